@@ -1,0 +1,1 @@
+"""dlctl: one Kubernetes operator for distributed deep-learning jobs."""

@@ -1,0 +1,152 @@
+"""What all Kubernetes objects share: where they live, who they are, who owns them.
+
+The structs are projections: they keep what the controller reads and drop the rest of the object,
+so one must never be written back.
+"""
+
+import datetime
+from collections.abc import Mapping
+from typing import NewType
+
+import attrs
+import msgspec
+
+UID = NewType("UID", str)
+
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+MANAGED_BY = "dlctl"
+# Watches are scoped by it, so that the pods of others cost nothing.
+MANAGED_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
+
+
+@attrs.frozen(order=True)
+class ObjectKey:
+    """Namespace and name of an object; it outlives the object, so it is not its identity.
+
+    An object deleted and created again under the same name has the same key and a new UID.
+    The namespace of a cluster-scoped object is the empty string.
+    """
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@attrs.frozen
+class Resource:
+    """The plural endpoint that objects of one kind are served at."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """Return the name as kubectl and metrics spell it: ``mxjobs.kubeflow.org``, ``pods``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the URL path; without a namespace, of the collection over all namespaces."""
+        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/" + "/".join(parts)
+
+
+PODS = Resource("", "v1", "pods", "Pod")
+SERVICES = Resource("", "v1", "services", "Service")
+EVENTS = Resource("", "v1", "events", "Event")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+CRDS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+
+
+class Projection(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A frozen view of wire data; unknown fields are dropped, absent and null ones are None."""
+
+
+class OwnerReference(Projection, frozen=True, gc=False):
+    """Who an object belongs to; at most one reference of an object is the controller's."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: UID = UID("")
+    controller: bool | None = None
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+
+class ObjectMeta(Projection, frozen=True, gc=False):
+    """The identity, version and labels of an object."""
+
+    name: str = ""
+    namespace: str | None = None
+    uid: UID = UID("")
+    resource_version: str = ""
+    generation: int | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+    finalizers: list[str] | None = None
+    creation_timestamp: datetime.datetime | None = None
+    deletion_timestamp: datetime.datetime | None = None
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace or "", self.name)
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """Return the one owner that manages the object, if there is one."""
+        return next((ref for ref in self.owner_references or () if ref.controller), None)
+
+    @property
+    def terminating(self) -> bool:
+        return self.deletion_timestamp is not None
+
+    def label(self, name: str) -> str | None:
+        return (self.labels or {}).get(name)
+
+
+class Object(Projection, frozen=True, gc=False):
+    """Any object, by its metadata alone."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def key(self) -> ObjectKey:
+        return self.metadata.key
+
+
+def owner_reference(
+    resource: Resource, *, name: str, uid: UID, controller: bool = True
+) -> Mapping[str, object]:
+    """Return the wire form by which a child names its owner."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": name,
+        "uid": uid,
+        "controller": controller,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,118 @@
+"""What the controller reads of pods and services: projections of core/v1."""
+
+import datetime
+import enum
+
+import msgspec
+
+from dlctl.api.meta import Object, Projection
+
+
+class PodPhase(enum.StrEnum):
+    """Where a pod is in its life, as the kubelet reports it."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+    @property
+    def finished(self) -> bool:
+        return self in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+
+class Waiting(Projection, frozen=True, gc=False):
+    """Why a container does not run yet, or not again."""
+
+    reason: str | None = None
+    message: str | None = None
+
+
+class Running(Projection, frozen=True, gc=False):
+    """Since when a container runs."""
+
+    started_at: datetime.datetime | None = None
+
+
+class Terminated(Projection, frozen=True, gc=False):
+    """How a container ended; a signal shows as exit code 128 + n."""
+
+    exit_code: int = 0
+    signal: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    started_at: datetime.datetime | None = None
+    finished_at: datetime.datetime | None = None
+
+
+class ContainerState(Projection, frozen=True, gc=False):
+    """At most one of the three is set; none means waiting."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Projection, frozen=True, gc=False):
+    """One container, now (``state``) and before its last restart (``last_state``)."""
+
+    name: str = ""
+    ready: bool | None = None
+    restart_count: int | None = None
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
+class PodCondition(Projection, frozen=True, gc=False):
+    """One aspect of a pod: PodScheduled, Ready, DisruptionTarget and others."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class PodStatus(Projection, frozen=True, gc=False):
+    """What the kubelet and the control plane say of a pod."""
+
+    phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    pod_ip: str | None = msgspec.field(default=None, name="podIP")
+    start_time: datetime.datetime | None = None
+    conditions: list[PodCondition] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+
+
+class PodSpec(Projection, frozen=True, gc=False):
+    """Where a pod was put."""
+
+    node_name: str | None = None
+
+
+class Pod(Object, frozen=True, gc=False):
+    """A pod, as much of it as decisions need."""
+
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+    @property
+    def phase(self) -> PodPhase:
+        """Return the phase; one that is absent or unheard of counts as Pending or Unknown."""
+        phase = (self.status.phase if self.status else None) or PodPhase.PENDING
+        return PodPhase(phase) if phase in PodPhase.__members__.values() else PodPhase.UNKNOWN
+
+    def container(self, name: str) -> ContainerStatus | None:
+        """Return the status of one container by name, if the kubelet has reported it."""
+        statuses = (self.status.container_statuses if self.status else None) or ()
+        return next((status for status in statuses if status.name == name), None)
+
+    def condition(self, type_: str) -> PodCondition | None:
+        conditions = (self.status.conditions if self.status else None) or ()
+        return next((c for c in conditions if c.type == type_), None)
+
+
+class Service(Object, frozen=True, gc=False):
+    """A service, by its metadata: its spec is never changed once it exists."""

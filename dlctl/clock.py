@@ -1,0 +1,30 @@
+"""Where the time comes from: wall time for what is written down, monotonic time for waiting.
+
+Durations are float seconds. Tests pass a :class:`Clock` of their own.
+"""
+
+import datetime
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Two clocks: they must never be compared with each other."""
+
+    def now(self) -> datetime.datetime:
+        """Return the wall time, in UTC; it may jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return seconds since some fixed point; it never goes back."""
+        ...
+
+
+class SystemClock:
+    """The clocks of this machine."""
+
+    def now(self) -> datetime.datetime:
+        return datetime.datetime.now(datetime.UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()

@@ -1,0 +1,1 @@
+"""How one API group spells a job: wire form, status, names and labels, schema."""

@@ -1,0 +1,1 @@
+"""What a training framework needs of its replicas: plain data and pure functions."""

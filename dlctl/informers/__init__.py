@@ -1,0 +1,1 @@
+"""A local, indexed, eventually consistent copy of what the API server holds."""

@@ -1,0 +1,1 @@
+"""Talking to an API server: configuration, requests, errors. aiohttp stays in here."""

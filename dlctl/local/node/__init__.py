@@ -1,0 +1,1 @@
+"""A node whose pods are processes of this machine."""

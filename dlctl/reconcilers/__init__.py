@@ -1,0 +1,1 @@
+"""Deciding what a job needs now (pure), and doing it (I/O)."""

@@ -1,0 +1,31 @@
+"""Structured concurrency where asyncio's own is a step short.
+
+Every task belongs to a group whose owner waits for it; there is no bare ``create_task`` in dlctl.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+async def map_all(do: Callable[[A], Awaitable[B]], items: Iterable[A], *, limit: int) -> list[B]:
+    """Return the results in the order of the items, having run ``limit`` at a time.
+
+    The first failure cancels the others and is raised by itself, not in a group: a group would
+    pass by the ``except ConflictError`` of the caller.
+    """
+    slots = asyncio.Semaphore(limit)
+
+    async def run(item: A) -> B:
+        async with slots:
+            return await do(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(item)) for item in items]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]

@@ -1,0 +1,1 @@
+"""Which key a worker takes next. Knows nothing of Kubernetes."""
