@@ -1,0 +1,80 @@
+"""Which resources the server serves, and what it must know of each: names, strategy, columns.
+
+Built-in resources are registered at start, custom ones when their CRD is established.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from dlctl.api.meta import Resource
+
+JSON = dict[str, Any]
+
+
+class Strategy(Protocol):
+    """What is particular to one resource: defaults, pruning, validation.
+
+    The methods return the object to store and never change their arguments. They raise
+    ``StatusError`` (422, with causes) for what the real server would refuse.
+    """
+
+    def admit_create(self, obj: JSON) -> JSON: ...
+
+    def admit_update(self, old: JSON, new: JSON) -> JSON: ...
+
+    def admit_status(self, old: JSON, new: JSON) -> JSON: ...
+
+
+@attrs.frozen
+class Column:
+    """One column of ``kubectl get``; ``path`` is a JSONPath into the object."""
+
+    name: str
+    path: str
+    type: str = "string"
+    priority: int = 0
+    format: str = ""
+    description: str = ""
+
+
+@attrs.frozen
+class ServedResource:
+    """One resource in one version, with all that its endpoints depend on."""
+
+    resource: Resource
+    singular: str
+    strategy: Strategy
+    short_names: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    has_status: bool = False
+    # Path of replicas in spec and status, where the scale subresource is served.
+    scale: Mapping[str, str] | None = None
+    # Merge key by field path ("spec.containers": "name"), for strategic merge patches.
+    merge_keys: Mapping[str, str] = attrs.field(factory=dict)
+    graceful: bool = False
+    columns: Sequence[Column] = ()
+    openapi: JSON | None = None
+    # The (group, version) that objects are stored as, when several versions are served.
+    storage_version: str = ""
+
+
+class ResourceRegistry:
+    """The served resources by group, version and plural; it changes as CRDs come and go."""
+
+    def __init__(self) -> None:
+        self._served: dict[tuple[str, str, str], ServedResource] = {}
+
+    def __iter__(self) -> Iterator[ServedResource]:
+        return iter(self._served.values())
+
+    def add(self, served: ServedResource) -> None:
+        resource = served.resource
+        self._served[resource.group, resource.version, resource.plural] = served
+
+    def remove(self, resource: Resource) -> None:
+        self._served.pop((resource.group, resource.version, resource.plural), None)
+
+    def find(self, group: str, version: str, plural: str) -> ServedResource | None:
+        return self._served.get((group, version, plural))
