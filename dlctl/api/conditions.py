@@ -1,0 +1,63 @@
+"""Conditions as Kubeflow's jobs write them, where the order of the list is part of the API.
+
+``kubectl get`` shows the last one, so what is set last stands last.
+"""
+
+import datetime
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+CREATED: Final = "Created"
+RUNNING: Final = "Running"
+RESTARTING: Final = "Restarting"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+# Not Kubeflow's: a child cannot be made now (its name is taken, a quota is full); it is retried.
+BLOCKED: Final = "Blocked"
+
+
+@attrs.frozen
+class Condition:
+    """One statement about a job, and since when it holds."""
+
+    type: str
+    status: bool
+    reason: str
+    message: str
+    since: datetime.datetime
+    updated: datetime.datetime
+
+
+def holds(conditions: Sequence[Condition], type_: str) -> bool:
+    return any(c.type == type_ and c.status for c in conditions)
+
+
+def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Condition, ...]:
+    """Return the conditions after stating the new one; what is already stated changes nothing.
+
+    A job that is Failed stays so. Running and Restarting exclude each other, and a job that has
+    ended runs no more.
+    """
+    old = next((c for c in conditions if c.type == new.type), None)
+    if holds(conditions, FAILED):
+        return tuple(conditions)
+    if old and (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
+        return tuple(conditions)
+    if old and old.status == new.status:
+        new = attrs.evolve(new, since=old.since)
+    dropped = {new.type} | ({RUNNING, RESTARTING} if new.type in (RUNNING, RESTARTING) else set())
+    kept = [c for c in conditions if c.type not in dropped]
+    if new.type in (SUCCEEDED, FAILED):
+        kept = [
+            attrs.evolve(c, status=False, since=new.since, updated=new.updated)
+            if c.type == RUNNING and c.status
+            else c
+            for c in kept
+        ]
+    return (*kept, new)
+
+
+def without(conditions: Sequence[Condition], type_: str) -> tuple[Condition, ...]:
+    return tuple(c for c in conditions if c.type != type_)

@@ -1,0 +1,64 @@
+"""What a container's exit code says: done, broken for good, or worth another try.
+
+The table is the one that mx-operator and tf-operator shared; above it, API groups differ.
+"""
+
+import enum
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+
+class ExitClass(enum.StrEnum):
+    """What to do about a container that has ended."""
+
+    SUCCESS = "success"
+    PERMANENT = "permanent"
+    RETRYABLE = "retryable"
+
+
+# 137 and 143 are what a preempted or stopped container shows; 138 (SIGUSR1) is left to users,
+# whose code may ask for a restart by it.
+_TABLE: Final[Mapping[int, ExitClass]] = {
+    0: ExitClass.SUCCESS,
+    1: ExitClass.PERMANENT,
+    2: ExitClass.PERMANENT,
+    126: ExitClass.PERMANENT,
+    127: ExitClass.PERMANENT,
+    128: ExitClass.PERMANENT,
+    139: ExitClass.PERMANENT,
+    130: ExitClass.RETRYABLE,
+    137: ExitClass.RETRYABLE,
+    138: ExitClass.RETRYABLE,
+    143: ExitClass.RETRYABLE,
+}
+_MEANING: Final[Mapping[int, str]] = {
+    0: "success",
+    1: "general error",
+    2: "misuse of a shell built-in",
+    126: "the command cannot be executed",
+    127: "the command was not found",
+    128: "invalid argument to exit, or the container could not start",
+    137: "killed (SIGKILL): out of memory, evicted or stopped by force",
+    138: "ended by SIGUSR1: user-defined, asks for a restart",
+    139: "segmentation fault (SIGSEGV)",
+    143: "stopped (SIGTERM)",
+}
+_SIGNALS_START: Final = 128
+
+
+def exit_class(code: int, *, signals: ExitClass = ExitClass.PERMANENT) -> ExitClass:
+    """Classify a code; ``signals`` is for the codes above 128 that the table does not name."""
+    if code in _TABLE:
+        return _TABLE[code]
+    return signals if code > _SIGNALS_START or code < 0 else ExitClass.PERMANENT
+
+
+def meaning(code: int) -> str:
+    """Say in a few words what a code means."""
+    if code in _MEANING:
+        return _MEANING[code]
+    try:
+        return f"ended by {signal.Signals(code - _SIGNALS_START).name}"
+    except ValueError:
+        return "an error of the program's own"

@@ -1,0 +1,95 @@
+"""What the engine knows and writes down of a job: its phase, its end, its restarts.
+
+The status is the controller's only memory: whatever a decision rests on besides the cluster's
+present state is in here, so that a controller that starts anew decides the same.
+"""
+
+import datetime
+import enum
+from collections.abc import Mapping
+
+import attrs
+
+from dlctl.api.conditions import Condition
+
+
+class JobPhase(enum.StrEnum):
+    """Where a job is in its life; the words are mx-operator's."""
+
+    NEW = ""
+    CREATING = "Creating"
+    RUNNING = "Running"
+    CLEAN_UP = "CleanUp"
+    # Ended, by success or failure: the state tells.
+    DONE = "Done"
+    # Never started: the spec is invalid.
+    FAILED = "Failed"
+
+
+class JobState(enum.StrEnum):
+    """How a job or its replicas of one type fare."""
+
+    UNKNOWN = "Unknown"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@attrs.frozen
+class ReplicaStatus:
+    """The replicas of one type: their common state, how many are in which, which are done."""
+
+    type: str
+    state: JobState
+    counts: Mapping[JobState, int]
+    # Replicas that have exited 0 are never run again, even when their pods are gone.
+    completed: frozenset[int] = frozenset()
+
+
+@attrs.frozen
+class Restart:
+    """The tries that one replica has used up, and the pod that ended the last of them.
+
+    ``failures`` counts what the program did; ``tries`` also evictions and the like, and is what
+    the back-off grows by. The UID keeps one pod from being counted twice.
+    """
+
+    failures: int
+    tries: int
+    pod_uid: str
+    reason: str
+    ended: datetime.datetime
+    exit_code: int | None = None
+
+
+@attrs.frozen
+class Failure:
+    """The first cause of a job's failure; what failed after it is a consequence."""
+
+    replica: str
+    pod: str
+    reason: str
+    message: str
+    time: datetime.datetime
+    exit_code: int | None = None
+
+
+@attrs.frozen
+class JobStatus:
+    """A job's status as a value; two equal ones need no write."""
+
+    phase: JobPhase = JobPhase.NEW
+    state: JobState = JobState.UNKNOWN
+    reason: str = ""
+    replica_statuses: tuple[ReplicaStatus, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    start_time: datetime.datetime | None = None
+    completion_time: datetime.datetime | None = None
+    restarts: Mapping[str, Restart] = attrs.field(factory=dict)
+    failure: Failure | None = None
+    observed_generation: int = 0
+
+    def completed(self, replica_type: str) -> frozenset[int]:
+        return next(
+            (r.completed for r in self.replica_statuses if r.type == replica_type), frozenset()
+        )

@@ -1,0 +1,60 @@
+"""The names of a job's children, and what a job must be called for them to be legal."""
+
+import hashlib
+import re
+import string
+from collections.abc import Sequence
+from typing import Final
+
+from dlctl.api.job import ReplicaSpec
+from dlctl.api.meta import UID
+from dlctl.errors import InvalidJobError
+
+# A label's value and a DNS label have the same limit; a job's name is used as both.
+LIMIT: Final = 63
+PREFIX: Final = 40
+_RUNTIME_ID_LENGTH: Final = 4
+_DIGITS: Final = string.digits + string.ascii_lowercase
+_SERVICE_NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_RUNTIME_ID: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+def runtime_id(uid: UID) -> str:
+    """Return four characters of [0-9a-z] that depend on the UID alone."""
+    number = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8])
+    digits = []
+    for _ in range(_RUNTIME_ID_LENGTH):
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return "".join(digits)
+
+
+def check_names(name: str, runtime_id: str, specs: Sequence[ReplicaSpec], path: str) -> None:
+    """Refuse a job whose children could not be created under their names.
+
+    :raises InvalidJobError: naming the field and the fix.
+    """
+    if not _SERVICE_NAME.fullmatch(name):
+        raise InvalidJobError(
+            f"is {name!r}, but services are named after it: use lower-case letters, digits "
+            "and '-', and begin with a letter",
+            field="metadata.name",
+        )
+    if len(name) > LIMIT:
+        raise InvalidJobError(
+            f"has {len(name)} characters, but a label holds it: use at most {LIMIT}",
+            field="metadata.name",
+        )
+    if not _RUNTIME_ID.fullmatch(runtime_id):
+        raise InvalidJobError(
+            f"is {runtime_id!r}, but is part of names: use lower-case letters, digits and '-'",
+            field=path,
+        )
+    for spec in specs:
+        last = f"{name[:PREFIX]}-{spec.type}-{runtime_id}-{max(spec.replicas - 1, 0)}"
+        if len(last) > LIMIT:
+            raise InvalidJobError(
+                f"makes names such as {last!r} of {len(last)} characters, and DNS allows {LIMIT}: "
+                f"shorten it by {len(last) - LIMIT}",
+                field=path if len(runtime_id) > _RUNTIME_ID_LENGTH else "metadata.name",
+            )

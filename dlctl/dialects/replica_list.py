@@ -1,0 +1,242 @@
+"""The list form of v1alpha1: ``replicaSpecs`` is a list whose entries name their replica type.
+
+Spoken by both mx-operators, and by tf-operator at first. Defaults are those systems' own.
+"""
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import msgspec
+
+from dlctl.api.exitcodes import ExitClass
+from dlctl.api.job import CleanPodPolicy, Job, JobObject, Replica, ReplicaSpec
+from dlctl.api.meta import Resource
+from dlctl.api.status import JobStatus
+from dlctl.dialects import list_schema, list_status
+from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.names import PREFIX, check_names, runtime_id
+from dlctl.dialects.wire import Fields, objects
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.dljob import DLJob
+
+
+class JobMode(enum.StrEnum):
+    """Whether replicas form a cluster; an absent mode means they do."""
+
+    DIST = "dist"
+    LOCAL = "local"
+
+
+@attrs.frozen
+class ReplicaList(Dialect):
+    """The list form, as one API group spells it.
+
+    ``tag`` begins the fields that carry the framework's name: ``mx`` in ``mxReplicaType``.
+    """
+
+    domain: str
+    tag: str
+    port_field: str
+    default_port: int
+    default_type: str
+    default_clean: CleanPodPolicy
+    signals: ExitClass
+    port_name: str = "dljob-port"
+    service_per_replica: bool = False
+    extra_environment: Mapping[str, str] = attrs.field(factory=dict)
+
+    def recognises(self, spec: Any) -> bool:
+        return isinstance(spec, Mapping) and any(name.lower() == "replicaspecs" for name in spec)
+
+    def read(self, obj: JobObject, resource: Resource, framework: type[DLJob]) -> Job:
+        fields = Fields(msgspec.json.decode(obj.spec), "spec")
+        specs = self._replica_specs(fields, framework)
+        local = fields.choice("jobMode", JobMode, JobMode.DIST) is JobMode.LOCAL
+        chief = self._chief(fields, framework)
+        if local:
+            specs, chief = _single_process(specs, fields)
+        given = fields.text("RuntimeId")
+        job = Job(
+            resource=resource,
+            key=obj.key,
+            uid=obj.metadata.uid,
+            generation=obj.metadata.generation or 0,
+            replica_specs=specs,
+            chief=chief,
+            child_prefix=obj.metadata.name[:PREFIX],
+            runtime_id=given or runtime_id(obj.metadata.uid),
+            status=self.read_status(obj),
+            clean_pod_policy=fields.choice("cleanupPodPolicy", CleanPodPolicy, self.default_clean),
+            local=local,
+            scheduler_name=fields.text("schedulerName"),
+            signals=self.signals,
+            spec_patch=None if given else {"RuntimeId": runtime_id(obj.metadata.uid)},
+        )
+        check_names(obj.metadata.name, job.runtime_id, specs, fields.at("RuntimeId"))
+        _check_chief(job, fields)
+        return job
+
+    def read_status(self, obj: JobObject) -> JobStatus:
+        return list_status.read(obj.status, self.tag)
+
+    def write_status(self, status: JobStatus) -> JSON:
+        return list_status.write(status, self.tag)
+
+    def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        return {
+            self.domain: "",
+            "job_type": replica.type.upper(),
+            "runtime_id": job.runtime_id,
+            f"{self.tag}_job_name": job.key.name,
+            "task_index": str(replica.index),
+        }
+
+    def spec_schema(self, framework: type[DLJob]) -> JSON:
+        return list_schema.of_replica_list(self, framework)
+
+    @property
+    def type_field(self) -> str:
+        return f"{self.tag}ReplicaType"
+
+    def _replica_specs(self, fields: Fields, framework: type[DLJob]) -> tuple[ReplicaSpec, ...]:
+        if "replica_specs" in fields:
+            raise InvalidJobError("is not a field: write replicaSpecs", field="spec.replica_specs")
+        image = fields.text(f"{self.tag}Image")
+        specs = tuple(
+            self._replica_spec(entry, framework, image) for entry in fields.items("replicaSpecs")
+        )
+        check_types(specs, framework, fields.at("replicaSpecs"))
+        return specs
+
+    def _replica_spec(self, entry: Fields, framework: type[DLJob], image: str) -> ReplicaSpec:
+        type_ = replica_type(entry, self.type_field, framework, default=self.default_type)
+        template = entry.value("template")
+        if template is None and image and type_ != framework.chief().type:
+            # Declared by the mx-operators and never built: a server that runs the given image.
+            template = _bare_template(framework, image)
+        return ReplicaSpec(
+            type=type_,
+            replicas=entry.integer("replicas", 1),
+            template=pod_template(template, entry.at("template")),
+            port=entry.port(self.port_field, self.default_port),
+        )
+
+    def _chief(self, fields: Fields, framework: type[DLJob]) -> Replica:
+        if "terminationPolicy" not in fields:
+            return framework.chief()
+        policy = fields.object("terminationPolicy")
+        if "chief" not in policy:
+            raise InvalidJobError(
+                "is missing: name the replica that decides the job, or leave out "
+                "terminationPolicy",
+                field=policy.at("chief"),
+            )
+        chief = policy.object("chief")
+        type_ = replica_type(chief, "replicaName", framework, default=framework.chief().type)
+        return Replica(type_, chief.integer("replicaIndex", 0))
+
+
+def replica_type(entry: Fields, name: str, framework: type[DLJob], *, default: str = "") -> str:
+    """Read a replica type in any case.
+
+    :raises InvalidJobError: if it is missing with no default, or not one of the framework's.
+    """
+    text = entry.text(name, default)
+    types = ", ".join(type_.upper() for type_ in framework.replica_types)
+    if not text:
+        raise InvalidJobError(f"is missing: give one of {types}", field=entry.at(name))
+    if text.lower() not in framework.replica_types:
+        raise InvalidJobError(f"is {text!r}, but must be one of {types}", field=entry.at(name))
+    return text.lower()
+
+
+def pod_template(value: Any, path: str) -> Mapping[str, Any]:
+    """Check what the engine relies on in a pod template; the rest is the API server's to judge."""
+    if value is None:
+        raise InvalidJobError("is missing: give a pod template", field=path)
+    template = Fields(value, path)
+    containers = objects(template.object("spec").value("containers"), f"{path}.spec.containers")
+    if not containers:
+        raise InvalidJobError("is empty: give a container", field=f"{path}.spec.containers")
+    for container in containers:
+        if not container.text("name"):
+            raise InvalidJobError("is missing: name the container", field=container.at("name"))
+    return dict(value)
+
+
+def check_types(specs: tuple[ReplicaSpec, ...], framework: type[DLJob], path: str) -> None:
+    """Refuse a job that lists a replica type twice, or other than one chief of MXNet's kind."""
+    for index, spec in enumerate(specs):
+        if any(other.type == spec.type for other in specs[:index]):
+            raise InvalidJobError(
+                f"lists {spec.type.upper()} twice: give one entry a type", field=f"{path}[{index}]"
+            )
+        # A second scheduler or master would be a second cluster.
+        alone = spec.type == framework.replica_types[0] == framework.chief().type
+        if alone and spec.replicas != 1:
+            raise InvalidJobError(
+                f"is {spec.replicas}, but there must be exactly 1 {spec.type.upper()}",
+                field=f"{path}[{index}].replicas",
+            )
+
+
+def _single_process(
+    specs: tuple[ReplicaSpec, ...], fields: Fields
+) -> tuple[tuple[ReplicaSpec, ...], Replica]:
+    worker = next((spec for spec in specs if spec.type == "worker"), None)
+    if worker is None:
+        raise InvalidJobError(
+            "is local, which runs one WORKER, and replicaSpecs lists none: add it",
+            field=fields.at("jobMode"),
+        )
+    return (attrs.evolve(worker, replicas=1),), Replica("worker", 0)
+
+
+def _check_chief(job: Job, fields: Fields) -> None:
+    policy = fields.at("terminationPolicy")
+    count = job.count(job.chief.type)
+    if job.spec_of(job.chief.type) is None:
+        raise InvalidJobError(
+            f"has no entry of type {job.chief.type.upper()}, which decides the job: add one, or "
+            "name another in terminationPolicy",
+            field=fields.at("replicaSpecs"),
+        )
+    if job.chief.index >= count:
+        raise InvalidJobError(
+            f"is {job.chief.index}, but there are {count} {job.chief.type.upper()} replicas: "
+            "indexes begin at 0",
+            field=f"{policy}.chief.replicaIndex",
+        )
+
+
+def _bare_template(framework: type[DLJob], image: str) -> Mapping[str, Any]:
+    command = ["python", "-c", "import mxnet"]
+    container = {"name": framework.container_name(), "image": image, "command": command}
+    return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
+
+
+KUBEFLOW_V1ALPHA1 = ReplicaList(
+    domain="kubeflow.org",
+    tag="mx",
+    port_field="PsRootPort",
+    default_port=9091,
+    default_type="WORKER",
+    default_clean=CleanPodPolicy.ALL,
+    signals=ExitClass.PERMANENT,
+    port_name="ps-root-port",
+)
+FIORAVANZO_V1ALPHA1 = ReplicaList(
+    domain="fioravanzo.org",
+    tag="mx",
+    port_field="mxPort",
+    default_port=9000,
+    default_type="SCHEDULER",
+    # Pods are kept for their logs.
+    default_clean=CleanPodPolicy.NONE,
+    signals=ExitClass.RETRYABLE,
+    port_name="mx-port",
+    service_per_replica=True,
+    extra_environment={"PS_VERBOSE": "2"},
+)

@@ -1,0 +1,97 @@
+"""Reading users' objects: names in any case, and errors that name the field and the fix.
+
+The systems that dlctl replaces decoded field names without regard to case, so manifests rely on
+it. Nothing here knows one API group from another.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from dlctl.errors import InvalidJobError
+
+E = TypeVar("E", bound=enum.StrEnum)
+
+MAX_PORT: Final = 65535
+
+
+class Fields:
+    """A JSON object of a manifest and the path that leads to it; absent and null are the same."""
+
+    def __init__(self, value: Any, path: str) -> None:
+        if value is None:
+            value = {}
+        if not isinstance(value, Mapping):
+            raise InvalidJobError(f"must be an object, not {_shown(value)}", field=path)
+        self.path = path
+        self._fields = {
+            name.lower(): (name, item) for name, item in value.items() if item is not None
+        }
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._fields
+
+    def at(self, name: str) -> str:
+        """Return the path of a field, spelt as the user did if it is there."""
+        return f"{self.path}.{self._fields.get(name.lower(), (name, None))[0]}"
+
+    def value(self, name: str) -> Any:
+        return self._fields.get(name.lower(), (name, None))[1]
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self.value(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise InvalidJobError(f"must be a string, not {_shown(value)}", field=self.at(name))
+        return value
+
+    def integer(self, name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
+        value = self.value(name)
+        if value is None:
+            return default
+        # A bool is an int to Python, but nobody means 1 by true.
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise InvalidJobError(f"must be an integer, not {_shown(value)}", field=self.at(name))
+        if value < least or (most is not None and value > most):
+            bound = f"between {least} and {most}" if most is not None else f"{least} or more"
+            raise InvalidJobError(f"is {value}, but must be {bound}", field=self.at(name))
+        return value
+
+    def port(self, name: str, default: int) -> int:
+        return self.integer(name, default, least=1, most=MAX_PORT)
+
+    def choice(self, name: str, options: type[E], default: E) -> E:
+        """Return the option that is named, in any case; an empty string means the default."""
+        return one_of(self.text(name), options, field=self.at(name), default=default)
+
+    def object(self, name: str) -> "Fields":
+        return Fields(self.value(name), self.at(name))
+
+    def items(self, name: str) -> list["Fields"]:
+        return objects(self.value(name), self.at(name))
+
+
+def objects(value: Any, path: str) -> list[Fields]:
+    """Read a list of objects; its entries know their index."""
+    if not isinstance(value, list):
+        shown = "is missing: give a list" if value is None else f"must be a list: {_shown(value)}"
+        raise InvalidJobError(shown, field=path)
+    return [Fields(item, f"{path}[{index}]") for index, item in enumerate(value)]
+
+
+def one_of(text: str, options: Iterable[E], *, field: str, default: E | None = None) -> E:
+    """Return the option whose value is the text in any case."""
+    if not text and default is not None:
+        return default
+    by_name: Callable[[E], bool] = lambda option: option.value.lower() == text.lower()  # noqa: E731
+    found = next(filter(by_name, options), None)
+    if found is None:
+        names = ", ".join(option.value for option in options if option.value)
+        raise InvalidJobError(f"is {text!r}, but must be one of {names}", field=field)
+    return found
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,96 @@
+"""The extension point: what a class must say of a training framework to have its jobs run.
+
+The words are dl-operator's published contract. A framework can be supported this way if it sets
+up its cluster from environment variables; everything else is common to all of them.
+"""
+
+import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from dlctl.api.job import Job, Replica, ReplicaSpec
+
+
+class DLJob(abc.ABC):
+    """One job, seen by its framework: it knows the job's shape and makes no decision.
+
+    A subclass states:
+
+    - ``job_type``: the kind of its jobs, such as ``MXJob``;
+    - ``replica_types``: their replica types, in lower case;
+    - ``container_properties``: of the container that trains: ``ports`` (the first one is where
+      replicas meet), and if wanted its ``name`` (the kind without ``Job``, in lower case, if not)
+      and ``volumes`` (paths that get an empty directory each);
+    - :meth:`get_environment_variables`.
+
+    ``chief_type`` is the type whose replica 0 decides the job, by default the first one.
+    """
+
+    job_type: ClassVar[str]
+    replica_types: ClassVar[list[str]]
+    container_properties: ClassVar[Mapping[str, Any]]
+    chief_type: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        problem = _flaw(cls)
+        if problem:
+            raise TypeError(f"{cls.__module__}.{cls.__qualname__} {problem}")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    @classmethod
+    def chief(cls) -> Replica:
+        return Replica(cls.chief_type or cls.replica_types[0], 0)
+
+    @classmethod
+    def container_name(cls) -> str:
+        """Return the name of the container that trains."""
+        default = cls.job_type.removesuffix("Job").lower()
+        return str(cls.container_properties.get("name", default))
+
+    @classmethod
+    def default_port(cls) -> int:
+        return int(cls.container_properties["ports"][0])
+
+    def number_of_replicas(self, replica_type: str) -> int:
+        """Return how many replicas of a type the job has: 0 if it lists none."""
+        return self.job.count(replica_type)
+
+    def get_replica_spec(self, replica_type: str) -> ReplicaSpec | None:
+        return self.job.spec_of(replica_type)
+
+    def address(self, replica_type: str, replica_index: int) -> str:
+        """Return the host name that a replica answers to within its namespace."""
+        return self.job.child_name(Replica(replica_type, replica_index))
+
+    def port(self, replica_type: str) -> int:
+        """Return the port that the replicas of a type listen on."""
+        spec = self.job.spec_of(replica_type)
+        return spec.port if spec else self.default_port()
+
+    @abc.abstractmethod
+    def get_environment_variables(
+        self, replica_spec: ReplicaSpec, replica_index: int
+    ) -> Mapping[str, str]:
+        """Return what to add to the environment of one replica; what users set themselves wins."""
+
+
+def _flaw(cls: type[DLJob]) -> str:
+    job_type = getattr(cls, "job_type", None)
+    replica_types = getattr(cls, "replica_types", None)
+    properties = getattr(cls, "container_properties", None)
+    if not isinstance(job_type, str) or not job_type:
+        return "needs the class variable job_type, the kind of its jobs: a string like 'MXJob'"
+    if not isinstance(replica_types, list) or not replica_types:
+        return "needs the class variable replica_types: a list like ['scheduler', 'worker']"
+    if any(t != t.lower() for t in replica_types):
+        return f"spells replica_types in upper case: {replica_types}; write them in lower case"
+    if not isinstance(properties, Mapping) or not properties.get("ports"):
+        return "needs the class variable container_properties: a dict like {'ports': [9091]}"
+    if cls.chief_type and cls.chief_type not in replica_types:
+        return f"has the chief_type {cls.chief_type!r}, which is not one of {replica_types}"
+    if cls.get_environment_variables is DLJob.get_environment_variables:
+        return "needs the method get_environment_variables(self, replica_spec, replica_index)"
+    return ""
