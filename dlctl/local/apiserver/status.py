@@ -1,0 +1,215 @@
+"""What the API server refuses, as the ``Status`` objects that clients decide by.
+
+Codes, reasons and messages are those of kube-apiserver; nothing here knows HTTP or storage.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import Resource
+from dlctl.errors import DlctlError
+
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+def _quoted(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+@attrs.frozen
+class Cause:
+    """One reason among several why an object or its options are not taken."""
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+    @classmethod
+    def invalid(cls, field: str, value: object, detail: str) -> Self:
+        return cls(field, _with(f"Invalid value: {_quoted(value)}", detail))
+
+    @classmethod
+    def wrong_type(cls, field: str, value: object, detail: str) -> Self:
+        message = _with(f"Invalid value: {_quoted(value)}", detail)
+        return cls(field, message, "FieldValueTypeInvalid")
+
+    @classmethod
+    def required(cls, field: str, detail: str = "") -> Self:
+        return cls(field, _with("Required value", detail), "FieldValueRequired")
+
+    @classmethod
+    def forbidden(cls, field: str, detail: str) -> Self:
+        return cls(field, _with("Forbidden", detail), "FieldValueForbidden")
+
+    @classmethod
+    def duplicate(cls, field: str, value: object) -> Self:
+        return cls(field, f"Duplicate value: {_quoted(value)}", "FieldValueDuplicate")
+
+    @classmethod
+    def unsupported(cls, field: str, value: object, supported: Sequence[str]) -> Self:
+        values = ", ".join(_quoted(each) for each in supported)
+        message = f"Unsupported value: {_quoted(value)}: supported values: {values}"
+        return cls(field, message, "FieldValueNotSupported")
+
+    @classmethod
+    def too_long(cls, field: str, limit_bytes: int) -> Self:
+        message = f"Too long: may not be more than {limit_bytes} bytes"
+        return cls(field, message, "FieldValueTooLong")
+
+    @classmethod
+    def not_found(cls, field: str, value: object) -> Self:
+        return cls(field, f"Not found: {_quoted(value)}", "FieldValueNotFound")
+
+
+def _with(start: str, detail: str) -> str:
+    return f"{start}: {detail}" if detail else start
+
+
+class StatusError(DlctlError):
+    """A request that is answered with a failure; ``details`` is the wire form."""
+
+    def __init__(
+        self, code: int, reason: str, message: str, details: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        # A list that expired half-way through tells how to go on with what is left of it.
+        self.continue_ = ""
+
+    @property
+    def retry_after_s(self) -> int:
+        return int((self.details or {}).get("retryAfterSeconds", 0))
+
+    def body(self) -> dict[str, Any]:
+        """Return the ``Status`` object, as it goes over the wire."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {"continue": self.continue_} if self.continue_ else {},
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details:
+            status["details"] = self.details
+        return status | {"code": self.code}
+
+
+def _details(resource: Resource, name: str) -> dict[str, Any]:
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def success(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """Return the answer to the deletion of an object that is gone at once."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": _details(resource, name) | {"uid": uid},
+    }
+
+
+def not_found(resource: Resource, name: str) -> StatusError:
+    message = f'{resource.qualified} "{name}" not found'
+    return StatusError(404, "NotFound", message, _details(resource, name))
+
+
+def unknown_path() -> StatusError:
+    """Return the refusal of a path under which no resource is served."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def already_exists(resource: Resource, name: str) -> StatusError:
+    message = f'{resource.qualified} "{name}" already exists'
+    return StatusError(409, "AlreadyExists", message, _details(resource, name))
+
+
+def conflict(resource: Resource, name: str, message: str = MODIFIED) -> StatusError:
+    message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {message}'
+    return StatusError(409, "Conflict", message, _details(resource, name))
+
+
+def forbidden(resource: Resource, name: str, message: str) -> StatusError:
+    subject = f'{resource.qualified} "{name}"' if name else resource.qualified
+    return StatusError(
+        403, "Forbidden", f"{subject} is forbidden: {message}", _details(resource, name)
+    )
+
+
+def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
+    """Return the refusal of an object (or of options) that breaks the rules of its kind."""
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    text = f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
+    details = _details(resource, name) | {"kind": resource.kind}
+    details["causes"] = [attrs.asdict(cause) for cause in causes]
+    return StatusError(422, "Invalid", _with(f'{kind} "{name}" is invalid', text), details)
+
+
+def unprocessable() -> StatusError:
+    """Return the refusal of a JSON Patch that does not fit the object."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, {})
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def expired(message: str) -> StatusError:
+    return StatusError(410, "Expired", message)
+
+
+def too_large_version(wanted: int, current: int) -> StatusError:
+    """Return the answer to a version from the future, such as of another server's life."""
+    message = "Too large resource version"
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": message}],
+        "retryAfterSeconds": 1,
+    }
+    text = f"Timeout: {message}: {wanted}, current: {current}"
+    return StatusError(504, "Timeout", text, details)
+
+
+def too_many_requests(message: str, retry_after_s: int) -> StatusError:
+    details = {"retryAfterSeconds": retry_after_s} if retry_after_s else None
+    return StatusError(429, "TooManyRequests", message, details)
+
+
+def too_large(limit_bytes: int) -> StatusError:
+    message = f"Request entity too large: limit is {limit_bytes}"
+    return StatusError(413, "RequestEntityTooLarge", message)
+
+
+def method_not_allowed() -> StatusError:
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, {})
+
+
+def unsupported_media_type(message: str) -> StatusError:
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def not_acceptable(accepted: str) -> StatusError:
+    message = f"only the following media types are accepted: {accepted}"
+    return StatusError(406, "NotAcceptable", message)
+
+
+def internal(message: str) -> StatusError:
+    details = {"causes": [{"message": message}]}
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", details)
