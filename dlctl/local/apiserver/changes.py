@@ -1,0 +1,142 @@
+"""What is stored of an object, and what changed: values that lists and watches share.
+
+An object is encoded once per revision; all readers get the same bytes and must decode a copy of
+their own to change it. Nothing here decides what is stored: that is ``storage``.
+"""
+
+import enum
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Self
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import ObjectKey, Resource
+
+JSON = dict[str, Any]
+# The objects of all versions of a resource are one table: (group, plural).
+TableName = tuple[str, str]
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def table_of(resource: Resource) -> TableName:
+    return resource.group, resource.plural
+
+
+def head(resource: Resource) -> bytes:
+    """Return how an encoded object of the resource begins."""
+    return b'{"kind":"%b","apiVersion":"%b",' % (
+        resource.kind.encode(),
+        resource.api_version.encode(),
+    )
+
+
+# How the part of an object begins that is encoded once and kept.
+_OPENING = b'{"metadata":{'
+
+
+class Meta(msgspec.Struct, frozen=True, rename="camel"):
+    """What storage itself reads of ``metadata``."""
+
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    owner_references: list[JSON] | None = None
+    finalizers: list[str] | None = None
+    deletion_timestamp: str | None = None
+
+
+class _MetaOnly(msgspec.Struct, frozen=True):
+    metadata: Meta
+
+
+_decode_meta = msgspec.json.Decoder(_MetaOnly).decode
+
+
+@attrs.define(eq=False, slots=False)
+class Stored:
+    """An object as of one revision; it is never changed.
+
+    ``body`` is its JSON without kind, apiVersion and resourceVersion: it serves every version of
+    the resource, and two revisions with the same content have the same body.
+    """
+
+    key: ObjectKey
+    revision: int
+    body: bytes
+    labels: Mapping[str, str]
+    uid: str
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any], revision: int) -> Self:
+        """Encode the object, whatever resource version it has itself."""
+        meta = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}
+        rest = {k: v for k, v in obj.items() if k not in ("kind", "apiVersion", "metadata")}
+        body = _encode({"metadata": meta} | rest)[len(_OPENING) :]
+        key = ObjectKey(meta.get("namespace") or "", meta["name"])
+        return cls(key, revision, body, meta.get("labels") or {}, meta["uid"])
+
+    @cached_property
+    def meta(self) -> Meta:
+        return _decode_meta(_OPENING + self.body).metadata
+
+    def item(self) -> bytes:
+        """Return the JSON of the object without its kind, as lists of built-ins have it."""
+        return b'{"metadata":{"resourceVersion":"%d",%b' % (self.revision, self.body)
+
+    def encoded(self, resource: Resource) -> bytes:
+        return head(resource) + self.item()[1:]
+
+    def decoded(self, resource: Resource) -> JSON:
+        """Return a new object, which the caller may change."""
+        return _decode(self.encoded(resource))
+
+    def moved(self, revision: int) -> "Stored":
+        """Return the same object as of a later revision: what a deletion shows last."""
+        return attrs.evolve(self, revision=revision)
+
+
+class EventType(enum.StrEnum):
+    """What a watch says of an object, in its order of lifetime."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+def frame(type_: str, body: bytes) -> bytes:
+    """Return one line of a watch stream."""
+    return b'{"type":"%b","object":%b}\n' % (type_.encode(), body)
+
+
+@attrs.define(eq=False)
+class Change:
+    """One revision of one object: ``old`` and ``new``, one of which may be None.
+
+    A removal is seen as ``old`` with the revision of the removal (:meth:`gone`).
+    """
+
+    table: TableName
+    key: ObjectKey
+    revision: int
+    old: Stored | None
+    new: Stored | None
+    _gone: Stored | None = None
+    _frames: dict[tuple[str, bytes], bytes] = attrs.field(factory=dict)
+
+    def gone(self) -> Stored:
+        """Return the last state, for who does not see the object any longer."""
+        if self._gone is None:
+            assert self.old is not None
+            self._gone = self.old.moved(self.revision)
+        return self._gone
+
+    def frame(self, type_: EventType, resource: Resource) -> bytes:
+        """Return the line for a watch, which is encoded once for all watchers."""
+        at = (type_, head(resource))
+        if at not in self._frames:
+            stored = self.new if self.new and type_ is not EventType.DELETED else self.gone()
+            self._frames[at] = frame(type_, stored.encoded(resource))
+        return self._frames[at]

@@ -1,0 +1,205 @@
+"""The objects, their revisions and their recent past: the part that etcd and its cache play.
+
+One revision counter for all. Every method is synchronous, so a caller that does not await between
+a read and a write cannot be overtaken. What may be written is decided elsewhere (``objects``).
+"""
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from dlctl.api.meta import ObjectKey, Resource
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.changes import Change, Stored, TableName, table_of
+
+# A revision per write: a job of 1,000 pods makes some 6,000.
+WINDOW = 20_000
+
+
+def _sort_key(key: ObjectKey) -> str:
+    # The order of etcd's keys, by which lists are sorted and continued.
+    return f"{key.namespace}/{key.name}" if key.namespace else key.name
+
+
+@attrs.define
+class _Table:
+    objects: dict[str, Stored] = attrs.field(factory=dict)
+    # Invariant: the sorted keys of ``objects``.
+    order: list[str] = attrs.field(factory=list)
+    history: deque[Change] = attrs.field(factory=deque)
+    watchers: list["Watcher"] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
+class Watcher:
+    """The changes of one table since a revision, in order, until it is closed."""
+
+    changes: deque[Change]
+    # Called whenever ``changes`` was empty and is no longer.
+    wake: Callable[[], None]
+
+    def take(self) -> list[Change]:
+        taken = list(self.changes)
+        self.changes.clear()
+        return taken
+
+
+class Storage:
+    """All objects of the cluster, with a window of history behind the current revision.
+
+    Observers are plain functions that are called after each write, in order; what they write
+    themselves is a later revision.
+    """
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self.revision = 1
+        # Nothing at or before it can be told any more, except what is current.
+        self.compacted = 0
+        self.observers: list[Callable[[Change], None]] = []
+        self._window = window
+        self._tables: dict[TableName, _Table] = {}
+        self._unobserved: deque[Change] = deque()
+
+    def _table(self, resource: Resource | TableName) -> _Table:
+        name = table_of(resource) if isinstance(resource, Resource) else resource
+        return self._tables.setdefault(name, _Table())
+
+    def get(self, resource: Resource, key: ObjectKey) -> Stored | None:
+        return self._table(resource).objects.get(_sort_key(key))
+
+    def objects(self, resource: Resource, namespace: str = "") -> list[Stored]:
+        """Return the current objects, sorted by namespace and name."""
+        table = self._table(resource)
+        return [table.objects[key] for key in _within(table.order, namespace)]
+
+    def objects_at(self, resource: Resource, namespace: str, revision: int) -> list[Stored]:
+        """Return the objects as they were at a revision; an old one is Expired."""
+        if revision >= self.revision:
+            return self.objects(resource, namespace)
+        table = self._table(resource)
+        if revision < self.compacted:
+            raise status.expired("The resourceVersion for the provided list is too old.")
+        past: dict[str, Stored | None] = {}
+        for change in reversed(table.history):
+            if change.revision <= revision:
+                break
+            past[_sort_key(change.key)] = change.old
+        objects = {key: stored for key, stored in (table.objects | past).items() if stored}
+        return [objects[key] for key in _within(sorted(objects), namespace)]
+
+    def create(self, resource: Resource, obj: Mapping[str, Any]) -> Stored:
+        """Store a new object; a name that is taken is AlreadyExists."""
+        stored = Stored.of(obj, self.revision + 1)
+        table = self._table(resource)
+        at = _sort_key(stored.key)
+        if at in table.objects:
+            raise status.already_exists(resource, stored.key.name)
+        insort(table.order, at)
+        self._commit(Change(table_of(resource), stored.key, stored.revision, None, stored))
+        return stored
+
+    def update(self, resource: Resource, old: Stored, obj: Mapping[str, Any]) -> Stored:
+        """Replace ``old``; Conflict unless it is current. The same content is no write."""
+        self._require_current(resource, old)
+        stored = Stored.of(obj, self.revision + 1)
+        if stored.body == old.body:
+            return old
+        self._commit(Change(table_of(resource), old.key, stored.revision, old, stored))
+        return stored
+
+    def remove(self, resource: Resource, old: Stored) -> Stored:
+        """Remove an object; Conflict unless ``old`` is current. Return its last state."""
+        self._require_current(resource, old)
+        change = Change(table_of(resource), old.key, self.revision + 1, old, None)
+        self._commit(change)
+        return change.gone()
+
+    def _require_current(self, resource: Resource, old: Stored) -> None:
+        current = self.get(resource, old.key)
+        if current is None:
+            raise status.not_found(resource, old.key.name)
+        if current is not old:
+            raise status.conflict(resource, old.key.name)
+
+    def _commit(self, change: Change) -> None:
+        table = self._tables[change.table]
+        at = _sort_key(change.key)
+        self.revision = change.revision
+        if change.new is not None:
+            table.objects[at] = change.new
+        else:
+            del table.objects[at]
+            del table.order[bisect_left(table.order, at)]
+        table.history.append(change)
+        self.compact(self.revision - self._window)
+        _trim(table, self.compacted)
+        for watcher in table.watchers:
+            if not watcher.changes:
+                watcher.wake()
+            watcher.changes.append(change)
+        self._observe(change)
+
+    def _observe(self, change: Change) -> None:
+        # An observer that writes comes back here: its change waits until all have seen this one.
+        self._unobserved.append(change)
+        if len(self._unobserved) > 1:
+            return
+        try:
+            while self._unobserved:
+                for observer in self.observers:
+                    observer(self._unobserved[0])
+                self._unobserved.popleft()
+        finally:
+            self._unobserved.clear()
+
+    def compact(self, revision: int) -> None:
+        """Forget what was before the revision: lists and watches from there are Expired."""
+        self.compacted = max(self.compacted, min(revision, self.revision))
+
+    def watch(self, resource: Resource, since: int, wake: Callable[[], None]) -> Watcher:
+        """Start to collect changes after ``since``; an old one is Expired.
+
+        The caller owes a call of :meth:`unwatch`.
+        """
+        table = self._table(resource)
+        if since < self.compacted:
+            message = f"too old resource version: {since} ({self.compacted})"
+            raise status.expired(message)
+        recent: deque[Change] = deque()
+        for change in reversed(table.history):
+            if change.revision <= since:
+                break
+            recent.appendleft(change)
+        watcher = Watcher(recent, wake)
+        table.watchers.append(watcher)
+        return watcher
+
+    def unwatch(self, resource: Resource, watcher: Watcher) -> None:
+        self._table(resource).watchers.remove(watcher)
+
+    def all(self) -> Iterator[tuple[TableName, Stored]]:
+        """Iterate over all objects of all tables, as of now."""
+        for name, table in list(self._tables.items()):
+            for stored in list(table.objects.values()):
+                yield name, stored
+
+    def in_namespace(self, namespace: str) -> Iterator[tuple[TableName, Stored]]:
+        """Iterate over the objects that a namespace contains."""
+        for name, table in list(self._tables.items()):
+            for key in _within(table.order, namespace):
+                yield name, table.objects[key]
+
+
+def _within(order: list[str], namespace: str) -> list[str]:
+    if not namespace:
+        return order[:]
+    # "0" is the character after "/".
+    return order[bisect_left(order, f"{namespace}/") : bisect_left(order, f"{namespace}0")]
+
+
+def _trim(table: _Table, compacted: int) -> None:
+    while table.history and table.history[0].revision <= compacted:
+        table.history.popleft()
