@@ -113,7 +113,7 @@ class ReplicaList(Dialect):
     def _replica_spec(self, entry: Fields, framework: type[DLJob], image: str) -> ReplicaSpec:
         type_ = replica_type(entry, self.type_field, framework, default=self.default_type)
         template = entry.value("template")
-        if template is None and image and type_ != framework.chief().type:
+        if template is None and image and type_ == "server":
             # Declared by the mx-operators and never built: a server that runs the given image.
             template = _bare_template(framework, image)
         return ReplicaSpec(
@@ -129,8 +129,7 @@ class ReplicaList(Dialect):
         policy = fields.object("terminationPolicy")
         if "chief" not in policy:
             raise InvalidJobError(
-                "is missing: name the replica that decides the job, or leave out "
-                "terminationPolicy",
+                "is missing: name the replica that decides the job, or leave out terminationPolicy",
                 field=policy.at("chief"),
             )
         chief = policy.object("chief")
@@ -167,15 +166,13 @@ def pod_template(value: Any, path: str) -> Mapping[str, Any]:
 
 
 def check_types(specs: tuple[ReplicaSpec, ...], framework: type[DLJob], path: str) -> None:
-    """Refuse a job that lists a replica type twice, or other than one chief of MXNet's kind."""
+    """Refuse a job that lists a replica type twice, or several of what there can be one."""
     for index, spec in enumerate(specs):
         if any(other.type == spec.type for other in specs[:index]):
             raise InvalidJobError(
                 f"lists {spec.type.upper()} twice: give one entry a type", field=f"{path}[{index}]"
             )
-        # A second scheduler or master would be a second cluster.
-        alone = spec.type == framework.replica_types[0] == framework.chief().type
-        if alone and spec.replicas != 1:
+        if spec.type in framework.singletons and spec.replicas != 1:
             raise InvalidJobError(
                 f"is {spec.replicas}, but there must be exactly 1 {spec.type.upper()}",
                 field=f"{path}[{index}].replicas",
@@ -212,8 +209,8 @@ def _check_chief(job: Job, fields: Fields) -> None:
 
 
 def _bare_template(framework: type[DLJob], image: str) -> Mapping[str, Any]:
-    command = ["python", "-c", "import mxnet"]
-    container = {"name": framework.container_name(), "image": image, "command": command}
+    name = framework.container_name()
+    container = {"name": name, "image": image, "command": ["python", "-c", f"import {name}"]}
     return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
 
 

@@ -23,13 +23,15 @@ class DLJob(abc.ABC):
       and ``volumes`` (paths that get an empty directory each);
     - :meth:`get_environment_variables`.
 
-    ``chief_type`` is the type whose replica 0 decides the job, by default the first one.
+    ``chief_type`` is the type whose replica 0 decides the job, by default the first one;
+    ``singletons`` are the types of which there must be exactly one.
     """
 
     job_type: ClassVar[str]
     replica_types: ClassVar[list[str]]
     container_properties: ClassVar[Mapping[str, Any]]
     chief_type: ClassVar[str] = ""
+    singletons: ClassVar[list[str]] = []
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -12,6 +12,7 @@ class MXJob(DLJob):
     job_type = "MXJob"
     replica_types = ["scheduler", "server", "worker"]
     container_properties = {"name": "mxnet", "ports": [9091]}
+    singletons = ["scheduler"]
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int

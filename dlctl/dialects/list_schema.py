@@ -1,0 +1,148 @@
+"""The schema of the list dialects' ``spec``: strict where every client can be told, no further.
+
+Names of fields and replica types are read in any case, so what a schema can check is checked for
+the documented spelling, and the rest when the job is read.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from dlctl.frameworks.dljob import DLJob
+
+if TYPE_CHECKING:
+    from dlctl.dialects.replica_list import ReplicaList
+
+JSON = dict[str, Any]
+
+# Bounds keep the cost of validation rules, which the server estimates, within its budget.
+MAX_ENTRIES: Final = 32
+_OPEN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_TEMPLATE: Final[JSON] = {
+    "type": "object",
+    "description": "A pod template, as in core/v1.",
+    **_OPEN,
+}
+
+
+def of_replica_list(dialect: "ReplicaList", framework: type[DLJob]) -> JSON:
+    types = _spellings(framework)
+    entry = _entry(
+        {
+            dialect.type_field: {
+                "type": "string",
+                "description": f"One of {', '.join(types)}; {dialect.default_type} if left out.",
+                "maxLength": 63,
+            },
+            dialect.port_field: {
+                "type": "integer",
+                "format": "int32",
+                "minimum": 1,
+                "maximum": 65535,
+                "description": f"Where replicas meet; {dialect.default_port} if left out.",
+            },
+        }
+    )
+    entry["x-kubernetes-validations"] = [
+        _one_of(dialect.type_field, framework),
+        *_one_each(dialect.type_field, framework),
+    ]
+    return {
+        "type": "object",
+        **_OPEN,
+        "properties": {
+            "replicaSpecs": {
+                "type": "array",
+                "maxItems": MAX_ENTRIES,
+                "description": "The job's replicas, one entry a type.",
+                "items": entry,
+            },
+            "RuntimeId": {
+                "type": "string",
+                "maxLength": 16,
+                "description": "Part of the children's names; derived from the UID if left out.",
+            },
+            "jobMode": _enum("dist forms a cluster; local runs one WORKER.", "", "dist", "local"),
+            "cleanupPodPolicy": _enum(
+                "Which pods are deleted when the job has ended.", "", "All", "Running", "None"
+            ),
+            "schedulerName": {"type": "string", "description": "Scheduler of the job's pods."},
+            f"{dialect.tag}Image": {
+                "type": "string",
+                "description": "Image of a SERVER entry that has no template.",
+            },
+            "terminationPolicy": _termination_policy(),
+        },
+    }
+
+
+def of_bare_list(framework: type[DLJob]) -> JSON:
+    entry = _entry({"replicaType": {"type": "string", "maxLength": 63}})
+    entry["required"] = ["replicas", "replicaType", "template"]
+    entry["x-kubernetes-validations"] = [
+        _one_of("replicaType", framework),
+        *_one_each("replicaType", framework),
+    ]
+    return {
+        "type": "array",
+        "maxItems": MAX_ENTRIES,
+        "description": f"The job's replicas: {', '.join(_spellings(framework))}.",
+        "items": entry,
+    }
+
+
+def _entry(properties: JSON) -> JSON:
+    replicas = {"type": "integer", "format": "int32", "minimum": 0, "description": "How many."}
+    return {
+        "type": "object",
+        **_OPEN,
+        "properties": {"replicas": replicas, "template": _TEMPLATE, **properties},
+    }
+
+
+def _termination_policy() -> JSON:
+    chief = {
+        "type": "object",
+        **_OPEN,
+        "properties": {
+            "replicaName": {"type": "string"},
+            "replicaIndex": {"type": "integer", "minimum": 0},
+        },
+    }
+    return {
+        "type": "object",
+        **_OPEN,
+        "description": "Names the replica whose end is the job's end.",
+        "properties": {"chief": chief},
+    }
+
+
+def _one_of(field: str, framework: type[DLJob]) -> JSON:
+    types = _spellings(framework)
+    return {
+        "rule": f"!has(self.{field}) || self.{field}.lowerAscii() in {framework.replica_types}",
+        "message": f"{field} must be one of {', '.join(types)}",
+    }
+
+
+def _one_each(field: str, framework: type[DLJob]) -> list[JSON]:
+    return [
+        {
+            "rule": f"!has(self.{field}) || self.{field}.lowerAscii() != '{type_}' || "
+            "!has(self.replicas) || self.replicas == 1",
+            "message": f"there must be exactly 1 {type_.upper()}",
+        }
+        for type_ in framework.singletons
+    ]
+
+
+def _enum(description: str, *values: str) -> JSON:
+    # Any case is read, so the schema must not insist on this one.
+    options = "|".join(values)
+    return {
+        "type": "string",
+        "description": description,
+        "pattern": f"^(?i:{options})$",
+    }
+
+
+def _spellings(framework: type[DLJob]) -> list[str]:
+    return [type_.upper() for type_ in framework.replica_types]

@@ -1,0 +1,171 @@
+"""The status of the list dialects: mx-operator's words, and beside them what they lacked.
+
+``phase``, ``state``, ``reason`` and ``replicaStatuses`` are spelt as those systems spell them.
+Added are conditions, times, the restarts of each replica and the first cause of a failure.
+"""
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from dlctl.api.conditions import Condition
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, Restart
+from dlctl.dialects import indexes
+
+JSON = dict[str, Any]
+E = TypeVar("E", JobPhase, JobState)
+
+
+def write(status: JobStatus, tag: str) -> JSON:
+    """Return the wire form; fields that hold nothing are left out, but the four old ones."""
+    wire: JSON = {
+        "phase": status.phase,
+        "state": status.state,
+        "reason": status.reason,
+        "replicaStatuses": [_write_replica(r, tag) for r in status.replica_statuses],
+        "conditions": [_write_condition(condition) for condition in status.conditions],
+        "observedGeneration": status.observed_generation,
+        "startTime": _write_time(status.start_time),
+        "completionTime": _write_time(status.completion_time),
+        "restarts": {name: _write_restart(r) for name, r in sorted(status.restarts.items())},
+        "failure": _write_failure(status.failure) if status.failure else None,
+    }
+    kept = {"phase", "state", "reason", "replicaStatuses"}
+    return {name: value for name, value in wire.items() if value or name in kept}
+
+
+def read(raw: msgspec.Raw, tag: str) -> JobStatus:
+    """Read a status back; whatever is missing or malformed counts as not there."""
+    wire = msgspec.json.decode(raw)
+    if not isinstance(wire, Mapping):
+        return JobStatus()
+    restarts = wire.get("restarts")
+    failure = wire.get("failure")
+    return JobStatus(
+        phase=_member(JobPhase, wire.get("phase"), JobPhase.NEW),
+        state=_member(JobState, wire.get("state"), JobState.UNKNOWN),
+        reason=str(wire.get("reason") or ""),
+        replica_statuses=tuple(_read_replica(r, tag) for r in _maps(wire, "replicaStatuses")),
+        conditions=tuple(_read_condition(c) for c in _maps(wire, "conditions")),
+        observed_generation=int(wire.get("observedGeneration") or 0),
+        start_time=_read_time(wire.get("startTime")),
+        completion_time=_read_time(wire.get("completionTime")),
+        restarts={n: _read_restart(r) for n, r in restarts.items()} if restarts else {},
+        failure=_read_failure(failure) if failure else None,
+    )
+
+
+def _type_field(tag: str) -> str:
+    return f"{tag}_replica_type" if tag else "replicaType"
+
+
+def _write_replica(replica: ReplicaStatus, tag: str) -> JSON:
+    wire: JSON = {
+        _type_field(tag): replica.type.upper(),
+        "state": replica.state,
+        "ReplicasStates": {state: count for state, count in replica.counts.items() if count},
+    }
+    if replica.completed:
+        wire["completedIndexes"] = indexes.write(replica.completed)
+    return wire
+
+
+def _read_replica(wire: Mapping[str, Any], tag: str) -> ReplicaStatus:
+    counts = wire.get("ReplicasStates") or {}
+    return ReplicaStatus(
+        type=str(wire.get(_type_field(tag)) or "").lower(),
+        state=_member(JobState, wire.get("state"), JobState.UNKNOWN),
+        counts={JobState(s): int(n) for s, n in counts.items() if s in set(JobState)},
+        completed=indexes.read(str(wire.get("completedIndexes") or "")),
+    )
+
+
+def _write_condition(condition: Condition) -> JSON:
+    return {
+        "type": condition.type,
+        "status": "True" if condition.status else "False",
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastUpdateTime": _write_time(condition.updated),
+        "lastTransitionTime": _write_time(condition.since),
+    }
+
+
+def _read_condition(wire: Mapping[str, Any]) -> Condition:
+    since = _read_time(wire.get("lastTransitionTime")) or _EPOCH
+    return Condition(
+        type=str(wire.get("type") or ""),
+        status=wire.get("status") == "True",
+        reason=str(wire.get("reason") or ""),
+        message=str(wire.get("message") or ""),
+        since=since,
+        updated=_read_time(wire.get("lastUpdateTime")) or since,
+    )
+
+
+def _write_restart(restart: Restart) -> JSON:
+    wire: JSON = {
+        "failures": restart.failures,
+        "tries": restart.tries,
+        "podUID": restart.pod_uid,
+        "reason": restart.reason,
+        "ended": _write_time(restart.ended),
+    }
+    return wire if restart.exit_code is None else {**wire, "exitCode": restart.exit_code}
+
+
+def _read_restart(wire: Mapping[str, Any]) -> Restart:
+    return Restart(
+        failures=int(wire.get("failures") or 0),
+        tries=int(wire.get("tries") or 0),
+        pod_uid=str(wire.get("podUID") or ""),
+        reason=str(wire.get("reason") or ""),
+        ended=_read_time(wire.get("ended")) or _EPOCH,
+        exit_code=wire.get("exitCode"),
+    )
+
+
+def _write_failure(failure: Failure) -> JSON:
+    wire: JSON = {
+        "replica": failure.replica,
+        "pod": failure.pod,
+        "reason": failure.reason,
+        "message": failure.message,
+        "time": _write_time(failure.time),
+    }
+    return wire if failure.exit_code is None else {**wire, "exitCode": failure.exit_code}
+
+
+def _read_failure(wire: Mapping[str, Any]) -> Failure:
+    return Failure(
+        replica=str(wire.get("replica") or ""),
+        pod=str(wire.get("pod") or ""),
+        reason=str(wire.get("reason") or ""),
+        message=str(wire.get("message") or ""),
+        time=_read_time(wire.get("time")) or _EPOCH,
+        exit_code=wire.get("exitCode"),
+    )
+
+
+_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+
+
+def _write_time(time: datetime.datetime | None) -> str | None:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ") if time else None
+
+
+def _read_time(text: Any) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+
+
+def _maps(wire: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
+    return [item for item in wire.get(name) or () if isinstance(item, Mapping)]
+
+
+def _member(options: type[E], value: Any, default: E) -> E:
+    return options(value) if value in set(options) else default
