@@ -1,0 +1,215 @@
+"""The work queue: which key a worker takes next, and that no two workers have the same one.
+
+For one event loop: nothing here locks, and nothing but :meth:`WorkQueue.get` and
+:meth:`WorkQueue.drain` waits. It carries keys, not events: what happened is read elsewhere.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from typing import Generic, TypeVar
+
+from dlctl.errors import DlctlError
+from dlctl.workqueue.backoff import Backoff
+from dlctl.workqueue.delays import Delays
+from dlctl.workqueue.timing import QueueMetrics, Timing
+
+K = TypeVar("K")
+
+
+class QueueShutDown(DlctlError):  # noqa: N818 - the standard library's word
+    """The queue takes no more keys, and has handed out the last."""
+
+
+class WorkQueue(Generic[K]):
+    """A set of keys in order of priority, then of arrival.
+
+    However often a key is added, it waits at most once and one worker at a time has it; a key
+    added while a worker has it comes back after :meth:`done`. A higher priority goes first and
+    may starve a lower one.
+    """
+
+    def __init__(
+        self, *, backoff: Backoff[K] | None = None, metrics: QueueMetrics | None = None
+    ) -> None:
+        self._backoff: Backoff[K] = backoff or Backoff()
+        self._timing: Timing[K] | None = Timing(metrics) if metrics else None
+        # Keys that need work, and at which priority.
+        self._dirty: dict[K, int] = {}
+        # Keys that workers have, and at which priority they got them.
+        self._processing: dict[K, int] = {}
+        # Invariant: a key in a level is in _dirty at that priority and not in _processing.
+        self._levels: dict[int, OrderedDict[K, None]] = {}
+        # The same levels, highest first. Empty ones stay: there are few different priorities.
+        self._ranked: list[tuple[int, OrderedDict[K, None]]] = []
+        self._ready = 0
+        self._delays: Delays[K] = Delays(self._due)
+        # Waiters are given a wake-up, never a key: a cancelled one cannot take a key with it.
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+        self._drained = asyncio.Event()
+
+    def __len__(self) -> int:
+        """Return how many keys a worker could have at once: neither delayed nor in work."""
+        return self._ready
+
+    def add(self, key: K, *, priority: int = 0) -> None:
+        """Ask for work on the key now; nothing happens once the queue is shut down.
+
+        Asking again changes nothing, except that a higher priority moves the key to the end of
+        its new level, and that a key that waits for its time need not do so any more.
+        """
+        if self._closed:
+            return
+        old = self._dirty.get(key)
+        if old is not None:
+            self._raise(key, old, priority)
+            return
+        if self._delays.waiting:
+            waited = self._delays.take(key)
+            if waited is not None and waited > priority:
+                priority = waited
+        self._dirty[key] = priority
+        if self._timing is not None:
+            self._timing.added(key)
+        if key not in self._processing:
+            self._place(key, priority)
+
+    def add_after(self, key: K, delay_s: float, *, priority: int | None = None) -> None:
+        """Ask for work on the key in so many seconds; the earliest of several requests counts.
+
+        Without a priority, a key that a worker has keeps the one that it was handed out at. A key
+        that is ready already stays so.
+        """
+        if self._closed:
+            return
+        if priority is None:
+            priority = self._processing.get(key, 0)
+        if delay_s > 0 and self._timing is not None:
+            self._timing.metrics.retried()
+        if delay_s <= 0 or key in self._dirty:
+            self.add(key, priority=priority)
+        else:
+            self._delays.put(key, delay_s, priority)
+
+    def add_rate_limited(self, key: K, *, priority: int | None = None) -> None:
+        """Ask for work on the key when its back-off is over, which doubles until forgotten."""
+        self.add_after(key, self._backoff.failed(key), priority=priority)
+
+    def forget(self, key: K) -> None:
+        """Start the key's back-off anew; where it waits, it stays."""
+        self._backoff.forget(key)
+
+    def retries(self, key: K) -> int:
+        """Return how often the key was added rate limited since it was last forgotten."""
+        return self._backoff.failures(key)
+
+    async def get(self) -> K:
+        """Wait for a key and take it; :meth:`done` must follow, whatever happens.
+
+        After a shutdown the keys that are left are still handed out, then :class:`QueueShutDown`
+        is raised. A cancelled call has taken nothing.
+        """
+        while not self._ready:
+            if self._closed:
+                raise QueueShutDown("the work queue is shut down")
+            await self._woken()
+        for _, level in self._ranked:
+            if level:
+                break
+        else:
+            raise AssertionError("a ready key is in no level")
+        key, _ = level.popitem(last=False)
+        self._ready -= 1
+        priority = self._dirty.pop(key)
+        self._processing[key] = priority
+        if self._timing is not None:
+            self._timing.metrics.depth(priority, len(level))
+            self._timing.taken(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """Give the key back; if it was added meanwhile, it goes to the end of its level."""
+        if self._processing.pop(key, None) is None:
+            raise ValueError(f"no worker has taken {key}")
+        if self._timing is not None:
+            self._timing.finished(key)
+        priority = self._dirty.get(key)
+        if priority is not None:
+            self._place(key, priority)
+        elif self._closed and not self._processing and not self._ready:
+            self._drained.set()
+
+    def shut_down(self) -> None:
+        """Refuse new keys, drop those whose time has not come, release a waiting drain."""
+        self._close()
+        self._drained.set()
+
+    async def drain(self) -> None:
+        """Shut down, and wait until the workers at work have finished all that was ready.
+
+        It returns at once if no worker has a key. The wait has no bound of its own, as work has
+        none: the caller sets one, or ends it by :meth:`shut_down`.
+        """
+        self._close()
+        if self._processing:
+            self._drained.clear()
+            await self._drained.wait()
+
+    def _close(self) -> None:
+        self._closed = True
+        self._delays.clear()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def _raise(self, key: K, old: int, new: int) -> None:
+        if new <= old:
+            return
+        self._dirty[key] = new
+        if key in self._processing:
+            return
+        level = self._levels[old]
+        del level[key]
+        self._ready -= 1
+        if self._timing is not None:
+            self._timing.metrics.depth(old, len(level))
+        # Somebody was woken for this key when it became ready; waking another is harmless.
+        self._place(key, new)
+
+    def _due(self, key: K, priority: int) -> None:
+        self.add(key, priority=priority)
+
+    def _place(self, key: K, priority: int) -> None:
+        level = self._levels.get(priority)
+        if level is None:
+            level = self._levels[priority] = OrderedDict()
+            self._ranked = sorted(self._levels.items(), reverse=True)
+        level[key] = None
+        self._ready += 1
+        if self._timing is not None:
+            self._timing.metrics.depth(priority, len(level))
+        if self._waiters:
+            self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    async def _woken(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.cancelled():
+                # Still in line, unless the wake-ups have passed it by.
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+            elif self._ready:
+                # Woken and cancelled in one turn of the loop: the wake-up is another's now.
+                self._wake_one()
+            raise
