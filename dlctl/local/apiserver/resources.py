@@ -56,6 +56,8 @@ class ServedResource:
     graceful: bool = False
     columns: Sequence[Column] = ()
     openapi: JSON | None = None
+    # What field selectors may ask of custom objects, such as "spec.framework".
+    selectable_fields: Sequence[str] = ()
     # The (group, version) that objects are stored as, when several versions are served.
     storage_version: str = ""
 
