@@ -110,6 +110,7 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     finalizers: list[str] | None = None
     creation_timestamp: datetime.datetime | None = None
     deletion_timestamp: datetime.datetime | None = None
+    deletion_grace_period_seconds: int | None = None
 
     @property
     def key(self) -> ObjectKey:
@@ -123,6 +124,14 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     @property
     def terminating(self) -> bool:
         return self.deletion_timestamp is not None
+
+    @property
+    def deletion_requested(self) -> datetime.datetime | None:
+        """Return when somebody asked for the deletion; the timestamp itself is its deadline."""
+        if self.deletion_timestamp is None:
+            return None
+        grace = datetime.timedelta(seconds=self.deletion_grace_period_seconds or 0)
+        return self.deletion_timestamp - grace
 
     def label(self, name: str) -> str | None:
         return (self.labels or {}).get(name)

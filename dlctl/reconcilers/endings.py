@@ -1,0 +1,136 @@
+"""How a pod's run ended, and whose doing it was: the program's, or the cluster's.
+
+Pure. Why a run ended matters more than that it did: an eviction must not fail a job, and a bug
+must not be tried for ever.
+"""
+
+import datetime
+from typing import Final
+
+import attrs
+
+from dlctl.api.exitcodes import ExitClass, exit_class, meaning
+from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Terminated
+
+# What the kubelet and the control plane write into a pod that they, not its program, ended.
+_DISRUPTIONS: Final = frozenset(
+    {
+        "Evicted", "NodeAffinity", "NodeLost", "NodeShutdown", "OutOfcpu", "OutOfmemory",
+        "OutOfpods", "Preempting", "Shutdown", "Terminated", "UnexpectedAdmissionError",
+    }
+)  # fmt: skip
+OOM_KILLED: Final = "OOMKilled"
+
+
+@attrs.frozen
+class Ending:
+    """The end of one run of a replica's program, or of its pod before the program could end."""
+
+    exit_class: ExitClass
+    reason: str
+    message: str
+    time: datetime.datetime
+    started: datetime.datetime | None = None
+    exit_code: int | None = None
+    # Not the program's doing: it costs no failure.
+    disruption: bool = False
+
+
+def ending(
+    pod: Pod, container: str, *, signals: ExitClass, now: datetime.datetime
+) -> Ending | None:
+    """Return how the pod's run ended, or None while it goes on or is about to go on.
+
+    A run that the kubelet will repeat in the same pod has ended only if repeating it is no use.
+    What happens after somebody asked for the pod's deletion is that deletion's doing and no
+    ending. ``now`` stands in for a time that nobody wrote down.
+    """
+    status = pod.container(container)
+    terminated = _terminated(status)
+    if terminated and not _after_deletion(pod, terminated):
+        found = _of_container(terminated, signals, now)
+        if _disrupted(pod) and found.exit_class is not ExitClass.SUCCESS:
+            return _of_pod(pod, now, terminated)
+        if _repeated(pod, status) and found.exit_class is ExitClass.RETRYABLE:
+            return None
+        return found
+    if pod.metadata.terminating:
+        return None
+    if pod.phase is PodPhase.SUCCEEDED:
+        return Ending(ExitClass.SUCCESS, "Completed", "the pod succeeded", now)
+    if pod.phase is PodPhase.FAILED:
+        init = _failed_init_container(pod)
+        if init and not _disrupted(pod):
+            return _of_container(init, signals, now)
+        return _of_pod(pod, now, None)
+    return None
+
+
+def _terminated(status: ContainerStatus | None) -> Terminated | None:
+    """Return the present end of a container, or the one before if that failed."""
+    if status is None:
+        return None
+    if status.state and status.state.terminated:
+        return status.state.terminated
+    last = status.last_state.terminated if status.last_state else None
+    return last if last and last.exit_code else None
+
+
+def _repeated(pod: Pod, status: ContainerStatus | None) -> bool:
+    # A pod that is not Failed as a whole is one whose kubelet starts the container again.
+    return status is not None and not pod.phase.finished
+
+
+def _after_deletion(pod: Pod, terminated: Terminated) -> bool:
+    asked = pod.metadata.deletion_requested
+    if asked is None:
+        return False
+    return terminated.finished_at is None or terminated.finished_at >= asked
+
+
+def _of_container(terminated: Terminated, signals: ExitClass, now: datetime.datetime) -> Ending:
+    code = terminated.exit_code
+    oom = terminated.reason == OOM_KILLED
+    said = f": {terminated.message.strip()}" if terminated.message else ""
+    what = "out of memory: the container's limit was reached" if oom else meaning(code)
+    return Ending(
+        # A restart would reach the same limit again.
+        exit_class=ExitClass.PERMANENT if oom else exit_class(code, signals=signals),
+        reason=terminated.reason or ("Completed" if code == 0 else "Error"),
+        message=f"exit code {code} ({what}){said}",
+        time=terminated.finished_at or now,
+        started=terminated.started_at,
+        exit_code=code,
+    )
+
+
+def _of_pod(pod: Pod, now: datetime.datetime, terminated: Terminated | None) -> Ending:
+    status = pod.status
+    condition = pod.condition("DisruptionTarget")
+    reason = (status.reason if status else None) or (condition.reason if condition else None)
+    message = (status.message if status else None) or (condition.message if condition else None)
+    return Ending(
+        exit_class=ExitClass.RETRYABLE,
+        reason=reason or "PodFailed",
+        message=message or "the pod failed without a word from its containers",
+        time=(terminated.finished_at if terminated else None) or now,
+        started=status.start_time if status else None,
+        # A deadline in the pod's own spec is the user's word, not the cluster's.
+        disruption=reason != "DeadlineExceeded",
+    )
+
+
+def _disrupted(pod: Pod) -> bool:
+    condition = pod.condition("DisruptionTarget")
+    if condition is not None and condition.status == "True":
+        return True
+    return pod.status is not None and pod.status.reason in _DISRUPTIONS
+
+
+def _failed_init_container(pod: Pod) -> Terminated | None:
+    statuses = (pod.status.init_container_statuses if pod.status else None) or ()
+    for status in statuses:
+        terminated = status.state.terminated if status.state else None
+        if terminated and terminated.exit_code:
+            return terminated
+    return None

@@ -1,0 +1,155 @@
+"""What has become of each replica, read from its pod. Pure: pods come in as values."""
+
+import datetime
+import enum
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.api.exitcodes import ExitClass
+from dlctl.api.job import Job, Replica
+from dlctl.api.meta import UID
+from dlctl.api.pods import Pod, Service
+from dlctl.frameworks.dljob import DLJob
+from dlctl.reconcilers.children import training_container
+from dlctl.reconcilers.endings import Ending, ending
+
+_STUCK: Final[Mapping[str, str]] = {
+    "CreateContainerConfigError": "its container cannot be configured",
+    "CreateContainerError": "its container cannot be created",
+    "ErrImageNeverPull": "its image is not on the node and must not be pulled",
+    # The two alternate while the kubelet tries; one sentence for both saves a write a try.
+    "ErrImagePull": "its image cannot be pulled",
+    "ImagePullBackOff": "its image cannot be pulled",
+    "InvalidImageName": "its image name is malformed",
+    "RunContainerError": "its container cannot be run",
+}
+
+
+class Situation(enum.Enum):
+    """What a replica is in."""
+
+    MISSING = enum.auto()
+    PENDING = enum.auto()
+    RUNNING = enum.auto()
+    TERMINATING = enum.auto()
+    SUCCEEDED = enum.auto()
+    # Ended, and another try may do better.
+    LOST = enum.auto()
+    # Ended as every other try would end.
+    BROKEN = enum.auto()
+
+
+_ENDED: Final[Mapping[ExitClass, Situation]] = {
+    ExitClass.SUCCESS: Situation.SUCCEEDED,
+    ExitClass.RETRYABLE: Situation.LOST,
+    ExitClass.PERMANENT: Situation.BROKEN,
+}
+
+
+@attrs.frozen
+class ObservedReplica:
+    """One replica and its pod, if it has one."""
+
+    replica: Replica
+    situation: Situation
+    pod: Pod | None = None
+    ending: Ending | None = None
+    # The kubelet is about to run the container again in the same pod.
+    restarting: bool = False
+    # Why it does not start, where waiting alone will not help.
+    stuck: str = ""
+
+
+@attrs.frozen
+class Observed:
+    """All that is known of a job's children."""
+
+    replicas: tuple[ObservedReplica, ...]
+    # Pods and services that nothing in the spec accounts for: left by a scale-down.
+    surplus_pods: tuple[Pod, ...] = ()
+    services: Mapping[str, Service] = attrs.field(factory=dict)
+    # Children that could not be created a moment ago, and why.
+    blocked: Mapping[str, str] = attrs.field(factory=dict)
+
+    def situation(self, replica: Replica) -> Situation:
+        found = (o.situation for o in self.replicas if o.replica == replica)
+        return next(found, Situation.MISSING)
+
+
+@attrs.frozen
+class Children:
+    """A job's children as the stores have them, and what we know beyond the stores."""
+
+    pods: Iterable[Pod] = ()
+    services: Iterable[Service] = ()
+    # Objects whose deletion we have asked for and not seen yet.
+    deleted: Collection[UID] = ()
+    blocked: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def observe(
+    job: Job, framework: type[DLJob], children: Children, now: datetime.datetime
+) -> Observed:
+    """Tell what each replica is in, and what is left over."""
+    by_name = {pod.metadata.name: pod for pod in children.pods}
+    deleted = children.deleted
+    containers = {spec.type: training_container(framework, spec) for spec in job.replica_specs}
+    replicas = []
+    for replica in job.replicas:
+        pod = by_name.pop(job.child_name(replica), None)
+        if replica.index in job.status.completed(replica.type):
+            replicas.append(ObservedReplica(replica, Situation.SUCCEEDED, pod))
+        elif pod is None:
+            replicas.append(ObservedReplica(replica, Situation.MISSING))
+        else:
+            end = ending(pod, containers[replica.type], signals=job.signals, now=now)
+            leaving = pod.metadata.terminating or pod.metadata.uid in deleted
+            replicas.append(_observed(replica, pod, containers[replica.type], end, leaving=leaving))
+    return Observed(
+        replicas=tuple(replicas),
+        surplus_pods=tuple(pod for pod in by_name.values() if pod.metadata.uid not in deleted),
+        services={
+            service.metadata.name: service
+            for service in children.services
+            if service.metadata.uid not in deleted and not service.metadata.terminating
+        },
+        blocked=children.blocked,
+    )
+
+
+def _observed(
+    replica: Replica, pod: Pod, container: str, end: Ending | None, *, leaving: bool
+) -> ObservedReplica:
+    if end and (end.exit_class is not ExitClass.RETRYABLE or not leaving):
+        return ObservedReplica(replica, _ENDED[end.exit_class], pod, end)
+    if leaving:
+        return ObservedReplica(replica, Situation.TERMINATING, pod)
+    status = pod.container(container)
+    state = status.state if status else None
+    if state and state.running:
+        return ObservedReplica(replica, Situation.RUNNING, pod)
+    return ObservedReplica(
+        replica,
+        Situation.PENDING,
+        pod,
+        restarting=bool(status and status.restart_count),
+        stuck=_stuck(pod),
+    )
+
+
+def _stuck(pod: Pod) -> str:
+    scheduled = pod.condition("PodScheduled")
+    if scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable":
+        return f"it cannot be scheduled: {scheduled.message or 'no node fits'}"
+    if pod.status is None:
+        return ""
+    for status in (
+        *(pod.status.init_container_statuses or ()),
+        *(pod.status.container_statuses or ()),
+    ):
+        waiting = status.state.waiting if status.state else None
+        if waiting and waiting.reason in _STUCK:
+            return _STUCK[waiting.reason]
+    return ""

@@ -1,0 +1,116 @@
+"""The one decision of the controller: what a job needs now. Pure: values in, values out.
+
+Only what can be done twice without harm is ever planned, because a plan may be carried out in
+part, or made from a view of the cluster that lags behind.
+"""
+
+import datetime
+from collections.abc import Collection, Iterator
+
+import attrs
+
+from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.pods import Pod, Service
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.reconcilers import restarts, status
+from dlctl.reconcilers.observe import Observed, Situation
+from dlctl.reconcilers.restarts import RestartBackoff
+from dlctl.reconcilers.status import Note
+from dlctl.reconcilers.verdict import verdict
+
+
+@attrs.frozen
+class Plan:
+    """What to write, remove and make, in this order; nothing but the status if all is well.
+
+    The status comes first: nothing is deleted before the reason for it is written down.
+    """
+
+    status: JobStatus
+    notes: tuple[Note, ...] = ()
+    deleted_pods: tuple[Pod, ...] = ()
+    deleted_services: tuple[Service, ...] = ()
+    services: tuple[Replica, ...] = ()
+    pods: tuple[Replica, ...] = ()
+    # Seconds until time alone asks for another plan.
+    wake_after_s: float | None = None
+
+
+def plan(
+    job: Job,
+    observed: Observed,
+    with_service: Collection[Replica],
+    now: datetime.datetime,
+    backoff: RestartBackoff,
+) -> Plan:
+    """Return what the job needs now; ``with_service`` are the replicas that others dial."""
+    now = now.replace(microsecond=0)
+    if job.status.phase is JobPhase.DONE:
+        return Plan(job.status)
+    if job.status.phase is JobPhase.CLEAN_UP:
+        return _clean_up(job, job.status, observed)
+    counted = restarts.counted(job.status, observed, backoff)
+    next_status, notes = status.ongoing(job, observed, counted, now)
+    found = verdict(job, observed)
+    if found is None:
+        kept = _keep_running(job, next_status, observed, now, backoff)
+        return attrs.evolve(kept, notes=notes, services=_services(job, observed, with_service))
+    next_status, note = status.concluded(job, next_status, found, now)
+    return attrs.evolve(_clean_up(job, next_status, observed), notes=(note,))
+
+
+def _clean_up(job: Job, ended: JobStatus, observed: Observed) -> Plan:
+    """Remove what the policy says; once nothing of it is left to ask for, the job is done."""
+    pods = tuple(_to_clean(job.clean_pod_policy, observed))
+    services = (
+        tuple(observed.services.values()) if job.clean_pod_policy is CleanPodPolicy.ALL else ()
+    )
+    if not pods and not services:
+        ended = attrs.evolve(ended, phase=JobPhase.DONE)
+    return Plan(ended, deleted_pods=pods, deleted_services=services)
+
+
+def _to_clean(policy: CleanPodPolicy, observed: Observed) -> Iterator[Pod]:
+    if policy is CleanPodPolicy.NONE:
+        return
+    alive = [o.pod for o in observed.replicas if o.situation is not Situation.TERMINATING]
+    for pod in (*alive, *observed.surplus_pods):
+        if pod is None or pod.metadata.terminating:
+            continue
+        if policy is CleanPodPolicy.ALL or not pod.phase.finished:
+            yield pod
+
+
+def _keep_running(
+    job: Job,
+    next_status: JobStatus,
+    observed: Observed,
+    now: datetime.datetime,
+    backoff: RestartBackoff,
+) -> Plan:
+    made, removed, waits = [], [], []
+    for one in observed.replicas:
+        if one.situation not in (Situation.MISSING, Situation.LOST):
+            continue
+        due = restarts.due(next_status.restarts.get(str(one.replica)), backoff)
+        wait_s = (due - now).total_seconds() if due else 0
+        if wait_s > 0:
+            # A lost pod stays until its replica's turn, so that its logs can be read.
+            waits.append(wait_s)
+        elif one.situation is Situation.MISSING:
+            made.append(one.replica)
+        elif one.pod is not None:
+            removed.append(one.pod)
+    leaving = [pod for pod in observed.surplus_pods if not pod.metadata.terminating]
+    return Plan(
+        next_status,
+        deleted_pods=(*removed, *leaving),
+        pods=tuple(made),
+        wake_after_s=min(waits, default=None),
+    )
+
+
+def _services(
+    job: Job, observed: Observed, with_service: Collection[Replica]
+) -> tuple[Replica, ...]:
+    return tuple(r for r in with_service if job.child_name(r) not in observed.services)

@@ -1,0 +1,192 @@
+"""The next status of a job, from its last one and what is observed. Pure.
+
+Equal to the last one if nothing has moved, and then nothing is written.
+"""
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.api import conditions
+from dlctl.api.conditions import Condition
+from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus, Restart
+from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
+from dlctl.reconcilers.verdict import Verdict
+
+_STATES: Final[Mapping[Situation, JobState]] = {
+    Situation.MISSING: JobState.UNKNOWN,
+    Situation.PENDING: JobState.UNKNOWN,
+    Situation.TERMINATING: JobState.UNKNOWN,
+    Situation.RUNNING: JobState.RUNNING,
+    # To be run again: the replica has not failed as long as it has tries left.
+    Situation.LOST: JobState.RUNNING,
+    Situation.SUCCEEDED: JobState.SUCCEEDED,
+    Situation.BROKEN: JobState.FAILED,
+}
+_NAMES_SHOWN: Final = 3
+
+
+@attrs.frozen
+class Note:
+    """Something users should hear of, as an event on the job, once its cause is written down."""
+
+    type: str
+    reason: str
+    message: str
+
+
+def ongoing(
+    job: Job, observed: Observed, restarts: Mapping[str, Restart], now: datetime.datetime
+) -> tuple[JobStatus, tuple[Note, ...]]:
+    """Return the status of a job that has not ended, and what there is to tell of the change."""
+    status = job.status
+    if status.phase in (JobPhase.NEW, JobPhase.FAILED):
+        status = _begun(job, now)
+    chief_runs = observed.situation(job.chief) is Situation.RUNNING
+    if chief_runs and status.phase is JobPhase.CREATING:
+        status = attrs.evolve(status, phase=JobPhase.RUNNING)
+    lost = [o for o in observed.replicas if o.situation is Situation.LOST or o.restarting]
+    stated = status.conditions
+    if lost:
+        stated = _state(stated, job, conditions.RESTARTING, _restarting(lost), now)
+    elif chief_runs:
+        stated = _state(stated, job, conditions.RUNNING, f"{_title(job)} is running.", now)
+    stated = _blocked(stated, job, observed, now)
+    news = [r for name, r in restarts.items() if status.restarts.get(name) != r]
+    notes = (_note(job, conditions.RESTARTING, _restarting(lost)),) if news and lost else ()
+    return (
+        attrs.evolve(
+            status,
+            conditions=stated,
+            replica_statuses=tuple(_replica_status(job, s, observed) for s in job.replica_specs),
+            restarts=restarts,
+            observed_generation=job.generation,
+        ),
+        notes,
+    )
+
+
+def concluded(
+    job: Job, status: JobStatus, verdict: Verdict, now: datetime.datetime
+) -> tuple[JobStatus, Note]:
+    """Return the status of a job that has just ended; its pods may still have to go."""
+    failure = verdict.failure
+    if failure is None:
+        type_, message = conditions.SUCCEEDED, f"{_title(job)} successfully completed."
+    else:
+        type_ = conditions.FAILED
+        message = f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
+    stated = conditions.without(status.conditions, conditions.BLOCKED)
+    return (
+        attrs.evolve(
+            status,
+            phase=JobPhase.CLEAN_UP,
+            state=JobState.FAILED if failure else JobState.SUCCEEDED,
+            reason=message if failure else "",
+            conditions=_state(stated, job, type_, message, now),
+            completion_time=now,
+            failure=failure,
+        ),
+        _note(job, type_, message),
+    )
+
+
+def invalid(
+    status: JobStatus, kind: str, generation: int, reason: str, now: datetime.datetime
+) -> tuple[JobStatus, tuple[Note, ...]]:
+    """Return the status of a job that cannot be read; told once for each thing that is wrong."""
+    if status.phase is JobPhase.DONE or (
+        status.phase is JobPhase.FAILED and status.reason == reason
+    ):
+        return status, ()
+    failed = Condition(conditions.FAILED, True, f"{kind}Invalid", reason, since=now, updated=now)
+    kept = conditions.without(status.conditions, conditions.FAILED)
+    return (
+        attrs.evolve(
+            status,
+            phase=JobPhase.FAILED,
+            state=JobState.FAILED,
+            reason=reason,
+            conditions=(*kept, failed),
+            observed_generation=generation,
+        ),
+        (Note("Warning", f"{kind}Invalid", reason),),
+    )
+
+
+def _begun(job: Job, now: datetime.datetime) -> JobStatus:
+    created = Condition(
+        conditions.CREATED,
+        True,
+        f"{job.resource.kind}Created",
+        f"{job.resource.kind} {job.key.name} is created.",
+        since=now,
+        updated=now,
+    )
+    return JobStatus(
+        phase=JobPhase.CREATING, state=JobState.RUNNING, conditions=(created,), start_time=now
+    )
+
+
+def _state(
+    stated: tuple[Condition, ...], job: Job, type_: str, message: str, now: datetime.datetime
+) -> tuple[Condition, ...]:
+    new = Condition(type_, True, f"{job.resource.kind}{type_}", message, since=now, updated=now)
+    return conditions.with_condition(stated, new)
+
+
+def _blocked(
+    stated: tuple[Condition, ...], job: Job, observed: Observed, now: datetime.datetime
+) -> tuple[Condition, ...]:
+    messages = list(observed.blocked.values())
+    messages += [f"{o.replica} waits: {o.stuck}" for o in observed.replicas if o.stuck]
+    if not messages:
+        return conditions.without(stated, conditions.BLOCKED)
+    more = len(messages) - _NAMES_SHOWN
+    shown = "; ".join(messages[:_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    return _state(stated, job, conditions.BLOCKED, shown, now)
+
+
+def _replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaStatus:
+    mine = [o for o in observed.replicas if o.replica.type == spec.type]
+    counts = Counter(_STATES[o.situation] for o in mine)
+    done = frozenset(o.replica.index for o in mine if o.situation is Situation.SUCCEEDED)
+    return ReplicaStatus(
+        type=spec.type,
+        state=_common_state(counts, spec.replicas),
+        counts={state: counts[state] for state in JobState if counts[state]},
+        completed=done | job.status.completed(spec.type),
+    )
+
+
+def _common_state(counts: Mapping[JobState, int], replicas: int) -> JobState:
+    """Return the state of all replicas of a type as mx-operator derives it."""
+    for state in (JobState.FAILED, JobState.RUNNING):
+        if counts.get(state):
+            return state
+    if replicas and counts.get(JobState.SUCCEEDED) == replicas:
+        return JobState.SUCCEEDED
+    return JobState.UNKNOWN
+
+
+def _restarting(lost: Iterable[ObservedReplica]) -> str:
+    causes = [
+        f"{o.replica}: {o.ending.reason}, {o.ending.message}" if o.ending else f"{o.replica}"
+        for o in lost
+    ]
+    more = len(causes) - _NAMES_SHOWN
+    shown = "; ".join(causes[:_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    return f"restarting {shown}"
+
+
+def _note(job: Job, type_: str, message: str) -> Note:
+    level = "Normal" if type_ == conditions.SUCCEEDED else "Warning"
+    return Note(level, f"{job.resource.kind}{type_}", message)
+
+
+def _title(job: Job) -> str:
+    return f"{job.resource.kind} {job.key}"

@@ -1,0 +1,42 @@
+"""Whether a job has ended, how, and what was the first cause. Pure.
+
+The chief decides; its success stands whatever becomes of the others afterwards.
+"""
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.status import Failure
+from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
+
+
+@attrs.frozen
+class Verdict:
+    """The end of a job; without a failure, a success."""
+
+    failure: Failure | None = None
+
+
+def verdict(job: Job, observed: Observed) -> Verdict | None:
+    """Return how the job has ended, or None while it has not."""
+    if observed.situation(job.chief) is Situation.SUCCEEDED:
+        return Verdict()
+    # An exit that no restart can better ends the job, whichever replica's it is: the others
+    # would wait for it for ever.
+    failures = [f for o in observed.replicas if (f := _failure(o)) is not None]
+    if not failures:
+        return None
+    return Verdict(min(failures, key=lambda failure: failure.time))
+
+
+def _failure(observed: ObservedReplica) -> Failure | None:
+    if observed.situation is not Situation.BROKEN or not observed.ending or not observed.pod:
+        return None
+    return Failure(
+        replica=str(observed.replica),
+        pod=observed.pod.metadata.name,
+        reason=observed.ending.reason,
+        message=observed.ending.message,
+        time=observed.ending.time.replace(microsecond=0),
+        exit_code=observed.ending.exit_code,
+    )
