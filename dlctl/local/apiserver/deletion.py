@@ -1,0 +1,169 @@
+"""Deleting objects: preconditions, grace, finalizers and what shall become of the dependents.
+
+Synchronous like ``objects``. What follows from a deletion (dependents, the contents of a
+namespace) is done later, by ``gc`` and ``namespaces``.
+"""
+
+import datetime
+
+import attrs
+
+from dlctl.api.meta import ObjectKey
+from dlctl.local.apiserver import status, traits
+from dlctl.local.apiserver.changes import JSON, Stored
+from dlctl.local.apiserver.objects import Objects, timestamp
+from dlctl.local.apiserver.options import DeleteOptions
+from dlctl.local.apiserver.resources import ServedResource
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+# Those that live in every cluster, and may not be deleted.
+PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
+
+
+@attrs.frozen
+class Deleted:
+    """What a deletion left: ``stored`` is the object as last seen, ``gone`` whether it is away."""
+
+    stored: Stored
+    gone: bool
+
+
+def delete(
+    objects: Objects, served: ServedResource, key: ObjectKey, options: DeleteOptions
+) -> Deleted:
+    """Delete an object, or ask it to go: finalizers, grace or a namespace's contents remain."""
+    stored = objects.get(served, key)
+    _check_preconditions(served, stored, options)
+    if served.resource.qualified == "namespaces":
+        return _delete_namespace(objects, served, stored, options)
+    obj = stored.decoded(served.resource)
+    meta = obj["metadata"]
+    now = objects.clock.now()
+    if served.graceful:
+        if _is_pending(meta, options):
+            return Deleted(stored, gone=False)
+        graceful = _set_grace(obj, options, now)
+    else:
+        graceful = None
+    meta["finalizers"] = _finalizers(meta.get("finalizers", []), options.propagation)
+    if meta["finalizers"] and graceful is None:
+        _mark(meta, now, 0)
+    if not meta["finalizers"]:
+        del meta["finalizers"]
+    waits = bool(meta.get("finalizers")) or bool(graceful)
+    if options.dry_run:
+        return Deleted(Stored.of(obj, stored.revision), gone=not waits)
+    if waits or graceful is not None:
+        stored = objects.storage.update(served.resource, stored, obj)
+    if waits:
+        return Deleted(stored, gone=False)
+    return Deleted(objects.storage.remove(served.resource, stored), gone=True)
+
+
+def _check_preconditions(served: ServedResource, stored: Stored, options: DeleteOptions) -> None:
+    # The kind instead of the resource is what the real server says here.
+    kind = attrs.evolve(served.resource, plural=served.resource.kind)
+    if options.uid is not None and options.uid != stored.uid:
+        message = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({stored.uid}). The object might have been deleted and then recreated"
+        )
+        raise status.conflict(kind, stored.key.name, message)
+    wanted = options.resource_version
+    if wanted is not None and wanted != str(stored.revision):
+        message = (
+            f"the ResourceVersion in the precondition ({wanted}) does not match the "
+            f"ResourceVersion in record ({stored.revision}). The object might have been modified"
+        )
+        raise status.conflict(kind, stored.key.name, message)
+
+
+def _is_pending(meta: JSON, options: DeleteOptions) -> bool:
+    """Tell whether the object is already going, and not sooner by this request."""
+    grace = meta.get("deletionGracePeriodSeconds")
+    if not meta.get("deletionTimestamp") or not grace:
+        return False
+    return options.grace_period_s is None or _positive(options.grace_period_s) >= int(grace)
+
+
+def _positive(grace_s: int) -> int:
+    # The real server reads a negative period as one second.
+    return 1 if grace_s < 0 else grace_s
+
+
+def _set_grace(obj: JSON, options: DeleteOptions, now: datetime.datetime) -> int | None:
+    """Set when the object goes at the latest, in seconds; None if it has no time left."""
+    meta = obj["metadata"]
+    if meta.get("deletionTimestamp"):
+        if not meta.get("deletionGracePeriodSeconds"):
+            return None
+        return _shorten(meta, options, now)
+    spec, phase = obj.get("spec") or {}, (obj.get("status") or {}).get("phase")
+    grace_s = options.grace_period_s
+    if grace_s is None:
+        grace_s = spec.get("terminationGracePeriodSeconds", 30)
+    # Nothing runs: there is nobody to wait for.
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        grace_s = 0
+    grace_s = _positive(grace_s)
+    _mark(meta, now + datetime.timedelta(seconds=grace_s), grace_s)
+    return grace_s
+
+
+def _shorten(meta: JSON, options: DeleteOptions, now: datetime.datetime) -> int:
+    assert options.grace_period_s is not None
+    grace_s = _positive(options.grace_period_s)
+    until = datetime.datetime.fromisoformat(meta["deletionTimestamp"])
+    saved_s = int(meta["deletionGracePeriodSeconds"]) - grace_s
+    earlier = until - datetime.timedelta(seconds=saved_s)
+    if earlier < now:
+        earlier, grace_s = now, min(grace_s, 1)
+    meta["deletionTimestamp"] = timestamp(earlier)
+    meta["deletionGracePeriodSeconds"] = grace_s
+    return grace_s
+
+
+def _mark(meta: JSON, until: datetime.datetime, grace_s: int) -> None:
+    if not meta.get("deletionTimestamp"):
+        meta["deletionTimestamp"] = timestamp(until)
+        if "generation" in meta:
+            meta["generation"] += 1
+    meta["deletionGracePeriodSeconds"] = grace_s
+
+
+def _finalizers(finalizers: list[str], propagation: str | None) -> list[str]:
+    """Return the finalizers after the policy is set; without a policy they stay as they are."""
+    if propagation is None:
+        return list(finalizers)
+    kept = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
+    if propagation == "Orphan":
+        kept.append(ORPHAN)
+    elif propagation == "Foreground":
+        kept.append(FOREGROUND)
+    return kept
+
+
+def _delete_namespace(
+    objects: Objects, served: ServedResource, stored: Stored, options: DeleteOptions
+) -> Deleted:
+    if stored.key.name in PROTECTED_NAMESPACES:
+        raise status.forbidden(
+            served.resource, stored.key.name, "this namespace may not be deleted"
+        )
+    obj = stored.decoded(served.resource)
+    _mark(obj["metadata"], objects.clock.now(), 0)
+    obj["metadata"].pop("deletionGracePeriodSeconds")
+    obj["status"] = (obj.get("status") or {}) | {"phase": "Terminating"}
+    if options.dry_run:
+        return Deleted(Stored.of(obj, stored.revision), gone=False)
+    if obj["metadata"].get("finalizers") or (obj.get("spec") or {}).get("finalizers"):
+        return Deleted(objects.storage.update(served.resource, stored, obj), gone=False)
+    return Deleted(objects.storage.remove(served.resource, stored), gone=True)
+
+
+def answer(served: ServedResource, deleted: Deleted) -> bytes | JSON:
+    """Return what a DELETE says: the object while it is there, then perhaps just a success."""
+    if not deleted.gone or traits.returned_when_deleted(served.resource):
+        return deleted.stored.encoded(served.resource)
+    return status.success(served.resource, deleted.stored.key.name, deleted.stored.uid)

@@ -1,0 +1,197 @@
+"""Reading and writing single objects: what happens between a request and the storage.
+
+All methods are synchronous, so each is one transaction. Deletion is in ``deletion``; HTTP, bodies
+and patches are not known here.
+"""
+
+import datetime
+import uuid
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from dlctl.api.meta import ObjectKey
+from dlctl.clock import Clock
+from dlctl.local.apiserver import metadata, status, traits
+from dlctl.local.apiserver.changes import JSON, Stored
+from dlctl.local.apiserver.options import version
+from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.storage import Storage
+
+# What is done to an object of one resource before it is created, beyond its strategy.
+Prepare = Callable[[JSON], JSON]
+_GENERATE_TRIES = 8
+_KEPT = ("name", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def timestamp(moment: datetime.datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@attrs.define
+class Objects:
+    """The objects of all resources, guarded by the rules that every kind obeys."""
+
+    storage: Storage
+    clock: Clock
+    # By qualified resource name.
+    prepare: dict[str, Prepare] = attrs.field(factory=dict)
+    # Refuses a new object in a namespace that does not take any.
+    check_namespace: Callable[[ServedResource, JSON], None] = lambda _served, _obj: None
+
+    def get(self, served: ServedResource, key: ObjectKey) -> Stored:
+        stored = self.storage.get(served.resource, key)
+        if stored is None:
+            raise status.not_found(served.resource, key.name)
+        return stored
+
+    def create(
+        self, served: ServedResource, namespace: str, obj: JSON, *, dry_run: bool = False
+    ) -> Stored:
+        """Store a new object under its own or a generated name."""
+        resource = served.resource
+        obj = metadata.shaped(obj, resource)
+        meta = obj["metadata"]
+        if meta.get("resourceVersion"):
+            message = "resourceVersion should not be set on objects to be created"
+            raise status.StatusError(500, "", message)
+        _place(meta, namespace if resource.namespaced else "")
+        self.check_namespace(served, obj)
+        prefix = meta.get("generateName", "")
+        if meta.get("name") or not prefix:
+            return self._create_named(served, obj, dry_run=dry_run)
+        for _ in range(_GENERATE_TRIES - 1):
+            named = {**obj, "metadata": meta | {"name": metadata.generated_name(prefix)}}
+            if self.storage.get(resource, _key(named)) is None:
+                return self._create_named(served, named, dry_run=dry_run)
+        raise status.already_exists(resource, prefix)
+
+    def _create_named(self, served: ServedResource, obj: JSON, *, dry_run: bool) -> Stored:
+        resource = served.resource
+        meta = {
+            **obj["metadata"],
+            "uid": str(uuid.uuid4()),
+            "creationTimestamp": timestamp(self.clock.now()),
+        }
+        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+            meta.pop(name, None)
+        if traits.generation_kept(resource):
+            meta["generation"] = 1
+        obj = {**obj, "metadata": meta}
+        if served.has_status and not traits.status_taken_on_create(resource):
+            obj.pop("status", None)
+        obj = served.strategy.admit_create(obj)
+        metadata.check(obj, resource)
+        if prepare := self.prepare.get(resource.qualified):
+            obj = prepare(obj)
+        if self.storage.get(resource, _key(obj)) is not None:
+            raise status.already_exists(resource, obj["metadata"]["name"])
+        return Stored.of(obj, 0) if dry_run else self.storage.create(resource, obj)
+
+    def update(
+        self,
+        served: ServedResource,
+        key: ObjectKey,
+        change: Callable[[JSON], JSON],
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Stored:
+        """Store what ``change`` makes of the current object; the same content is no write.
+
+        The result of ``change`` is checked against the version it names itself, if it names one.
+        """
+        old_stored = self.get(served, key)
+        old = old_stored.decoded(served.resource)
+        sent = metadata.shaped(change(old_stored.decoded(served.resource)), served.resource)
+        self._check_version(served, old_stored, sent)
+        new = self._admitted(served, old, sent, subresource)
+        if _finished_by(old, new):
+            if not dry_run:
+                self.storage.remove(served.resource, old_stored)
+            return Stored.of(new, old_stored.revision)
+        if dry_run:
+            return Stored.of(new, old_stored.revision)
+        return self.storage.update(served.resource, old_stored, new)
+
+    def _check_version(self, served: ServedResource, old: Stored, sent: JSON) -> None:
+        resource = served.resource
+        uid = sent["metadata"].get("uid")
+        if uid and uid != old.uid:
+            message = (
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
+            )
+            raise status.conflict(resource, old.key.name, message)
+        wanted = version(sent["metadata"].get("resourceVersion", ""))
+        if wanted and wanted != old.revision:
+            raise status.conflict(resource, old.key.name)
+        if not wanted and not traits.updated_unconditionally(resource):
+            cause = Cause.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            plural = attrs.evolve(resource, kind=resource.plural)
+            raise status.invalid(plural, old.key.name, [cause])
+
+    def _admitted(self, served: ServedResource, old: JSON, sent: JSON, subresource: str) -> JSON:
+        resource = served.resource
+        before = old["metadata"]
+        _place(sent["metadata"], before.get("namespace", ""))
+        kept = {name: before[name] for name in _KEPT if name in before}
+        meta = {k: v for k, v in sent["metadata"].items() if k not in _KEPT} | kept
+        meta["uid"] = before["uid"]
+        meta.pop("generation", None)
+        if "generation" in before:
+            meta["generation"] = before["generation"]
+        new = {**sent, "metadata": meta, "apiVersion": old["apiVersion"], "kind": old["kind"]}
+        if subresource == "status":
+            new = served.strategy.admit_status(old, _status_only(old, new))
+        else:
+            if served.has_status:
+                new.pop("status", None)
+                new |= {"status": old["status"]} if "status" in old else {}
+            new = served.strategy.admit_update(old, new)
+        metadata.check(new, resource)
+        metadata.check_update(old, new, resource)
+        if "generation" in before and not subresource and _spec_differs(served, old, new):
+            new = {**new, "metadata": new["metadata"] | {"generation": before["generation"] + 1}}
+        return new
+
+
+def _key(obj: JSON) -> ObjectKey:
+    return ObjectKey(obj["metadata"].get("namespace", ""), obj["metadata"].get("name", ""))
+
+
+def _place(meta: JSON, namespace: str) -> None:
+    if meta.get("namespace") and meta["namespace"] != namespace:
+        message = (
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+        raise status.bad_request(message)
+    meta.pop("namespace", None)
+    if namespace:
+        meta["namespace"] = namespace
+
+
+def _status_only(old: JSON, new: JSON) -> JSON:
+    # Also built-ins keep their metadata, where the real server lets labels through.
+    kept = {name: value for name, value in old.items() if name != "status"}
+    return kept | ({"status": new["status"]} if "status" in new else {})
+
+
+def _spec_differs(served: ServedResource, old: JSON, new: JSON) -> bool:
+    ignored = {"metadata", "status"} if served.has_status else {"metadata"}
+    if traits.built_in(served.resource):
+        return old.get("spec") != new.get("spec")
+    return _without(old, ignored) != _without(new, ignored)
+
+
+def _without(obj: Mapping[str, object], names: set[str]) -> Mapping[str, object]:
+    return {name: value for name, value in obj.items() if name not in names}
+
+
+def _finished_by(old: JSON, new: JSON) -> bool:
+    """Tell whether an update takes away what a deletion has waited for."""
+    if new["metadata"].get("finalizers") or not old["metadata"].get("deletionTimestamp"):
+        return False
+    if old["kind"] == "Namespace" and (new.get("spec") or {}).get("finalizers"):
+        return False
+    return not old["metadata"].get("deletionGracePeriodSeconds")
