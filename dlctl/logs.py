@@ -71,21 +71,21 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per record; a value that JSON has no word for is written as its ``str``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        entry: dict[str, object] = {
+        head: dict[str, object] = {
             "time": _time(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         # What identifies the record cannot be overwritten by a value of the same name.
-        entry = {**_values(record), **entry}
+        entry = {**head, **_values(record), **head}
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
         return json.dumps(entry, default=str, ensure_ascii=False)
 
 
 class ConsoleFormatter(logging.Formatter):
-    """Time, level and message first, then ``name=value`` pairs; tracebacks as Python prints them."""
+    """Time, level, message, then ``name=value`` pairs; tracebacks as Python prints them."""
 
     def format(self, record: logging.LogRecord) -> str:
         head = f"{_time(record):%H:%M:%S} {record.levelname:<7} {record.getMessage()}"
