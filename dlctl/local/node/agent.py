@@ -1,0 +1,228 @@
+"""The process that all containers of a node descend from: ``python -m dlctl.local.node.agent FD``.
+
+With ``isolated`` it lives in namespaces of its own, as their first process: when it ends, the
+kernel ends every process in them. It obeys the node at the other end of the socket, and ends when
+that end closes, so that nothing outlives a dlctl that was killed. It decides nothing.
+"""
+
+import os
+import selectors
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from dlctl.local.node import container_init, linux
+from dlctl.local.node.protocol import (
+    Answer,
+    CreateSandbox,
+    Exited,
+    Message,
+    RemoveSandbox,
+    Request,
+    StartContainer,
+    Started,
+    StopContainer,
+)
+
+if TYPE_CHECKING:
+    from dlctl.local.node.bridge import Bridge
+
+_decode = msgspec.json.Decoder(Request).decode
+_decode_failure = msgspec.json.Decoder(container_init.StartFailure).decode
+
+
+class Agent:
+    """One thread, one selector: requests, starts under way and ended children."""
+
+    def __init__(self, node: socket.socket, bridge: "Bridge | None") -> None:
+        self._node = node
+        self._bridge = bridge
+        self._selector = selectors.DefaultSelector()
+        self._input = bytearray()
+        # Who is running, both ways; an entry is dropped when the child is reaped.
+        self._pids: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+        self._pid_namespace: int | None = None
+        if bridge is not None:
+            self._pid_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+
+    def serve(self) -> None:
+        """Obey until the node closes its end."""
+        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
+        self._selector.register(self._node, selectors.EVENT_READ)
+        self._selector.register(wake_read, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fd == wake_read:
+                    os.read(wake_read, 4096)
+                elif key.fd == self._node.fileno():
+                    if not self._receive():
+                        return
+                else:
+                    self._conclude_start(key.fd, key.data)
+            self._reap()
+
+    def _send(self, message: Message) -> None:
+        self._node.sendall(msgspec.json.encode(message) + b"\n")
+
+    def _receive(self) -> bool:
+        data = self._node.recv(1 << 16)
+        self._input += data
+        *lines, rest = self._input.split(b"\n")
+        self._input = bytearray(rest)
+        for line in lines:
+            self._obey(_decode(line))
+        return bool(data)
+
+    def _obey(self, request: Request) -> None:
+        try:
+            match request:
+                case CreateSandbox():
+                    if self._bridge is not None:
+                        self._bridge.attach(request.pod, request.ip)
+                case RemoveSandbox():
+                    if self._bridge is not None:
+                        self._bridge.detach(request.pod)
+                case StopContainer():
+                    self._stop(request)
+                    return
+                case StartContainer():
+                    self._start(request)
+                    return
+        except OSError as failure:
+            self._send(Answer(request.id, str(failure), 128))
+        else:
+            self._send(Answer(request.id))
+
+    def _start(self, start: StartContainer) -> None:
+        read_fd, write_fd = os.pipe2(os.O_CLOEXEC)
+        pid = self._fork()
+        if pid == 0:
+            self._become_container(start, write_fd)
+        os.close(write_fd)
+        self._pids[start.container] = pid
+        self._names[pid] = start.container
+        self._selector.register(read_fd, selectors.EVENT_READ, start.id)
+
+    def _fork(self) -> int:
+        if self._pid_namespace is None:
+            return os.fork()
+        # Concerns the next child only, which becomes the first process in there.
+        linux.unshare(linux.CLONE_NEWPID)
+        if pid := os.fork():
+            linux.setns(self._pid_namespace, linux.CLONE_NEWPID)
+        return pid
+
+    def _become_container(self, start: StartContainer, report_fd: int) -> NoReturn:
+        signal.set_wakeup_fd(-1)
+        netns_fd = self._bridge.netns_fd(start.pod) if self._bridge else None
+        # The node's socket must not stay open in here: its end is how the others notice.
+        kept = {report_fd, netns_fd}
+        for fd in {int(name) for name in os.listdir("/dev/fd")} - kept:
+            if fd > 2:  # noqa: PLR2004 - the three standard streams
+                _close(fd)
+        container_init.run(
+            start, netns_fd=netns_fd, isolated=self._bridge is not None, report_fd=report_fd
+        )
+
+    def _conclude_start(self, fd: int, request_id: int) -> None:
+        """Answer a start: an empty pipe closed by exec is success."""
+        report = os.read(fd, 1 << 16)
+        self._selector.unregister(fd)
+        os.close(fd)
+        if report:
+            failure = _decode_failure(report)
+            self._send(Answer(request_id, failure.error, failure.exit_code))
+        else:
+            self._send(Answer(request_id))
+
+    def _stop(self, stop: StopContainer) -> None:
+        if (pid := self._pids.get(stop.container)) is None:
+            return
+        if not stop.kill:
+            os.kill(pid, signal.SIGTERM)
+        elif self._bridge is not None:
+            os.kill(pid, signal.SIGKILL)
+        else:
+            os.kill(pid, container_init.KILL_TREE)
+
+    def _reap(self) -> None:
+        while self._names:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            # A stranger is an orphan from some container that this process inherited.
+            if (name := self._names.pop(pid, None)) is not None:
+                del self._pids[name]
+                code = os.waitstatus_to_exitcode(status)
+                self._send(Exited(name, code if code >= 0 else 128 - code))
+
+
+def _close(fd: int) -> None:
+    try:
+        os.close(fd)
+    except OSError:
+        return
+
+
+def _enter_namespaces(*, user_namespace: bool) -> None:
+    """Leave the machine's namespaces; the caller's process becomes the waiting parent."""
+    uid, gid = os.geteuid(), os.getegid()
+    own = linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWPID | linux.CLONE_NEWUTS
+    linux.unshare(own | (linux.CLONE_NEWUSER if user_namespace else 0))
+    if user_namespace:
+        # Everyone keeps their own number, so that files look as they do outside.
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{uid} {uid} 1")
+        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _isolate(node: socket.socket, *, user_namespace: bool) -> "Bridge":
+    _enter_namespaces(user_namespace=user_namespace)
+    linux.die_with_parent(signal.SIGKILL)
+    if child := os.fork():
+        node.close()
+        os._exit(max(0, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+    linux.die_with_parent(signal.SIGKILL)
+    linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+    try:
+        linux.mount("proc", "/proc", "proc")
+    except PermissionError:
+        # A machine that masks parts of its /proc allows no new one; PIDs look foreign, no more.
+        sys.stderr.write("no /proc of its own\n")
+    from dlctl.local.node.bridge import Bridge
+
+    return Bridge()
+
+
+def main(fd: int, mode: str) -> None:
+    node = socket.socket(fileno=fd)
+    node.set_inheritable(False)
+    bridge = None
+    if mode == "host":
+        linux.adopt_orphans()
+    else:
+        try:
+            bridge = _isolate(node, user_namespace=mode == "user")
+        except (OSError, ImportError) as failure:
+            node.sendall(msgspec.json.encode(Started(error=str(failure))) + b"\n")
+            return
+    node.sendall(msgspec.json.encode(Started()) + b"\n")
+    Agent(node, bridge).serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,88 @@
+"""The network of a node: a bridge, and for each pod a network namespace with one end of a cable.
+
+Lives in the agent's own network namespace, so the machine's network is not touched and everything
+vanishes with the agent. There is no route to the outside.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import attrs
+from pyroute2 import IPRoute
+
+from dlctl.local.node import linux
+
+PREFIX_LENGTH = 16
+GATEWAY = "10.244.0.1"
+_BRIDGE = "dlctl0"
+
+
+@attrs.define
+class _Cable:
+    netns_fd: int
+    name: str
+
+
+class Bridge:
+    """The pods' network; every pod reaches every other, and the node, by IP."""
+
+    def __init__(self) -> None:
+        self._home = _current_netns()
+        self._cables: dict[str, _Cable] = {}
+        self._count = 0
+        self._ip = IPRoute()
+        self._ip.link("add", ifname=_BRIDGE, kind="bridge")
+        self._index = self._ip.link_lookup(ifname=_BRIDGE)[0]
+        self._ip.addr("add", index=self._index, address=GATEWAY, prefixlen=PREFIX_LENGTH)
+        self._ip.link("set", index=self._index, state="up")
+        self._ip.link("set", index=self._ip.link_lookup(ifname="lo")[0], state="up")
+
+    def netns_fd(self, pod: str) -> int | None:
+        """Return the pod's network namespace; None stands for the node's."""
+        cable = self._cables.get(pod)
+        return cable.netns_fd if cable else None
+
+    def attach(self, pod: str, ip: str) -> None:
+        self._count += 1
+        name = f"pod{self._count}"
+        with self._new_netns() as (netns_fd, inside):
+            self._ip.link(
+                "add",
+                ifname=name,
+                kind="veth",
+                peer={"ifname": "eth0", "net_ns_fd": netns_fd},
+            )
+            outer = self._ip.link_lookup(ifname=name)[0]
+            self._ip.link("set", index=outer, master=self._index, state="up")
+            inside.link("set", index=inside.link_lookup(ifname="lo")[0], state="up")
+            inner = inside.link_lookup(ifname="eth0")[0]
+            inside.addr("add", index=inner, address=ip, prefixlen=PREFIX_LENGTH)
+            inside.link("set", index=inner, state="up")
+            # Leads nowhere, but programs learn their own address by asking for a route.
+            inside.route("add", gateway=GATEWAY)
+        self._cables[pod] = _Cable(netns_fd=netns_fd, name=name)
+
+    def detach(self, pod: str) -> None:
+        """Forget the pod's namespace and take its cable away; it may have been detached before."""
+        if (cable := self._cables.pop(pod, None)) is None:
+            return
+        os.close(cable.netns_fd)
+        if found := self._ip.link_lookup(ifname=cable.name):
+            self._ip.link("del", index=found[0])
+
+    @contextmanager
+    def _new_netns(self) -> Iterator[tuple[int, IPRoute]]:
+        linux.unshare(linux.CLONE_NEWNET)
+        try:
+            netns_fd = _current_netns()
+            # A netlink socket stays in the namespace that it was opened in.
+            inside = IPRoute()
+        finally:
+            linux.setns(self._home, linux.CLONE_NEWNET)
+        with closing(inside):
+            yield netns_fd, inside
+
+
+def _current_netns() -> int:
+    return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)

@@ -1,0 +1,137 @@
+"""The first process of a container: it sets the stage, runs the program and takes all down with it.
+
+Runs in a child that the agent forked, and never returns. It ends with the program's exit code
+(128 + n for a signal); what the program left running ends with it, also what has gone its own way
+by ``setsid``. It is not a shell: no word of the command is interpreted.
+"""
+
+import errno
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from dlctl.local.node import linux
+from dlctl.local.node.mounts import mount_all
+from dlctl.local.node.protocol import StartContainer
+
+# Asks for the end of the whole tree where no PID namespace does it; SIGKILL could not be told on.
+KILL_TREE = signal.SIGUSR2
+
+_WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, KILL_TREE}
+_NOT_FOUND, _NOT_EXECUTABLE, _CANNOT_START = 127, 126, 128
+
+
+class StartFailure(msgspec.Struct, frozen=True):
+    """Why the program was not executed, told through a pipe that a good start just closes."""
+
+    error: str
+    exit_code: int
+
+
+def run(start: StartContainer, *, netns_fd: int | None, isolated: bool, report_fd: int) -> NoReturn:
+    """Be the container until it ends."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    try:
+        # Before the mounts, which may hide the directory of the logs.
+        log_fd = os.open(start.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        _enter(start, netns_fd, isolated=isolated)
+        child = os.fork()
+        if child == 0:
+            _execute(start, log_fd)
+    except OSError as failure:
+        _fail(report_fd, failure)
+    os.close(report_fd)
+    os.close(log_fd)
+    os._exit(_wait(child, isolated=isolated))
+
+
+def _fail(report_fd: int, failure: OSError) -> NoReturn:
+    code = {
+        errno.ENOENT: _NOT_FOUND,
+        errno.EACCES: _NOT_EXECUTABLE,
+        errno.ENOEXEC: _NOT_EXECUTABLE,
+    }.get(failure.errno or 0, _CANNOT_START)
+    report = StartFailure(error=str(failure), exit_code=code)
+    os.write(report_fd, msgspec.json.encode(report))
+    os._exit(code)
+
+
+def _enter(start: StartContainer, netns_fd: int | None, *, isolated: bool) -> None:
+    os.setsid()
+    if not isolated:
+        linux.adopt_orphans()
+        linux.die_with_parent(KILL_TREE)
+        return
+    linux.die_with_parent(signal.SIGKILL)
+    if netns_fd is not None:
+        linux.setns(netns_fd, linux.CLONE_NEWNET)
+    linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWUTS)
+    if start.hostname:
+        linux.sethostname(start.hostname)
+    mount_all(start.mounts, Path(start.scratch))
+    with suppress(PermissionError):
+        # Refused where the machine's own /proc is partly masked; then PIDs look foreign, no more.
+        linux.mount("proc", "/proc", "proc")
+
+
+def _execute(start: StartContainer, log_fd: int) -> NoReturn:
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.chdir(start.cwd)
+    os.umask(0o022)
+    # Python ignores these two, and what is ignored stays so across exec.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.execvpe(start.argv[0], start.argv, start.env)  # noqa: S606 - not a shell
+
+
+def _wait(child: int, *, isolated: bool) -> int:
+    while True:
+        got = signal.sigwaitinfo(_WATCHED)
+        if got.si_signo == KILL_TREE:
+            code = 128 + signal.SIGKILL
+            break
+        if got.si_signo in (signal.SIGTERM, signal.SIGINT):
+            with suppress(ProcessLookupError):
+                os.kill(child, got.si_signo)
+        code = _reap(child)
+        if code is not None:
+            break
+    if not isolated:
+        # In a PID namespace the kernel does this when its first process ends.
+        _kill_descendants(child)
+    return code
+
+
+def _reap(child: int) -> int | None:
+    """Bury whoever has ended; return the program's exit code if it is among them."""
+    found = None
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == child:
+                code = os.waitstatus_to_exitcode(ended[1])
+                found = code if code >= 0 else 128 - code
+    return found
+
+
+def _kill_descendants(group: int) -> None:
+    """Kill until no child is left: a grandchild becomes a child when its parent ends."""
+    with suppress(ChildProcessError):
+        while True:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+            for pid in _children():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            os.waitpid(-1, 0)
+
+
+def _children() -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]

@@ -1,0 +1,70 @@
+"""What stands for a container image on a machine without containers: a Python environment.
+
+An image is mapped to an environment's prefix, which may hold ``bin/entrypoint`` and directories of
+the image that jobs name (``<prefix>/workspace`` for ``workingDir: /workspace``), or to an
+executable that is its entrypoint. Nothing is ever pulled.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+from dlctl.errors import DlctlError
+
+
+class NoCommandError(DlctlError):
+    """A container relies on the command of an image that nobody has mapped."""
+
+
+@attrs.frozen
+class Image:
+    """What is known of an image; of one that is not mapped, nothing but its name."""
+
+    name: str
+    target: Path | None = None
+
+    @property
+    def bin(self) -> Path | None:
+        if self.target is None:
+            return None
+        return self.target / "bin" if self.target.is_dir() else self.target.parent
+
+    @property
+    def entrypoint(self) -> Path | None:
+        if self.target is None:
+            return None
+        path = self.target / "bin" / "entrypoint" if self.target.is_dir() else self.target
+        return path if os.access(path, os.X_OK) else None
+
+    def command(self, command: list[str] | None, args: list[str] | None) -> list[str]:
+        """Return what to execute; a command of the manifest replaces the image's own."""
+        if command:
+            return [*command, *(args or ())]
+        if self.entrypoint is not None:
+            return [str(self.entrypoint), *(args or ())]
+        raise NoCommandError(
+            f'the command of image "{self.name}" is unknown, because nothing is pulled here: give '
+            f"the container a command, or map the image to an environment with bin/entrypoint "
+            f"(--image {self.name}=PREFIX)"
+        )
+
+    def path(self, inherited: str) -> str:
+        """Return the PATH on which the environment's programs come first."""
+        return f"{self.bin}{os.pathsep}{inherited}" if self.bin else inherited
+
+    def directory(self, path: str) -> Path | None:
+        """Return the directory that the image would have at a path, if it is there at all."""
+        candidates = [Path(path)]
+        if self.target is not None and self.target.is_dir():
+            candidates.append(self.target / path.lstrip("/"))
+        return next((candidate for candidate in candidates if candidate.is_dir()), None)
+
+
+def find(images: Mapping[str, Path], name: str) -> Image:
+    """Return the image as mapped under its full name, or under its name without tag or digest."""
+    bare = name.partition("@")[0]
+    if ":" in bare.rpartition("/")[2]:
+        bare = bare.rpartition(":")[0]
+    return Image(name, images.get(name) or images.get(bare))

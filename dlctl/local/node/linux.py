@@ -1,0 +1,68 @@
+"""The Linux calls that Python 3.11 has no function for: namespaces, mounts, process control.
+
+Every call raises OSError as the functions of ``os`` do. Nothing is decided here.
+"""
+
+import ctypes
+import os
+from typing import Final
+
+CLONE_NEWNS: Final = 0x00020000
+CLONE_NEWUTS: Final = 0x04000000
+CLONE_NEWUSER: Final = 0x10000000
+CLONE_NEWPID: Final = 0x20000000
+CLONE_NEWNET: Final = 0x40000000
+
+MS_RDONLY: Final = 1
+MS_NOSUID: Final = 2
+MS_NODEV: Final = 4
+MS_NOEXEC: Final = 8
+MS_REMOUNT: Final = 32
+MS_BIND: Final = 4096
+MS_REC: Final = 16384
+MS_PRIVATE: Final = 1 << 18
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(fd: int, kind: int) -> None:
+    _check(_libc.setns(fd, kind), "setns")
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
+    result = _libc.mount(
+        source.encode(),
+        target.encode(),
+        kind.encode() or None,
+        ctypes.c_ulong(flags),
+        data.encode(),
+    )
+    _check(result, f"mount {target}")
+
+
+def sethostname(name: str) -> None:
+    encoded = name.encode()
+    _check(_libc.sethostname(encoded, len(encoded)), "sethostname")
+
+
+def die_with_parent(signal: int) -> None:
+    """Have the kernel send this process a signal when its parent ends."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "prctl")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends."""
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")

@@ -1,0 +1,101 @@
+"""What a container sees of the file system: the machine's own, with mounts of its own on top.
+
+Runs in the mount namespace of the container alone. A mount point that is absent is made on a
+tmpfs, so that no file or directory appears on the machine.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dlctl.local.node import linux
+from dlctl.local.node.protocol import Mount
+
+_ROOT = Path("/")
+# Inside a user namespace, a remount that drops one of these is refused.
+_KEPT_FLAGS = (
+    (os.ST_NOSUID, linux.MS_NOSUID),
+    (os.ST_NODEV, linux.MS_NODEV),
+    (os.ST_NOEXEC, linux.MS_NOEXEC),
+)
+
+
+def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
+    """Show each source at its target; outer paths first, so that they do not hide inner ones."""
+    ordered = sorted(mounts, key=lambda entry: Path(entry.target).parts)
+    # All are opened before the first is mounted, which may well hide the others (on /tmp).
+    sources = [os.open(entry.source, os.O_PATH | os.O_CLOEXEC) for entry in ordered]
+    if any(_lacks_way(Path(entry.target)) for entry in ordered):
+        _open_up(_ROOT, scratch)
+    done: list[Path] = []
+    for entry, fd in zip(ordered, sources, strict=True):
+        target = Path(entry.target)
+        if not target.exists():
+            directory = stat.S_ISDIR(os.fstat(fd).st_mode)
+            _make_mount_point(target, directory=directory, inside=done)
+        linux.mount(f"/proc/self/fd/{fd}", str(target), flags=linux.MS_BIND | linux.MS_REC)
+        os.close(fd)
+        if entry.read_only:
+            _make_read_only(target)
+        done.append(target)
+
+
+def _lacks_way(target: Path) -> bool:
+    """Whether not even the first directory on the way to the target exists."""
+    return not (_ROOT / target.relative_to(_ROOT).parts[0]).exists()
+
+
+def _make_read_only(target: Path) -> None:
+    now = os.statvfs(target).f_flag
+    kept = sum(flag for shown, flag in _KEPT_FLAGS if now & shown)
+    linux.mount("", str(target), flags=linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | kept)
+
+
+def _make_mount_point(target: Path, *, directory: bool, inside: Iterable[Path]) -> None:
+    parent = next(path for path in target.parents if path.is_dir())
+    if parent != _ROOT and not any(parent.is_relative_to(volume) for volume in inside):
+        _open_up(parent, parent)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if directory:
+        target.mkdir()
+    else:
+        target.touch()
+
+
+def _open_up(parent: Path, place: Path) -> None:
+    """Put a tmpfs in the place of a directory that shows the same entries and takes new ones.
+
+    Nothing can be mounted over the root, so its copy is made elsewhere and becomes the root.
+    """
+    with _held(parent) as behind:
+        mode = parent.stat().st_mode & 0o7777
+        linux.mount("tmpfs", str(place), "tmpfs", data=f"mode={mode:o}")
+        for name in sorted(os.listdir(behind)):
+            _show(behind / name, place / name)
+    if parent == _ROOT:
+        os.chroot(place)
+    # Also where the parent was the working directory, which still is the one below the tmpfs.
+    os.chdir(_ROOT)
+
+
+@contextmanager
+def _held(directory: Path) -> Iterator[Path]:
+    """Keep a directory within reach, whatever is mounted over it."""
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield Path(f"/proc/self/fd/{fd}")
+    finally:
+        os.close(fd)
+
+
+def _show(entry: Path, twin: Path) -> None:
+    if entry.is_symlink():
+        twin.symlink_to(entry.readlink())
+        return
+    if entry.is_dir():
+        twin.mkdir()
+    else:
+        twin.touch()
+    linux.mount(str(entry), str(twin), flags=linux.MS_BIND | linux.MS_REC)

@@ -1,0 +1,202 @@
+"""The node's end of the agent: networks of pods and running containers, as awaitable calls.
+
+One agent serves all pods of a node. It is started with namespaces if they are granted and without
+otherwise; which of the two it became is in :attr:`Sandboxes.network`.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, Literal, NoReturn, TypeVar
+
+import attrs
+import msgspec
+
+from dlctl.errors import ConfigError, DlctlError
+from dlctl.local.node.protocol import (
+    Answer,
+    CreateSandbox,
+    Exited,
+    Message,
+    RemoveSandbox,
+    Request,
+    StartContainer,
+    Started,
+    StopContainer,
+)
+
+T = TypeVar("T")
+
+NetworkMode = Literal["isolated", "host"]
+NetworkChoice = Literal["auto", "isolated", "host"]
+
+# Executing a program takes milliseconds; this is for a machine that swaps.
+_ANSWER_S: Final = 30.0
+_END_S: Final = 10.0
+_LINE_LIMIT: Final = 1 << 22
+
+_decode = msgspec.json.Decoder(Message).decode
+
+
+class AgentLostError(DlctlError):
+    """The agent has ended, and with it every container of the node."""
+
+
+class StartError(DlctlError):
+    """A container's program was not executed; ``exit_code`` is what a shell would show."""
+
+    def __init__(self, message: str, *, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@attrs.frozen
+class Network:
+    """How pods are connected, and if they share the machine's network, why."""
+
+    mode: NetworkMode
+    reason: str = ""
+
+    @property
+    def isolated(self) -> bool:
+        return self.mode == "isolated"
+
+
+class Sandboxes:
+    """Where the containers of a node run; nothing that runs in it outlives it.
+
+    Calls are answered only while :meth:`listen` runs.
+    """
+
+    def __init__(
+        self, network: Network, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.network = network
+        self._reader = reader
+        self._writer = writer
+        self._last_id = 0
+        self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._exits: dict[str, asyncio.Future[int]] = {}
+        self._lost = False
+
+    async def create(self, pod: str, ip: str) -> None:
+        await self._ask(CreateSandbox(self._next_id(), pod, ip))
+
+    async def remove(self, pod: str) -> None:
+        await self._ask(RemoveSandbox(self._next_id(), pod))
+
+    async def start(self, start: StartContainer) -> "asyncio.Future[int]":
+        """Execute the program; the future is its exit code. The ``id`` is filled in."""
+        exit_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._exits[start.container] = exit_code
+        try:
+            await self._ask(msgspec.structs.replace(start, id=self._next_id()))
+        except BaseException:
+            self._exits.pop(start.container, None)
+            raise
+        return exit_code
+
+    def stop(self, container: str, *, kill: bool) -> None:
+        """Ask the program to end, or make it; the future of its start tells when it has."""
+        self._send(StopContainer(container, kill))
+
+    async def listen(self) -> NoReturn:
+        """Pass on what the agent says until it ends; then every wait fails."""
+        while line := await self._reader.readline():
+            match _decode(line):
+                case Answer() as answer:
+                    _settle(self._answers.get(answer.id), answer)
+                case Exited() as exited:
+                    _settle(self._exits.pop(exited.container, None), exited.exit_code)
+                case Started():
+                    pass
+        self._lost = True
+        raise AgentLostError("the node's agent has ended; see its log")
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def _send(self, request: Request) -> None:
+        if self._lost:
+            raise AgentLostError("the node's agent has ended")
+        self._writer.write(msgspec.json.encode(request) + b"\n")
+
+    async def _ask(self, request: CreateSandbox | RemoveSandbox | StartContainer) -> None:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._answers[request.id] = future
+        try:
+            self._send(request)
+            async with asyncio.timeout(_ANSWER_S):
+                answer = await future
+        finally:
+            del self._answers[request.id]
+        if answer.error:
+            raise StartError(answer.error, exit_code=answer.exit_code)
+
+
+def _settle(future: "asyncio.Future[T] | None", result: T) -> None:
+    # Whoever waited may have been cancelled.
+    if future is not None and not future.done():
+        future.set_result(result)
+
+
+@asynccontextmanager
+async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncIterator[Sandboxes]:
+    """Run an agent for the duration of the block; afterwards no container is left."""
+    reason = "asked for"
+    if choice != "host":
+        mode = "root" if os.geteuid() == 0 else "user"
+        async with _agent(log_path, mode) as (started, reader, writer):
+            if not started.error:
+                yield Sandboxes(Network("isolated"), reader, writer)
+                return
+        if choice == "isolated":
+            raise ConfigError(f"this machine grants no network namespaces: {started.error}")
+        reason = started.error
+    async with _agent(log_path, "host") as (_, reader, writer):
+        yield Sandboxes(Network("host", reason), reader, writer)
+
+
+@asynccontextmanager
+async def _agent(
+    log_path: Path, mode: str
+) -> AsyncIterator[tuple[Started, asyncio.StreamReader, asyncio.StreamWriter]]:
+    ours, theirs = socket.socketpair()
+    with theirs, log_path.open("ab") as log:
+        # A session of its own: Ctrl-C is for dlctl, which then stops the pods in order.
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "dlctl.local.node.agent", str(theirs.fileno()), mode),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    reader, writer = await asyncio.open_connection(sock=ours, limit=_LINE_LIMIT)
+    try:
+        yield await _greeting(reader), reader, writer
+    finally:
+        writer.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_END_S):
+                await process.wait()
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+
+
+async def _greeting(reader: asyncio.StreamReader) -> Started:
+    async with asyncio.timeout(_ANSWER_S):
+        line = await reader.readline()
+    if not line:
+        return Started(error="the agent ended before it said anything; see its log")
+    message = _decode(line)
+    return message if isinstance(message, Started) else Started()
