@@ -2,14 +2,13 @@
 
 import datetime
 import enum
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
 
 from dlctl.api.exitcodes import ExitClass
 from dlctl.api.job import Job, Replica
-from dlctl.api.meta import UID
 from dlctl.api.pods import Pod, Service
 from dlctl.frameworks.dljob import DLJob
 from dlctl.reconcilers.children import training_container
@@ -80,12 +79,10 @@ class Observed:
 
 @attrs.frozen
 class Children:
-    """A job's children as the stores have them, and what we know beyond the stores."""
+    """A job's children as the stores have them, and those that could not be created just now."""
 
     pods: Iterable[Pod] = ()
     services: Iterable[Service] = ()
-    # Objects whose deletion we have asked for and not seen yet.
-    deleted: Collection[UID] = ()
     blocked: Mapping[str, str] = attrs.field(factory=dict)
 
 
@@ -94,7 +91,6 @@ def observe(
 ) -> Observed:
     """Tell what each replica is in, and what is left over."""
     by_name = {pod.metadata.name: pod for pod in children.pods}
-    deleted = children.deleted
     containers = {spec.type: training_container(framework, spec) for spec in job.replica_specs}
     replicas = []
     for replica in job.replicas:
@@ -105,23 +101,21 @@ def observe(
             replicas.append(ObservedReplica(replica, Situation.MISSING))
         else:
             end = ending(pod, containers[replica.type], signals=job.signals, now=now)
-            leaving = pod.metadata.terminating or pod.metadata.uid in deleted
-            replicas.append(_observed(replica, pod, containers[replica.type], end, leaving=leaving))
+            replicas.append(_observed(replica, pod, containers[replica.type], end))
     return Observed(
         replicas=tuple(replicas),
-        surplus_pods=tuple(pod for pod in by_name.values() if pod.metadata.uid not in deleted),
+        surplus_pods=tuple(by_name.values()),
         services={
             service.metadata.name: service
             for service in children.services
-            if service.metadata.uid not in deleted and not service.metadata.terminating
+            if not service.metadata.terminating
         },
         blocked=children.blocked,
     )
 
 
-def _observed(
-    replica: Replica, pod: Pod, container: str, end: Ending | None, *, leaving: bool
-) -> ObservedReplica:
+def _observed(replica: Replica, pod: Pod, container: str, end: Ending | None) -> ObservedReplica:
+    leaving = pod.metadata.terminating
     if end and (end.exit_class is not ExitClass.RETRYABLE or not leaving):
         return ObservedReplica(replica, _ENDED[end.exit_class], pod, end)
     if leaving:

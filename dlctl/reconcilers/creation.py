@@ -1,0 +1,107 @@
+"""Creating children: few at first, then in parallel, and each under its name only once.
+
+A name is the guard against duplicates: a create whose answer was lost is found to have been done
+when it is tried again. I/O only; what to create is decided elsewhere.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.meta import UID, Object, ObjectKey, Resource
+from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError, ForbiddenError, NotFoundError
+from dlctl.reconcilers.expectations import Expectations
+from dlctl.tasks import map_all
+
+JSON = Mapping[str, Any]
+# A broken template or a full quota is found out by the first request and not by the thousandth.
+FIRST_BATCH: Final = 1
+PARALLEL: Final = 64
+
+
+@attrs.frozen
+class Child:
+    """One object to create for a job."""
+
+    resource: Resource
+    body: JSON
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.body["metadata"]["namespace"], self.body["metadata"]["name"])
+
+
+@attrs.frozen
+class Created:
+    """What has become of a batch: names by resource, and the children that had to wait."""
+
+    made: Mapping[Resource, list[str]]
+    blocked: Mapping[str, str]
+
+
+@attrs.frozen
+class Creator:
+    """Creates the children of jobs and remembers which versions the stores have yet to show."""
+
+    client: Client
+    expectations: Expectations
+
+    async def create(self, owner: UID, children: Iterable[Child]) -> Created:
+        """Create in batches of doubling size; after a batch with a refusal, no further one.
+
+        :raises InvalidError: if the server will never take a child.
+        :raises ApiError, UnreachableError: if trying again may help.
+        """
+        made: dict[Resource, list[str]] = {}
+        blocked: dict[str, str] = {}
+        for batch in _batches(list(children)):
+            answers = await map_all(
+                lambda child: self._create_one(owner, child), batch, limit=PARALLEL
+            )
+            for child, answer in zip(batch, answers, strict=True):
+                if answer is None:
+                    made.setdefault(child.resource, []).append(child.key.name)
+                elif answer:
+                    blocked[child.key.name] = answer
+            if blocked:
+                break
+        return Created(made, blocked)
+
+    async def _create_one(self, owner: UID, child: Child) -> str | None:
+        """Return None if the child was made, why it has to wait, or "" if it was there already."""
+        try:
+            created = await self.client.create(
+                child.resource, child.key.namespace, child.body, Object
+            )
+        except AlreadyExistsError:
+            return await self._check_owner(owner, child)
+        except ForbiddenError as error:
+            return f"{child.resource.kind.lower()} {child.key.name} is not allowed: {error}"
+        self.expectations.wrote(owner, child.resource, created.metadata.resource_version)
+        return None
+
+    async def _check_owner(self, owner: UID, child: Child) -> str:
+        try:
+            there = await self.client.get(child.resource, child.key, Object)
+        except NotFoundError:
+            return f"{child.resource.kind.lower()} {child.key.name} is just being removed"
+        controller = there.metadata.controller
+        if controller and controller.uid == owner:
+            # An earlier try of ours; the store has not shown it yet.
+            self.expectations.wrote(owner, child.resource, there.metadata.resource_version)
+            return ""
+        holder = f"{controller.kind} {controller.name}" if controller else "nobody's controller"
+        return (
+            f"the name of {child.resource.kind.lower()} {child.key.name} is taken: "
+            f"the one there belongs to {holder}"
+        )
+
+
+def _batches(children: list[Child]) -> Iterator[list[Child]]:
+    start, size = 0, FIRST_BATCH
+    while start < len(children):
+        yield children[start : start + size]
+        start += size
+        size *= 2

@@ -1,0 +1,103 @@
+"""Carrying out a plan: status first, then deletions, then creations, with an event for each fact.
+
+Every step can be cut off and repeated: the next plan begins from what the server then holds.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import PODS, SERVICES, Object, Resource
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ConflictError, NotFoundError
+from dlctl.reconcilers.children import Renderer
+from dlctl.reconcilers.creation import Child, Created, Creator
+from dlctl.reconcilers.diff import merge_patch
+from dlctl.reconcilers.events import EventRecorder
+from dlctl.reconcilers.expectations import Expectations
+from dlctl.reconcilers.plan import Plan
+from dlctl.tasks import map_all
+
+PARALLEL_DELETES: Final = 32
+# Beyond this many of a batch one event tells of all: a job of 1,000 must not cost 1,000 events.
+EVENTS_EACH: Final = 5
+
+# What a status of ours may have held and hold no more.
+_OPTIONAL: Final = frozenset(
+    {"startTime", "completionTime", "conditions", "restarts", "failure", "observedGeneration"}
+)
+
+
+@attrs.frozen
+class Executor:
+    """Writes what plans ask for; holds nothing of a job between two calls."""
+
+    client: Client
+    expectations: Expectations
+    recorder: EventRecorder
+
+    async def write_status(
+        self, job: Object, resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> None:
+        """Patch the status if the new one differs; of another job under the same name, never.
+
+        :raises NotFoundError, ConflictError: if this very job is gone.
+        """
+        # Fields that another operator left behind are not ours to remove.
+        ours = {name: value for name, value in old.items() if name in new or name in _OPTIONAL}
+        patch = merge_patch(ours, new)
+        if patch:
+            await self._patch(job, resource, {"status": patch}, subresource="status")
+
+    async def write_spec(self, job: Object, resource: Resource, patch: Mapping[str, Any]) -> None:
+        """Merge into the user's spec what belongs there: see :attr:`Job.spec_patch`."""
+        await self._patch(job, resource, {"spec": patch})
+
+    async def remove(self, job: Job, plan: Plan) -> None:
+        """Ask for the deletion of what the plan removes; what is gone already is as well."""
+        victims: list[tuple[Resource, Object]] = [(PODS, pod) for pod in plan.deleted_pods]
+        victims += [(SERVICES, service) for service in plan.deleted_services]
+
+        async def delete(victim: tuple[Resource, Object]) -> None:
+            resource, obj = victim
+            uid = obj.metadata.uid
+            try:
+                await self.client.delete(resource, obj.key, uid=uid)
+            except (NotFoundError, ConflictError):
+                # Gone, or another object has its name by now: either way not our concern.
+                return
+            self.expectations.deleted(job.uid, resource, uid)
+
+        await map_all(delete, victims, limit=PARALLEL_DELETES)
+
+    async def make(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> Created:
+        """Create what the plan lacks, services before the pods that look them up."""
+        children = [Child(SERVICES, renderer.service(replica)) for replica in plan.services]
+        children += [Child(PODS, renderer.pod(replica)) for replica in plan.pods]
+        created = await Creator(self.client, self.expectations).create(job.uid, children)
+        for resource, names in created.made.items():
+            for message in _told(resource, names):
+                self.note(job.resource, obj, "Normal", f"SuccessfulCreate{resource.kind}", message)
+        return created
+
+    def note(self, resource: Resource, obj: Object, type_: str, reason: str, message: str) -> None:
+        self.recorder.record(resource, obj.metadata, type_, reason, message)
+
+    async def _patch(
+        self, job: Object, resource: Resource, body: Mapping[str, Any], *, subresource: str = ""
+    ) -> None:
+        # With the UID the server refuses to patch a job that was created anew under the name.
+        body = {"metadata": {"uid": job.metadata.uid}, **body}
+        patched = await self.client.patch(resource, job.key, body, Object, subresource=subresource)
+        self.expectations.wrote(job.metadata.uid, resource, patched.metadata.resource_version)
+
+
+def _told(resource: Resource, names: Iterable[str]) -> Iterator[str]:
+    names = sorted(names)
+    kind = resource.kind.lower()
+    if len(names) <= EVENTS_EACH:
+        yield from (f"Created {kind}: {name}" for name in names)
+    else:
+        yield f"Created {len(names)} {kind}s: {names[0]} and so on"

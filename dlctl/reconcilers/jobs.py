@@ -1,0 +1,161 @@
+"""The reconciler of one kind of job: read, observe, plan, carry out.
+
+Level-triggered: it is given a key and nothing else. What it remembers of a job between two calls
+saves work or writes; losing it changes no decision.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+import msgspec
+
+from dlctl.api.job import Job, JobObject
+from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey
+from dlctl.api.pods import Pod, Service
+from dlctl.api.status import JobStatus
+from dlctl.clock import Clock
+from dlctl.dialects.kinds import Kind
+from dlctl.errors import InvalidJobError
+from dlctl.informers.store import Store
+from dlctl.kube.errors import InvalidError, NotFoundError
+from dlctl.reconcilers import status
+from dlctl.reconcilers.children import Renderer
+from dlctl.reconcilers.controller import Result
+from dlctl.reconcilers.execute import Executor
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan import Plan, plan
+from dlctl.reconcilers.restarts import RestartBackoff
+
+# The event that shows our own write usually comes first; this is for when it never does.
+STALE_RETRY_S: Final = 5.0
+BLOCKED_RETRY_S: Final = 10.0
+# At most so many seconds between two writes of nothing but replica counts; small jobs, one.
+COUNTS_INTERVAL_S: Final = 10.0
+COUNTS_PER_S: Final = 100
+
+
+@attrs.define
+class Memory:
+    """What is remembered of one job: of no consequence if lost."""
+
+    uid: UID
+    blocked: Mapping[str, str] = attrs.field(factory=dict)
+    status_written_s: float = float("-inf")
+
+
+@attrs.define
+class JobReconciler:
+    """Brings the jobs of one kind to what their specs ask for."""
+
+    kind: Kind
+    jobs: Store[JobObject]
+    pods: Store[Pod]
+    services: Store[Service]
+    executor: Executor
+    clock: Clock
+    backoff: RestartBackoff = RestartBackoff()
+    _memories: dict[ObjectKey, Memory] = attrs.field(init=False, factory=dict)
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """Take one job one step further; doing it again at once changes nothing."""
+        obj = self.jobs.get(key)
+        memory = self._memory(key, obj)
+        if obj is None or memory is None or obj.metadata.terminating:
+            return Result()
+        if not self._stores_show_our_writes(obj):
+            return Result(requeue_after_s=STALE_RETRY_S)
+        try:
+            job = self.kind.read(obj)
+            return await self._advance(job, obj, memory)
+        except InvalidJobError as error:
+            return await self._refuse(obj, str(error))
+        except NotFoundError:
+            # The job was deleted meanwhile; its event is on the way.
+            return Result()
+
+    async def _advance(self, job: Job, obj: JobObject, memory: Memory) -> Result:
+        dialect = self.kind.dialect_of(obj)
+        renderer = Renderer(job, dialect, self.kind.framework)
+        children = Children(
+            self.pods.owned_by(job.uid),
+            self.services.owned_by(job.uid),
+            memory.blocked,
+        )
+        observed = observe(job, self.kind.framework, children, self.clock.now())
+        with_service = list(renderer.replicas_with_service())
+        planned = plan(job, observed, with_service, self.clock.now(), self.backoff)
+        planned = self._debounced(job, planned, memory)
+        if planned.status != job.status:
+            await self._write_status(obj, planned.status)
+            memory.status_written_s = self.clock.monotonic()
+        for note in planned.notes:
+            self.executor.note(job.resource, obj, note.type, note.reason, note.message)
+        if job.spec_patch and planned.pods:
+            await self.executor.write_spec(obj, job.resource, job.spec_patch)
+        await self.executor.remove(job, planned)
+        return await self._make(job, obj, planned, renderer, memory)
+
+    async def _make(
+        self, job: Job, obj: JobObject, planned: Plan, renderer: Renderer, memory: Memory
+    ) -> Result:
+        try:
+            created = await self.executor.make(job, obj, planned, renderer)
+        except InvalidError as error:
+            # The template is the user's, so what the server refuses in it is the user's to mend.
+            raise InvalidJobError(str(error), field="spec") from error
+        changed = created.blocked != memory.blocked
+        memory.blocked = created.blocked
+        if changed:
+            # The status is to say so, and that is for the next plan.
+            return Result(requeue_after_s=0)
+        if created.blocked:
+            return Result(requeue_after_s=BLOCKED_RETRY_S)
+        return Result(requeue_after_s=planned.wake_after_s)
+
+    async def _refuse(self, obj: JobObject, reason: str) -> Result:
+        """Write down why the job cannot be; the next change of its spec revives it."""
+        resource = self.kind.resource
+        old = self.kind.read_status(obj)
+        new, notes = status.invalid(
+            old, resource.kind, obj.metadata.generation or 0, reason, self.clock.now()
+        )
+        if new != old:
+            await self._write_status(obj, new)
+        for note in notes:
+            self.executor.note(resource, obj, note.type, note.reason, note.message)
+        return Result()
+
+    async def _write_status(self, obj: JobObject, new: JobStatus) -> None:
+        old = msgspec.json.decode(obj.status) or {}
+        wire = self.kind.dialect_of(obj).write_status(new)
+        await self.executor.write_status(obj, self.kind.resource, old, wire)
+
+    def _debounced(self, job: Job, planned: Plan, memory: Memory) -> Plan:
+        """Hold back a status in which only the numbers of replicas differ from the last one.
+
+        A job of 1,000 replicas would write 1,000 of them while it starts.
+        """
+        only_counts = job.status != planned.status and job.status == attrs.evolve(
+            planned.status, replica_statuses=job.status.replica_statuses
+        )
+        interval_s = min(max(job.size / COUNTS_PER_S, 1.0), COUNTS_INTERVAL_S)
+        wait_s = memory.status_written_s + interval_s - self.clock.monotonic()
+        if not only_counts or wait_s <= 0:
+            return planned
+        wake_s = min(planned.wake_after_s or wait_s, wait_s)
+        return attrs.evolve(planned, status=job.status, wake_after_s=wake_s)
+
+    def _stores_show_our_writes(self, obj: JobObject) -> bool:
+        stores = {self.kind.resource: self.jobs, PODS: self.pods, SERVICES: self.services}
+        return self.executor.expectations.ready(obj.metadata.uid, stores)
+
+    def _memory(self, key: ObjectKey, obj: JobObject | None) -> Memory | None:
+        memory = self._memories.get(key)
+        if memory and (obj is None or obj.metadata.uid != memory.uid):
+            self.executor.expectations.forget(memory.uid)
+            del self._memories[key]
+            memory = None
+        if obj is not None and memory is None:
+            memory = self._memories[key] = Memory(obj.metadata.uid)
+        return memory
