@@ -1,0 +1,178 @@
+"""Telling users what happened to their jobs: events of core/v1, sent in the background.
+
+Recording never blocks and never fails. Events are a courtesy: they may be combined, counted or
+dropped, and no decision may rest on one.
+"""
+
+import asyncio
+import datetime
+import logging
+import random
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from dlctl import logs
+from dlctl.api.meta import EVENTS, ObjectKey, Resource
+from dlctl.clock import Clock
+from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError, UnreachableError
+from dlctl.metrics import Metrics
+from dlctl.reconcilers.correlator import Correlator, EventType, Occurrence, Regarding, Report
+
+logger = logging.getLogger(__name__)
+
+PENDING: Final = 1000
+TRIES: Final = 12
+RETRY_S: Final = 10.0
+# What the server takes; the message of an invalid job can be longer.
+MESSAGE_CHARS: Final = 1024
+
+
+class EventSink(Protocol):
+    """What is needed of a client."""
+
+    async def create(
+        self, resource: Resource, namespace: str, body: Mapping[str, object], /
+    ) -> object:
+        """Create an object, or raise ApiError or UnreachableError."""
+        ...
+
+    async def patch(
+        self, resource: Resource, key: ObjectKey, body: Mapping[str, object], /
+    ) -> object:
+        """Change an object by a merge patch, or raise ApiError or UnreachableError."""
+        ...
+
+
+class EventRecorder:
+    """A bounded line of occurrences and the one task that reports them, in order.
+
+    While the server cannot be reached the line fills up; what comes when it is full is dropped.
+    """
+
+    def __init__(
+        self, sink: EventSink, *, clock: Clock, metrics: Metrics, component: str = "dlctl"
+    ) -> None:
+        self._sink = sink
+        self._correlator = Correlator(clock)
+        self._dropped = metrics.dlctl_events_dropped_total
+        self._component = component
+        self._pending: deque[Occurrence] = deque()
+        self._arrived = asyncio.Event()
+        self._closing = asyncio.Event()
+
+    def record(self, regarding: Regarding, type_: EventType, reason: str, message: str) -> None:
+        """Tell of something that happened; the reason is a constant in CamelCase."""
+        if self._closing.is_set() or len(self._pending) >= PENDING:
+            self._dropped.labels("closing" if self._closing.is_set() else "full").inc()
+            return
+        self._pending.append(Occurrence(regarding, type_, reason, message))
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Report occurrences until :meth:`close`, and then those that are left."""
+        while True:
+            while self._pending:
+                report = self._correlator.report(self._pending.popleft())
+                if report is None:
+                    self._dropped.labels("rate limited").inc()
+                else:
+                    await self._deliver(report)
+            if self._closing.is_set():
+                return
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def close(self) -> None:
+        """Take no more occurrences, and try each of those left only once more."""
+        self._closing.set()
+        self._arrived.set()
+
+    async def _deliver(self, report: Report) -> None:
+        for tried in range(TRIES):
+            try:
+                await self._send(report)
+            except ApiError as error:
+                # It will not like the same event better the next time.
+                self._drop(report, "rejected", error)
+                return
+            except UnreachableError as error:
+                # The first pause is random: many controllers lose one server at one moment.
+                pause_s = RETRY_S if tried else random.uniform(0, RETRY_S)
+                if tried == TRIES - 1 or await self._closed_within(pause_s):
+                    self._drop(report, "unreachable", error)
+                    return
+            else:
+                return
+
+    async def _send(self, report: Report) -> None:
+        occurrence = report.occurrence
+        namespace = occurrence.regarding.key.namespace or "default"
+        if report.count > 1:
+            try:
+                changed = {
+                    "count": report.count,
+                    "lastTimestamp": _timestamp(report.last),
+                    "message": occurrence.message[:MESSAGE_CHARS],
+                }
+                await self._sink.patch(EVENTS, ObjectKey(namespace, report.name), changed)
+            except NotFoundError:
+                # The server keeps events for an hour or so; the count goes on in a new one.
+                pass
+            else:
+                return
+        try:
+            await self._sink.create(EVENTS, namespace, self._body(report, namespace))
+        except AlreadyExistsError:
+            # An earlier try has arrived, and only its answer was lost.
+            return
+
+    def _body(self, report: Report, namespace: str) -> Mapping[str, object]:
+        occurrence = report.occurrence
+        regarding = occurrence.regarding
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": report.name, "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": regarding.resource.api_version,
+                "kind": regarding.resource.kind,
+                "namespace": regarding.key.namespace,
+                "name": regarding.key.name,
+                "uid": regarding.uid,
+            },
+            "type": occurrence.type.value,
+            "reason": occurrence.reason,
+            "message": occurrence.message[:MESSAGE_CHARS],
+            "count": report.count,
+            "firstTimestamp": _timestamp(report.first),
+            "lastTimestamp": _timestamp(report.last),
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+        }
+
+    async def _closed_within(self, seconds: float) -> bool:
+        if self._closing.is_set():
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _drop(self, report: Report, why: str, error: Exception) -> None:
+        self._dropped.labels(why).inc()
+        logger.warning(
+            "event dropped",
+            extra={
+                "reason": report.occurrence.reason,
+                "regarding": str(report.occurrence.regarding.key),
+                logs.ERROR: str(error),
+            },
+        )
+
+
+def _timestamp(time: datetime.datetime) -> str:
+    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
