@@ -6,7 +6,6 @@ https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go
 """
 
 import datetime
-import enum
 import secrets
 from typing import Final
 
@@ -27,13 +26,6 @@ REFILL_S: Final = 300.0
 CACHED: Final = 4096
 
 
-class EventType(enum.StrEnum):
-    """Whether somebody should look at it."""
-
-    NORMAL = "Normal"
-    WARNING = "Warning"
-
-
 @attrs.frozen
 class Regarding:
     """The object that an event is about."""
@@ -48,7 +40,7 @@ class Occurrence:
     """Something that happened to an object; it happens again if all of it is equal."""
 
     regarding: Regarding
-    type: EventType
+    type: str
     reason: str
     message: str
 
@@ -81,9 +73,9 @@ class Correlator:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._similar: LRUCache[tuple[Regarding, EventType, str], _Similar] = LRUCache(CACHED)
+        self._similar: LRUCache[tuple[Regarding, str, str], _Similar] = LRUCache(CACHED)
         self._reports: LRUCache[Occurrence, Report] = LRUCache(CACHED)
-        self._buckets: LRUCache[tuple[Regarding, EventType], _Bucket] = LRUCache(CACHED)
+        self._buckets: LRUCache[tuple[Regarding, str], _Bucket] = LRUCache(CACHED)
 
     def report(self, occurrence: Occurrence) -> Report | None:
         """Return what to tell the server, or None if it has heard enough of the object."""

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from dlctl import logs
-from dlctl.api.meta import EVENTS, ObjectKey, Resource
+from dlctl.api.meta import EVENTS, ObjectKey, ObjectMeta, Resource
 from dlctl.clock import Clock
 from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError, UnreachableError
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.correlator import Correlator, EventType, Occurrence, Regarding, Report
+from dlctl.reconcilers.correlator import Correlator, Occurrence, Regarding, Report
 
 logger = logging.getLogger(__name__)
 
@@ -61,11 +61,14 @@ class EventRecorder:
         self._arrived = asyncio.Event()
         self._closing = asyncio.Event()
 
-    def record(self, regarding: Regarding, type_: EventType, reason: str, message: str) -> None:
-        """Tell of something that happened; the reason is a constant in CamelCase."""
+    def record(
+        self, resource: Resource, about: ObjectMeta, type_: str, reason: str, message: str
+    ) -> None:
+        """Tell of something that happened to an object: Normal or Warning, a CamelCase reason."""
         if self._closing.is_set() or len(self._pending) >= PENDING:
             self._dropped.labels("closing" if self._closing.is_set() else "full").inc()
             return
+        regarding = Regarding(resource, about.key, about.uid)
         self._pending.append(Occurrence(regarding, type_, reason, message))
         self._arrived.set()
 
@@ -141,7 +144,7 @@ class EventRecorder:
                 "name": regarding.key.name,
                 "uid": regarding.uid,
             },
-            "type": occurrence.type.value,
+            "type": occurrence.type,
             "reason": occurrence.reason,
             "message": occurrence.message[:MESSAGE_CHARS],
             "count": report.count,
