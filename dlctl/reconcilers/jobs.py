@@ -54,7 +54,7 @@ class JobReconciler:
     services: Store[Service]
     executor: Executor
     clock: Clock
-    backoff: RestartBackoff = RestartBackoff()
+    backoff: RestartBackoff = attrs.field(factory=RestartBackoff)
     _memories: dict[ObjectKey, Memory] = attrs.field(init=False, factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:

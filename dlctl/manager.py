@@ -1,0 +1,140 @@
+"""The composition root: builds every part of the controller and owns their lives.
+
+Start: informers, then workers once what they read is there. Stop: workers first, so that what
+they have begun is finished while their view still moves, then events, then informers.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.job import JobObject
+from dlctl.api.meta import MANAGED_SELECTOR, PODS, SERVICES, ObjectKey
+from dlctl.api.pods import Pod, Service
+from dlctl.clock import Clock, SystemClock
+from dlctl.dialects.kinds import Kind
+from dlctl.informers.informer import Informer
+from dlctl.kube.client import Client
+from dlctl.metrics import Metrics, gc_pauses, observe_loop_lag
+from dlctl.options import Options
+from dlctl.reconcilers import triggers
+from dlctl.reconcilers.controller import Controller
+from dlctl.reconcilers.events import EventRecorder
+from dlctl.reconcilers.execute import Executor
+from dlctl.reconcilers.expectations import Expectations
+from dlctl.reconcilers.jobs import JobReconciler
+from dlctl.reconcilers.queue_metrics import QueueFigures
+from dlctl.reconcilers.restarts import RestartBackoff
+from dlctl.workqueue.queue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+# Where a CRD is missing, its informer waits for it; the kind's workers wait for the informer.
+SYNC_TIMEOUT_S: Final = float("inf")
+
+
+@attrs.define(eq=False)
+class Manager:
+    """One controller process: all kinds, sharing the informers of pods and services."""
+
+    client: Client
+    kinds: Iterable[Kind]
+    options: Options = attrs.field(factory=Options)
+    metrics: Metrics = attrs.field(factory=Metrics)
+    clock: Clock = attrs.field(factory=SystemClock)
+    _informers: list[Informer[Any]] = attrs.field(init=False, factory=list)
+    _controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self._recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
+        self._executor = Executor(self.client, Expectations(self.clock), self._recorder)
+        self._pods: Informer[Pod] = self._informer(PODS, Pod, MANAGED_SELECTOR)
+        self._services: Informer[Service] = self._informer(SERVICES, Service, MANAGED_SELECTOR)
+        for kind in self.kinds:
+            self._controllers.append(self._controller(kind))
+
+    @property
+    def synced(self) -> bool:
+        """Tell whether every store has been filled: what readiness means here."""
+        return all(informer.has_synced for informer in self._informers)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until told to stop, then finish what is in work; cancelling stops at once."""
+        with gc_pauses(self.metrics.dlctl_gc_pause_seconds):
+            async with asyncio.TaskGroup() as background:
+                lag = self.metrics.dlctl_event_loop_lag_seconds
+                tasks = [background.create_task(observe_loop_lag(lag), name="loop lag")]
+                tasks += [
+                    background.create_task(informer.run(), name=f"informer {informer.resource}")
+                    for informer in self._informers
+                ]
+                recorder = background.create_task(self._recorder.run(), name="events")
+                await self._work(stop)
+                logger.info("workers stopped")
+                await self._recorder.stop()
+                await recorder
+                for task in tasks:
+                    task.cancel()
+
+    async def _work(self, stop: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as group:
+            running = [
+                group.create_task(controller.run(), name=f"controller {controller.name}")
+                for controller in self._controllers
+            ]
+            await stop.wait()
+            logger.info("stopping")
+            async with asyncio.TaskGroup() as stopping:
+                for controller in self._controllers:
+                    stopping.create_task(controller.stop(grace_s=self.options.grace_s))
+            for task in running:
+                # Those whose stores never filled are still waiting for them.
+                task.cancel()
+
+    def _informer(self, resource: Any, as_: Any, selector: str = "") -> Informer[Any]:
+        informer: Informer[Any] = Informer(
+            self.client,
+            resource,
+            as_,
+            namespace=self.options.namespace,
+            label_selector=selector,
+            clock=self.clock,
+            metrics=self.metrics,
+        )
+        self._informers.append(informer)
+        return informer
+
+    def _controller(self, kind: Kind) -> Controller[ObjectKey]:
+        name = kind.resource.qualified
+        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueFigures(self.metrics, name))
+        jobs: Informer[JobObject] = self._informer(kind.resource, JobObject)
+        jobs.add_handler(triggers.of_jobs(queue))
+        for children in (self._pods, self._services):
+            children.add_handler(triggers.of_children(kind.resource, queue))
+        options = self.options
+        reconciler = JobReconciler(
+            kind,
+            jobs.store,
+            self._pods.store,
+            self._services.store,
+            self._executor,
+            self.clock,
+            RestartBackoff(
+                options.restart_backoff_s,
+                options.restart_backoff_cap_s,
+                options.restart_backoff_reset_s,
+            ),
+        )
+        return Controller(
+            name,
+            queue,
+            reconciler.reconcile,
+            self.metrics,
+            workers=options.workers,
+            timeout_s=options.reconcile_timeout_s,
+            wait_synced=[i.wait_synced for i in (jobs, self._pods, self._services)],
+            sync_timeout_s=SYNC_TIMEOUT_S,
+        )

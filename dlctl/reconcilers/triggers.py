@@ -1,0 +1,53 @@
+"""From a change in a store to the key of the job it concerns. Plain functions: nothing waits.
+
+They run between the store's update and the next event, so a worker that is woken by one finds
+the change in the store.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.informers.informer import Change
+from dlctl.workqueue.queue import WorkQueue
+
+# What was there before we started can wait for what happens now.
+INITIAL_PRIORITY: Final = -100
+
+
+def of_jobs(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
+    """Return a handler that asks for work on the job that has changed."""
+
+    def handler(change: Change[Object]) -> None:
+        obj = change.new or change.old
+        if obj is not None:
+            queue.add(obj.key, priority=_priority(change))
+
+    return handler
+
+
+def of_children(resource: Resource, queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
+    """Return a handler that asks for work on the jobs of one kind whose child has changed.
+
+    Owners are matched by group and kind: a child may name a version that is no longer served.
+    """
+
+    def handler(change: Change[Object]) -> None:
+        for obj in (change.old, change.new):
+            ref = obj.metadata.controller if obj else None
+            if obj and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
+                key = ObjectKey(obj.metadata.namespace or "", ref.name)
+                queue.add(key, priority=_priority(change))
+
+    return handler
+
+
+def _priority(change: Change[Object]) -> int:
+    if change.initial:
+        return INITIAL_PRIORITY
+    same = (
+        change.old is not None
+        and change.new is not None
+        and change.old.metadata.resource_version == change.new.metadata.resource_version
+    )
+    return INITIAL_PRIORITY if same else 0
