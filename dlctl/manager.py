@@ -74,7 +74,7 @@ class Manager:
                 recorder = background.create_task(self._recorder.run(), name="events")
                 await self._work(stop)
                 logger.info("workers stopped")
-                await self._recorder.stop()
+                self._recorder.close()
                 await recorder
                 for task in tasks:
                     task.cancel()
