@@ -1,41 +1,63 @@
-"""The controller's settings, their defaults and the relations between them.
+"""The controller's settings: one field, one flag, with its default and what it means.
 
 Durations are seconds. A setting that makes no sense is refused here, before anything starts.
 """
+
+from typing import Any
 
 import attrs
 
 from dlctl.errors import ConfigError
 
 
+def _setting(default: Any, help_: str) -> Any:
+    return attrs.field(default=default, metadata={"help": help_})
+
+
 @attrs.frozen(kw_only=True)
 class Options:
-    """Everything that can be set about the controller; one field, one flag."""
+    """Everything that can be set about the controller."""
 
-    # Watch this namespace alone; empty for all of them.
-    namespace: str = ""
-    # Reconciliations at a time, for each kind.
-    workers: int = 4
-    # A reconciliation that takes longer is cancelled and tried again.
-    reconcile_timeout_s: float = 120.0
-    # Back-off of a replica that was lost: first wait, longest wait, run that starts anew.
-    restart_backoff_s: float = 10.0
-    restart_backoff_cap_s: float = 300.0
-    restart_backoff_reset_s: float = 600.0
-    # How long workers may go on after the program was told to stop.
-    grace_s: float = 30.0
-    # Where /metrics, /healthz and /readyz are served; empty for nowhere.
-    bind_address: str = ":8080"
-    log_format: str = "console"
-    log_level: str = "info"
+    namespace: str = _setting("", "watch this namespace alone, not all of them")
+    workers: int = _setting(4, "reconciliations at a time, for each kind")
+    reconcile_timeout_s: float = _setting(
+        120.0, "seconds after which a reconciliation is cancelled and tried again"
+    )
+    restart_backoff_s: float = _setting(
+        10.0, "seconds until a replica that was lost runs again; doubled each time"
+    )
+    restart_backoff_cap_s: float = _setting(300.0, "longest such wait in seconds")
+    restart_backoff_reset_s: float = _setting(
+        600.0, "seconds of running after which the wait starts anew"
+    )
+    grace_s: float = _setting(30.0, "seconds that workers may go on after a SIGTERM")
+    bind_address: str = _setting(
+        ":8080", "where /metrics, /healthz and /readyz are served; empty for nowhere"
+    )
+    log_format: str = _setting("json", "json or console")
+    log_level: str = _setting("info", "debug, info, warning or error")
 
     def __attrs_post_init__(self) -> None:
         if self.workers < 1:
-            raise ConfigError(f"workers is {self.workers}: at least 1 is needed")
+            raise ConfigError(f"--workers is {self.workers}: at least 1 is needed")
         if not 0 < self.restart_backoff_s <= self.restart_backoff_cap_s:
             raise ConfigError(
-                f"restart-backoff is {self.restart_backoff_s:g} s: it must be above 0 and not "
-                f"above restart-backoff-cap, {self.restart_backoff_cap_s:g} s"
+                f"--restart-backoff is {self.restart_backoff_s:g}: it must be above 0, and not "
+                f"above --restart-backoff-cap, which is {self.restart_backoff_cap_s:g}"
             )
-        if self.reconcile_timeout_s <= 0 or self.grace_s < 0:
-            raise ConfigError("reconcile-timeout must be above 0, and grace not below it")
+        if self.reconcile_timeout_s <= 0:
+            raise ConfigError("--reconcile-timeout must be above 0")
+        if self.grace_s < 0:
+            raise ConfigError("--grace must be 0 or more")
+        _check_choice("--log-format", self.log_format, ("json", "console"))
+        _check_choice("--log-level", self.log_level, ("debug", "info", "warning", "error"))
+
+
+def flag(field: str) -> str:
+    """Return the flag of a field; that durations are seconds is said in its help."""
+    return "--" + field.removesuffix("_s").replace("_", "-")
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name} is {value!r}: it must be one of {', '.join(choices)}")

@@ -1,0 +1,22 @@
+"""``dlctl crds``: the CustomResourceDefinitions as YAML, ready for ``kubectl apply -f -``."""
+
+import argparse
+import sys
+from typing import Any
+
+import yaml
+
+from dlctl.dialects.crds import crd
+from dlctl.dialects.kinds import kinds
+from dlctl.frameworks.registry import installed
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser("crds", help="print the CustomResourceDefinitions as YAML")
+    parser.set_defaults(command=print_crds)
+
+
+def print_crds(_: argparse.Namespace) -> int:
+    documents = [crd(kind) for kind in kinds(installed())]
+    yaml.safe_dump_all(documents, sys.stdout, sort_keys=False)
+    return 0

@@ -1,0 +1,58 @@
+"""Reading users' manifests from files: YAML or JSON, several documents, ``-`` for stdin."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from dlctl.api.job import JobObject
+from dlctl.dialects.kinds import Kind, by_api_version
+from dlctl.errors import ConfigError
+
+JSON = dict[str, Any]
+
+
+def load(files: Iterable[str]) -> Iterator[JSON]:
+    """Yield the objects of the files in order; a ``List`` counts as its items.
+
+    :raises ConfigError: if a file cannot be read, or holds what is no object.
+    """
+    for name in files:
+        for document in _documents(name):
+            if not isinstance(document, dict) or not document.get("kind"):
+                raise ConfigError(f"{name}: a document without a kind is no Kubernetes object")
+            if document["kind"] == "List":
+                yield from document.get("items") or []
+            else:
+                yield document
+
+
+def namespaced(manifest: JSON, default: str) -> JSON:
+    """Return the manifest with its namespace filled in."""
+    metadata = {"namespace": default, **(manifest.get("metadata") or {})}
+    return {**manifest, "metadata": metadata}
+
+
+def job_kind(kinds: Iterable[Kind], manifest: JSON) -> Kind | None:
+    """Return the kind if the manifest is a job's."""
+    return by_api_version(kinds, str(manifest.get("apiVersion")), str(manifest.get("kind")))
+
+
+def as_job_object(manifest: JSON) -> JobObject:
+    try:
+        return msgspec.convert(msgspec.json.decode(msgspec.json.encode(manifest)), JobObject)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the metadata of the manifest is malformed: {error}") from error
+
+
+def _documents(name: str) -> list[Any]:
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text()
+        return [document for document in yaml.safe_load_all(text) if document is not None]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name} is no YAML: {error}") from error

@@ -1,0 +1,51 @@
+"""``dlctl render``: the exact child objects that manifests would get, without any cluster."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from dlctl.api.meta import UID
+from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced
+from dlctl.dialects.kinds import Kind, kinds
+from dlctl.errors import ConfigError
+from dlctl.frameworks.registry import installed
+from dlctl.reconcilers.children import Renderer
+
+# The server gives every object a UID; offline, one that cannot be mistaken for such.
+OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser("render", help="print the children that jobs would get, offline")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="for jobs that name none (%(default)s)"
+    )
+    parser.set_defaults(command=render)
+
+
+def render(args: argparse.Namespace) -> int:
+    served = kinds(installed())
+    children: list[dict[str, Any]] = []
+    for manifest in load(args.files):
+        kind = job_kind(served, manifest)
+        if kind is not None:
+            children += _children(kind, namespaced(manifest, args.namespace))
+    if not children:
+        raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
+    yaml.safe_dump_all(children, sys.stdout, sort_keys=False)
+    return 0
+
+
+def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    manifest["metadata"].setdefault("uid", OFFLINE_UID)
+    obj = as_job_object(manifest)
+    job = kind.read(obj)
+    renderer = Renderer(job, kind.dialect_of(obj), kind.framework)
+    for replica in renderer.replicas_with_service():
+        yield renderer.service(replica)
+    for replica in job.replicas:
+        yield renderer.pod(replica)
