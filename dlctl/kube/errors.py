@@ -5,8 +5,11 @@ need opposite reactions. Transport errors become :class:`UnreachableError`: aioh
 this package.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from dlctl.errors import DlctlError
 
@@ -53,7 +56,10 @@ class TooLargeVersionError(ApiError):
 
 
 class ThrottledError(ApiError):
-    """The server asks to come back later: 429, or 503 with a Retry-After."""
+    """The server asks to come back later: 429, or a 5xx with a Retry-After.
+
+    After 429 and 503 nothing was done; after another code a write may have been.
+    """
 
     def __init__(self, message: str, *, code: int, reason: str, retry_after_s: float) -> None:
         super().__init__(message, code=code, reason=reason)
@@ -62,6 +68,18 @@ class ThrottledError(ApiError):
 
 class UnreachableError(DlctlError):
     """No answer: refused, reset, timed out or cut. Whether a write was done is unknown."""
+
+
+class RefusedError(UnreachableError):
+    """Nothing listens there at the moment; the request was certainly not done."""
+
+
+class DisconnectedError(UnreachableError):
+    """The connection broke under the request or its answer."""
+
+
+class UnexpectedAnswerError(DlctlError):
+    """Not what an API server answers: a proxy's page, or an object that is not of its kind."""
 
 
 BY_REASON: Final[Mapping[str, type[ApiError]]] = {
@@ -82,3 +100,78 @@ BY_CODE: Final[Mapping[int, type[ApiError]]] = {
     410: ExpiredError,
     422: InvalidError,
 }
+
+# Before a server that gave no number of seconds is asked again.
+DEFAULT_RETRY_AFTER_S: Final = 1.0
+_TOO_LARGE: Final = "Too large resource version"
+
+
+class _Cause(msgspec.Struct):
+    reason: str | None = None
+    message: str | None = None
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    causes: list[_Cause] | None = None
+    retry_after_seconds: float | None = None
+
+
+class _Status(msgspec.Struct):
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    details: _Details | None = None
+
+    @property
+    def causes(self) -> list[_Cause]:
+        return (self.details.causes if self.details else None) or []
+
+    @property
+    def too_large(self) -> bool:
+        """Tell the three forms, by the age of the server, of a version from the future."""
+        if any(cause.reason == "ResourceVersionTooLarge" for cause in self.causes):
+            return True
+        messages = [self.message, *(cause.message for cause in self.causes)]
+        return self.reason == "Timeout" and any(_TOO_LARGE in (text or "") for text in messages)
+
+
+_STATUS: Final = msgspec.json.Decoder(_Status)
+
+
+def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+    """Return the error that an answer, or the object of an ERROR event, stands for.
+
+    ``headers`` is taken as a mapping that ignores case; an ERROR event has none, and its code is
+    the one in its body.
+    """
+    try:
+        status = _STATUS.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Some other server's words, which may repeat what was sent to it: not for a log.
+        status = _Status()
+    code = status_code or status.code or 500
+    reason = status.reason or ""
+    message = status.message or f"the server answered {code} without a Status"
+    if status.too_large:
+        return TooLargeVersionError(message, code=code, reason=reason)
+    retry_after_s = _retry_after_s(headers, status)
+    if code == 429 or reason == "TooManyRequests" or (code >= 500 and retry_after_s is not None):
+        return ThrottledError(
+            message,
+            code=code,
+            reason=reason,
+            retry_after_s=DEFAULT_RETRY_AFTER_S if retry_after_s is None else retry_after_s,
+        )
+    kind = BY_REASON.get(reason) or BY_CODE.get(code, ApiError)
+    return kind(message, code=code, reason=reason)
+
+
+def _retry_after_s(headers: Mapping[str, str], status: _Status) -> float | None:
+    if (text := headers.get("Retry-After")) is not None:
+        try:
+            seconds = float(text)
+        except ValueError:
+            # A date: only proxies send one, and their clock is not ours.
+            return DEFAULT_RETRY_AFTER_S
+        return seconds if math.isfinite(seconds) and seconds >= 0 else DEFAULT_RETRY_AFTER_S
+    return status.details.retry_after_seconds if status.details else None

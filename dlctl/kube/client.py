@@ -1,0 +1,185 @@
+"""The API server's verbs on typed objects. Bytes go straight into the type asked for."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
+
+import msgspec
+
+from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.kube.config import ClusterConfig
+from dlctl.kube.decoding import ListPage, decode, decode_page
+from dlctl.kube.errors import NotFoundError
+from dlctl.kube.lines import split_lines
+from dlctl.kube.queries import (
+    DeleteOptions,
+    ListOptions,
+    PatchKind,
+    Selection,
+    WatchOptions,
+    delete_body,
+    query,
+)
+from dlctl.kube.transport import WATCH_SILENCE_S, Request, Transport
+from dlctl.metrics import Metrics
+
+T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    # What a write returns if the caller does not say: few care for more than the metadata.
+    W = DefaultTypeVar("W", default=Object)
+else:
+    W = TypeVar("W")
+REQUEST_TIMEOUT_S: Final = 60.0
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+class Client:
+    """One API server, for the duration of an ``async with`` block.
+
+    Refusals raise :class:`~dlctl.kube.errors.ApiError`, anything else that keeps an answer away
+    :class:`~dlctl.kube.errors.UnreachableError`. Reads are tried again after a broken connection
+    and when the server asks to come back later; writes only if it says that nothing was done.
+    ``as_`` is a projection, or ``dict[str, Any]`` for tools that show all there is.
+    """
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        *,
+        user_agent: str = "dlctl",
+        metrics: Metrics | None = None,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
+        self.namespace = config.namespace
+        self._transport = Transport(
+            config,
+            user_agent=user_agent,
+            metrics=metrics or Metrics(),
+            timeout_s=request_timeout_s,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._transport.__aexit__(*exc_info)
+
+    async def get(
+        self, resource: Resource, key: ObjectKey, as_: type[T], *, subresource: str = ""
+    ) -> T:
+        return decode(await self.get_raw(_path(resource, key, subresource)), as_)
+
+    async def list(
+        self, resource: Resource, as_: type[T], **options: Unpack[ListOptions]
+    ) -> ListPage[T]:
+        """Return one page: all objects, or up to ``limit``."""
+        path = resource.path(options.get("namespace", ""))
+        return await decode_page(await self.get_raw(path, query(options)), as_)
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Resource, **options: Unpack[WatchOptions]
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yield the lines of a watch, one event each, until the server ends it.
+
+        A connection that breaks, or on which not even a bookmark comes, raises UnreachableError
+        from the iteration.
+        """
+        request = Request(
+            "GET",
+            resource.path(options.get("namespace", "")),
+            {"watch": "true", **query(options)},
+            silence_s=WATCH_SILENCE_S,
+        )
+        async with (
+            self._transport.stream(request) as chunks,
+            aclosing(split_lines(chunks)) as lines,
+        ):
+            yield lines
+
+    async def create(
+        self,
+        resource: Resource,
+        namespace: str,
+        body: Mapping[str, object],
+        as_: type[W] = Object,  # type: ignore[assignment]
+        *,
+        params: Mapping[str, str] | None = None,
+    ) -> W:
+        path, content = resource.path(namespace), msgspec.json.encode(body)
+        return decode(await self._transport.send(Request("POST", path, params or {}, content)), as_)
+
+    async def patch(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        body: Mapping[str, object] | Sequence[object],
+        as_: type[W] = Object,  # type: ignore[assignment]
+        *,
+        subresource: str = "",
+        kind: PatchKind = PatchKind.MERGE,
+    ) -> W:
+        request = Request(
+            "PATCH",
+            _path(resource, key, subresource),
+            body=msgspec.json.encode(body),
+            media_type=kind,
+        )
+        return decode(await self._transport.send(request), as_)
+
+    async def replace(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        body: Mapping[str, object],
+        as_: type[W] = Object,  # type: ignore[assignment]
+        *,
+        subresource: str = "",
+    ) -> W:
+        """Put a whole object in place of another; never one that was decoded as a projection."""
+        path, content = _path(resource, key, subresource), msgspec.json.encode(body)
+        return decode(await self._transport.send(Request("PUT", path, body=content)), as_)
+
+    async def delete(
+        self, resource: Resource, key: ObjectKey, **options: Unpack[DeleteOptions]
+    ) -> Object | None:
+        """Ask for the deletion; return the object if the server did, and None if it is gone.
+
+        That there was nothing to delete is the same as success: the first of two tries may have
+        done it.
+        """
+        body = msgspec.json.encode(delete_body(options))
+        try:
+            answer = await self._transport.send(Request("DELETE", _path(resource, key), body=body))
+        except NotFoundError:
+            return None
+        return None if decode(answer, _Kind).kind == "Status" else decode(answer, Object)
+
+    async def delete_collection(self, resource: Resource, **selection: Unpack[Selection]) -> None:
+        """Ask for the deletion of all objects that are selected."""
+        path = resource.path(selection.get("namespace", ""))
+        await self._transport.send(Request("DELETE", path, query(selection)))
+
+    async def get_raw(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
+        return await self._transport.send(Request("GET", path, params or {}))
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str] | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yield the chunks of an answer such as a log, for as long as the server sends any.
+
+        There is no bound: a program may write nothing for days. Keepalive notices a dead server.
+        """
+        async with self._transport.stream(Request("GET", path, params or {})) as chunks:
+            yield chunks
+
+
+def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
+    return resource.path(key.namespace, key.name, subresource)

@@ -1,0 +1,214 @@
+"""Where the API server is and how to be let in: kubeconfig, in-cluster, or a plain token.
+
+The only importer of kubernetes_asyncio, and that late: the import brings all its models along
+(38 MiB, half a second), which a cluster known by its token does without.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import attrs
+
+from dlctl.errors import ConfigError
+from dlctl.kube.credentials import Access, Credentials, FixedCredentials, tls_context
+
+logger = logging.getLogger(__name__)
+
+# A projected service account token is replaced at 80 % of its life, an hour at most: a minute of
+# delay is nothing to it. The same goes for the CA file and for what exec plugins hand out.
+REFRESH_S: Final = 60.0
+# An exec plugin may wait for a browser, but not for ever.
+LOAD_TIMEOUT_S: Final = 60.0
+_SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@attrs.frozen
+class ClusterConfig:
+    """One API server as one client sees it; it belongs to one event loop."""
+
+    server: str
+    credentials: Credentials = attrs.field(factory=FixedCredentials)
+    namespace: str = "default"
+    proxy: str | None = None
+    # The name in the server's certificate, where it is not the one in the address.
+    tls_server_name: str | None = None
+
+    @classmethod
+    def with_token(
+        cls, server: str, token: str, *, ca_pem: bytes | None = None, namespace: str = "default"
+    ) -> Self:
+        """Return the configuration of a server that takes this bearer token."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        https = server.startswith("https:")
+        tls = tls_context(ca_pem=ca_pem.decode() if ca_pem else None) if https else None
+        return cls(server.rstrip("/"), FixedCredentials(Access(headers, tls)), namespace)
+
+
+async def load(kubeconfig: str | None = None, context: str | None = None) -> ClusterConfig:
+    """Find the cluster: the file named, ``$KUBECONFIG``, in-cluster, ``~/.kube/config``.
+
+    Raise ConfigError if there is none, or if it cannot be used.
+    """
+    if path := kubeconfig or os.environ.get("KUBECONFIG"):
+        return await _from_kubeconfig(path, context)
+    if (_SERVICE_ACCOUNT / "token").exists() and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return await in_cluster()
+    return await _from_kubeconfig(str(Path.home() / ".kube" / "config"), context)
+
+
+async def in_cluster(folder: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
+    """Return the cluster that this process runs in, by its service account."""
+    from kubernetes_asyncio.client.configuration import Configuration
+    from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
+
+    async def reload(renew: bool) -> Any:
+        configuration = Configuration()
+        InClusterConfigLoader(str(folder / "token"), str(folder / "ca.crt")).load_and_set(
+            configuration
+        )
+        return configuration
+
+    credentials = LoadedCredentials(reload)
+    configuration = await credentials.start()
+    namespace = folder / "namespace"
+    return ClusterConfig(
+        configuration.host,
+        credentials,
+        namespace.read_text().strip() if namespace.exists() else "default",
+    )
+
+
+async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
+    from kubernetes_asyncio.client.configuration import Configuration
+    from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+    try:
+        _require_file(paths)
+        merged = KubeConfigMerger(paths)
+        loader = KubeConfigLoader(
+            merged.config,
+            active_context=context,
+            config_base_path=None,
+            # Identity providers may hand out refresh tokens that work once.
+            config_persister=merged.save_changes,
+        )
+    except Exception as error:
+        raise ConfigError(f"kubeconfig: {paths}: {_brief(error)}") from error
+
+    async def reload(renew: bool) -> Any:
+        if renew:
+            # Else the plugin would not be run again before its token is due.
+            vars(loader).pop("exec_plugin_expiry", None)
+        configuration = Configuration()
+        await loader.load_and_set(configuration)
+        return configuration
+
+    credentials = LoadedCredentials(reload, periodic=lambda: _expires(loader))
+    configuration = await credentials.start()
+    named: Mapping[str, str] = loader.current_context["context"]  # type: ignore[index]
+    return ClusterConfig(
+        configuration.host.rstrip("/"),
+        credentials,
+        named.get("namespace") or "default",
+        configuration.proxy or _proxy_for(configuration.host),
+        getattr(configuration, "tls_server_name", None),
+    )
+
+
+def _require_file(paths: str) -> None:
+    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
+        raise FileNotFoundError("there is no such file; name one by --kubeconfig")
+
+
+def _expires(loader: Any) -> bool:
+    """Tell if asking the loader again may bring anything; a plugin without expiry is run once."""
+    has_plugin = "exec" in (loader._user or ())  # noqa: SLF001 - there is no other way to ask
+    return not has_plugin or hasattr(loader, "exec_plugin_expiry")
+
+
+def _proxy_for(server: str) -> str | None:
+    url = urlsplit(server)
+    if not url.hostname or proxy_bypass(url.hostname):
+        return None
+    return getproxies().get(url.scheme)
+
+
+def _brief(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+@attrs.define
+class LoadedCredentials:
+    """Credentials that are loaded again every minute, and at once when the server refuses them.
+
+    If that fails, what was there before is used on: the server decides how long it is good. The
+    TLS context is rebuilt when the contents of one of its files change.
+    """
+
+    reload: Callable[[bool], Awaitable[Any]]
+    periodic: Callable[[], bool] = lambda: True
+    _access: Access = attrs.field(init=False, factory=Access, repr=False)
+    _files: tuple[object, ...] = attrs.field(init=False, default=())
+    _due: float = attrs.field(init=False, default=0.0)
+    # Ten requests that find the token due must not run the plugin ten times.
+    _lock: asyncio.Lock = attrs.field(init=False, factory=asyncio.Lock)
+
+    async def start(self) -> Any:
+        """Load for the first time and return what was loaded; raise ConfigError if that fails."""
+        try:
+            return await self._load(renew=False)
+        except Exception as error:
+            raise ConfigError(f"credentials: {_brief(error)}") from error
+
+    async def access(self, refused: Access | None = None) -> Access:
+        async with self._lock:
+            # Another request may have been refused, and the matter settled, in the meantime.
+            renew = refused is self._access
+            if renew or time.monotonic() >= self._due:
+                await self._refresh(renew=renew)
+        return self._access
+
+    async def _refresh(self, *, renew: bool) -> None:
+        self._due = time.monotonic() + REFRESH_S
+        if not renew and not self.periodic():
+            return
+        try:
+            await self._load(renew=renew)
+        except Exception as error:  # noqa: BLE001 - plugins and the library raise anything
+            logger.warning("credentials could not be refreshed", extra={"error": _brief(error)})
+
+    async def _load(self, *, renew: bool) -> Any:
+        async with asyncio.timeout(LOAD_TIMEOUT_S):
+            configuration = await self.reload(renew)
+        token = configuration.api_key.get("BearerToken", "").strip()
+        headers = {"Authorization": token} if token else {}
+        files = await asyncio.to_thread(_files, configuration)
+        tls = self._access.tls
+        if configuration.host.startswith("https") and (tls is None or files != self._files):
+            tls = await asyncio.to_thread(_context, configuration)
+        self._files = files
+        self._access = Access(headers, tls)
+        self._due = time.monotonic() + REFRESH_S
+        return configuration
+
+
+def _files(configuration: Any) -> tuple[object, ...]:
+    """Return the contents of all files that the TLS context is made from."""
+    paths = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    return tuple(Path(path).read_bytes() if path else None for path in paths)
+
+
+def _context(configuration: Any) -> Any:
+    ca, cert, key = configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file
+    return tls_context(
+        ca_pem=Path(ca).read_text() if ca else None,
+        certificate=(cert, key) if cert else None,
+        verify=configuration.verify_ssl,
+    )

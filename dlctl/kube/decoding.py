@@ -1,0 +1,122 @@
+"""Bytes of an answer into projections, and what becomes of objects that do not fit theirs.
+
+One malformed object among thousands must not hide the others. msgspec's errors end here; they
+name the field, never its value.
+"""
+
+import asyncio
+import functools
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import ObjectKey
+from dlctl.kube.errors import UnexpectedAnswerError
+
+T = TypeVar("T")
+
+# A server may ignore the limit; what is larger than this is decoded in steps, so that the event
+# loop gets a turn every few milliseconds.
+ONE_STEP_BYTES: Final = 4 << 20
+_STEP: Final = 500
+
+
+@attrs.frozen
+class Malformed:
+    """An object that is not what it should be: as much of it as could be read, and why.
+
+    The key is None where not even that could be read.
+    """
+
+    key: ObjectKey | None
+    resource_version: str
+    error: str
+
+
+@attrs.frozen
+class ListPage(Generic[T]):
+    """Some objects, the version they were seen at, and the token for those that follow."""
+
+    items: tuple[T, ...]
+    resource_version: str = ""
+    continue_: str = ""
+    remaining: int | None = None
+    malformed: tuple[Malformed, ...] = ()
+
+
+class _ListMeta(msgspec.Struct, rename="camel", frozen=True):
+    resource_version: str | None = None
+    continue_: str | None = msgspec.field(default=None, name="continue")
+    remaining_item_count: int | None = None
+
+
+class _Page(msgspec.Struct, Generic[T], frozen=True):
+    kind: str = ""
+    metadata: _ListMeta = _ListMeta()
+    items: list[T] | None = None
+
+
+# Making a decoder takes far longer than using it.
+decoder: Callable[[Any], "msgspec.json.Decoder[Any]"] = functools.cache(msgspec.json.Decoder)
+
+
+def decode(body: bytes, as_: type[T]) -> T:
+    """Return the object; raise UnexpectedAnswerError if it is not one of this type."""
+    try:
+        decoded: T = decoder(as_).decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnexpectedAnswerError(f"{as_.__name__}: {error}") from error
+    return decoded
+
+
+async def decode_page(body: bytes, as_: type[T]) -> ListPage[T]:
+    """Return the page; objects that do not fit the type are set apart."""
+    if len(body) <= ONE_STEP_BYTES:
+        try:
+            return _page(decoder(_Page[as_]).decode(body))  # type: ignore[valid-type]
+        except msgspec.ValidationError:
+            # One of the objects; the steps below find out which.
+            pass
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UnexpectedAnswerError(f"list of {as_.__name__}: {error}") from error
+    raw = decode(body, _Page[msgspec.Raw])
+    items: list[T] = []
+    malformed: list[Malformed] = []
+    for start in range(0, len(raw.items or ()), _STEP):
+        for item in (raw.items or ())[start : start + _STEP]:
+            try:
+                items.append(decoder(as_).decode(item))
+            except msgspec.ValidationError as error:
+                malformed.append(salvage(item, error))
+        await asyncio.sleep(0)
+    return attrs.evolve(_page(raw), items=tuple(items), malformed=tuple(malformed))
+
+
+def _page(page: _Page[Any]) -> ListPage[Any]:
+    if page.kind == "Table":
+        raise UnexpectedAnswerError("the server answered a Table, which has no objects")
+    meta = page.metadata
+    return ListPage(
+        tuple(page.items or ()),
+        meta.resource_version or "",
+        meta.continue_ or "",
+        meta.remaining_item_count,
+    )
+
+
+def salvage(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
+    """Read what identifies an object that does not fit its type."""
+    content = msgspec.json.decode(raw)
+    meta = content.get("metadata") if isinstance(content, dict) else None
+    if not isinstance(meta, dict):
+        return Malformed(None, "", str(error))
+    name, namespace = meta.get("name"), meta.get("namespace") or ""
+    version = meta.get("resourceVersion")
+    readable = isinstance(name, str) and isinstance(namespace, str)
+    return Malformed(
+        ObjectKey(str(namespace), str(name)) if readable else None,
+        version if isinstance(version, str) else "",
+        str(error),
+    )

@@ -1,0 +1,94 @@
+"""What can be asked of a list, a watch or a delete, and how the URL or the body spells it.
+
+Options are keyword arguments; one that is None or empty is not sent.
+"""
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict
+
+from dlctl.api.meta import UID
+
+
+class PatchKind(enum.StrEnum):
+    """How a patch is to be read, by its media type."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Selection(TypedDict, total=False):
+    """Which objects of a resource; an empty namespace is all of them."""
+
+    namespace: str
+    label_selector: str
+    field_selector: str
+
+
+class ListOptions(Selection, total=False):
+    """Which objects, how many at once, and how fresh: 0 any, empty newest, else not older."""
+
+    limit: int | None
+    continue_: str | None
+    resource_version: str | None
+    resource_version_match: str | None
+
+
+class WatchOptions(Selection, total=False):
+    """Which changes, from where on, and for how long the server is to keep the stream open."""
+
+    resource_version: str | None
+    resource_version_match: str | None
+    timeout_s: int | None
+    bookmarks: bool
+    send_initial_events: bool | None
+
+
+class DeleteOptions(TypedDict, total=False):
+    """Only this one (by UID or version), how fast, and what becomes of its children."""
+
+    uid: UID | None
+    resource_version: str | None
+    grace_period_s: int | None
+    propagation: str | None
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    "label_selector": "labelSelector",
+    "field_selector": "fieldSelector",
+    "limit": "limit",
+    "continue_": "continue",
+    "resource_version": "resourceVersion",
+    "resource_version_match": "resourceVersionMatch",
+    "timeout_s": "timeoutSeconds",
+    "bookmarks": "allowWatchBookmarks",
+    "send_initial_events": "sendInitialEvents",
+}
+
+
+def query(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the URL's query; the namespace is part of the path, not of this."""
+    return {
+        _NAMES[name]: _spelt(value)
+        for name, value in options.items()
+        if name in _NAMES and value is not None and value != ""
+    }
+
+
+def _spelt(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def delete_body(options: DeleteOptions) -> dict[str, object]:
+    """Return the DeleteOptions object."""
+    body: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    uid, version = options.get("uid"), options.get("resource_version")
+    if uid or version:
+        wanted = {"uid": uid, "resourceVersion": version}
+        body["preconditions"] = {name: value for name, value in wanted.items() if value}
+    if (grace_s := options.get("grace_period_s")) is not None:
+        body["gracePeriodSeconds"] = grace_s
+    if propagation := options.get("propagation"):
+        body["propagationPolicy"] = propagation
+    return body
