@@ -46,6 +46,7 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
     owner_references: list[JSON] | None = None
     finalizers: list[str] | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
 
 
 class _MetaOnly(msgspec.Struct, frozen=True):
@@ -84,6 +85,9 @@ class Stored:
 
     def item(self) -> bytes:
         """Return the JSON of the object without its kind, as lists of built-ins have it."""
+        if not self.revision:
+            # A dry run: the object was never stored.
+            return _OPENING + self.body
         return b'{"metadata":{"resourceVersion":"%d",%b' % (self.revision, self.body)
 
     def encoded(self, resource: Resource) -> bytes:

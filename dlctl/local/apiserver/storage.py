@@ -19,7 +19,7 @@ from dlctl.local.apiserver.changes import Change, Stored, TableName, table_of
 WINDOW = 20_000
 
 
-def _sort_key(key: ObjectKey) -> str:
+def sort_key(key: ObjectKey) -> str:
     # The order of etcd's keys, by which lists are sorted and continued.
     return f"{key.namespace}/{key.name}" if key.namespace else key.name
 
@@ -68,7 +68,7 @@ class Storage:
         return self._tables.setdefault(name, _Table())
 
     def get(self, resource: Resource, key: ObjectKey) -> Stored | None:
-        return self._table(resource).objects.get(_sort_key(key))
+        return self._table(resource).objects.get(sort_key(key))
 
     def objects(self, resource: Resource, namespace: str = "") -> list[Stored]:
         """Return the current objects, sorted by namespace and name."""
@@ -86,7 +86,7 @@ class Storage:
         for change in reversed(table.history):
             if change.revision <= revision:
                 break
-            past[_sort_key(change.key)] = change.old
+            past[sort_key(change.key)] = change.old
         objects = {key: stored for key, stored in (table.objects | past).items() if stored}
         return [objects[key] for key in _within(sorted(objects), namespace)]
 
@@ -94,7 +94,7 @@ class Storage:
         """Store a new object; a name that is taken is AlreadyExists."""
         stored = Stored.of(obj, self.revision + 1)
         table = self._table(resource)
-        at = _sort_key(stored.key)
+        at = sort_key(stored.key)
         if at in table.objects:
             raise status.already_exists(resource, stored.key.name)
         insort(table.order, at)
@@ -126,7 +126,7 @@ class Storage:
 
     def _commit(self, change: Change) -> None:
         table = self._tables[change.table]
-        at = _sort_key(change.key)
+        at = sort_key(change.key)
         self.revision = change.revision
         if change.new is not None:
             table.objects[at] = change.new

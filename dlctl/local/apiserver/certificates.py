@@ -1,0 +1,36 @@
+"""A certificate of one's own for the server, because kubectl sends no token without TLS.
+
+Private keys live in memory and, for the moment of loading, in a file that only the owner can read.
+"""
+
+import ipaddress
+import ssl
+
+import attrs
+import trustme
+
+
+@attrs.frozen
+class Identity:
+    """The server's TLS context and the authority that clients are to trust."""
+
+    context: ssl.SSLContext
+    ca_pem: bytes
+
+
+def identity(host: str) -> Identity:
+    """Make an authority and a certificate for the host and for this machine."""
+    names = dict.fromkeys(("localhost", "127.0.0.1", host))
+    authority = trustme.CA()
+    certificate = authority.issue_cert(*(name for name in names if not _is_wildcard(name)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    certificate.configure_cert(context)
+    return Identity(context, authority.cert_pem.bytes())
+
+
+def _is_wildcard(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False

@@ -1,0 +1,190 @@
+"""The verbs of the API on resources: a request as a value in, a reply as a value out.
+
+Nothing here is asynchronous but the streams that watches and logs reply with.
+"""
+
+import enum
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import msgspec
+
+from dlctl.local.apiserver import bodies, deletion, lists, selectors, status, traits
+from dlctl.local.apiserver.changes import JSON, Stored
+from dlctl.local.apiserver.objects import Objects
+from dlctl.local.apiserver.options import DeleteOptions, ListOptions, WriteOptions
+from dlctl.local.apiserver.representations import Presenter, Tables, wanted
+from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.targets import Target
+from dlctl.local.apiserver.watches import BOOKMARK_INTERVAL_S, Watch
+
+
+@attrs.frozen
+class Call:
+    """One request, as far as verbs are concerned."""
+
+    verb: str
+    target: Target
+    query: Mapping[str, str]
+    dry_run: Sequence[str] = ()
+    body: bytes = b""
+    content_type: str = ""
+    accept: str = ""
+    user_agent: str = ""
+    # Only by a fault: how many revisions ago a list that need not be fresh is from.
+    stale_by: int = 0
+
+
+@attrs.frozen
+class Reply:
+    """A body that is sent at once."""
+
+    body: bytes
+    code: int = 200
+    content_type: str = "application/json"
+
+
+@attrs.frozen
+class Stream:
+    """A body that is sent as it comes about."""
+
+    chunks: AsyncIterator[bytes]
+    content_type: str = "application/json"
+
+
+class _Kind(enum.StrEnum):
+    CREATE = "CreateOptions"
+    UPDATE = "UpdateOptions"
+    PATCH = "PatchOptions"
+
+
+@attrs.define
+class Endpoints:
+    """The verbs, on whatever resources are served at the time."""
+
+    objects: Objects
+    tables: Tables
+    bookmark_interval_s: float = BOOKMARK_INTERVAL_S
+
+    def get(self, served: ServedResource, call: Call) -> Reply:
+        stored = self.objects.get(served, call.target.key)
+        return Reply(self._presenter(served, call).one(stored))
+
+    def list(self, served: ServedResource, call: Call) -> Reply:
+        options = ListOptions.read(call.query)
+        selector = _selector(served, options)
+        page = lists.page(
+            self.objects.storage, call.target.namespace, selector, options, stale_by=call.stale_by
+        )
+        return Reply(self._presenter(served, call).many(page.items, page.meta))
+
+    def watch(self, served: ServedResource, call: Call) -> Stream:
+        options = ListOptions.read(call.query)
+        watch = Watch(
+            self.objects.storage,
+            self._presenter(served, call),
+            call.target.namespace,
+            _selector(served, options),
+            options,
+            self.bookmark_interval_s,
+        )
+        return Stream(watch.lines())
+
+    def create(self, served: ServedResource, call: Call) -> Reply:
+        options = _write_options(call, _Kind.CREATE)
+        obj = bodies.sent_object(bodies.parsed(call.body, call.content_type), served)
+        _check_fields(served, obj, options)
+        stored = self.objects.create(served, call.target.namespace, obj, dry_run=options.dry_run)
+        return self._written(served, call, stored, 201)
+
+    def update(self, served: ServedResource, call: Call) -> Reply:
+        options = _write_options(call, _Kind.UPDATE)
+        obj = bodies.sent_object(bodies.parsed(call.body, call.content_type), served)
+        bodies.check_name(obj, call.target)
+        _check_fields(served, obj, options)
+        key, resource = call.target.key, served.resource
+        absent = self.objects.storage.get(resource, key) is None
+        if absent and traits.created_on_update(resource) and not call.target.subresource:
+            stored = self.objects.create(served, key.namespace, obj, dry_run=options.dry_run)
+            return self._written(served, call, stored, 201)
+        stored = self._changed(served, call, lambda _: obj, options)
+        return self._written(served, call, stored, 200)
+
+    def patch(self, served: ServedResource, call: Call) -> Reply:
+        options = _write_options(call, _Kind.PATCH)
+        change = bodies.patch(call.body, call.content_type, served)
+
+        def checked(obj: JSON) -> JSON:
+            # A patch that names no version is meant for whatever version there is.
+            result = bodies.sent_object(change(obj), served)
+            bodies.check_name(result, call.target)
+            _check_fields(served, result, options)
+            return result
+
+        return self._written(served, call, self._changed(served, call, checked, options), 200)
+
+    def delete(self, served: ServedResource, call: Call) -> Reply:
+        options = DeleteOptions.read(call.query, call.dry_run, call.body)
+        deleted = deletion.delete(self.objects, served, call.target.key, options)
+        answer = deletion.answer(served, deleted)
+        return Reply(answer if isinstance(answer, bytes) else msgspec.json.encode(answer))
+
+    def deletecollection(self, served: ServedResource, call: Call) -> Reply:
+        chosen = ListOptions.read(call.query)
+        selector = _selector(served, chosen)
+        options = DeleteOptions.read(call.query, call.dry_run, call.body)
+        storage = self.objects.storage
+        page = lists.page(storage, call.target.namespace, selector, chosen)
+        deleted = [
+            deletion.delete(self.objects, served, stored.key, options).stored
+            for stored in page.items
+        ]
+        return Reply(self._presenter(served, call).many(deleted, page.meta))
+
+    def _changed(
+        self, served: ServedResource, call: Call, change: Any, options: WriteOptions
+    ) -> Stored:
+        target = call.target
+        return self.objects.update(
+            served,
+            target.key,
+            change,
+            subresource=target.subresource,
+            dry_run=options.dry_run,
+        )
+
+    def _written(self, served: ServedResource, call: Call, stored: Stored, code: int) -> Reply:
+        return Reply(self._presenter(served, call).one(stored), code)
+
+    def _presenter(self, served: ServedResource, call: Call) -> Presenter:
+        include = call.query.get("includeObject") or "Metadata"
+        return Presenter(served, wanted(call.accept), self.tables, include)
+
+
+def _selector(served: ServedResource, options: ListOptions) -> selectors.Selector:
+    return selectors.parse(
+        served.resource,
+        options.label_selector,
+        options.field_selector,
+        served.selectable_fields,
+    )
+
+
+def _write_options(call: Call, kind: _Kind) -> WriteOptions:
+    return WriteOptions.read(call.query, call.dry_run, kind)
+
+
+def _check_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
+    """Refuse unknown fields if the request asks for it and the strategy knows the fields."""
+    if options.field_validation != "Strict":
+        return
+    unknown = getattr(served.strategy, "unknown_fields", None)
+    found = unknown(obj) if unknown else []
+    if found:
+        text = ", ".join(f'unknown field "{path}"' for path in found)
+        kind, version = served.resource.kind, served.resource.version
+        raise status.bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: '
+            f"strict decoding error: {text}"
+        )

@@ -1,0 +1,90 @@
+"""Faults on demand, for tests: refusals, resets, delays, watches that break, lists that lag.
+
+A fault is taken by the requests that match it, as often as it says. A server without faults pays
+one comparison per request.
+"""
+
+import random
+from typing import Literal
+
+import attrs
+
+from dlctl.local.apiserver.endpoints import Call
+from dlctl.local.apiserver.status import StatusError
+
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@attrs.frozen(kw_only=True)
+class Fault:
+    """What goes wrong, for which requests; conditions that are empty hold for all.
+
+    ``verb`` may be "write" for all that change something. ``status`` is answered instead of doing
+    anything; on a watch ``in_stream`` makes it an ERROR event. ``reset`` aborts the connection
+    before or after the request is done. ``cut_after`` ends a watch after so many events,
+    ``silent`` lets it hang without a word after the initial ones, ``lag_s`` delays its events.
+    ``stale_by`` shows a list that need not be fresh as it was so many revisions ago.
+    """
+
+    verb: str = ""
+    resource: str = ""
+    subresource: str | None = None
+    namespace: str = ""
+    name: str = ""
+    user_agent: str = ""
+    times: int | None = 1
+    probability: float = 1.0
+
+    status: StatusError | None = None
+    in_stream: bool = False
+    reset: Literal["before", "after"] | None = None
+    delay_s: float = 0.0
+    cut_after: int | None = None
+    silent: bool = False
+    lag_s: float = 0.0
+    stale_by: int = 0
+
+    def matches(self, call: Call) -> bool:
+        target = call.target
+        return (
+            (self.verb in ("", call.verb) or (self.verb == "write" and call.verb in _WRITES))
+            and self.resource in ("", target.qualified)
+            and self.subresource in (None, target.subresource)
+            and self.namespace in ("", target.namespace)
+            and self.name in ("", target.name)
+            and self.user_agent in call.user_agent
+        )
+
+
+class Faults:
+    """The faults that are still to happen, in the order they were added.
+
+    ``taken`` counts those that did. With equal seeds and requests, equal faults happen.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.taken = 0
+        self._random = random.Random(seed)
+        # Each with how often it may still be taken; None is always.
+        self._waiting: list[tuple[Fault, int | None]] = []
+
+    def add(self, fault: Fault) -> None:
+        self._waiting.append((fault, fault.times))
+
+    def clear(self) -> None:
+        self._waiting.clear()
+
+    def take(self, call: Call) -> Fault | None:
+        """Return the fault of this request, if it has one; it counts as having happened."""
+        for index, (fault, times) in enumerate(self._waiting):
+            if not fault.matches(call):
+                continue
+            if fault.probability < 1 and self._random.random() >= fault.probability:
+                continue
+            if times is not None and times <= 1:
+                del self._waiting[index]
+            elif times is not None:
+                self._waiting[index] = (fault, times - 1)
+            self.taken += 1
+            return fault
+        return None

@@ -1,0 +1,191 @@
+"""HTTP: from a request to a call, from a reply or an error to a response.
+
+The token is asked for here, requests are counted here, and faults strike here.
+"""
+
+import asyncio
+import hmac
+import logging
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final, NamedTuple
+
+import attrs
+import msgspec
+from aiohttp import web
+
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.bodies import LIMIT_BYTES
+from dlctl.local.apiserver.endpoints import Call, Reply, Stream
+from dlctl.local.apiserver.faults import Fault, Faults
+from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.targets import Target, target
+
+logger = logging.getLogger(__name__)
+
+_HEALTH: Final = ("/healthz", "/readyz", "/livez")
+# Discovery and OpenAPI: what is said of the API itself. None is an unknown path.
+Documents = Callable[[str, Mapping[str, str], str], Reply | None]
+
+
+class Audited(NamedTuple):
+    """What is counted of a request."""
+
+    user_agent: str
+    verb: str
+    resource: str
+    subresource: str
+
+
+@attrs.define(eq=False)
+class Front:
+    """The handler of all requests."""
+
+    token: str
+    find: Callable[[Target], ServedResource | None]
+    answer: Callable[[ServedResource, Call], Reply | Stream]
+    documents: Documents
+    faults: Faults
+    audit: Counter[Audited] = attrs.field(factory=Counter)
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._response(request)
+        except StatusError as error:
+            return _failure(error)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except web.HTTPRequestEntityTooLarge:
+            return _failure(status.too_large(LIMIT_BYTES))
+        except Exception as error:
+            logger.exception("request failed", extra={"path": request.path})
+            return _failure(status.internal(str(error)))
+
+    async def _response(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = request.path
+        if path.startswith(_HEALTH):
+            return web.Response(text="ok")
+        self._authenticate(request)
+        wanted = target(path)
+        if wanted is None:
+            document = self.documents(path, request.query, request.headers.get("Accept", ""))
+            if document is None:
+                raise status.unknown_path()
+            return _whole(document)
+        served = self.find(wanted)
+        if served is None or not _is_complete(wanted, served):
+            raise status.unknown_path()
+        call = await _call(request, wanted)
+        self.audit[Audited(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
+        fault = self.faults.take(call)
+        if fault is None:
+            return await _sent(request, self.answer(served, call))
+        return await self._faulty(request, served, call, fault)
+
+    def _authenticate(self, request: web.BaseRequest) -> None:
+        sent = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(sent.encode(), f"Bearer {self.token}".encode()):
+            raise status.unauthorized()
+
+    async def _faulty(
+        self, request: web.BaseRequest, served: ServedResource, call: Call, fault: Fault
+    ) -> web.StreamResponse:
+        if fault.delay_s:
+            await asyncio.sleep(fault.delay_s)
+        if fault.reset == "before":
+            raise _reset(request)
+        if fault.status and not fault.in_stream:
+            raise fault.status
+        if fault.stale_by:
+            call = attrs.evolve(call, stale_by=fault.stale_by)
+        reply = self.answer(served, call)
+        if fault.reset == "after":
+            raise _reset(request)
+        if isinstance(reply, Stream):
+            reply = attrs.evolve(reply, chunks=_broken(reply.chunks, fault))
+        return await _sent(request, reply)
+
+
+def _is_complete(wanted: Target, served: ServedResource) -> bool:
+    if not served.resource.namespaced:
+        return not wanted.namespace
+    return bool(wanted.namespace) or not wanted.name
+
+
+async def _call(request: web.BaseRequest, wanted: Target) -> Call:
+    query = request.query
+    watch = query.get("watch", "").lower() in ("true", "1")
+    return Call(
+        verb=wanted.verb(request.method, watch=watch),
+        target=wanted,
+        query=query,
+        dry_run=query.getall("dryRun", []),
+        body=await request.read() if request.can_read_body else b"",
+        content_type=request.headers.get("Content-Type", ""),
+        accept=request.headers.get("Accept", ""),
+        user_agent=request.headers.get("User-Agent", ""),
+    )
+
+
+def _reset(request: web.BaseRequest) -> ConnectionResetError:
+    if request.transport is not None:
+        request.transport.abort()
+    return ConnectionResetError("a fault was asked for")
+
+
+async def _broken(chunks: AsyncIterator[bytes], fault: Fault) -> AsyncIterator[bytes]:
+    """Yield a stream as the fault has it."""
+    if fault.status:
+        body = msgspec.json.encode(fault.status.body())
+        yield b'{"type":"ERROR","object":%b}\n' % body
+        return
+    sent = 0
+    async for chunk in chunks:
+        if fault.lag_s:
+            await asyncio.sleep(fault.lag_s)
+        for line in chunk.splitlines(keepends=True) or [b""]:
+            if fault.cut_after is not None and sent >= fault.cut_after:
+                return
+            yield line
+            sent += bool(line)
+        if fault.silent:
+            # Until the client gives up: that is the fault.
+            await asyncio.Event().wait()
+
+
+async def _sent(request: web.BaseRequest, reply: Reply | Stream) -> web.StreamResponse:
+    if isinstance(reply, Reply):
+        return _whole(reply)
+    response = web.StreamResponse(headers=_headers())
+    response.content_type = reply.content_type
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    async for chunk in reply.chunks:
+        if chunk:
+            await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+def _headers() -> dict[str, str]:
+    return {"Audit-Id": str(uuid.uuid4()), "Cache-Control": "no-cache, private"}
+
+
+def _whole(reply: Reply) -> web.Response:
+    return web.Response(
+        body=reply.body, status=reply.code, content_type=reply.content_type, headers=_headers()
+    )
+
+
+def _failure(error: StatusError) -> web.Response:
+    headers = _headers()
+    if error.retry_after_s:
+        headers["Retry-After"] = str(error.retry_after_s)
+    return web.Response(
+        body=msgspec.json.encode(error.body()),
+        status=error.code,
+        content_type="application/json",
+        headers=headers,
+    )

@@ -1,0 +1,133 @@
+"""Lists: which objects, as of which revision, and how a list in pages goes on.
+
+A continue token names a revision, so all pages show one moment; it expires with the history.
+"""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.changes import Stored
+from dlctl.local.apiserver.options import ListOptions, version
+from dlctl.local.apiserver.selectors import Selector
+from dlctl.local.apiserver.storage import Storage, sort_key
+
+_TOKEN_VERSION: Final = "meta.k8s.io/v1"
+# The revision of a token that goes on with whatever is there by then.
+_INCONSISTENT: Final = -1
+_EXPIRED_TOKEN: Final = (
+    "The provided continue parameter is too old to display a consistent list result. You can "
+    "start a new list without the continue parameter, or use the continue token in this response "
+    "to retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
+
+
+class _Token(msgspec.Struct):
+    v: str
+    rv: int
+    start: str
+
+
+@attrs.frozen
+class Page:
+    """A list or a part of one, and the ``metadata`` that it is sent with."""
+
+    items: Sequence[Stored]
+    revision: int
+    continue_: str = ""
+    remaining: int | None = None
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        meta: dict[str, Any] = {"resourceVersion": str(self.revision)}
+        if self.continue_:
+            meta["continue"] = self.continue_
+        if self.remaining is not None:
+            meta["remainingItemCount"] = self.remaining
+        return meta
+
+
+def page(
+    storage: Storage,
+    namespace: str,
+    selector: Selector,
+    options: ListOptions,
+    *,
+    stale_by: int = 0,
+) -> Page:
+    """Return what a list request asks for, of ``stale_by`` revisions ago if it may be old."""
+    start = ""
+    if options.continue_:
+        revision, start = _continued(storage, options)
+    else:
+        revision = _revision(storage, options)
+        if stale_by and options.resource_version:
+            oldest = max(version(options.resource_version), storage.compacted, 1)
+            revision = max(oldest, revision - stale_by)
+    found = storage.objects_at(selector.resource, namespace, revision)
+    if start:
+        found = [stored for stored in found if sort_key(stored.key) >= start]
+    if selector.everything and not options.limit:
+        return Page(found, revision)
+    return _limited(found, selector, options.limit, revision)
+
+
+def _limited(found: list[Stored], selector: Selector, limit: int, revision: int) -> Page:
+    items: list[Stored] = []
+    for index, stored in enumerate(found):
+        if not selector.matches(stored):
+            continue
+        items.append(stored)
+        if limit and len(items) == limit and index + 1 < len(found):
+            token = _encoded(revision, sort_key(stored.key) + "\0")
+            # As etcd, which cannot know how many of the rest would match.
+            remaining = len(found) - index - 1 if selector.everything else None
+            return Page(items, revision, token, remaining)
+    return Page(items, revision)
+
+
+def _revision(storage: Storage, options: ListOptions) -> int:
+    """Return as of which revision the first page shows the objects."""
+    wanted = version(options.resource_version)
+    if wanted > storage.revision:
+        raise status.too_large_version(wanted, storage.revision)
+    # Without a match rule a limit makes it exact: so it was before there were rules.
+    exact = options.match == "Exact" or (not options.match and options.limit > 0)
+    return wanted if wanted and exact else storage.revision
+
+
+def _continued(storage: Storage, options: ListOptions) -> tuple[int, str]:
+    if options.resource_version not in ("", "0"):
+        raise status.bad_request("specifying resource version is not allowed when using continue")
+    token = _decoded(options.continue_)
+    if token.rv == _INCONSISTENT:
+        return storage.revision, token.start
+    if token.rv < storage.compacted:
+        error = status.expired(_EXPIRED_TOKEN)
+        error.continue_ = _encoded(_INCONSISTENT, token.start)
+        raise error
+    return token.rv, token.start
+
+
+def _encoded(revision: int, start: str) -> str:
+    token = msgspec.json.encode(_Token(_TOKEN_VERSION, revision, start))
+    return base64.urlsafe_b64encode(token).decode().rstrip("=")
+
+
+def _decoded(text: str) -> _Token:
+    problem = "invalid continue token: continue key is not valid"
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        token = msgspec.json.decode(raw, type=_Token)
+    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
+        raise status.bad_request(f"{problem}: {error}") from None
+    if token.v != _TOKEN_VERSION or not token.start or token.rv == 0:
+        raise status.bad_request(problem)
+    return token

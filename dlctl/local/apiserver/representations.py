@@ -1,0 +1,104 @@
+"""How objects are shown to a client: whole, as metadata only, or as rows of a Table.
+
+What is wanted is read from ``Accept``. Bytes of stored objects are passed on as they are.
+"""
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.local.apiserver import status, traits
+from dlctl.local.apiserver.changes import JSON, Stored, head
+from dlctl.local.apiserver.resources import ServedResource
+
+_encode = msgspec.json.encode
+_JSON_TYPES: Final = ("application/json", "application/*", "*/*", "")
+# Makes the Table of some objects of one resource.
+Tables = Callable[[ServedResource, Sequence[JSON], str], JSON]
+
+
+class View(enum.Enum):
+    """The forms that one and the same object is shown in."""
+
+    WHOLE = "whole"
+    METADATA = "PartialObjectMetadata"
+    TABLE = "Table"
+
+
+def wanted(accept: str) -> View:
+    """Return the first form of an Accept header that can be served; none is 406."""
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        as_ = dict(part.partition("=")[::2] for part in parameters)
+        if media.lower() not in _JSON_TYPES:
+            continue
+        match as_.get("as", "").removesuffix("List"):
+            case "":
+                return View.WHOLE
+            case "Table" if as_.get("v") in ("v1", "v1beta1"):
+                return View.TABLE
+            case "PartialObjectMetadata" if as_.get("v") in ("v1", "v1beta1"):
+                return View.METADATA
+    raise status.not_acceptable("application/json")
+
+
+@attrs.frozen
+class Presenter:
+    """The chosen form of the objects of one resource, for one request."""
+
+    served: ServedResource
+    view: View
+    tables: Tables
+    # Which objects a Table carries along: None, Metadata (the default) or Object.
+    include: str = "Metadata"
+
+    def one(self, stored: Stored) -> bytes:
+        if self.view is View.WHOLE:
+            return stored.encoded(self.served.resource)
+        obj = stored.decoded(self.served.resource)
+        if self.view is View.METADATA:
+            return _encode(_metadata_only(obj))
+        table = self.tables(self.served, [obj], self.include)
+        meta = {"resourceVersion": str(stored.revision)}
+        return _encode({**table, "metadata": meta})
+
+    def many(self, items: Sequence[Stored], list_meta: Mapping[str, Any]) -> bytes:
+        """Return the list in its chosen form."""
+        resource = self.served.resource
+        if self.view is View.WHOLE:
+            listed = attrs.evolve(resource, kind=f"{resource.kind}List")
+            return b'%b"metadata":%b,"items":[%b]}' % (
+                head(listed),
+                _encode(list_meta),
+                b",".join(self._item(stored) for stored in items),
+            )
+        objects = [stored.decoded(resource) for stored in items]
+        if self.view is View.TABLE:
+            return _encode(
+                {**self.tables(self.served, objects, self.include), "metadata": list_meta}
+            )
+        return _encode(
+            {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": list_meta,
+                "items": [_metadata_only(obj) for obj in objects],
+            }
+        )
+
+    def _item(self, stored: Stored) -> bytes:
+        # Typed lists of the real server leave out the kind of their items.
+        if traits.built_in(self.served.resource):
+            return stored.item()
+        return stored.encoded(self.served.resource)
+
+
+def _metadata_only(obj: JSON) -> JSON:
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }

@@ -1,0 +1,143 @@
+"""The API server as a whole: what serves requests, what follows from writes, how clients reach it.
+
+One per :func:`serve`; everything lives in memory and ends with the block.
+"""
+
+import asyncio
+import base64
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+from aiohttp import web
+
+from dlctl.clock import Clock, SystemClock
+from dlctl.local.apiserver import certificates, namespaces
+from dlctl.local.apiserver.endpoints import Endpoints
+from dlctl.local.apiserver.faults import Faults
+from dlctl.local.apiserver.front import Audited, Front
+from dlctl.local.apiserver.gc import GarbageCollector
+from dlctl.local.apiserver.objects import Objects
+from dlctl.local.apiserver.plain import resources, watch_crds
+from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.storage import WINDOW, Storage
+from dlctl.local.apiserver.subresources import LogSource, Subresources
+from dlctl.local.apiserver.tables import tabulator
+from dlctl.local.apiserver.targets import Target
+
+_START_NAMESPACES = ("default", "kube-system")
+
+
+@attrs.define(eq=False)
+class ApiServer:
+    """A running API server: how it is reached, and what lies behind it, for tests and the node."""
+
+    url: str
+    token: str
+    ca_pem: bytes | None
+    storage: Storage
+    registry: ResourceRegistry
+    objects: Objects
+    faults: Faults
+    audit: Counter[Audited]
+    _subresources: Subresources
+
+    @property
+    def log_source(self) -> LogSource | None:
+        """Return who answers requests for logs; the node sets it."""
+        return self._subresources.log_source
+
+    @log_source.setter
+    def log_source(self, source: LogSource | None) -> None:
+        self._subresources.log_source = source
+
+    def kubeconfig(self, namespace: str = "default") -> JSON:
+        """Return a configuration for kubectl; it holds the token, so keep it private."""
+        cluster: JSON = {"server": self.url}
+        if self.ca_pem is not None:
+            cluster["certificate-authority-data"] = base64.b64encode(self.ca_pem).decode()
+        name = "dlctl"
+        context = {"cluster": name, "user": name, "namespace": namespace}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": self.token}}],
+            "contexts": [{"name": name, "context": context}],
+            "current-context": name,
+        }
+
+
+@asynccontextmanager
+async def serve(  # noqa: PLR0913 - each is turned by some test, and most by none.
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    tls: bool = True,
+    faults: Faults | None = None,
+    window: int = WINDOW,
+    bookmark_interval_s: float = 60.0,
+    clock: Clock | None = None,
+) -> AsyncIterator[ApiServer]:
+    """Serve the API for the duration of the block, with a fresh storage."""
+    clock = clock or SystemClock()
+    storage, registry = Storage(window), ResourceRegistry()
+    objects = Objects(storage, clock)
+    for served in resources():
+        registry.add(served)
+    watch_crds(storage, registry)
+    life = namespaces.NamespaceLife(objects, registry)
+    objects.prepare["namespaces"] = namespaces.prepared
+    objects.check_namespace = life.check
+    collector = GarbageCollector(objects, registry, life)
+    _create_namespaces(objects, registry)
+
+    endpoints = Endpoints(objects, tabulator(clock), bookmark_interval_s)
+    subresources = Subresources(endpoints)
+
+    def find(target: Target) -> ServedResource | None:
+        return registry.find(target.group, target.version, target.plural)
+
+    front = Front(
+        token=token or secrets.token_urlsafe(24),
+        find=find,
+        answer=subresources.answer,
+        documents=lambda _path, _query, _accept: None,
+        faults=faults or Faults(),
+    )
+    identity = certificates.identity(host) if tls else None
+    runner = web.ServerRunner(
+        web.Server(front, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=identity.context if identity else None)
+        await site.start()
+        address = runner.addresses[0]
+        server = ApiServer(
+            url=f"{'https' if tls else 'http'}://{host}:{address[1]}",
+            token=front.token,
+            ca_pem=identity.ca_pem if identity else None,
+            storage=storage,
+            registry=registry,
+            objects=objects,
+            faults=front.faults,
+            audit=front.audit,
+            subresources=subresources,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            collecting = tasks.create_task(collector.run(), name="garbage collector")
+            yield server
+            collecting.cancel()
+    finally:
+        await runner.cleanup()
+
+
+def _create_namespaces(objects: Objects, registry: ResourceRegistry) -> None:
+    served = registry.find("", "v1", "namespaces")
+    assert served is not None
+    for name in _START_NAMESPACES:
+        objects.create(served, "", {"metadata": {"name": name}})

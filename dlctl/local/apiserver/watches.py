@@ -1,0 +1,139 @@
+"""Watches: what a client is told of the changes of one resource, line by line.
+
+A watch with a selector sees objects come and go as they begin and cease to match. Sending is the
+business of the caller; nothing here knows HTTP.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Final
+
+import attrs
+import msgspec
+
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.changes import Change, EventType, Stored, frame
+from dlctl.local.apiserver.options import ListOptions, version
+from dlctl.local.apiserver.representations import Presenter, View
+from dlctl.local.apiserver.selectors import Selector
+from dlctl.local.apiserver.storage import Storage
+
+BOOKMARK_INTERVAL_S: Final = 60.0
+# A watch that is about to time out says first how far it came.
+_LAST_BOOKMARK_S: Final = 2.0
+# Without a timeout in the request the real server takes 30 to 60 minutes.
+_TIMEOUT_S: Final = 30 * 60.0
+
+
+def error_frame(error: status.StatusError) -> bytes:
+    """Return the line that ends a watch which cannot go on."""
+    return frame("ERROR", msgspec.json.encode(error.body()))
+
+
+@attrs.define
+class Watch:
+    """One watch of one client."""
+
+    storage: Storage
+    presenter: Presenter
+    namespace: str
+    selector: Selector
+    options: ListOptions
+    bookmark_interval_s: float = BOOKMARK_INTERVAL_S
+    _sent: int = 0
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield pieces of the stream until the watch times out; each is whole lines."""
+        resource = self.selector.resource
+        changed = asyncio.Event()
+        since = version(self.options.resource_version)
+        initial = self._wants_initial(since)
+        try:
+            if self.options.send_initial_events and since > self.storage.revision:
+                raise status.too_large_version(since, self.storage.revision)
+            self._sent = self.storage.revision if initial else since
+            watcher = self.storage.watch(resource, self._sent, changed.set)
+        except status.StatusError as error:
+            yield error_frame(error)
+            return
+        try:
+            # Also when it is empty: the headers are to be sent at once.
+            yield b"".join(self._initial() if initial else ())
+            async for wait in self._turns(changed):
+                changed.clear()
+                yield b"".join(self._frames(watcher.take())) + wait
+        finally:
+            self.storage.unwatch(resource, watcher)
+
+    def _wants_initial(self, since: int) -> bool:
+        if self.options.send_initial_events is not None:
+            return self.options.send_initial_events
+        return since == 0
+
+    def _initial(self) -> Iterator[bytes]:
+        for stored in self.storage.objects(self.selector.resource, self.namespace):
+            if self.selector.matches(stored):
+                yield frame(EventType.ADDED, self.presenter.one(stored))
+        if self.options.send_initial_events and self.options.bookmarks:
+            yield self._bookmark({"k8s.io/initial-events-end": "true"})
+
+    async def _turns(self, changed: asyncio.Event) -> AsyncIterator[bytes]:
+        """Wake up for changes and bookmarks; yield the bookmark to be sent after the changes."""
+        loop = asyncio.get_running_loop()
+        timeout_s = self.options.timeout_s or _TIMEOUT_S
+        end = loop.time() + timeout_s
+        last_words = end - _LAST_BOOKMARK_S
+        next_bookmark = self._next_bookmark(loop.time(), last_words)
+        while (now := loop.time()) < end:
+            bookmark = b""
+            if self.options.bookmarks and now >= next_bookmark:
+                next_bookmark = self._next_bookmark(now, last_words)
+                bookmark = self._bookmark({})
+            yield bookmark
+            until = min(end, next_bookmark) if self.options.bookmarks else end
+            try:
+                async with asyncio.timeout_at(until):
+                    await changed.wait()
+            except TimeoutError:
+                continue
+
+    def _next_bookmark(self, now: float, last_words: float) -> float:
+        regular = now + self.bookmark_interval_s
+        return last_words if now < last_words < regular else regular
+
+    def _bookmark(self, annotations: dict[str, str]) -> bytes:
+        resource = self.selector.resource
+        meta: dict[str, object] = {"resourceVersion": str(max(self._sent, self.storage.revision))}
+        if annotations:
+            meta["annotations"] = annotations
+        body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
+        return frame("BOOKMARK", msgspec.json.encode(body))
+
+    def _frames(self, changes: Iterable[Change]) -> Iterator[bytes]:
+        for change in changes:
+            # A version from the future is waited for.
+            if change.revision <= self._sent or not self._in_namespace(change):
+                continue
+            type_ = self._seen_as(change)
+            if type_ is None:
+                continue
+            if self.presenter.view is View.WHOLE:
+                yield change.frame(type_, self.selector.resource)
+            else:
+                yield frame(type_, self.presenter.one(_shown(change, type_)))
+
+    def _in_namespace(self, change: Change) -> bool:
+        return not self.namespace or change.key.namespace == self.namespace
+
+    def _seen_as(self, change: Change) -> EventType | None:
+        before = self.selector.matches(change.old)
+        after = self.selector.matches(change.new)
+        if after:
+            return EventType.MODIFIED if before else EventType.ADDED
+        return EventType.DELETED if before else None
+
+
+def _shown(change: Change, type_: EventType) -> Stored:
+    if change.new is None or type_ is EventType.DELETED:
+        return change.gone()
+    return change.new
