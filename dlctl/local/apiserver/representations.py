@@ -16,6 +16,7 @@ from dlctl.local.apiserver.resources import ServedResource
 
 _encode = msgspec.json.encode
 _JSON_TYPES: Final = ("application/json", "application/*", "*/*", "")
+METADATA_KIND: Final = ("PartialObjectMetadata", "meta.k8s.io/v1")
 # Makes the Table of some objects of one resource.
 Tables = Callable[[ServedResource, Sequence[JSON], str], JSON]
 
@@ -97,8 +98,5 @@ class Presenter:
 
 
 def _metadata_only(obj: JSON) -> JSON:
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": obj["metadata"],
-    }
+    kind, api_version = METADATA_KIND
+    return {"kind": kind, "apiVersion": api_version, "metadata": obj["metadata"]}

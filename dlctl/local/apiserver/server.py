@@ -14,7 +14,9 @@ import attrs
 from aiohttp import web
 
 from dlctl.clock import Clock, SystemClock
+from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver import certificates, namespaces
+from dlctl.local.apiserver.addresses import ServiceAddresses
 from dlctl.local.apiserver.endpoints import Endpoints
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.front import Audited, Front
@@ -52,6 +54,12 @@ class ApiServer:
     @log_source.setter
     def log_source(self, source: LogSource | None) -> None:
         self._subresources.log_source = source
+
+    def config(self, namespace: str = "default") -> ClusterConfig:
+        """Return what a client of our own connects with."""
+        return ClusterConfig.with_token(
+            self.url, self.token, ca_pem=self.ca_pem, namespace=namespace
+        )
 
     def kubeconfig(self, namespace: str = "default") -> JSON:
         """Return a configuration for kubectl; it holds the token, so keep it private."""
@@ -91,6 +99,7 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     watch_crds(storage, registry)
     life = namespaces.NamespaceLife(objects, registry)
     objects.prepare["namespaces"] = namespaces.prepared
+    objects.prepare["services"] = ServiceAddresses(storage).prepared
     objects.check_namespace = life.check
     collector = GarbageCollector(objects, registry, life)
     _create_namespaces(objects, registry)

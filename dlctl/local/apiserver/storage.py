@@ -40,6 +40,19 @@ class Watcher:
     changes: deque[Change]
     # Called whenever ``changes`` was empty and is no longer.
     wake: Callable[[], None]
+    # More than this waiting, and the watch is given up: its client can begin anew.
+    limit: int
+    overflowed: bool = False
+
+    def add(self, change: Change) -> None:
+        if self.overflowed:
+            return
+        if not self.changes:
+            self.wake()
+        self.changes.append(change)
+        if len(self.changes) > self.limit:
+            self.overflowed = True
+            self.changes.clear()
 
     def take(self) -> list[Change]:
         taken = list(self.changes)
@@ -137,9 +150,7 @@ class Storage:
         self.compact(self.revision - self._window)
         _trim(table, self.compacted)
         for watcher in table.watchers:
-            if not watcher.changes:
-                watcher.wake()
-            watcher.changes.append(change)
+            watcher.add(change)
         self._observe(change)
 
     def _observe(self, change: Change) -> None:
@@ -173,7 +184,7 @@ class Storage:
             if change.revision <= since:
                 break
             recent.appendleft(change)
-        watcher = Watcher(recent, wake)
+        watcher = Watcher(recent, wake, self._window)
         table.watchers.append(watcher)
         return watcher
 

@@ -14,7 +14,7 @@ import msgspec
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.changes import Change, EventType, Stored, frame
 from dlctl.local.apiserver.options import ListOptions, version
-from dlctl.local.apiserver.representations import Presenter, View
+from dlctl.local.apiserver.representations import METADATA_KIND, Presenter, View
 from dlctl.local.apiserver.selectors import Selector
 from dlctl.local.apiserver.storage import Storage
 
@@ -61,6 +61,8 @@ class Watch:
             yield b"".join(self._initial() if initial else ())
             async for wait in self._turns(changed):
                 changed.clear()
+                if watcher.overflowed:
+                    return
                 yield b"".join(self._frames(watcher.take())) + wait
         finally:
             self.storage.unwatch(resource, watcher)
@@ -103,10 +105,13 @@ class Watch:
 
     def _bookmark(self, annotations: dict[str, str]) -> bytes:
         resource = self.selector.resource
+        kind, api_version = resource.kind, resource.api_version
+        if self.presenter.view is View.METADATA:
+            kind, api_version = METADATA_KIND
         meta: dict[str, object] = {"resourceVersion": str(max(self._sent, self.storage.revision))}
         if annotations:
             meta["annotations"] = annotations
-        body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
+        body = {"kind": kind, "apiVersion": api_version, "metadata": meta}
         return frame("BOOKMARK", msgspec.json.encode(body))
 
     def _frames(self, changes: Iterable[Change]) -> Iterator[bytes]:
