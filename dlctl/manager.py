@@ -47,12 +47,16 @@ class Manager:
     clock: Clock = attrs.field(factory=SystemClock)
     _informers: list[Informer[Any]] = attrs.field(init=False, factory=list)
     _controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
+    _recorder: EventRecorder = attrs.field(init=False)
+    _executor: Executor = attrs.field(init=False)
+    _pods: Informer[Pod] = attrs.field(init=False)
+    _services: Informer[Service] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
         self._executor = Executor(self.client, Expectations(self.clock), self._recorder)
-        self._pods: Informer[Pod] = self._informer(PODS, Pod, MANAGED_SELECTOR)
-        self._services: Informer[Service] = self._informer(SERVICES, Service, MANAGED_SELECTOR)
+        self._pods = self._informer(PODS, Pod, MANAGED_SELECTOR)
+        self._services = self._informer(SERVICES, Service, MANAGED_SELECTOR)
         for kind in self.kinds:
             self._controllers.append(self._controller(kind))
 
