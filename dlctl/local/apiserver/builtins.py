@@ -1,0 +1,179 @@
+"""The built-in resources: what is served, how it is named, defaulted, judged and printed.
+
+Only what jobs, their operator and kubectl need is there. Workload controllers such as Deployments
+are not: nothing would act on them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api import meta
+from dlctl.api.meta import Resource
+from dlctl.local.apiserver import columns, status
+from dlctl.local.apiserver.coreadmission import (
+    config_map_causes,
+    config_map_update_causes,
+    default_event,
+    default_namespace,
+    default_role_binding,
+    default_secret,
+    event_causes,
+    lease_causes,
+    secret_causes,
+    secret_update_causes,
+)
+from dlctl.local.apiserver.kindtypes import merge_keys
+from dlctl.local.apiserver.podchecks import pod_causes
+from dlctl.local.apiserver.poddefaults import default_pod
+from dlctl.local.apiserver.podupdates import pod_update_causes
+from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.services import ServiceAddresses, service_causes, service_update_causes
+from dlctl.local.apiserver.shaping import Shaping
+from dlctl.local.apiserver.status import Cause
+
+Causes = Sequence[Cause]
+
+
+def _nothing(_obj: JSON) -> None: ...
+
+
+def _no_causes(_obj: JSON) -> Causes:
+    return ()
+
+
+def _no_update_causes(_old: JSON, _new: JSON) -> Causes:
+    return ()
+
+
+@attrs.frozen
+class BuiltinStrategy:
+    """Takes what the types of a built-in kind take; the functions say what is particular."""
+
+    resource: Resource
+    # Changes an object in place that is new, or an update of one.
+    default: Callable[[JSON], None] = _nothing
+    default_update: Callable[[JSON, JSON], None] = lambda _old, _new: None
+    causes: Callable[[JSON], Causes] = _no_causes
+    update_causes: Callable[[JSON, JSON], Causes] = _no_update_causes
+
+    def unknown_fields(self, obj: JSON) -> list[str]:
+        """Return the paths of the fields that will be dropped."""
+        shaping = Shaping(self.resource)
+        shaping.shaped(obj)
+        return shaping.unknown
+
+    def admit_create(self, obj: JSON) -> JSON:
+        shaped = Shaping(self.resource).shaped(obj)
+        self.default(shaped)
+        self._refuse(shaped, self.causes(shaped))
+        return shaped
+
+    def admit_update(self, old: JSON, new: JSON) -> JSON:
+        shaped = Shaping(self.resource).shaped(new)
+        self.default_update(old, shaped)
+        self.default(shaped)
+        self._refuse(shaped, [*self.causes(shaped), *self.update_causes(old, shaped)])
+        return shaped
+
+    def admit_status(self, old: JSON, new: JSON) -> JSON:
+        shaped = Shaping(self.resource).shaped(new)
+        kept = {key: value for key, value in old.items() if key not in ("metadata", "status")}
+        result = kept | {"metadata": shaped["metadata"]}
+        return result | ({"status": shaped["status"]} if "status" in shaped else {})
+
+    def _refuse(self, obj: JSON, causes: Causes) -> None:
+        if causes:
+            raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
+
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ENDPOINTS: Final = Resource("", "v1", "endpoints", "Endpoints")
+_NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+_PRIORITIES: Final = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
+_ROLES: Final = Resource(_RBAC, "v1", "roles", "Role")
+_ROLE_BINDINGS: Final = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
+_CLUSTER_ROLES: Final = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+_CLUSTER_ROLE_BINDINGS: Final = Resource(
+    _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
+_WITH_STATUS: Final = frozenset(
+    {"pods", "services", "namespaces", "nodes", "poddisruptionbudgets.policy"}
+)
+_SHORT_NAMES: Final = {
+    "pods": ("po",),
+    "services": ("svc",),
+    "endpoints": ("ep",),
+    "events": ("ev",),
+    "namespaces": ("ns",),
+    "nodes": ("no",),
+    "configmaps": ("cm",),
+    "serviceaccounts": ("sa",),
+    "poddisruptionbudgets.policy": ("pdb",),
+    "priorityclasses.scheduling.k8s.io": ("pc",),
+}
+_SINGULARS: Final = {"endpoints": "endpoints"}
+
+
+def register(registry: ResourceRegistry) -> None:
+    """Serve all built-in resources, but for the definitions of custom ones (see ``crds``)."""
+    for strategy in _strategies():
+        registry.add(_served(strategy))
+
+
+def _served(strategy: BuiltinStrategy) -> ServedResource:
+    resource = strategy.resource
+    name = resource.qualified
+    return ServedResource(
+        resource=resource,
+        singular=_SINGULARS.get(name, resource.kind.lower()),
+        strategy=strategy,
+        short_names=_SHORT_NAMES.get(name, ()),
+        categories=("all",) if name in ("pods", "services") else (),
+        has_status=name in _WITH_STATUS,
+        merge_keys=merge_keys(resource.kind),
+        graceful=name == "pods",
+        columns=columns.COLUMNS[name],
+    )
+
+
+def _strategies() -> list[BuiltinStrategy]:
+    addresses = ServiceAddresses()
+    return [
+        BuiltinStrategy(
+            meta.PODS, default=default_pod, causes=pod_causes, update_causes=pod_update_causes
+        ),
+        BuiltinStrategy(
+            meta.SERVICES,
+            default=addresses.default,
+            default_update=addresses.carry_over,
+            causes=service_causes,
+            update_causes=service_update_causes,
+        ),
+        BuiltinStrategy(_ENDPOINTS),
+        BuiltinStrategy(meta.EVENTS, default=default_event, causes=event_causes),
+        BuiltinStrategy(meta.NAMESPACES, default=default_namespace),
+        BuiltinStrategy(_NODES),
+        BuiltinStrategy(
+            meta.CONFIG_MAPS, causes=config_map_causes, update_causes=config_map_update_causes
+        ),
+        BuiltinStrategy(
+            meta.SECRETS,
+            default=default_secret,
+            causes=secret_causes,
+            update_causes=secret_update_causes,
+        ),
+        BuiltinStrategy(_ACCOUNTS),
+        BuiltinStrategy(meta.LEASES, causes=lease_causes),
+        BuiltinStrategy(_BUDGETS),
+        BuiltinStrategy(_PRIORITIES),
+        BuiltinStrategy(_ROLES),
+        BuiltinStrategy(_ROLE_BINDINGS, default=default_role_binding),
+        BuiltinStrategy(_CLUSTER_ROLES),
+        BuiltinStrategy(_CLUSTER_ROLE_BINDINGS, default=default_role_binding),
+    ]

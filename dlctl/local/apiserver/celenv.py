@@ -1,0 +1,126 @@
+"""The CEL that rules of custom resources are written in: environment, functions, expressions.
+
+Expressions are checked without the types of the schema, so a misspelt field is found when the rule
+runs, not when it is compiled. Everything that knows the CEL library is here.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import attrs
+from cel_expr_python import cel
+from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings
+
+
+class CelError(Exception):
+    """An expression cannot be compiled, or its evaluation failed; the message says why."""
+
+
+def _is_sorted(items: list[Any]) -> bool:
+    return all(a <= b for a, b in zip(items, items[1:], strict=False))
+
+
+def _index_of(items: list[Any], wanted: Any) -> int:
+    return items.index(wanted) if wanted in items else -1
+
+
+def _last_index_of(items: list[Any], wanted: Any) -> int:
+    return len(items) - 1 - items[::-1].index(wanted) if wanted in items else -1
+
+
+def _find(text: str, pattern: str) -> str:
+    found = re.search(pattern, text)
+    return found[0] if found else ""
+
+
+def _find_all(text: str, pattern: str) -> list[str]:
+    return [match[0] for match in re.finditer(pattern, text)]
+
+
+def _functions() -> list[Any]:
+    any_, list_, text = cel.Type.DYN, cel.Type.LIST, cel.Type.STRING
+
+    def member(name: str, result: Any, parameters: list[Any], impl: Any) -> Any:
+        kind = parameters[0].name().lower().partition("<")[0]
+        overload = cel.Overload(f"{kind}_{name}", result, parameters, is_member=True, impl=impl)
+        return cel.FunctionDecl(name, [overload])
+
+    # The list and regular expression functions that Kubernetes adds to the language.
+    return [
+        member("isSorted", cel.Type.BOOL, [list_], _is_sorted),
+        member("sum", any_, [list_], sum),
+        member("min", any_, [list_], min),
+        member("max", any_, [list_], max),
+        member("find", text, [text, text], _find),
+        member("findAll", list_, [text, text], _find_all),
+    ]
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    return cel.NewEnv(
+        variables={"self": cel.Type.DYN, "oldSelf": cel.Type.DYN, _OLD: cel.Type.LIST},
+        extensions=[
+            ext_strings.ExtStrings(),
+            ext_optional.ExtOptional(),
+            ext_math.ExtMath(),
+            ext_bindings.ExtBindings(),
+        ],
+        functions=_functions(),
+    )
+
+
+# The variable that holds the old value, if there is one, for rules that take it as an optional.
+_OLD: Final = "oldSelves"
+_OPTIONAL: Final = f"{_OLD}.size() == 0 ? optional.none() : optional.of({_OLD}[0])"
+_STRINGS: Final = re.compile(r"'(\\.|[^'\\])*'|\"(\\.|[^\"\\])*\"")
+_OLD_SELF: Final = re.compile(r"\boldSelf\b")
+
+
+@attrs.frozen
+class Expression:
+    """A compiled expression over ``self`` and ``oldSelf``."""
+
+    uses_old: bool
+    returns: str
+    _program: Any
+
+    @classmethod
+    def compile(cls, source: str, *, optional_old: bool = False) -> "Expression":
+        """Compile the source; raise CelError if it is no CEL."""
+        text = f"cel.bind(oldSelf, {_OPTIONAL}, ({source}\n))" if optional_old else source
+        try:
+            program = _environment().compile(text)
+        except RuntimeError as error:
+            message = str(error).removeprefix("INVALID_ARGUMENT: ")
+            raise CelError(message.removesuffix(" [INVALID_ARGUMENT]")) from error
+        uses_old = _OLD_SELF.search(_STRINGS.sub("''", source)) is not None
+        return cls(uses_old, program.return_type().name(), program)
+
+    def value(self, self_: Any, old: tuple[Any, ...]) -> Any:
+        """Evaluate; ``old`` holds the old value, or nothing. Raise CelError if that fails."""
+        data: Mapping[str, Any] = {"self": self_, _OLD: list(old)} | (
+            {"oldSelf": old[0]} if old else {}
+        )
+        result = self._program.eval(data=data)
+        if result.type() == cel.Type.ERROR:
+            raise CelError(_runtime_message(str(result.value())))
+        return result.plain_value()
+
+
+_RUNTIME: Final = (
+    (re.compile(r'.*Key not found in map : "(.*)"$', re.DOTALL), r"no such key: \1"),
+    (re.compile(r".*Index error: index=(-?\d+).*", re.DOTALL), r"index out of bounds: \1"),
+    (re.compile(r".*(divide by zero|division by zero).*", re.DOTALL), "division by zero"),
+    (re.compile(r".*No matching overloads found.*", re.DOTALL), "no such overload"),
+)
+
+
+def _runtime_message(message: str) -> str:
+    # What cel-go says, which is what users of kube-apiserver know.
+    for pattern, words in _RUNTIME:
+        if pattern.match(message):
+            return pattern.sub(words, message)
+    return message.partition(": ")[2] or message

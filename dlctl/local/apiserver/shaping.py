@@ -1,0 +1,121 @@
+"""Brings the fields of built-in resources into the shape that a typed server would give them.
+
+Unknown and empty fields are dropped, quantities written canonically; a value of the wrong type is
+a bad request, as it cannot be decoded. Whether a value makes sense is not decided here.
+"""
+
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.meta import Resource
+from dlctl.local.apiserver.kindtypes import Field, Kind, kinds
+from dlctl.local.apiserver.metadata import cannot_decode
+from dlctl.local.apiserver.quantities import QuantityError, canonical
+from dlctl.local.apiserver.resources import JSON
+from dlctl.local.apiserver.validation import type_name
+
+_DROPPED: Final = object()
+_GO_NAMES: Final = {
+    "str": "string",
+    "bool": "bool",
+    "int32": "int32",
+    "int64": "int64",
+    "float": "float64",
+    "time": "string",
+    "microtime": "string",
+    "bytes": "[]uint8",
+}
+_JSON_TYPES: Final = {
+    "str": ("string",),
+    "bool": ("boolean",),
+    "int32": ("integer",),
+    "int64": ("integer",),
+    "float": ("integer", "number"),
+    "time": ("string",),
+    "microtime": ("string",),
+    "bytes": ("string",),
+    "intstr": ("integer", "string"),
+    "quantity": ("integer", "number", "string"),
+}
+_GO_JSON: Final = {"boolean": "bool", "integer": "number"}
+
+
+@attrs.define
+class Shaping:
+    """One pass over one object; ``unknown`` collects the paths of what was dropped."""
+
+    resource: Resource
+    unknown: list[str] = attrs.field(factory=list)
+
+    def shaped(self, obj: JSON) -> JSON:
+        """Return a new object with the fields of its kind only; metadata is taken as it is."""
+        kind = kinds()[self.resource.kind]
+        meta = {key: obj[key] for key in ("kind", "apiVersion", "metadata") if key in obj}
+        rest = {key: value for key, value in obj.items() if key not in meta}
+        return meta | self._struct(rest, kind, "", "")
+
+    def _struct(self, value: JSON, kind: Kind, path: str, go_path: str) -> JSON:
+        result = {}
+        for key, item in value.items():
+            where = f"{path}.{key}" if path else key
+            field = kind.fields.get(key)
+            if field is None:
+                self.unknown.append(where)
+                continue
+            go_field = f"{go_path}.{key}" if go_path else key
+            owner = f"{kind.name}.{go_field}"
+            shaped = self._value(item, field, field.shape, where, (owner, go_field))
+            if shaped is not _DROPPED:
+                result[key] = shaped
+        return result
+
+    def _value(
+        self, value: Any, field: Field, shape: tuple[str, ...], path: str, go: tuple[str, str]
+    ) -> Any:
+        if value is None:
+            return _DROPPED
+        if not shape:
+            return self._single(value, field, path, go)
+        wanted = list if shape[0] == "[]" else dict
+        if not isinstance(value, wanted):
+            raise self._mismatch(value, go[0], _go_type(field, shape))
+        if not value:
+            # As encoding with omitempty does; what is required stays.
+            return value if field.required else _DROPPED
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        items = [
+            (key, self._value(item, field, shape[1:], f"{path}[{key}]", go)) for key, item in pairs
+        ]
+        if isinstance(value, dict):
+            return {key: "" if item is _DROPPED else item for key, item in items}
+        return [({} if field.type in kinds() else "") if i is _DROPPED else i for _, i in items]
+
+    def _single(self, value: Any, field: Field, path: str, go: tuple[str, str]) -> Any:
+        if field.type == "any":
+            return value
+        if (kind := kinds().get(field.type)) is not None:
+            if not isinstance(value, dict):
+                raise self._mismatch(value, go[0], f"v1.{kind.name}")
+            return self._struct(value, kind, path, go[1])
+        if type_name(value) not in _JSON_TYPES[field.type]:
+            raise self._mismatch(value, go[0], _GO_NAMES.get(field.type, field.type))
+        if field.type == "quantity":
+            try:
+                return canonical(value)
+            except QuantityError as error:
+                raise cannot_decode(self.resource, str(error)) from None
+        return value
+
+    def _mismatch(self, value: Any, owner: str, go_type: str) -> Exception:
+        actual = type_name(value)
+        problem = (
+            f"json: cannot unmarshal {_GO_JSON.get(actual, actual)} into Go struct field {owner} "
+            f"of type {go_type}"
+        )
+        return cannot_decode(self.resource, problem)
+
+
+def _go_type(field: Field, shape: tuple[str, ...]) -> str:
+    inner = f"v1.{field.type}" if field.type in kinds() else _GO_NAMES.get(field.type, field.type)
+    return "".join("[]" if part == "[]" else "map[string]" for part in shape) + inner
