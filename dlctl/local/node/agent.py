@@ -80,24 +80,27 @@ class Agent:
         return bool(data)
 
     def _obey(self, request: Request) -> None:
+        if isinstance(request, StopContainer):
+            self._stop(request)
+            return
         try:
-            match request:
-                case CreateSandbox():
-                    if self._bridge is not None:
-                        self._bridge.attach(request.pod, request.ip)
-                case RemoveSandbox():
-                    if self._bridge is not None:
-                        self._bridge.detach(request.pod)
-                case StopContainer():
-                    self._stop(request)
-                    return
-                case StartContainer():
-                    self._start(request)
-                    return
+            if isinstance(request, StartContainer):
+                # Answered when the program is executed, or was not.
+                self._start(request)
+                return
+            self._connect(request)
         except OSError as failure:
             self._send(Answer(request.id, str(failure), 128))
         else:
             self._send(Answer(request.id))
+
+    def _connect(self, request: CreateSandbox | RemoveSandbox) -> None:
+        if self._bridge is None:
+            return
+        if isinstance(request, CreateSandbox):
+            self._bridge.attach(request.pod, request.ip)
+        else:
+            self._bridge.detach(request.pod)
 
     def _start(self, start: StartContainer) -> None:
         read_fd, write_fd = os.pipe2(os.O_CLOEXEC)
@@ -124,7 +127,7 @@ class Agent:
         # The node's socket must not stay open in here: its end is how the others notice.
         kept = {report_fd, netns_fd}
         for fd in {int(name) for name in os.listdir("/dev/fd")} - kept:
-            if fd > 2:  # noqa: PLR2004 - the three standard streams
+            if fd > 2:
                 _close(fd)
         container_init.run(
             start, netns_fd=netns_fd, isolated=self._bridge is not None, report_fd=report_fd

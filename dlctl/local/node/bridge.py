@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import attrs
-from pyroute2 import IPRoute
+from pyroute2 import IPRoute, NetlinkError
 
 from dlctl.local.node import linux
+from dlctl.local.node.addresses import NODE_IP, PREFIX_LENGTH
 
-PREFIX_LENGTH = 16
-GATEWAY = "10.244.0.1"
 _BRIDGE = "dlctl0"
 
 
@@ -34,7 +33,7 @@ class Bridge:
         self._ip = IPRoute()
         self._ip.link("add", ifname=_BRIDGE, kind="bridge")
         self._index = self._ip.link_lookup(ifname=_BRIDGE)[0]
-        self._ip.addr("add", index=self._index, address=GATEWAY, prefixlen=PREFIX_LENGTH)
+        self._ip.addr("add", index=self._index, address=NODE_IP, prefixlen=PREFIX_LENGTH)
         self._ip.link("set", index=self._index, state="up")
         self._ip.link("set", index=self._ip.link_lookup(ifname="lo")[0], state="up")
 
@@ -44,6 +43,13 @@ class Bridge:
         return cable.netns_fd if cable else None
 
     def attach(self, pod: str, ip: str) -> None:
+        """Give the pod a namespace with the IP; the kernel's refusal is an OSError."""
+        try:
+            self._attach(pod, ip)
+        except NetlinkError as refusal:
+            raise OSError(refusal.code, f"network of the pod: {refusal}") from refusal
+
+    def _attach(self, pod: str, ip: str) -> None:
         self._count += 1
         name = f"pod{self._count}"
         with self._new_netns() as (netns_fd, inside):
@@ -60,7 +66,7 @@ class Bridge:
             inside.addr("add", index=inner, address=ip, prefixlen=PREFIX_LENGTH)
             inside.link("set", index=inner, state="up")
             # Leads nowhere, but programs learn their own address by asking for a route.
-            inside.route("add", gateway=GATEWAY)
+            inside.route("add", gateway=NODE_IP)
         self._cables[pod] = _Cable(netns_fd=netns_fd, name=name)
 
     def detach(self, pod: str) -> None:

@@ -89,21 +89,20 @@ def _execute(start: StartContainer, log_fd: int) -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.execvpe(start.argv[0], start.argv, start.env)  # noqa: S606 - not a shell
+    os.execvpe(start.argv[0], start.argv, start.env)
 
 
 def _wait(child: int, *, isolated: bool) -> int:
-    while True:
-        got = signal.sigwaitinfo(_WATCHED)
-        if got.si_signo == KILL_TREE:
+    code = None
+    while code is None:
+        got = signal.sigwaitinfo(_WATCHED).si_signo
+        if got == KILL_TREE:
             code = 128 + signal.SIGKILL
             break
-        if got.si_signo in (signal.SIGTERM, signal.SIGINT):
+        if got in (signal.SIGTERM, signal.SIGINT):
             with suppress(ProcessLookupError):
-                os.kill(child, got.si_signo)
+                os.kill(child, got)
         code = _reap(child)
-        if code is not None:
-            break
     if not isolated:
         # In a PID namespace the kernel does this when its first process ends.
         _kill_descendants(child)

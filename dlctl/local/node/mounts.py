@@ -24,7 +24,7 @@ _KEPT_FLAGS = (
 
 def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
     """Show each source at its target; outer paths first, so that they do not hide inner ones."""
-    ordered = sorted(mounts, key=lambda entry: Path(entry.target).parts)
+    ordered = sorted(map(_resolved, mounts), key=lambda entry: Path(entry.target).parts)
     # All are opened before the first is mounted, which may well hide the others (on /tmp).
     sources = [os.open(entry.source, os.O_PATH | os.O_CLOEXEC) for entry in ordered]
     if any(_lacks_way(Path(entry.target)) for entry in ordered):
@@ -40,6 +40,11 @@ def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
         if entry.read_only:
             _make_read_only(target)
         done.append(target)
+
+
+def _resolved(entry: Mount) -> Mount:
+    # A mount point behind a dangling link must be made where the link points to.
+    return Mount(entry.source, os.path.realpath(entry.target), entry.read_only)
 
 
 def _lacks_way(target: Path) -> bool:

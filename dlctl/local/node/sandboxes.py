@@ -108,13 +108,11 @@ class Sandboxes:
     async def listen(self) -> NoReturn:
         """Pass on what the agent says until it ends; then every wait fails."""
         while line := await self._reader.readline():
-            match _decode(line):
-                case Answer() as answer:
-                    _settle(self._answers.get(answer.id), answer)
-                case Exited() as exited:
-                    _settle(self._exits.pop(exited.container, None), exited.exit_code)
-                case Started():
-                    pass
+            message: Message = _decode(line)
+            if isinstance(message, Answer):
+                _settle(self._answers.get(message.id), message)
+            elif isinstance(message, Exited):
+                _settle(self._exits.pop(message.container, None), message.exit_code)
         self._lost = True
         raise AgentLostError("the node's agent has ended; see its log")
 

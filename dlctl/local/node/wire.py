@@ -185,11 +185,11 @@ class NodePodMeta(ObjectMeta, frozen=True, gc=False):
     deletion_grace_period_seconds: int | None = None
 
 
-class NodePod(Object, frozen=True, gc=False):
+class NodePod(Object, frozen=True, gc=False, kw_only=True):
     """A pod as the node needs it."""
 
-    spec: NodePodSpec
     metadata: NodePodMeta = NodePodMeta()
+    spec: NodePodSpec
     status: dict[str, Any] | None = None
 
     @property

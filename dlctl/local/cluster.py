@@ -1,0 +1,149 @@
+"""An API server, a scheduler and a node in one process: a cluster for laptops and tests.
+
+Everything lives in a run directory that only its owner may read; it is removed with the cluster
+unless it was named. Controllers are not part of it: they connect like to any other cluster.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import yaml
+
+from dlctl.api.meta import ObjectKey
+from dlctl.kube.client import Client
+from dlctl.kube.config import ClusterConfig
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.server import ApiServer, serve
+from dlctl.local.apiserver.subresources import LogRequest
+from dlctl.local.node.logs import LogQuery
+from dlctl.local.node.node import LogUnavailableError, Node, NodeOptions
+from dlctl.local.node.sandboxes import Network
+from dlctl.local.node.scheduler import Scheduler
+
+USER_AGENT: Final = "dlctl-node"
+_START_S: Final = 60.0
+
+
+class LocalCluster:
+    """A cluster for the duration of an ``async with`` block; then no process of it is left.
+
+    What the block raises comes out as it is, not in a group. A node that fails cancels the block
+    and comes out in its stead.
+    """
+
+    server: ApiServer
+    node: Node
+    network: Network
+    run_dir: Path
+
+    def __init__(
+        self,
+        options: NodeOptions | None = None,
+        *,
+        run_dir: Path | None = None,
+        port: int = 0,
+        tls: bool = True,
+    ) -> None:
+        self._options = options or NodeOptions()
+        self._kept_dir = run_dir
+        self._port = port
+        self._tls = tls
+        self._running = self._run()
+
+    async def __aenter__(self) -> Self:
+        await self._running.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._running.__aexit__(kind, error, traceback)
+
+    @property
+    def kubeconfig_path(self) -> Path:
+        """Return a file that kubectl takes; it holds the token, so only its owner may read it."""
+        return self.run_dir / "kubeconfig"
+
+    def config(self, namespace: str = "default") -> ClusterConfig:
+        """Return how a client of this process reaches the API server."""
+        server = self.server
+        return ClusterConfig.with_token(
+            server.url, server.token, ca_pem=server.ca_pem, namespace=namespace
+        )
+
+    @asynccontextmanager
+    async def _run(self) -> AsyncIterator[None]:
+        try:
+            async with AsyncExitStack() as stack:
+                self.run_dir = stack.enter_context(_directory(self._kept_dir))
+                self.server = await stack.enter_async_context(serve(port=self._port, tls=self._tls))
+                content = yaml.safe_dump(self.server.kubeconfig())
+                await asyncio.to_thread(_write_private, self.kubeconfig_path, content)
+                client = await stack.enter_async_context(
+                    Client(self.config(), user_agent=USER_AGENT)
+                )
+                self.node = Node(client, self.run_dir, self._options)
+                scheduler = Scheduler(client, self.node.pods, self._options.name, self.node.clock)
+                self.server.log_source = self._log
+                async with asyncio.TaskGroup() as group:
+                    parts = [
+                        group.create_task(self.node.run(), name="node"),
+                        group.create_task(scheduler.run(), name="scheduler"),
+                    ]
+                    await self._wait_until_ready()
+                    yield
+                    for part in parts:
+                        part.cancel()
+        except BaseExceptionGroup as failures:
+            raise _first(failures) from failures
+
+    async def _wait_until_ready(self) -> None:
+        async with asyncio.timeout(_START_S):
+            await self.node.ready.wait()
+        assert self.node.network is not None, "a node that is ready knows its network"
+        self.network = self.node.network
+
+    def _log(self, request: LogRequest) -> AsyncIterator[bytes]:
+        query = LogQuery(
+            previous=request.previous,
+            follow=request.follow,
+            tail_lines=request.tail_lines,
+            limit_bytes=request.limit_bytes,
+        )
+        try:
+            return self.node.logs(
+                ObjectKey(request.namespace, request.pod), request.container, query
+            )
+        except LogUnavailableError as reason:
+            raise status.bad_request(str(reason)) from reason
+
+
+@contextmanager
+def _directory(kept: Path | None) -> Iterator[Path]:
+    if kept is None:
+        with tempfile.TemporaryDirectory(prefix="dlctl-") as path:
+            yield Path(path)
+    else:
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield kept
+
+
+def _write_private(path: Path, content: str) -> None:
+    path.unlink(missing_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
+        file.write(content)
+
+
+def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = failures.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

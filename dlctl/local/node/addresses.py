@@ -1,0 +1,38 @@
+"""The IP addresses that pods get in isolated networks.
+
+The range exists inside the agent's namespaces only, so it cannot collide with the machine's.
+"""
+
+import ipaddress
+from collections import deque
+from typing import Final
+
+from dlctl.errors import DlctlError
+
+NODE_IP: Final = "10.244.0.1"
+LOOPBACK_IP: Final = "127.0.0.1"
+PREFIX_LENGTH: Final = 16
+
+
+class NoAddressError(DlctlError):
+    """All addresses are taken."""
+
+
+class AddressPool:
+    """Hands out each address once until it is given back; the longest unused one goes first."""
+
+    def __init__(self) -> None:
+        network = ipaddress.ip_interface(f"{NODE_IP}/{PREFIX_LENGTH}").network
+        self._fresh = (str(ip) for ip in network.hosts() if str(ip) != NODE_IP)
+        self._returned: deque[str] = deque()
+
+    def take(self) -> str:
+        ip = next(self._fresh, None)
+        if ip is not None:
+            return ip
+        if not self._returned:
+            raise NoAddressError("no pod IP is left; delete some pods")
+        return self._returned.popleft()
+
+    def give_back(self, ip: str) -> None:
+        self._returned.append(ip)

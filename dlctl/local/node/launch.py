@@ -1,0 +1,143 @@
+"""From a container of a manifest to the program that the agent executes.
+
+All decisions about command, environment, working directory and mounts are made here; blocking
+calls are few (does a directory exist), so it runs off the event loop.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from dlctl.local.node.env import PASSED_ON, Place, Sources, environment, expand
+from dlctl.local.node.images import Image
+from dlctl.local.node.protocol import Mount, StartContainer
+from dlctl.local.node.substitution import replace, volume_paths
+from dlctl.local.node.volumes import UnsupportedVolumeError
+from dlctl.local.node.wire import Container, NodePod, VolumeMount
+
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
+
+
+@attrs.frozen
+class PodPaths:
+    """The directories of one pod, all below one that goes with the pod."""
+
+    root: Path
+
+    @property
+    def hosts(self) -> Path:
+        return self.root / "hosts"
+
+    @property
+    def volumes(self) -> Path:
+        return self.root / "volumes"
+
+    @property
+    def work(self) -> Path:
+        """The working directory of a container whose own is not on this machine."""
+        return self.root / "work"
+
+    @property
+    def scratch(self) -> Path:
+        return self.root / "scratch"
+
+    def logs(self, container: str) -> Path:
+        return self.root / "logs" / container
+
+    def message(self, container: str) -> Path:
+        return self.root / "messages" / container
+
+    def make(self) -> None:
+        for path in (self.volumes, self.work, self.scratch, self.root / "messages"):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+@attrs.frozen
+class Setting:
+    """What the containers of a pod have in common once the pod has settled in."""
+
+    pod: NodePod
+    place: Place
+    paths: PodPaths
+    isolated: bool
+    sources: Sources
+    volumes: Mapping[str, Path]
+    # Name resolution for all pods: what comes in the place of files in /etc.
+    etc: Mapping[str, Path]
+    # Empty in isolated networks, where names are resolved instead.
+    names: Mapping[str, str]
+    warn: Callable[[str, str], None]
+
+    def compose(self, container: Container, image: Image, log_path: Path) -> StartContainer:
+        """Return the program to start; what is missing raises a DlctlError that names it."""
+        given = environment(container, self.pod, self.place, self.sources)
+        argv = [expand(word, given) for word in image.command(container.command, container.args)]
+        mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
+        replacements = dict(self.names)
+        if not self.isolated:
+            replacements |= volume_paths((m.target, Path(m.source)) for m in mounted)
+        given = {name: replace(value, replacements) for name, value in given.items()}
+        return StartContainer(
+            id=0,
+            container=f"{self.pod.metadata.uid}/{container.name}/{log_path.stem}",
+            pod=self.pod.metadata.uid,
+            argv=[replace(word, replacements) for word in argv],
+            env=self._env(given, image),
+            cwd=self._directory(container, image, replacements),
+            log_path=str(log_path),
+            hostname=self.pod.hostname,
+            mounts=[*mounted, *self._own_mounts(container)] if self.isolated else [],
+            scratch=str(self.paths.scratch),
+        )
+
+    def _env(self, given: Mapping[str, str], image: Image) -> dict[str, str]:
+        env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        env |= {"HOSTNAME": self.pod.hostname, **given}
+        env["PATH"] = image.path(env.get("PATH", DEFAULT_PATH))
+        return env
+
+    def _directory(
+        self, container: Container, image: Image, replacements: Mapping[str, str]
+    ) -> str:
+        wanted = container.working_dir
+        if wanted is None:
+            return str(self.paths.work)
+        if self._is_mounted(wanted, container) and self.isolated:
+            return wanted
+        found = image.directory(replace(wanted, replacements))
+        if found is None:
+            self.warn(
+                "WorkingDirMissing",
+                f'container "{container.name}": workingDir {wanted} is not on this machine; '
+                "an empty directory is used instead",
+            )
+            return str(self.paths.work)
+        return str(found)
+
+    def _is_mounted(self, path: str, container: Container) -> bool:
+        return any(
+            Path(path).is_relative_to(mount.mount_path) for mount in container.volume_mounts or ()
+        )
+
+    def _mount(self, mount: VolumeMount) -> Mount:
+        if mount.name not in self.volumes:
+            raise UnsupportedVolumeError(f'volumeMounts: there is no volume "{mount.name}"')
+        source = self.volumes[mount.name]
+        if mount.sub_path:
+            source = source / mount.sub_path
+            if not source.exists():
+                source.mkdir(parents=True)
+        return Mount(str(source), mount.mount_path, bool(mount.read_only))
+
+    def _own_mounts(self, container: Container) -> list[Mount]:
+        mounts = [Mount(str(source), target) for target, source in self.etc.items()]
+        if not self.pod.spec.host_network:
+            mounts.append(Mount(str(self.paths.hosts), "/etc/hosts"))
+        path = container.termination_message_path
+        if path and path != DEFAULT_MESSAGE_PATH:
+            mounts.append(Mount(str(self.paths.message(container.name)), path))
+        return mounts

@@ -1,0 +1,99 @@
+"""The output of containers: one file per start, read as ``kubectl logs`` asks for it.
+
+The two latest starts are kept. Lines have no times of their own, because the program writes the
+file itself.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+_CHUNK_BYTES: Final = 1 << 16
+# How long a line of a followed log may take to be seen.
+_POLL_S: Final = 0.1
+_KEPT_STARTS: Final = 2
+
+
+@attrs.frozen
+class LogQuery:
+    """Which part of a log is wanted."""
+
+    previous: bool = False
+    follow: bool = False
+    tail_lines: int | None = None
+    limit_bytes: int | None = None
+
+
+@attrs.frozen
+class LogFiles:
+    """The logs of one container."""
+
+    directory: Path
+
+    def path(self, start: int) -> Path:
+        return self.directory / f"{start}.log"
+
+    def make_room(self, start: int) -> None:
+        """Prepare for a start; what is older than its predecessor goes."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if start >= _KEPT_STARTS:
+            self.path(start - _KEPT_STARTS).unlink(missing_ok=True)
+
+
+async def read(path: Path, query: LogQuery, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """Yield the file, and with ``follow`` what is added to it until ``ended``."""
+    left = query.limit_bytes
+    position = await asyncio.to_thread(tail_position, path, query.tail_lines)
+    while left is None or left > 0:
+        # Asked before reading: what the program wrote last was there when it ended.
+        last = not query.follow or ended()
+        data = await asyncio.to_thread(_read, path, position, left)
+        position += len(data)
+        if left is not None:
+            left -= len(data)
+        if data:
+            yield data
+        elif last:
+            return
+        else:
+            await asyncio.sleep(_POLL_S)
+
+
+def tail_position(path: Path, lines: int | None) -> int:
+    """Return the offset at which the last lines begin; an unfinished line counts as one."""
+    if lines is None or not path.exists():
+        return 0
+    end = path.stat().st_size
+    if lines == 0:
+        return end
+    with path.open("rb") as file:
+        position = end
+        # The newline that ends the last line separates nothing.
+        limit, wanted = max(end - 1, 0), lines
+        while limit > 0:
+            position = max(limit - _CHUNK_BYTES, 0)
+            file.seek(position)
+            chunk = file.read(limit - position)
+            while wanted and (found := chunk.rfind(b"\n")) >= 0:
+                wanted -= 1
+                if not wanted:
+                    return position + found + 1
+                chunk = chunk[:found]
+            limit = position
+    return 0
+
+
+def _read(path: Path, position: int, left: int | None) -> bytes:
+    size = _CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(fd, size, position)
+    finally:
+        os.close(fd)

@@ -1,0 +1,179 @@
+"""A node of this machine: runs the pods that are bound to it, and answers for their logs.
+
+It is to the API server what a kubelet is. With isolated networks its pods reach each other and
+nothing else; with the machine's own, they share its ports.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey
+from dlctl.clock import Clock, SystemClock
+from dlctl.errors import DlctlError
+from dlctl.informers.informer import Change, Informer
+from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError
+from dlctl.local.node import logs
+from dlctl.local.node.addresses import LOOPBACK_IP, AddressPool
+from dlctl.local.node.logs import LogQuery
+from dlctl.local.node.names import NameTable
+from dlctl.local.node.node_object import node_object
+from dlctl.local.node.pod_events import PodEvents
+from dlctl.local.node.pod_home import NodeContext
+from dlctl.local.node.pod_reports import PodReports
+from dlctl.local.node.pod_worker import PodWorker
+from dlctl.local.node.restarts import RestartDelays
+from dlctl.local.node.sandboxes import Network, NetworkChoice, open_sandboxes
+from dlctl.local.node.status import Waiting
+from dlctl.local.node.wire import NODES, NodePod, NodeService
+
+NODE_NAME: Final = "localhost"
+
+
+class LogUnavailableError(DlctlError):
+    """There is no such pod or container here, or it has not been started (again) yet."""
+
+
+@attrs.frozen
+class NodeOptions:
+    """How a node runs pods.
+
+    ``images`` maps image names, with or without tag, to what stands for them: the prefix of a
+    Python environment or an executable.
+    """
+
+    images: Mapping[str, Path] = attrs.field(factory=dict)
+    network: NetworkChoice = "auto"
+    delays: RestartDelays = attrs.field(factory=RestartDelays)
+    name: str = NODE_NAME
+
+
+class Node:
+    """Runs pods for as long as :meth:`run` does; then none of their processes is left."""
+
+    def __init__(
+        self, client: Client, run_dir: Path, options: NodeOptions, *, clock: Clock | None = None
+    ) -> None:
+        self.options = options
+        self.clock = clock or SystemClock()
+        self.pods = Informer(client, PODS, NodePod, clock=self.clock)
+        # None until the node runs: only then it is known what the machine grants.
+        self.network: Network | None = None
+        self.ready = asyncio.Event()
+        self._services = Informer(client, SERVICES, NodeService, clock=self.clock)
+        self._client = client
+        self._run_dir = run_dir
+        self._workers: dict[UID, PodWorker] = {}
+
+    async def run(self) -> None:
+        """Run pods until cancelled, or until the agent that all containers hang on is lost."""
+        await asyncio.to_thread(self._run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
+        etc = await asyncio.to_thread(_write_etc, self._run_dir / "etc")
+        names = NameTable(self._services.store)
+        self._services.add_handler(lambda _: names.services_changed())
+        events = PodEvents(self._client, self.options.name, self.clock)
+        async with (
+            open_sandboxes(self._run_dir / "agent.log", choice=self.options.network) as sandboxes,
+            asyncio.TaskGroup() as group,
+        ):
+            self.network = sandboxes.network
+            context = NodeContext(
+                node_name=self.options.name,
+                run_dir=self._run_dir,
+                images=self.options.images,
+                delays=self.options.delays,
+                sandboxes=sandboxes,
+                names=names,
+                addresses=AddressPool(),
+                services=self._services.store,
+                etc=etc,
+                reports=PodReports(self._client),
+                events=events,
+                clock=self.clock,
+            )
+            for part in (sandboxes.listen, self._services.run, self.pods.run, names.run):
+                group.create_task(part(), name=f"node: {part.__qualname__}")
+            group.create_task(events.run(), name="node: events")
+            await self._register(context.host_ip)
+            await self._services.wait_synced()
+            self.pods.add_handler(lambda change: self._notice(change, context, group))
+            self.ready.set()
+
+    def logs(self, pod: ObjectKey, container: str, query: LogQuery) -> AsyncIterator[bytes]:
+        """Return the output of a container; raise at once if there is none to be had."""
+        runner = next(
+            (
+                found
+                for worker in self._workers.values()
+                if worker.pod.key == pod and (found := worker.runner(container))
+            ),
+            None,
+        )
+        if runner is None:
+            raise LogUnavailableError(f'pod "{pod.name}" has not come to this node')
+        start = runner.record.restarts
+        if query.previous:
+            start -= 1
+            if start < 0:
+                raise LogUnavailableError(
+                    f'previous terminated container "{runner.container.name}" in pod '
+                    f'"{pod.name}" not found'
+                )
+        elif isinstance(runner.record.state, Waiting):
+            if runner.record.last is None:
+                raise LogUnavailableError(
+                    f'container "{runner.container.name}" in pod "{pod.name}" is waiting to '
+                    f"start: {runner.record.state.reason}"
+                )
+        return logs.read(runner.logs.path(start), query, lambda: not runner.is_at(start))
+
+    def _notice(
+        self, change: Change[NodePod], context: NodeContext, group: asyncio.TaskGroup
+    ) -> None:
+        old, pod = change.old, change.new
+        if old is not None and (pod is None or pod.metadata.uid != old.metadata.uid):
+            if worker := self._workers.get(old.metadata.uid):
+                worker.vanish()
+        if pod is None or pod.spec.node_name != self.options.name:
+            return
+        uid = pod.metadata.uid
+        if worker := self._workers.get(uid):
+            worker.update(pod)
+            return
+        worker = self._workers[uid] = PodWorker(pod, context)
+        task = group.create_task(worker.run(), name=f"pod {pod.key}")
+        task.add_done_callback(lambda _: self._workers.pop(uid))
+
+    async def _register(self, address: str) -> None:
+        body = node_object(self.options.name, address, self.clock.now())
+        with suppress(AlreadyExistsError):
+            await self._client.create(NODES, "", body)
+        key = ObjectKey("", self.options.name)
+        await self._client.patch(NODES, key, {"status": body["status"]}, subresource="status")
+
+
+def _write_etc(directory: Path) -> dict[str, Path]:
+    """Write what makes programs resolve names by the hosts file alone, and return it by target.
+
+    There is no way to a name server, and one that listens on a socket (systemd-resolved) would
+    deny the names of services before the file was looked at.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    texts = {"nsswitch.conf": _nsswitch(), "resolv.conf": f"nameserver {LOOPBACK_IP}\n"}
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    return {f"/etc/{name}": directory / name for name in texts if Path("/etc", name).exists()}
+
+
+def _nsswitch() -> str:
+    try:
+        lines = Path("/etc/nsswitch.conf").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        lines = []
+    kept = [line for line in lines if not line.strip().startswith("hosts:")]
+    return "\n".join([*kept, "hosts: files", ""])

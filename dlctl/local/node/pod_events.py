@@ -1,0 +1,84 @@
+"""Warnings about pods as Event objects, for ``kubectl describe pod``.
+
+Best effort: a warning is written once per pod and text, and dropped where the server refuses.
+"""
+
+import asyncio
+import logging
+import secrets
+from typing import Final, NoReturn
+
+import attrs
+
+from dlctl.api.meta import EVENTS
+from dlctl.clock import Clock
+from dlctl.errors import DlctlError
+from dlctl.kube.client import Client
+from dlctl.local.node.status import timestamp
+from dlctl.local.node.wire import NodePod
+
+logger = logging.getLogger(__name__)
+
+_WAITING_LIMIT: Final = 1000
+_REMEMBERED_LIMIT: Final = 10_000
+
+
+@attrs.define
+class PodEvents:
+    """A queue of warnings; :meth:`run` writes them."""
+
+    client: Client
+    node_name: str
+    clock: Clock
+    _queue: asyncio.Queue[tuple[NodePod, str, str]] = attrs.field(
+        init=False, factory=lambda: asyncio.Queue(_WAITING_LIMIT)
+    )
+    _told: set[tuple[str, str, str]] = attrs.field(init=False, factory=set)
+
+    def warn(self, pod: NodePod, reason: str, message: str) -> None:
+        """Queue a warning, from any thread's point of view at once; never waits."""
+        told = (pod.metadata.uid, reason, message)
+        if told in self._told or self._queue.full():
+            return
+        if len(self._told) >= _REMEMBERED_LIMIT:
+            self._told.clear()
+        self._told.add(told)
+        self._queue.put_nowait((pod, reason, message))
+
+    async def run(self) -> NoReturn:
+        while True:
+            pod, reason, message = await self._queue.get()
+            try:
+                await self._write(pod, reason, message)
+            except DlctlError as refusal:
+                logger.warning(
+                    "event of a pod not written",
+                    extra={"key": str(pod.key), "reason": reason, "error": str(refusal)},
+                )
+
+    async def _write(self, pod: NodePod, reason: str, message: str) -> None:
+        now = timestamp(self.clock.now())
+        namespace = pod.metadata.namespace or ""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{pod.metadata.name}.{secrets.token_hex(8)}",
+                "namespace": namespace,
+            },
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod.metadata.name,
+                "namespace": namespace,
+                "uid": pod.metadata.uid,
+            },
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "source": {"component": "kubelet", "host": self.node_name},
+        }
+        await self.client.create(EVENTS, namespace, body)

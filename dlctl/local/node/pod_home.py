@@ -1,0 +1,122 @@
+"""What a pod finds on the node before its containers start: address, names, volumes.
+
+Each step may be tried again, because what is missing (a ConfigMap) may come later.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import attrs
+
+from dlctl.clock import Clock
+from dlctl.local.node.addresses import LOOPBACK_IP, NODE_IP, AddressPool
+from dlctl.local.node.env import Place
+from dlctl.local.node.launch import PodPaths, Setting
+from dlctl.local.node.names import NameTable, Neighbour
+from dlctl.local.node.pod_events import PodEvents
+from dlctl.local.node.pod_reports import PodReports
+from dlctl.local.node.restarts import RestartDelays
+from dlctl.local.node.sandboxes import Sandboxes, StartError
+from dlctl.local.node.substitution import service_names
+from dlctl.local.node.volumes import VolumeMaker
+from dlctl.local.node.wire import NodePod, NodeService
+
+logger = logging.getLogger(__name__)
+
+
+@attrs.frozen
+class NodeContext:
+    """What all pods of a node share."""
+
+    node_name: str
+    run_dir: Path
+    images: Mapping[str, Path]
+    delays: RestartDelays
+    sandboxes: Sandboxes
+    names: NameTable
+    addresses: AddressPool
+    services: Iterable[NodeService]
+    etc: Mapping[str, Path]
+    reports: PodReports
+    events: PodEvents
+    clock: Clock
+
+    @property
+    def isolated(self) -> bool:
+        return self.sandboxes.network.isolated
+
+    @property
+    def host_ip(self) -> str:
+        return NODE_IP if self.isolated else LOOPBACK_IP
+
+
+@attrs.define
+class PodHome:
+    """The place of one pod; :meth:`leave` gives back what it took, however far it came."""
+
+    pod: NodePod
+    context: NodeContext
+    paths: PodPaths
+    _taken_ip: str = attrs.field(init=False, default="")
+
+    async def connect(self) -> str:
+        """Give the pod its IP, and its names a meaning to itself and to the others."""
+        pod, context = self.pod, self.context
+        uid = pod.metadata.uid
+        ip = context.host_ip
+        if context.isolated and not pod.spec.host_network:
+            ip = self._taken_ip = self._taken_ip or context.addresses.take()
+            await context.sandboxes.create(uid, ip)
+        neighbour = Neighbour(
+            namespace=pod.metadata.namespace or "",
+            hostname=pod.hostname,
+            ip=ip,
+            hosts_path=self.paths.hosts,
+            subdomain=pod.spec.subdomain or "",
+            labels=pod.metadata.labels or {},
+        )
+        await context.names.join(uid, neighbour)
+        return ip
+
+    async def furnish(self, ip: str, warn: Callable[[str, str], None]) -> Setting:
+        """Make the volumes; raise what is missing."""
+        context, pod = self.context, self.pod
+        namespace = pod.metadata.namespace or ""
+        place = Place(context.node_name, ip, context.host_ip)
+        sources = await context.reports.sources(pod)
+        claims = context.run_dir / "claims" / namespace
+        maker = VolumeMaker(pod, place, sources, self.paths.volumes, claims)
+        volumes = await asyncio.to_thread(maker.make_all)
+        loop = asyncio.get_running_loop()
+
+        def warn_from_thread(reason: str, text: str) -> None:
+            loop.call_soon_threadsafe(warn, reason, text)
+
+        return Setting(
+            pod=pod,
+            place=place,
+            paths=self.paths,
+            isolated=context.isolated,
+            sources=sources,
+            volumes=volumes,
+            etc=context.etc,
+            names={} if context.isolated else service_names(context.services, namespace),
+            warn=warn_from_thread,
+        )
+
+    async def leave(self) -> None:
+        uid = self.pod.metadata.uid
+        self.context.names.leave(uid)
+        if not self._taken_ip:
+            return
+        try:
+            await self.context.sandboxes.remove(uid)
+        except StartError as failure:
+            logger.warning(
+                "network of a pod not removed",
+                extra={"key": str(self.pod.key), "error": str(failure)},
+            )
+        else:
+            self.context.addresses.give_back(self._taken_ip)

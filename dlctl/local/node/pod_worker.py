@@ -1,0 +1,189 @@
+"""The life of one pod on the node: settle in, init containers, containers, report, go.
+
+One task per pod from the moment it is bound until its object is gone. It is told what changes by
+plain calls (:meth:`PodWorker.update`, :meth:`PodWorker.vanish`) and reports through the API server.
+"""
+
+import asyncio
+import shutil
+from typing import Any
+
+from dlctl.local.node.addresses import NoAddressError
+from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
+from dlctl.local.node.env import MissingReferenceError
+from dlctl.local.node.images import find
+from dlctl.local.node.launch import PodPaths, Setting
+from dlctl.local.node.pod_home import NodeContext, PodHome
+from dlctl.local.node.restarts import Backoff
+from dlctl.local.node.sandboxes import StartError
+from dlctl.local.node.status import PodFacts, Waiting, status
+from dlctl.local.node.volumes import UnsupportedVolumeError
+from dlctl.local.node.wire import Container, NodePod
+
+
+class PodWorker:
+    """Runs one pod; a pod that was finished when first seen is only waited out."""
+
+    def __init__(self, pod: NodePod, context: NodeContext) -> None:
+        self.pod = pod
+        self._context = context
+        self._paths = PodPaths(context.run_dir / "pods" / pod.metadata.uid)
+        self._home = PodHome(pod, context, self._paths)
+        self._facts = PodFacts(started_at=context.clock.now(), host_ip=context.host_ip)
+        self._setting: Setting | None = None
+        # The containers are to end, and (later, or never) the object is to go.
+        self._ending = asyncio.Event()
+        self._deleted = asyncio.Event()
+        self._gone = False
+        self._kill_timer: asyncio.TimerHandle | None = None
+        self._changed = asyncio.Event()
+        self._reported: dict[str, Any] = {}
+        self._inits = [self._runner(c, init=True) for c in pod.spec.init_containers or ()]
+        self._mains = [self._runner(c, init=False) for c in pod.spec.containers]
+        self._facts.inits = [runner.record for runner in self._inits]
+        self._facts.containers = [runner.record for runner in self._mains]
+        if self._inits:
+            for record in self._facts.containers:
+                record.state = Waiting("PodInitializing")
+
+    def update(self, pod: NodePod) -> None:
+        """Take note of a newer version; a deletion starts the containers' grace period."""
+        self.pod = pod
+        if pod.metadata.terminating:
+            self._stop(pod.grace_s)
+
+    def vanish(self) -> None:
+        """Take note that the object is gone: the containers get no time to end."""
+        self._gone = True
+        self._stop(0.0)
+
+    def runner(self, container: str) -> ContainerRunner | None:
+        """Return a container by name; the empty name means the first one."""
+        everyone = [*self._mains, *self._inits]
+        return next((r for r in everyone if container in ("", r.container.name)), None)
+
+    async def run(self) -> None:
+        """Live the whole life; when it returns, the object and the files are gone."""
+        self.update(self.pod)
+        if not self.pod.finished:
+            async with asyncio.TaskGroup() as group:
+                reporting = group.create_task(self._report_changes(), name="pod status")
+                deadline = self._arm_deadline()
+                try:
+                    await self._live()
+                finally:
+                    if deadline:
+                        deadline.cancel()
+                reporting.cancel()
+            await self._home.leave()
+            await self._report()
+        await self._deleted.wait()
+        if self._kill_timer:
+            self._kill_timer.cancel()
+        if not self._gone:
+            await self._context.reports.remove(self.pod)
+        await asyncio.to_thread(shutil.rmtree, self._paths.root, ignore_errors=True)
+
+    async def _live(self) -> None:
+        await self._settle_in()
+        for runner in self._inits:
+            if not self._ending.is_set():
+                await runner.run()
+            if not runner.record.succeeded:
+                self._give_up()
+                return
+        async with asyncio.TaskGroup() as group:
+            for runner in self._mains:
+                group.create_task(runner.run(), name=f"container {runner.container.name}")
+
+    def _give_up(self) -> None:
+        for record in self._facts.containers:
+            record.done = True
+
+    async def _settle_in(self) -> None:
+        await asyncio.to_thread(self._paths.make)
+        while not self._ending.is_set():
+            try:
+                self._facts.ip = self._facts.ip or await self._home.connect()
+                self._mark_changed()
+                self._setting = await self._home.furnish(self._facts.ip, self._warn)
+            except (StartError, NoAddressError) as failure:
+                self._warn("FailedCreatePodSandBox", str(failure))
+            except (MissingReferenceError, UnsupportedVolumeError) as failure:
+                self._warn("FailedMount", str(failure))
+            else:
+                return
+            await self._ends_within(CONFIG_RETRY_S)
+
+    async def _ends_within(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
+        except TimeoutError:
+            return
+
+    def _runner(self, container: Container, *, init: bool) -> ContainerRunner:
+        context = self._context
+        return ContainerRunner(
+            container=container,
+            image=find(context.images, container.image or ""),
+            init=init,
+            paths=self._paths,
+            setting=self._settled,
+            sandboxes=context.sandboxes,
+            backoff=Backoff(context.delays),
+            clock=context.clock,
+            changed=self._mark_changed,
+        )
+
+    def _settled(self) -> Setting:
+        assert self._setting is not None, "containers run only once the pod has settled in"
+        return self._setting
+
+    def _arm_deadline(self) -> asyncio.TimerHandle | None:
+        seconds = self.pod.spec.active_deadline_seconds
+        if seconds is None:
+            return None
+        return asyncio.get_running_loop().call_later(seconds, self._exceed_deadline)
+
+    def _exceed_deadline(self) -> None:
+        self._facts.verdict = "DeadlineExceeded"
+        self._facts.message = "Pod was active on the node longer than the specified deadline"
+        self._end_containers(self.pod.grace_s)
+
+    def _stop(self, grace_s: float) -> None:
+        self._deleted.set()
+        self._end_containers(grace_s)
+
+    def _end_containers(self, grace_s: float) -> None:
+        """Ask all to end now and make them later; a second, shorter time replaces the first."""
+        self._ending.set()
+        for runner in [*self._inits, *self._mains]:
+            runner.stop(kill=grace_s <= 0)
+        if self._kill_timer:
+            self._kill_timer.cancel()
+        if grace_s > 0:
+            loop = asyncio.get_running_loop()
+            self._kill_timer = loop.call_later(grace_s, self._end_containers, 0.0)
+
+    def _warn(self, reason: str, message: str) -> None:
+        self._context.events.warn(self.pod, reason, message)
+
+    def _mark_changed(self) -> None:
+        self._context.names.set_ready(self.pod.metadata.uid, ready=self._facts.ready)
+        self._changed.set()
+
+    async def _report_changes(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self._report()
+
+    async def _report(self) -> None:
+        """Write the status if it differs from what the server was last seen to have."""
+        if not self._gone:
+            reported = self._reported.get("conditions", ())
+            wire = status(self.pod, self._facts, reported, self._context.clock.now())
+            if wire != self._reported:
+                self._reported = wire
+                self._gone = not await self._context.reports.write_status(self.pod, wire)

@@ -1,0 +1,91 @@
+"""A scheduler for one node: every pod that may be placed is bound to it.
+
+Resources, selectors and affinity are not looked at, for there is no other node to choose. A pod
+with scheduling gates, or one that asks for another scheduler, is told that it has to wait.
+"""
+
+import asyncio
+from typing import Final, NoReturn
+
+import attrs
+
+from dlctl.api.meta import PODS, ObjectKey, Resource
+from dlctl.clock import Clock
+from dlctl.informers.informer import Change, Informer
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.local.node.status import timestamp
+from dlctl.local.node.wire import NodePod
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+_RETRY_S: Final = 1.0
+
+
+@attrs.define(eq=False)
+class Scheduler:
+    """Binds pods in the order in which they came."""
+
+    client: Client
+    pods: Informer[NodePod]
+    node_name: str
+    clock: Clock
+    _waiting: asyncio.Queue[ObjectKey] = attrs.field(init=False, factory=asyncio.Queue)
+
+    def __attrs_post_init__(self) -> None:
+        self.pods.add_handler(self._notice)
+
+    def _notice(self, change: Change[NodePod]) -> None:
+        pod = change.new
+        if pod is not None and not pod.spec.node_name and not pod.metadata.terminating:
+            self._waiting.put_nowait(pod.key)
+
+    async def run(self) -> NoReturn:
+        while True:
+            key = await self._waiting.get()
+            pod = self.pods.store.get(key)
+            if pod is None or pod.spec.node_name or pod.metadata.terminating:
+                continue
+            try:
+                await self._place(pod)
+            except UnreachableError:
+                await asyncio.sleep(_RETRY_S)
+                self._waiting.put_nowait(key)
+            except ApiError:
+                # Bound or deleted by somebody else meanwhile: a change will say so.
+                continue
+
+    async def _place(self, pod: NodePod) -> None:
+        if pod.spec.scheduling_gates:
+            gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+            await self._refuse(pod, "SchedulingGated", f"waiting for scheduling gates: {gates}")
+        elif pod.spec.scheduler_name not in (None, "", DEFAULT_SCHEDULER):
+            name = pod.spec.scheduler_name
+            await self._refuse(pod, "Unschedulable", f'there is no scheduler "{name}" here')
+        else:
+            await self._bind(pod)
+
+    async def _bind(self, pod: NodePod) -> None:
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.metadata.name, "uid": pod.metadata.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": self.node_name},
+        }
+        # A subresource that is created, which is a path like any other.
+        binding = Resource("", "v1", f"pods/{pod.metadata.name}/binding", "Binding")
+        await self.client.create(binding, pod.metadata.namespace or "", body)
+
+    async def _refuse(self, pod: NodePod, reason: str, message: str) -> None:
+        conditions = (pod.status or {}).get("conditions") or []
+        if any(c.get("type") == "PodScheduled" and c.get("reason") == reason for c in conditions):
+            return
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": timestamp(self.clock.now()),
+        }
+        others = [c for c in conditions if c.get("type") != "PodScheduled"]
+        body = {"status": {"phase": "Pending", "conditions": [*others, condition]}}
+        await self.client.patch(PODS, pod.key, body, subresource="status")

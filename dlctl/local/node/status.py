@@ -1,0 +1,196 @@
+"""What the node reports of a pod: phase, conditions and container states, in the wire form.
+
+Pure: the same records give the same status, so that an unchanged one need not be written.
+"""
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dlctl.local.node.wire import NodePod
+
+Wire = dict[str, Any]
+
+# Set by the node; conditions of other types belong to others and are passed on.
+_OWN_CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+
+
+@attrs.frozen
+class Waiting:
+    """Not running yet, or not again."""
+
+    reason: str
+    message: str = ""
+
+
+@attrs.frozen
+class Running:
+    """Running since."""
+
+    since: datetime.datetime
+
+
+@attrs.frozen
+class Terminated:
+    """Ended; ``reason`` is Completed, Error or why it could not be started."""
+
+    exit_code: int
+    reason: str
+    started_at: datetime.datetime
+    finished_at: datetime.datetime
+    message: str = ""
+
+
+@attrs.define
+class ContainerRecord:
+    """One container of a pod as it has fared so far; ``done`` means no further start."""
+
+    name: str
+    image: str
+    state: Waiting | Running | Terminated
+    last: Terminated | None = None
+    restarts: int = 0
+    done: bool = False
+
+    @property
+    def running(self) -> bool:
+        return isinstance(self.state, Running)
+
+    @property
+    def succeeded(self) -> bool:
+        return self.done and isinstance(self.state, Terminated) and self.state.exit_code == 0
+
+    @property
+    def failed(self) -> bool:
+        return self.done and not self.succeeded
+
+
+@attrs.define
+class PodFacts:
+    """What concerns the pod as a whole; ``verdict`` overrides what the containers say."""
+
+    started_at: datetime.datetime
+    host_ip: str
+    ip: str = ""
+    verdict: str = ""
+    message: str = ""
+    inits: list[ContainerRecord] = attrs.field(factory=list)
+    containers: list[ContainerRecord] = attrs.field(factory=list)
+
+    @property
+    def initialized(self) -> bool:
+        return all(record.succeeded for record in self.inits)
+
+    @property
+    def ready(self) -> bool:
+        return self.initialized and all(record.running for record in self.containers)
+
+
+def phase(facts: PodFacts) -> str:
+    if facts.verdict or any(record.failed for record in facts.inits):
+        return "Failed"
+    if not facts.initialized:
+        return "Pending"
+    if all(record.done for record in facts.containers):
+        failed = any(record.failed for record in facts.containers)
+        return "Failed" if failed else "Succeeded"
+    begun = any(record.running or record.last or record.done for record in facts.containers)
+    return "Running" if begun else "Pending"
+
+
+def status(pod: NodePod, facts: PodFacts, reported: Sequence[Wire], now: datetime.datetime) -> Wire:
+    """Return the whole status.
+
+    Transition times are kept from the conditions reported last, because the pod at hand may be
+    older; conditions of others are those of the pod.
+    """
+    theirs = (pod.status or {}).get("conditions") or []
+    before = [*theirs, *reported]
+    wire: Wire = {
+        "phase": phase(facts),
+        "conditions": [
+            *_conditions(facts, before, now),
+            *(condition for condition in theirs if condition.get("type") not in _OWN_CONDITIONS),
+        ],
+        "hostIP": facts.host_ip,
+        "startTime": timestamp(facts.started_at),
+        "qosClass": "BestEffort",
+        "containerStatuses": [_container(record, pod) for record in facts.containers],
+    }
+    if facts.inits:
+        wire["initContainerStatuses"] = [_container(record, pod) for record in facts.inits]
+    if facts.ip:
+        wire |= {"podIP": facts.ip, "podIPs": [{"ip": facts.ip}]}
+    if facts.verdict:
+        wire |= {"reason": facts.verdict, "message": facts.message}
+    return wire
+
+
+def timestamp(moment: datetime.datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _conditions(facts: PodFacts, before: Iterable[Wire], now: datetime.datetime) -> list[Wire]:
+    finished = phase(facts) in ("Succeeded", "Failed")
+    not_ready = "PodCompleted" if finished else "ContainersNotReady"
+    values = {
+        "PodScheduled": (True, ""),
+        "Initialized": (facts.initialized, "ContainersNotInitialized"),
+        "ContainersReady": (facts.ready and not finished, not_ready),
+        "Ready": (facts.ready and not finished, not_ready),
+    }
+    return _changed(values, before, now)
+
+
+def _changed(
+    values: Mapping[str, tuple[bool, str]], before: Iterable[Wire], now: datetime.datetime
+) -> list[Wire]:
+    known = {condition.get("type"): condition for condition in before}
+    conditions = []
+    for kind, (value, reason) in values.items():
+        wire = {"type": kind, "status": str(value)}
+        old = known.get(kind, {})
+        same = old.get("status") == wire["status"]
+        since = old.get("lastTransitionTime") if same else None
+        wire["lastTransitionTime"] = since or timestamp(now)
+        if not value:
+            wire["reason"] = reason
+        conditions.append(wire)
+    return conditions
+
+
+def _container(record: ContainerRecord, pod: NodePod) -> Wire:
+    return {
+        "name": record.name,
+        "image": record.image,
+        "imageID": "",
+        "containerID": f"dlctl://{pod.metadata.uid}/{record.name}/{record.restarts}",
+        "ready": record.running or (record.succeeded and record.name in _init_names(pod)),
+        "started": record.running,
+        "restartCount": record.restarts,
+        "state": _state(record.state),
+        "lastState": _state(record.last) if record.last else {},
+    }
+
+
+def _init_names(pod: NodePod) -> set[str]:
+    return {container.name for container in pod.spec.init_containers or ()}
+
+
+def _state(state: Waiting | Running | Terminated) -> Wire:
+    if isinstance(state, Waiting):
+        message = {"message": state.message} if state.message else {}
+        return {"waiting": {"reason": state.reason, **message}}
+    if isinstance(state, Running):
+        return {"running": {"startedAt": timestamp(state.since)}}
+    wire: Wire = {
+        "exitCode": state.exit_code,
+        "reason": state.reason,
+        "startedAt": timestamp(state.started_at),
+        "finishedAt": timestamp(state.finished_at),
+    }
+    if state.message:
+        wire["message"] = state.message
+    return {"terminated": wire}

@@ -1,0 +1,40 @@
+"""Where pods share the machine's network and file system: names and paths are replaced in words.
+
+A service's name becomes the loopback address, and the path of a volume the directory that it
+really is. Only whole names are replaced, in command, arguments and environment; a program that
+makes up such a name by itself is not helped.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from dlctl.local.node.addresses import LOOPBACK_IP
+from dlctl.local.node.names import qualified
+from dlctl.local.node.wire import NodeService
+
+
+def replace(text: str, replacements: Mapping[str, str]) -> str:
+    """Replace each whole name or leading path; the longest one that fits is taken."""
+    if not replacements:
+        return text
+    longest_first = sorted(replacements, key=len, reverse=True)
+    names = "|".join(re.escape(name) for name in longest_first)
+    # A path may go on (/data/x), a name may not (nor begin earlier).
+    pattern = rf"(?<![\w.-])(?<!/(?=\w))(?:{names})(?![\w-]|\.\w)"
+    return re.sub(pattern, lambda found: replacements[found.group()], text)
+
+
+def service_names(services: Iterable[NodeService], namespace: str) -> dict[str, str]:
+    """Return every name by which a pod of the namespace may call a service."""
+    names: list[str] = []
+    for service in services:
+        name, home = service.metadata.name, service.metadata.namespace or ""
+        names += qualified(name, home)
+        if home == namespace:
+            names.append(name)
+    return dict.fromkeys(names, LOOPBACK_IP)
+
+
+def volume_paths(mounts: Iterable[tuple[str, Path]]) -> dict[str, str]:
+    return {path.rstrip("/"): str(source) for path, source in mounts}
