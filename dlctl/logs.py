@@ -37,10 +37,15 @@ class LogFormat(enum.StrEnum):
     CONSOLE = "console"
 
 
+def current_fields() -> Mapping[str, object]:
+    """Return the fields that a record written here and now would get."""
+    return _fields.get({})
+
+
 @contextmanager
 def log_fields(**fields: object) -> Iterator[None]:
     """Put the fields on every record of this task, and of those it starts, within the block."""
-    token = _fields.set({**_fields.get({}), **fields})
+    token = _fields.set({**current_fields(), **fields})
     try:
         yield
     finally:
@@ -60,7 +65,7 @@ def set_up(stream: TextIO, *, level: str = "info", format_: LogFormat = LogForma
 
 def _values(record: logging.LogRecord) -> dict[str, Any]:
     extra = {name: value for name, value in vars(record).items() if name not in _OWN}
-    return {**_fields.get({}), **extra}
+    return {**current_fields(), **extra}
 
 
 def _time(record: logging.LogRecord) -> datetime.datetime:
