@@ -1,0 +1,31 @@
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from dlctl.local.apiserver.server import ApiServer, serve
+from tests.local.apiserver.wire import CRDS, Wire, widget_crd
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with serve(tls=False, bookmark_interval_s=0.05) as running:
+        yield running
+
+
+@pytest.fixture
+async def wire(server: ApiServer) -> AsyncIterator[Wire]:
+    headers = {"Authorization": f"Bearer {server.token}"}
+    async with aiohttp.ClientSession(server.url, headers=headers) as session:
+        yield Wire(server, session)
+
+
+@pytest.fixture
+async def widgets(wire: Wire) -> Wire:
+    """A server with a custom resource that has a status subresource."""
+    await wire.create(CRDS, widget_crd())
+    async with asyncio.timeout(5):
+        while (await wire.get("/apis/example.com/v1/widgets")).code != 200:
+            await asyncio.sleep(0)
+    return wire

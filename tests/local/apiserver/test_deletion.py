@@ -1,0 +1,155 @@
+from typing import Any
+
+import pytest
+
+from tests.local.apiserver.wire import CONFIG_MAPS, PODS, WIDGETS, Wire, config_map, pod, widget
+
+
+async def test_deleted_object_without_grace_answers_success(wire: Wire) -> None:
+    created = await wire.create(CONFIG_MAPS, config_map("a"))
+    answer = await wire.delete(f"{CONFIG_MAPS}/a")
+    assert answer.code == 200
+    assert answer.body == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {"name": "a", "kind": "configmaps", "uid": created["metadata"]["uid"]},
+    }
+    assert (await wire.get(f"{CONFIG_MAPS}/a")).code == 404
+
+
+async def test_scheduled_pod_is_asked_to_go_and_stays(wire: Wire) -> None:
+    await wire.create(PODS, pod("a", node="n"))
+    answer = await wire.delete(f"{PODS}/a")
+    assert answer.body["metadata"]["deletionTimestamp"]
+    assert answer.body["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert answer.body["metadata"]["generation"] == 2
+    assert (await wire.get(f"{PODS}/a")).code == 200
+
+
+async def test_grace_of_zero_removes_a_scheduled_pod(wire: Wire) -> None:
+    await wire.create(PODS, pod("a", node="n"))
+    await wire.delete(f"{PODS}/a")
+    answer = await wire.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})
+    assert answer.body["kind"] == "Pod"
+    assert (await wire.get(f"{PODS}/a")).code == 404
+
+
+async def test_grace_is_read_from_the_query_too(wire: Wire) -> None:
+    await wire.create(PODS, pod("a", node="n"))
+    await wire.delete(f"{PODS}/a", gracePeriodSeconds=0)
+    assert (await wire.get(f"{PODS}/a")).code == 404
+
+
+async def test_grace_can_be_shortened_only(wire: Wire) -> None:
+    await wire.create(PODS, pod("a", node="n"))
+    first = await wire.delete(f"{PODS}/a", gracePeriodSeconds=20)
+    longer = await wire.delete(f"{PODS}/a", gracePeriodSeconds=25)
+    assert longer.version == first.version
+    shorter = await wire.delete(f"{PODS}/a", gracePeriodSeconds=5)
+    assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 5
+
+
+async def test_unscheduled_pod_is_removed_at_once(wire: Wire) -> None:
+    await wire.create(PODS, pod("a"))
+    await wire.delete(f"{PODS}/a")
+    assert (await wire.get(f"{PODS}/a")).code == 404
+
+
+async def test_finished_pod_is_removed_at_once(wire: Wire) -> None:
+    await wire.create(PODS, pod("a", node="n"))
+    await wire.patch(f"{PODS}/a/status", {"status": {"phase": "Succeeded"}})
+    await wire.delete(f"{PODS}/a")
+    assert (await wire.get(f"{PODS}/a")).code == 404
+
+
+async def test_watch_sees_a_removed_pod_marked_first(wire: Wire) -> None:
+    created = await wire.create(PODS, pod("a"))
+    await wire.delete(f"{PODS}/a")
+    version = created["metadata"]["resourceVersion"]
+    async with wire.watch(PODS, resourceVersion=version) as events:
+        type_, marked = await events.next()
+        assert type_ == "MODIFIED"
+        assert marked["metadata"]["deletionGracePeriodSeconds"] == 0
+        type_, last = await events.next()
+        assert type_ == "DELETED"
+        versions = [int(obj["metadata"]["resourceVersion"]) for obj in (created, marked, last)]
+        assert versions == sorted(set(versions))
+
+
+async def test_finalizer_holds_a_deleted_object(widgets: Wire) -> None:
+    await widgets.create(WIDGETS, widget("a", metadata={"finalizers": ["example.com/x"]}))
+    answer = await widgets.delete(f"{WIDGETS}/a")
+    assert answer.body["metadata"]["deletionTimestamp"]
+    assert answer.body["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert answer.body["metadata"]["generation"] == 2
+
+    finished = await widgets.patch(f"{WIDGETS}/a", {"metadata": {"finalizers": None}})
+    assert finished.code == 200
+    assert (await widgets.get(f"{WIDGETS}/a")).code == 404
+
+
+async def test_finalizers_cannot_be_added_to_a_deleted_object(widgets: Wire) -> None:
+    await widgets.create(WIDGETS, widget("a", metadata={"finalizers": ["example.com/x"]}))
+    await widgets.delete(f"{WIDGETS}/a")
+    body = {"metadata": {"finalizers": ["example.com/x", "example.com/y"]}}
+    answer = await widgets.patch(f"{WIDGETS}/a", body)
+    assert answer.code == 422
+    assert answer.body["details"]["causes"][0] == {
+        "field": "metadata.finalizers",
+        "message": (
+            "Forbidden: no new finalizers can be added if the object is being deleted, "
+            'found new finalizers []string{"example.com/y"}'
+        ),
+        "reason": "FieldValueForbidden",
+    }
+
+
+@pytest.mark.parametrize(
+    ("preconditions", "message"),
+    [
+        pytest.param({"uid": "other"}, "the UID in the precondition (other)", id="uid"),
+        pytest.param(
+            {"resourceVersion": "1"}, "the ResourceVersion in the precondition (1)", id="version"
+        ),
+    ],
+)
+async def test_precondition_that_fails_is_a_conflict(
+    wire: Wire, preconditions: dict[str, Any], message: str
+) -> None:
+    await wire.create(PODS, pod("a"))
+    answer = await wire.delete(f"{PODS}/a", {"preconditions": preconditions})
+    assert answer.code == 409
+    assert answer.body["reason"] == "Conflict"
+    assert answer.body["message"].startswith('Operation cannot be fulfilled on Pod "a": ')
+    assert message in answer.body["message"]
+    assert (await wire.get(f"{PODS}/a")).code == 200
+
+
+async def test_precondition_that_holds_lets_the_object_go(wire: Wire) -> None:
+    created = await wire.create(PODS, pod("a"))
+    uid = created["metadata"]["uid"]
+    assert (await wire.delete(f"{PODS}/a", {"preconditions": {"uid": uid}})).code == 200
+
+
+async def test_dry_run_deletes_nothing(wire: Wire) -> None:
+    await wire.create(PODS, pod("a"))
+    assert (await wire.delete(f"{PODS}/a", dryRun="All")).code == 200
+    assert (await wire.get(f"{PODS}/a")).code == 200
+
+
+async def test_unknown_propagation_is_invalid(wire: Wire) -> None:
+    await wire.create(PODS, pod("a"))
+    answer = await wire.delete(f"{PODS}/a", {"propagationPolicy": "Sideways"})
+    assert answer.code == 422
+    assert "DeleteOptions" in answer.body["message"]
+
+
+async def test_collection_is_deleted_by_selector(wire: Wire) -> None:
+    await wire.create(CONFIG_MAPS, config_map("a", labels={"app": "x"}))
+    await wire.create(CONFIG_MAPS, config_map("b"))
+    answer = await wire.delete(CONFIG_MAPS, labelSelector="app=x")
+    assert answer.body["kind"] == "ConfigMapList"
+    assert answer.names == ["a"]
+    assert (await wire.get(CONFIG_MAPS)).names == ["b"]
