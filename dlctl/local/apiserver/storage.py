@@ -191,6 +191,11 @@ class Storage:
     def unwatch(self, resource: Resource, watcher: Watcher) -> None:
         self._table(resource).watchers.remove(watcher)
 
+    @property
+    def watchers(self) -> int:
+        """Return how many watches are open."""
+        return sum(len(table.watchers) for table in self._tables.values())
+
     def all(self) -> Iterator[tuple[TableName, Stored]]:
         """Iterate over all objects of all tables, as of now."""
         for name, table in list(self._tables.items()):

@@ -51,7 +51,7 @@ class Watch:
         try:
             if self.options.send_initial_events and since > self.storage.revision:
                 raise status.too_large_version(since, self.storage.revision)
-            self._sent = self.storage.revision if initial else since
+            self._sent = since if since and not initial else self.storage.revision
             watcher = self.storage.watch(resource, self._sent, changed.set)
         except status.StatusError as error:
             yield error_frame(error)

@@ -1,0 +1,197 @@
+import asyncio
+
+import pytest
+
+from tests.local.apiserver.wire import CONFIG_MAPS, PODS, WIDGETS, Wire, config_map, pod, widget
+
+
+async def test_watch_from_a_version_tells_what_came_after(wire: Wire) -> None:
+    created = await wire.create(CONFIG_MAPS, config_map("a"))
+    async with wire.watch(CONFIG_MAPS, resourceVersion=created["metadata"]["resourceVersion"]) as w:
+        await wire.create(CONFIG_MAPS, config_map("b"))
+        await wire.patch(f"{CONFIG_MAPS}/a", {"data": {"k": "2"}})
+        await wire.delete(f"{CONFIG_MAPS}/b")
+        assert await w.named(3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+
+
+async def test_deleted_object_is_shown_with_the_version_of_its_deletion(wire: Wire) -> None:
+    created = await wire.create(CONFIG_MAPS, config_map("a"))
+    version = created["metadata"]["resourceVersion"]
+    async with wire.watch(CONFIG_MAPS, resourceVersion=version) as events:
+        await wire.delete(f"{CONFIG_MAPS}/a")
+        _, last = await events.next()
+        assert int(last["metadata"]["resourceVersion"]) > int(version)
+        assert last["data"] == created["data"]
+
+
+@pytest.mark.parametrize("params", [{}, {"resourceVersion": "0"}])
+async def test_watch_without_a_version_begins_with_what_is_there(
+    wire: Wire, params: dict[str, str]
+) -> None:
+    await wire.create(PODS, pod("b"))
+    await wire.create(PODS, pod("a"))
+    async with wire.watch(PODS, **params) as events:
+        assert await events.named(2) == [("ADDED", "a"), ("ADDED", "b")]
+        await wire.create(PODS, pod("c"))
+        assert await events.named(1) == [("ADDED", "c")]
+
+
+async def test_watch_has_the_kind_in_each_object(wire: Wire) -> None:
+    async with wire.watch(PODS) as events:
+        await wire.create(PODS, pod("a"))
+        _, obj = await events.next()
+        assert (obj["apiVersion"], obj["kind"]) == ("v1", "Pod")
+
+
+async def test_watch_is_limited_to_its_namespace(wire: Wire) -> None:
+    async with wire.watch(PODS) as events:
+        await wire.create("/api/v1/namespaces/kube-system/pods", pod("far"))
+        await wire.create(PODS, pod("near"))
+        assert await events.named(1) == [("ADDED", "near")]
+
+
+async def test_object_that_begins_to_match_is_added_and_that_ceases_is_deleted(wire: Wire) -> None:
+    await wire.create(PODS, pod("a"))
+    async with wire.watch(PODS, labelSelector="app=x") as events:
+        path = f"{PODS}/a"
+        await wire.patch(path, {"metadata": {"labels": {"app": "x"}}})
+        await wire.patch(path, {"metadata": {"labels": {"b": "c"}}})
+        left = await wire.patch(path, {"metadata": {"labels": {"app": "y"}}})
+        types = [await events.next() for _ in range(3)]
+        assert [type_ for type_, _ in types] == ["ADDED", "MODIFIED", "DELETED"]
+        last = types[-1][1]["metadata"]
+        assert last["labels"] == {"app": "x", "b": "c"}
+        assert last["resourceVersion"] == left.version
+
+
+async def test_field_selector_makes_transitions_too(wire: Wire) -> None:
+    await wire.create(PODS, pod("a"))
+    async with wire.watch(PODS, fieldSelector="spec.nodeName=n") as events:
+        await wire.post(f"{PODS}/a/binding", {"target": {"kind": "Node", "name": "n"}})
+        assert await events.named(1) == [("ADDED", "a")]
+
+
+async def test_initial_events_end_with_the_annotated_bookmark(wire: Wire) -> None:
+    await wire.create(PODS, pod("a"))
+    async with wire.watch(
+        PODS,
+        sendInitialEvents="true",
+        resourceVersionMatch="NotOlderThan",
+        allowWatchBookmarks="true",
+    ) as events:
+        assert await events.named(1) == [("ADDED", "a")]
+        type_, bookmark = await events.next()
+        assert type_ == "BOOKMARK"
+        assert bookmark == {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {
+                "resourceVersion": str(wire.server.storage.revision),
+                "annotations": {"k8s.io/initial-events-end": "true"},
+            },
+        }
+
+
+async def test_initial_events_can_be_declined(wire: Wire) -> None:
+    await wire.create(PODS, pod("a"))
+    params = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
+    async with wire.watch(PODS, **params) as events:
+        await wire.create(PODS, pod("b"))
+        assert await events.named(1) == [("ADDED", "b")]
+
+
+async def test_bookmarks_tell_the_version_while_nothing_happens(wire: Wire) -> None:
+    async with wire.watch(PODS, allowWatchBookmarks="true") as events:
+        await wire.create(CONFIG_MAPS, config_map("a"))
+        type_, bookmark = await events.next()
+        assert type_ == "BOOKMARK"
+        assert int(bookmark["metadata"]["resourceVersion"]) >= wire.server.storage.revision - 1
+        assert "annotations" not in bookmark["metadata"]
+
+
+async def test_no_bookmarks_come_unasked(wire: Wire) -> None:
+    async with wire.watch(PODS) as events:
+        # Longer than the interval of bookmarks.
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.15):
+                await events.next()
+
+
+async def test_forgotten_version_is_an_error_event(wire: Wire) -> None:
+    for name in "abc":
+        await wire.create(PODS, pod(name))
+    wire.server.storage.compact(wire.server.storage.revision)
+    async with wire.watch(PODS, resourceVersion=2) as events:
+        type_, error = await events.next()
+        assert type_ == "ERROR"
+        assert (error["code"], error["reason"]) == (410, "Expired")
+        assert error["message"].startswith("too old resource version: 2 (")
+        assert await events.ended()
+
+
+async def test_version_from_the_future_is_waited_for(wire: Wire) -> None:
+    version = wire.server.storage.revision
+    async with wire.watch(PODS, resourceVersion=version + 1) as events:
+        await wire.create(PODS, pod("a"))
+        await wire.create(PODS, pod("b"))
+        assert await events.named(1) == [("ADDED", "b")]
+
+
+async def test_version_from_the_future_is_too_large_for_initial_events(wire: Wire) -> None:
+    params = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    version = wire.server.storage.revision + 10
+    async with wire.watch(PODS, resourceVersion=version, **params) as events:
+        type_, error = await events.next()
+        assert type_ == "ERROR"
+        assert error["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        pytest.param({"sendInitialEvents": "true"}, id="initial events without match"),
+        pytest.param({"resourceVersionMatch": "NotOlderThan"}, id="match without initial events"),
+    ],
+)
+async def test_options_that_contradict_are_invalid(wire: Wire, params: dict[str, str]) -> None:
+    answer = await wire.get(PODS, watch="true", **params)
+    assert answer.code == 422
+    assert "resourceVersionMatch: Forbidden: " in answer.body["message"]
+
+
+async def test_watch_ends_cleanly_at_its_timeout(wire: Wire) -> None:
+    answer = await wire.session.get(PODS, params={"watch": "1", "timeoutSeconds": "1"})
+    assert await answer.read() == b""
+
+
+async def test_watch_that_times_out_says_first_how_far_it_came(wire: Wire) -> None:
+    params = {"watch": "1", "timeoutSeconds": "1", "allowWatchBookmarks": "true"}
+    answer = await wire.session.get(PODS, params=params)
+    assert b"BOOKMARK" in await answer.read()
+
+
+async def test_object_whose_content_stays_makes_no_event(widgets: Wire) -> None:
+    await widgets.create(WIDGETS, widget("a", spec={"n": 1}))
+    version = widgets.server.storage.revision
+    async with widgets.watch(WIDGETS, resourceVersion=version) as events:
+        await widgets.patch(f"{WIDGETS}/a", {"spec": {"n": 1}})
+        await widgets.patch(f"{WIDGETS}/a", {"spec": {"n": 2}})
+        _, obj = await events.next()
+        assert obj["spec"] == {"n": 2}
+
+
+async def test_client_that_leaves_frees_its_watch(wire: Wire) -> None:
+    storage = wire.server.storage
+    async with wire.watch(PODS):
+        assert storage.watchers == 1
+    async with asyncio.timeout(5):
+        while storage.watchers:
+            await asyncio.sleep(0)
+
+
+async def test_table_rows_are_watched(wire: Wire) -> None:
+    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    async with wire.session.get(PODS, params={"watch": "1"}, headers=accept) as response:
+        await wire.create(PODS, pod("a"))
+        line = await response.content.readline()
+        assert b'"kind":"Table"' in line
