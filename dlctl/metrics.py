@@ -14,7 +14,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-# Decades, from ten nanoseconds up to about a quarter of an hour.
+# Decades from ten nanoseconds to a quarter of an hour: what a queue does takes microseconds.
 QUEUE_BUCKETS: Final = tuple(1e-8 * 10**n for n in range(12))
 # fmt: off
 RECONCILE_BUCKETS: Final = (
@@ -71,7 +71,7 @@ class Metrics:
         )
         self.workqueue_queue_duration_seconds = self._histogram(
             "workqueue_queue_duration_seconds",
-            "Seconds that a key waited for a worker once it was ready",
+            "Seconds from the first add of a key until a worker took it",
             *labels,
             buckets=QUEUE_BUCKETS,
         )
@@ -205,6 +205,9 @@ class Metrics:
         )
         self.informer_malformed_objects_total = self._counter(
             "informer_malformed_objects_total", "Objects that could not be decoded", *labels
+        )
+        self.informer_handler_errors_total = self._counter(
+            "informer_handler_errors_total", "Changes on which a handler failed", *labels
         )
 
     def _define_leader_election(self) -> None:

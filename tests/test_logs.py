@@ -1,0 +1,148 @@
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dlctl.logs import LogFormat, current_fields, log_fields, set_up
+
+logger = logging.getLogger("dlctl.test")
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    """Where records go for the duration of a test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield io.StringIO()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def entries(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_record_is_one_json_object_on_one_line(stream: io.StringIO) -> None:
+    set_up(stream)
+    logger.info("pod created\nor so", extra={"key": "ml/linear", "retry_s": 0.5})
+
+    [entry] = entries(stream)
+    assert entry.pop("time").endswith("Z")
+    assert list(entry.items()) == [
+        ("level", "info"),
+        ("logger", "dlctl.test"),
+        ("message", "pod created\nor so"),
+        ("key", "ml/linear"),
+        ("retry_s", 0.5),
+    ]
+
+
+def test_value_that_json_cannot_say_is_written_as_a_string(stream: io.StringIO) -> None:
+    set_up(stream)
+    logger.info("seen", extra={"error": ValueError("no"), "names": {"a"}})
+
+    assert entries(stream)[0]["error"] == "no"
+
+
+def test_value_cannot_pose_as_the_level_or_the_time(stream: io.StringIO) -> None:
+    set_up(stream)
+    logger.info("seen", extra={"level": "error", "time": "never", "logger": "another"})
+
+    [entry] = entries(stream)
+    assert (entry["level"], entry["logger"]) == ("info", "dlctl.test")
+    assert entry["time"] != "never"
+
+
+@pytest.mark.parametrize("format_", LogFormat)
+def test_exception_comes_with_its_traceback(stream: io.StringIO, format_: LogFormat) -> None:
+    set_up(stream, format_=format_)
+    try:
+        int("lost")
+    except ValueError:
+        logger.exception("reconcile failed")
+
+    assert "Traceback (most recent call last)" in stream.getvalue()
+    assert "lost" in stream.getvalue()
+
+
+def test_console_shows_time_level_message_and_values(stream: io.StringIO) -> None:
+    set_up(stream, format_=LogFormat.CONSOLE)
+    logger.warning("pod lost", extra={"key": "ml/linear", "why": "node is gone"})
+
+    assert stream.getvalue()[8:] == ' WARNING pod lost  key=ml/linear why="node is gone"\n'
+
+
+def test_console_value_cannot_begin_a_line_of_its_own(stream: io.StringIO) -> None:
+    set_up(stream, format_=LogFormat.CONSOLE)
+    logger.info("seen", extra={"error": "first\n12:00:00 ERROR forged\x1b[2J"})
+
+    assert len(stream.getvalue().splitlines()) == 1
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("level", "messages"),
+    [
+        pytest.param("debug", ["detail", "news", "trouble"], id="debug"),
+        pytest.param("info", ["news", "trouble"], id="info"),
+        pytest.param("warning", ["trouble"], id="warning"),
+    ],
+)
+def test_records_below_the_level_are_dropped(
+    stream: io.StringIO, level: str, messages: list[str]
+) -> None:
+    set_up(stream, level=level)
+    logger.debug("detail")
+    logger.info("news")
+    logger.warning("trouble")
+
+    assert [entry["message"] for entry in entries(stream)] == messages
+
+
+def test_setting_up_again_replaces_the_first(stream: io.StringIO) -> None:
+    first = io.StringIO()
+    set_up(first)
+    set_up(stream)
+    logger.info("once")
+
+    assert first.getvalue() == ""
+    assert len(entries(stream)) == 1
+
+
+def test_fields_are_on_every_record_of_the_block_and_no_further(stream: io.StringIO) -> None:
+    set_up(stream)
+    with log_fields(controller="mxjobs", object="ml/a"):
+        with log_fields(object="ml/b"):
+            logger.info("inner")
+        logger.info("outer", extra={"object": "ml/c"})
+    logger.info("after")
+
+    inner, outer, after = entries(stream)
+    assert (inner["controller"], inner["object"]) == ("mxjobs", "ml/b")
+    # What the call itself says is nearer than what was said around it.
+    assert (outer["controller"], outer["object"]) == ("mxjobs", "ml/c")
+    assert "controller" not in after
+
+
+async def test_fields_of_one_task_do_not_reach_another() -> None:
+    seen: dict[str, object] = {}
+
+    async def work(name: str) -> None:
+        with log_fields(object=name):
+            await asyncio.sleep(0)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(note(name))
+
+    async def note(name: str) -> None:
+        seen[name] = current_fields()["object"]
+
+    async with asyncio.TaskGroup() as group:
+        for name in "abc":
+            group.create_task(work(name))
+
+    assert seen == {"a": "a", "b": "b", "c": "c"}
+    assert current_fields() == {}

@@ -1,0 +1,179 @@
+import asyncio
+import gc
+import time
+
+import pytest
+from prometheus_client import Metric
+
+from dlctl.metrics import Metrics, gc_pauses, observe_loop_lag
+
+QUEUE = ("name", "controller")
+INFORMER = ("name", "group", "version", "resource")
+
+# Dashboards are made for these: a name or a label that changes here breaks them.
+LABELS = {
+    "workqueue_depth": (*QUEUE, "priority"),
+    "workqueue_adds_total": QUEUE,
+    "workqueue_retries_total": QUEUE,
+    "workqueue_queue_duration_seconds": QUEUE,
+    "workqueue_work_duration_seconds": QUEUE,
+    "workqueue_unfinished_work_seconds": QUEUE,
+    "workqueue_longest_running_processor_seconds": QUEUE,
+    "controller_runtime_reconcile_total": ("controller", "result"),
+    "controller_runtime_reconcile_errors_total": ("controller",),
+    "controller_runtime_terminal_reconcile_errors_total": ("controller",),
+    "controller_runtime_reconcile_panics_total": ("controller",),
+    "controller_runtime_reconcile_timeouts_total": ("controller",),
+    "controller_runtime_reconcile_time_seconds": ("controller",),
+    "controller_runtime_max_concurrent_reconciles": ("controller",),
+    "controller_runtime_active_workers": ("controller",),
+    "rest_client_requests_total": ("code", "method", "host"),
+    "rest_client_request_retries_total": ("code", "verb", "host"),
+    "rest_client_request_duration_seconds": ("verb", "host"),
+    "rest_client_rate_limiter_duration_seconds": ("verb", "host"),
+    "rest_client_dns_resolution_duration_seconds": ("host",),
+    "rest_client_request_size_bytes": ("verb", "host"),
+    "rest_client_response_size_bytes": ("verb", "host"),
+    "leader_election_master_status": ("name",),
+    "leader_election_slowpath_total": ("name",),
+    "reflector_lists_total": ("name",),
+    "reflector_list_duration_seconds": ("name",),
+    "reflector_items_per_list": ("name",),
+    "reflector_watches_total": ("name",),
+    "reflector_short_watches_total": ("name",),
+    "reflector_watch_duration_seconds": ("name",),
+    "reflector_items_per_watch": ("name",),
+    "reflector_last_resource_version": ("name",),
+    "informer_queued_items": INFORMER,
+    "informer_store_resource_version": INFORMER,
+    "informer_processing_latency_seconds": INFORMER,
+    "informer_malformed_objects_total": INFORMER,
+    "dlctl_jobs": ("kind", "namespace", "phase"),
+    "dlctl_job_restarts_total": ("kind", "cause", "exit_code"),
+    "dlctl_job_start_duration_seconds": ("kind",),
+    "dlctl_job_run_duration_seconds": ("kind", "result"),
+    "dlctl_events_dropped_total": ("reason",),
+    "dlctl_event_loop_lag_seconds": (),
+    "dlctl_gc_pause_seconds": ("generation",),
+}
+
+BOUNDS = {
+    "workqueue_queue_duration_seconds": ["1e-08", "1000.0"],
+    "workqueue_work_duration_seconds": ["1e-08", "1000.0"],
+    "controller_runtime_reconcile_time_seconds": ["0.005", "60.0"],
+    "rest_client_request_duration_seconds": ["0.005", "60.0"],
+    "rest_client_request_size_bytes": ["64.0", "1.6777216e+07"],
+    "informer_processing_latency_seconds": ["0.001", "10.0"],
+}
+BUCKETS = {
+    "workqueue_queue_duration_seconds": 12,
+    "workqueue_work_duration_seconds": 12,
+    "controller_runtime_reconcile_time_seconds": 40,
+    "rest_client_request_duration_seconds": 12,
+    "rest_client_request_size_bytes": 11,
+    "informer_processing_latency_seconds": 12,
+}
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+def use(metrics: Metrics, name: str) -> None:
+    """Make the metric exist in the output, as the first use of its labels does."""
+    labels = LABELS[name]
+    if labels:
+        getattr(metrics, name).labels(*labels)
+
+
+def family(metrics: Metrics, name: str) -> Metric:
+    families = {collected.name: collected for collected in metrics.registry.collect()}
+    return families[name.removesuffix("_total")]
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_metric_has_the_name_of_its_attribute_and_the_labels_expected(
+    metrics: Metrics, name: str
+) -> None:
+    use(metrics, name)
+    samples = family(metrics, name).samples
+
+    assert any(sample.name in (name, f"{name}_count") for sample in samples)
+    assert all(set(sample.labels) - {"le"} == set(LABELS[name]) for sample in samples)
+
+
+def test_every_metric_is_accounted_for(metrics: Metrics) -> None:
+    for name in LABELS:
+        use(metrics, name)
+
+    assert {collected.name for collected in metrics.registry.collect()} == {
+        name.removesuffix("_total") for name in LABELS
+    }
+
+
+@pytest.mark.parametrize("name", BUCKETS)
+def test_histogram_has_the_buckets_expected(metrics: Metrics, name: str) -> None:
+    use(metrics, name)
+    samples = family(metrics, name).samples
+    bounds = [sample.labels["le"] for sample in samples if sample.name == f"{name}_bucket"]
+
+    assert bounds.pop() == "+Inf"
+    assert len(bounds) == BUCKETS[name]
+    assert [bounds[0], bounds[-1]] == BOUNDS[name]
+
+
+def test_two_programs_in_one_process_count_apart(metrics: Metrics) -> None:
+    other = Metrics()
+    metrics.reflector_lists_total.labels("pods").inc()
+
+    assert other.registry.get_sample_value("reflector_lists_total", {"name": "pods"}) is None
+
+
+@pytest.mark.looptime
+async def test_loop_that_keeps_its_time_has_no_lag(metrics: Metrics) -> None:
+    await _watch_loop_for(metrics, 10)
+
+    assert metrics.registry.get_sample_value("dlctl_event_loop_lag_seconds_sum") == 0
+    assert _lags(metrics) == 20
+
+
+async def test_blocked_loop_shows_as_lag(metrics: Metrics) -> None:
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(
+            observe_loop_lag(metrics.dlctl_event_loop_lag_seconds, period_s=0.001)
+        )
+        await asyncio.sleep(0)
+        busy_until = time.monotonic() + 0.03
+        while time.monotonic() < busy_until:
+            pass
+        await asyncio.sleep(0.002)
+        watching.cancel()
+
+    lag_s = metrics.registry.get_sample_value("dlctl_event_loop_lag_seconds_sum")
+    assert lag_s is not None
+    assert lag_s > 0.02
+
+
+def test_garbage_collections_are_timed_within_the_block_only(metrics: Metrics) -> None:
+    with gc_pauses(metrics.dlctl_gc_pause_seconds):
+        gc.collect()
+    counted = _collections(metrics)
+    gc.collect()
+
+    assert counted == _collections(metrics) == 1
+
+
+async def _watch_loop_for(metrics: Metrics, seconds: float) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(seconds + 0.1):
+            await observe_loop_lag(metrics.dlctl_event_loop_lag_seconds)
+
+
+def _lags(metrics: Metrics) -> float | None:
+    return metrics.registry.get_sample_value("dlctl_event_loop_lag_seconds_count")
+
+
+def _collections(metrics: Metrics) -> float | None:
+    labels = {"generation": "2"}
+    return metrics.registry.get_sample_value("dlctl_gc_pause_seconds_count", labels)
