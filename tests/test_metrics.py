@@ -48,6 +48,7 @@ LABELS = {
     "informer_store_resource_version": INFORMER,
     "informer_processing_latency_seconds": INFORMER,
     "informer_malformed_objects_total": INFORMER,
+    "informer_handler_errors_total": INFORMER,
     "dlctl_jobs": ("kind", "namespace", "phase"),
     "dlctl_job_restarts_total": ("kind", "cause", "exit_code"),
     "dlctl_job_start_duration_seconds": ("kind",),
