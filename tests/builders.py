@@ -10,6 +10,8 @@ from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.pods import Pod
 from dlctl.dialects.kinds import Kind, by_api_version, kinds
 from dlctl.frameworks.registry import installed
+from dlctl.reconcilers.children import Renderer
+from dlctl.reconcilers.observe import Children, Observed, observe
 
 NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
 KINDS = kinds(installed())
@@ -26,28 +28,62 @@ def template(*containers: str) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": name, "image": "mxnet:1"} for name in names]}}
 
 
-def mxjob(*, servers: int = 1, workers: int = 2, **spec: Any) -> dict[str, Any]:
-    """Return a manifest of ``kubeflow.org/v1alpha1``, as the server would hold it."""
-    counts = {"SCHEDULER": 1, "SERVER": servers, "WORKER": workers}
-    specs = [
-        {"mxReplicaType": type_, "replicas": count, "template": template()}
-        for type_, count in counts.items()
-    ]
+def manifest(api_version: str, kind: str, spec: Any, *, name: str = "linear") -> dict[str, Any]:
+    """Return a job as the server would hold it."""
     return {
-        "apiVersion": "kubeflow.org/v1alpha1",
-        "kind": "MXJob",
-        "metadata": {"name": "linear", "namespace": "ml", "uid": "job-uid", "generation": 1},
-        "spec": {"replicaSpecs": specs, **spec},
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "ml", "uid": "job-uid", "generation": 1},
+        "spec": spec,
     }
 
 
-def job_object(manifest: Mapping[str, Any]) -> JobObject:
-    return msgspec.json.decode(msgspec.json.encode(manifest), type=JobObject)
+def entry(type_: str = "WORKER", replicas: int = 1, **fields: Any) -> dict[str, Any]:
+    """Return an entry of ``replicaSpecs``; a field that is None is left out."""
+    whole = {"mxReplicaType": type_, "replicas": replicas, "template": template(), **fields}
+    return {field: value for field, value in whole.items() if value is not None}
 
 
-def make_job(manifest: Mapping[str, Any] | None = None, **spec: Any) -> Job:
-    manifest = manifest or mxjob(**spec)
-    return kind_of(manifest["apiVersion"], manifest["kind"]).read(job_object(manifest))
+def mxjob(
+    *,
+    group: str = "kubeflow.org",
+    name: str = "linear",
+    servers: int = 1,
+    workers: int = 2,
+    **spec: Any,
+) -> dict[str, Any]:
+    """Return a manifest in the list form of one of the mx-operators."""
+    specs = [entry("SCHEDULER"), entry("SERVER", servers), entry("WORKER", workers)]
+    fields = {"replicaSpecs": specs, **spec}
+    return manifest(f"{group}/v1alpha1", "MXJob", fields, name=name)
+
+
+def bare_job(kind: str = "MXJob", *, name: str = "linear", **counts: int) -> dict[str, Any]:
+    """Return a manifest in dl-operator's form; ``counts`` are replicas by type."""
+    container = kind.removesuffix("Job").lower()
+    container = {"mx": "mxnet", "tf": "tensorflow"}.get(container, container)
+    entries = [
+        {"replicaType": type_.upper(), "replicas": count, "template": template(container)}
+        for type_, count in (counts or {"scheduler": 1, "server": 1, "worker": 2}).items()
+    ]
+    return manifest("mpba.fbk.eu/v1", kind, entries, name=name)
+
+
+def job_object(wire: Mapping[str, Any]) -> JobObject:
+    return msgspec.json.decode(msgspec.json.encode(wire), type=JobObject)
+
+
+def make_job(wire: Mapping[str, Any] | None = None, **spec: Any) -> Job:
+    """Return the job that a manifest is read as, by default that of :func:`mxjob`."""
+    wire = wire or mxjob(**spec)
+    return kind_of(wire["apiVersion"], wire["kind"]).read(job_object(wire))
+
+
+def renderer_of(wire: Mapping[str, Any]) -> Renderer:
+    """Return what renders the children of a manifest's job."""
+    kind = kind_of(wire["apiVersion"], wire["kind"])
+    obj = job_object(wire)
+    return Renderer(kind.read(obj), kind.dialect_of(obj), kind.framework)
 
 
 def exited(code: int, *, reason: str = "", at: datetime.datetime = NOW) -> dict[str, Any]:
@@ -74,6 +110,7 @@ def make_pod(
     state: Mapping[str, Any] | None = None,
     last_state: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
+    restart_policy: str = "OnFailure",
     **status: Any,
 ) -> Pod:
     """Return the pod of a replica; ``state`` is that of its one container."""
@@ -89,6 +126,12 @@ def make_pod(
             "uid": f"uid-of-{replica}",
             **(metadata or {}),
         },
+        "spec": {"restartPolicy": restart_policy},
         "status": {"phase": phase, "containerStatuses": [container], **status},
     }
     return msgspec.json.decode(msgspec.json.encode(wire), type=Pod)
+
+
+def observed_of(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Observed:
+    """Return what is observed of an MXJob that has these pods and no services."""
+    return observe(job, kind_of().framework, Children(pods), now)
