@@ -15,14 +15,14 @@ from aiohttp import web
 
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver import certificates, namespaces
+from dlctl.local.apiserver import builtins, certificates, namespaces, plain
 from dlctl.local.apiserver.addresses import ServiceAddresses
+from dlctl.local.apiserver.crds import Establisher
 from dlctl.local.apiserver.endpoints import Endpoints
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.front import Audited, Front
 from dlctl.local.apiserver.gc import GarbageCollector
 from dlctl.local.apiserver.objects import Objects
-from dlctl.local.apiserver.plain import resources, watch_crds
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.storage import WINDOW, Storage
 from dlctl.local.apiserver.subresources import LogSource, Subresources
@@ -94,9 +94,9 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     clock = clock or SystemClock()
     storage, registry = Storage(window), ResourceRegistry()
     objects = Objects(storage, clock)
-    for served in resources():
-        registry.add(served)
-    watch_crds(storage, registry)
+    builtins.register(registry)
+    plain.register(registry)
+    Establisher(objects, registry).attach()
     life = namespaces.NamespaceLife(objects, registry)
     objects.prepare["namespaces"] = namespaces.prepared
     objects.prepare["services"] = ServiceAddresses(storage).prepared
