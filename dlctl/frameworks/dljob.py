@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from dlctl.api.job import Job, Replica, ReplicaSpec
+from dlctl.frameworks.contract import flaw
 
 
 class DLJob(abc.ABC):
@@ -35,7 +36,7 @@ class DLJob(abc.ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        problem = _flaw(cls)
+        problem = flaw(cls)
         if problem:
             raise TypeError(f"{cls.__module__}.{cls.__qualname__} {problem}")
 
@@ -77,22 +78,3 @@ class DLJob(abc.ABC):
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, str]:
         """Return what to add to the environment of one replica; what users set themselves wins."""
-
-
-def _flaw(cls: type[DLJob]) -> str:
-    job_type = getattr(cls, "job_type", None)
-    replica_types = getattr(cls, "replica_types", None)
-    properties = getattr(cls, "container_properties", None)
-    if not isinstance(job_type, str) or not job_type:
-        return "needs the class variable job_type, the kind of its jobs: a string like 'MXJob'"
-    if not isinstance(replica_types, list) or not replica_types:
-        return "needs the class variable replica_types: a list like ['scheduler', 'worker']"
-    if any(t != t.lower() for t in replica_types):
-        return f"spells replica_types in upper case: {replica_types}; write them in lower case"
-    if not isinstance(properties, Mapping) or not properties.get("ports"):
-        return "needs the class variable container_properties: a dict like {'ports': [9091]}"
-    if cls.chief_type and cls.chief_type not in replica_types:
-        return f"has the chief_type {cls.chief_type!r}, which is not one of {replica_types}"
-    if cls.get_environment_variables is DLJob.get_environment_variables:
-        return "needs the method get_environment_variables(self, replica_spec, replica_index)"
-    return ""
