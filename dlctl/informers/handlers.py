@@ -1,0 +1,103 @@
+"""Who is told of a change, and that one listener's error is no other's.
+
+Handlers are plain functions that map an object to keys and enqueue them: a store update and all
+that follows from it happen without a turn of the event loop in between.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+import attrs
+
+from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Object)
+T_co = TypeVar("T_co", bound=Object, covariant=True)
+
+
+@attrs.frozen
+class Change(Generic[T_co]):
+    """One object before and after.
+
+    Without ``old`` it is new; without ``new`` it is gone, and ``old`` may be stale where the
+    deletion itself was not seen. Two different UIDs are a deletion and a creation in one, under
+    the same name. ``initial`` marks what was there before anybody watched.
+    """
+
+    old: T_co | None
+    new: T_co | None
+    initial: bool = False
+
+    @property
+    def key(self) -> ObjectKey:
+        obj = self.new or self.old
+        if obj is None:
+            raise ValueError("a change of nothing")
+        return obj.metadata.key
+
+    @property
+    def recreated(self) -> bool:
+        """Tell if another object has taken the name of the old one."""
+        if self.old is None or self.new is None:
+            return False
+        return self.old.metadata.uid != self.new.metadata.uid
+
+
+Handler = Callable[[Change[T]], None]
+
+
+@attrs.define(eq=False)
+class Registration(Generic[T]):
+    """One handler's place among the others; the same function may have several."""
+
+    handler: Handler[T]
+    active: bool = True
+
+    def remove(self) -> None:
+        """Tell it nothing more, from now on; doing so again changes nothing."""
+        self.active = False
+
+
+class Handlers(Generic[T]):
+    """The handlers of one resource, told in the order in which they came."""
+
+    def __init__(self, resource: Resource, metrics: Metrics) -> None:
+        self._registered: tuple[Registration[T], ...] = ()
+        labels = (resource.qualified, resource.group, resource.version, resource.plural)
+        self._resource = resource
+        self._errors = metrics.informer_handler_errors_total.labels(*labels)
+        self._latency = metrics.informer_processing_latency_seconds.labels(*labels)
+
+    def add(self, handler: Handler[T], replay: Iterable[T]) -> Registration[T]:
+        """Register a handler, having shown it what is there already."""
+        registration = Registration(handler)
+        for obj in replay:
+            self._tell(registration, Change(None, obj, initial=True))
+        self._registered = (*self.audience, registration)
+        return registration
+
+    @property
+    def audience(self) -> tuple[Registration[T], ...]:
+        """Return those that are registered at this moment."""
+        return tuple(each for each in self._registered if each.active)
+
+    def tell(self, change: Change[T], audience: Iterable[Registration[T]] | None = None) -> None:
+        """Show a change to all, or to those only that were there when a series of them began."""
+        started = time.perf_counter()
+        for registration in self._registered if audience is None else audience:
+            if registration.active:
+                self._tell(registration, change)
+        self._latency.observe(time.perf_counter() - started)
+
+    def _tell(self, registration: Registration[T], change: Change[T]) -> None:
+        try:
+            registration.handler(change)
+        except Exception:
+            self._errors.inc()
+            extra = {"resource": self._resource.qualified, "key": str(change.key)}
+            logger.exception("a handler failed on a change", extra=extra)

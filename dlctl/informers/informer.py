@@ -1,0 +1,112 @@
+"""A resource kept at hand: a reflector, the store it fills, and the handlers told of it.
+
+Reading and mapping to keys only; what to do about a change is the controllers' matter.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Generic, TypedDict, TypeVar, Unpack
+
+from dlctl.api.meta import Object, Resource
+from dlctl.clock import Clock
+from dlctl.informers.backoff import Backoff
+from dlctl.informers.feed import Feed
+from dlctl.informers.handlers import Handler, Handlers, Registration
+from dlctl.informers.meters import Meters
+from dlctl.informers.reflector import Reflector
+from dlctl.informers.source import Source
+from dlctl.informers.store import Store
+from dlctl.kube.client import Client
+from dlctl.kube.queries import Selection
+from dlctl.metrics import Metrics
+
+T = TypeVar("T", bound=Object)
+
+
+class Settings(TypedDict, total=False):
+    """How an informer works; all of it is optional.
+
+    ``labels`` are the names to index by. After ``resync_s`` handlers are told of every object
+    again, which never reaches the server.
+    """
+
+    clock: Clock
+    metrics: Metrics | None
+    backoff: Backoff
+    labels: Sequence[str]
+    resync_s: float | None
+
+
+class InformerOptions(Selection, Settings, total=False):
+    """Which objects an informer is about, and how it works."""
+
+
+class Informer(Generic[T]):
+    """The objects of one resource, as far as selected, and what happens to them.
+
+    The store lags behind the server, holds the states of each object in order though not all of
+    them, and never goes back. Handlers see the changes of one object in order, once the store
+    has them; there is no order between objects.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        as_: type[T],
+        **options: Unpack[InformerOptions],
+    ) -> None:
+        metrics = options.get("metrics") or Metrics()
+        self.resource = resource
+        self.store: Store[T] = Store(labels=options.get("labels", ()))
+        self._handlers: Handlers[T] = Handlers(resource, metrics)
+        self._feed = Feed(resource, self.store, self._handlers, metrics)
+        selected = Selection(
+            namespace=options.get("namespace", ""),
+            label_selector=options.get("label_selector", ""),
+            field_selector=options.get("field_selector", ""),
+        )
+        self._reflector = Reflector(
+            Source(client, resource, as_, selected),
+            self._feed,
+            meters=Meters(metrics, resource.qualified),
+            clock=options.get("clock"),
+            backoff=options.get("backoff"),
+        )
+        self._resync_s = options.get("resync_s")
+        self._started = False
+        self._stopped = False
+
+    @property
+    def has_synced(self) -> bool:
+        """Tell if the first list, be it empty, is in the store and all handlers have seen it."""
+        return self._feed.synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait for :attr:`has_synced`; the caller knows for how long."""
+        await self._feed.synced.wait()
+
+    def add_handler(self, handler: Handler[T]) -> Registration[T]:
+        """Tell a plain function of every change, first of what the store has already."""
+        if self._stopped:
+            raise RuntimeError(f"the informer for {self.resource.qualified} has stopped")
+        return self._handlers.add(handler, self.store)
+
+    async def run(self) -> None:
+        """List and watch until cancelled; an informer runs once."""
+        if self._started:
+            raise RuntimeError(f"the informer for {self.resource.qualified} was started before")
+        self._started = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._reflector.run(), name=f"reflect {self.resource.qualified}")
+                if self._resync_s:
+                    group.create_task(self._resync(self._resync_s), name="resync")
+        finally:
+            self._stopped = True
+
+    async def _resync(self, period_s: float) -> None:
+        await self._feed.synced.wait()
+        while True:
+            await asyncio.sleep(period_s)
+            await self._feed.resync()

@@ -1,0 +1,234 @@
+"""Keeps a feed in step with one resource: list once, watch for ever, list again if need be.
+
+Which error asks for which remedy is known here; no object is kept here. The protocol is that of
+Kubernetes' own clients, as servers are tuned for it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, aclosing, contextmanager
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from dlctl.api.meta import Object
+from dlctl.clock import Clock, SystemClock
+from dlctl.errors import DlctlError
+from dlctl.informers.backoff import Backoff
+from dlctl.informers.feed import Feed, version_number
+from dlctl.informers.meters import Meters
+from dlctl.informers.source import Listing, Source
+from dlctl.informers.streams import ShortWatchError, Stream, collect
+from dlctl.informers.watchevents import (
+    Bookmark,
+    Changed,
+    ChangeType,
+    Event,
+    MalformedChange,
+    Unknown,
+)
+from dlctl.kube.errors import (
+    ApiError,
+    ExpiredError,
+    RefusedError,
+    ThrottledError,
+    TooLargeVersionError,
+    UnexpectedAnswerError,
+    UnreachableError,
+)
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Object)
+
+REMINDER_S: Final = 10.0
+_FAILURES = (ApiError, UnreachableError, UnexpectedAnswerError, ShortWatchError)
+
+
+@attrs.define
+class Position:
+    """How far a reflector has come, in resource versions."""
+
+    last: str = ""
+    # The server cannot serve the last version: it has forgotten it, or not come to it yet.
+    lost: bool = False
+    # The server made pages of a list that it could have served from memory: it does not do so.
+    paged: bool = False
+
+    @property
+    def for_list(self) -> str:
+        return "" if self.lost else self.last or "0"
+
+    @property
+    def for_watch(self) -> str:
+        return "" if self.lost else self.last
+
+
+class Reflector(Generic[T]):
+    """Lists and watches one source until it is cancelled, whatever the server does.
+
+    The feed sees the objects of a list at once and events in their order. After a gap it sees a
+    list again. Streamed lists are tried first, as they cost the server least.
+    """
+
+    def __init__(
+        self,
+        source: Source[T],
+        feed: Feed[T],
+        *,
+        meters: Meters,
+        clock: Clock | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._source = source
+        self._feed = feed
+        self._meters = meters
+        self._clock = clock or SystemClock()
+        self._backoff = backoff or Backoff(self._clock)
+        self.position = Position()
+        meters.read_version_by(lambda: version_number(self.position.last))
+
+    async def run(self) -> None:
+        """List and watch for ever."""
+        while True:
+            try:
+                await self._list_and_watch()
+            except _FAILURES as error:
+                logger.warning("list and watch ended", extra=self._extra(error))
+                later_s = error.retry_after_s if isinstance(error, ThrottledError) else 0.0
+                await self._backoff.pause(later_s)
+
+    async def _list_and_watch(self) -> None:
+        try:
+            stream = await self._stream_list()
+        except _FAILURES as error:
+            # Such as a server that does not know of streamed lists; the next time it may.
+            logger.info("falling back to a list in pages", extra=self._extra(error))
+            stream = None
+        if stream is None:
+            await self._list()
+        await self._watch(stream)
+
+    async def _list(self) -> None:
+        """Bring the feed to what a list says."""
+        started = self._clock.monotonic()
+        version = self.position.for_list
+        try:
+            listing = await self._read(version)
+        except (ExpiredError, TooLargeVersionError):
+            self.position.lost = True
+            listing = await self._read(self.position.for_list)
+        if version == "0" and listing.pages > 1:
+            self.position.paged = True
+        await self._adopt(listing)
+        self._meters.listed(len(listing.items), self._clock.monotonic() - started)
+
+    async def _read(self, version: str) -> Listing[T]:
+        return await self._source.list(version, paged=self.position.paged or version in ("", "0"))
+
+    async def _adopt(self, listing: Listing[T]) -> None:
+        await self._feed.replace(listing.items, listing.malformed, listing.resource_version)
+        self.position.last = listing.resource_version
+        self.position.lost = False
+
+    async def _stream_list(self) -> Stream[T]:
+        """Bring the feed to what a watch shows at its start; return it, for what follows."""
+        while True:
+            version = self.position.for_watch
+            try:
+                if stream := await self._stream_once(version):
+                    return stream
+            except (ExpiredError, TooLargeVersionError):
+                self.position.lost = True
+                if version:
+                    continue
+            except ThrottledError as error:
+                await self._backoff.pause(error.retry_after_s)
+                continue
+            except RefusedError:
+                pass
+            # Ended before it had shown all: what it did show is of no use.
+            await self._backoff.pause()
+
+    async def _stream_once(self, version: str) -> Stream[T] | None:
+        async with AsyncExitStack() as stack:
+            stream = await Stream.open(self._source, self._clock, version, initial=True)
+            await stack.enter_async_context(stream)
+            started = self._clock.monotonic()
+            with _reminders(self._source.resource.qualified):
+                listing = await collect(stream)
+            if listing is None:
+                return None
+            await self._adopt(listing)
+            self._meters.listed(len(listing.items), self._clock.monotonic() - started)
+            stack.pop_all()
+            return stream
+
+    async def _watch(self, stream: Stream[T] | None) -> None:
+        """Watch until an error asks for a list; an end that is none is followed by the next."""
+        while True:
+            try:
+                if stream is None:
+                    version = self.position.for_watch
+                    stream = await Stream.open(self._source, self._clock, version)
+                async with stream:
+                    await self._follow(stream)
+            except ThrottledError as error:
+                await self._backoff.pause(error.retry_after_s)
+            except RefusedError:
+                await self._backoff.pause()
+            stream = None
+
+    async def _follow(self, stream: Stream[T]) -> None:
+        unordered = stream.unordered
+        try:
+            async with aclosing(stream.read()) as events:
+                async for event in events:
+                    unordered = unordered and _is_added(event)
+                    if event.version and not unordered:
+                        self.position.last = event.version
+                        self._feed.advance(event.version)
+                    self._apply(event)
+        finally:
+            self._meters.watched(stream.events, stream.lasted_s, short=stream.short)
+
+    def _apply(self, event: Event[T]) -> None:
+        match event:
+            case Changed():
+                self._feed.apply(event.type, event.object)
+            case MalformedChange():
+                self._feed.apply_malformed(event.type, event.object)
+            case Unknown():
+                extra = {"resource": self._source.resource.qualified, "type": event.type}
+                logger.warning("skipped a watch event of an unknown type", extra=extra)
+            case Bookmark():
+                # Its version is all there is to it.
+                pass
+
+    def _extra(self, error: DlctlError) -> dict[str, str]:
+        return {"resource": self._source.resource.qualified, "error": str(error)}
+
+
+@contextmanager
+def _reminders(resource: str) -> Iterator[None]:
+    """Log every few seconds that the block is still not left."""
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle | None = None
+
+    def remind() -> None:
+        nonlocal timer
+        if timer:
+            logger.warning("still no end of the initial events", extra={"resource": resource})
+        timer = loop.call_later(REMINDER_S, remind)
+
+    remind()
+    try:
+        yield
+    finally:
+        if timer:
+            timer.cancel()
+
+
+def _is_added(event: Event[T]) -> bool:
+    return isinstance(event, Changed | MalformedChange) and event.type is ChangeType.ADDED

@@ -1,0 +1,78 @@
+"""What a reflector reflects: some objects of one resource, listed in pages.
+
+Which version to ask for is the reflector's decision; nothing here remembers anything.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from dlctl.api.meta import Object, Resource
+from dlctl.kube.client import Client
+from dlctl.kube.decoding import Malformed
+from dlctl.kube.errors import ExpiredError
+from dlctl.kube.queries import Selection
+
+T = TypeVar("T", bound=Object)
+
+PAGE: Final = 500
+
+
+@attrs.frozen
+class Listing(Generic[T]):
+    """A whole list, as of one version."""
+
+    items: Sequence[T]
+    malformed: Sequence[Malformed]
+    resource_version: str
+    pages: int = 1
+
+
+@attrs.frozen
+class Source(Generic[T]):
+    """The objects of one resource that match a selection, decoded as one type."""
+
+    client: Client
+    resource: Resource
+    as_: type[T]
+    selection: Selection = attrs.field(factory=Selection)
+
+    async def list(self, version: str, *, paged: bool) -> Listing[T]:
+        """Return all objects at a version: "0" is any, "" the newest, others mean not older.
+
+        A server that serves from its memory ignores pages, and one asked for them with a version
+        may have to go to its disk. If the pages expire midway, one full list replaces them.
+        """
+        if not paged:
+            return await self._follow_pages(version, limit=None)
+        try:
+            return await self._follow_pages(version, limit=PAGE)
+        except _MidwayExpiredError:
+            return await self._follow_pages(version, limit=None)
+
+    async def _follow_pages(self, version: str, *, limit: int | None) -> Listing[T]:
+        page = await self.client.list(
+            self.resource, self.as_, **self.selection, limit=limit, resource_version=version
+        )
+        version, pages = page.resource_version, 1
+        items, malformed = list(page.items), list(page.malformed)
+        while page.continue_:
+            # So that no list owns the event loop, however fast the server is.
+            await asyncio.sleep(0)
+            # The token implies the version, which must not be sent along with it.
+            try:
+                page = await self.client.list(
+                    self.resource, self.as_, **self.selection, limit=limit, continue_=page.continue_
+                )
+            except ExpiredError as error:
+                raise _MidwayExpiredError from error
+            items += page.items
+            malformed += page.malformed
+            pages += 1
+        return Listing(items, malformed, version, pages)
+
+
+class _MidwayExpiredError(Exception):
+    """The server has forgotten the version that the first pages were of."""

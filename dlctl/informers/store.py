@@ -1,0 +1,140 @@
+"""Objects by key, with exact indexes by owner and by label.
+
+Only what the server has said is in here, so it may lag behind it, and behind our own writes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Generic, Self, TypeVar
+
+from dlctl.api.meta import UID, Object, ObjectKey
+
+T = TypeVar("T", bound=Object)
+
+_OWNER: Final = "owner"
+
+
+class Index(Generic[T]):
+    """Objects by the values that a function reads from them; a value without objects is gone."""
+
+    def __init__(self, values: Callable[[T], Iterable[str]]) -> None:
+        self.values = values
+        self._buckets: dict[str, dict[ObjectKey, T]] = {}
+
+    def __getitem__(self, value: str) -> list[T]:
+        return list(self._buckets.get(value, {}).values())
+
+    def __len__(self) -> int:
+        """Return the number of values that some object has."""
+        return len(self._buckets)
+
+    def replace(self, key: ObjectKey, old: T | None, new: T | None) -> None:
+        """Take out what stands under the key and put in the new object."""
+        stale = set() if old is None else set(self.values(old))
+        for value in () if new is None else self.values(new):
+            # The order in a bucket is that of arrival, which a change must not affect.
+            self._buckets.setdefault(value, {})[key] = new  # type: ignore[assignment]
+            stale.discard(value)
+        for value in stale:
+            bucket = self._buckets[value]
+            del bucket[key]
+            if not bucket:
+                del self._buckets[value]
+
+
+class Store(Generic[T]):
+    """What is known of one resource, as of :attr:`resource_version`.
+
+    Reading is for all; writing is the informer's. Objects are shared and frozen.
+    """
+
+    def __init__(self, *, labels: Iterable[str] = ()) -> None:
+        # Never older than the last event or bookmark applied: reads of one's own writes need it.
+        self.resource_version = ""
+        self._objects: dict[ObjectKey, T] = {}
+        self._indexes: dict[str, Index[T]] = {_OWNER: Index(_owner)}
+        self._labels: dict[str, Index[T]] = {name: Index(_label(name)) for name in labels}
+
+    def get(self, key: ObjectKey) -> T | None:
+        return self._objects.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._objects
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        """Iterate over the objects there are now, whatever happens to them meanwhile."""
+        return iter(list(self._objects.values()))
+
+    def keys(self) -> set[ObjectKey]:
+        return set(self._objects)
+
+    def owned_by(self, uid: UID) -> list[T]:
+        """Return the objects whose controller is the one with this UID."""
+        return self._indexes[_OWNER][uid]
+
+    def labelled(self, name: str, value: str) -> list[T]:
+        """Return the objects with this label; KeyError if the label is not an indexed one."""
+        return self._labels[name][value]
+
+    def indexed(self, name: str, value: str) -> list[T]:
+        return self._indexes[name][value]
+
+    def add_index(self, name: str, values: Callable[[T], Iterable[str]]) -> None:
+        """Index by one more function, from now on and for what is there already."""
+        if name in self._indexes:
+            raise ValueError(f"there is an index called {name!r} already")
+        index = Index(values)
+        for key, obj in self._objects.items():
+            index.replace(key, None, obj)
+        self._indexes[name] = index
+
+    def put(self, obj: T) -> T | None:
+        """Store the object and return the one it replaces."""
+        key = obj.metadata.key
+        old = self._objects.get(key)
+        self._objects[key] = obj
+        self._index(key, old, obj)
+        return old
+
+    def remove(self, key: ObjectKey) -> T | None:
+        """Forget the object and return it; it is fine if there is none."""
+        old = self._objects.pop(key, None)
+        if old is not None:
+            self._index(key, old, None)
+        return old
+
+    def _index(self, key: ObjectKey, old: T | None, new: T | None) -> None:
+        for index in self._indexes.values():
+            index.replace(key, old, new)
+        for index in self._labels.values():
+            index.replace(key, old, new)
+
+    def emptied(self) -> Self:
+        """Return an empty store with the same indexes."""
+        fresh = type(self)(labels=self._labels)
+        for name, index in self._indexes.items():
+            if name != _OWNER:
+                fresh.add_index(name, index.values)
+        return fresh
+
+    def become(self, other: Self) -> None:
+        """Take over the contents of another store in one step; that one is not to be used on."""
+        self.resource_version = other.resource_version
+        self._objects = other._objects
+        self._indexes = other._indexes
+        self._labels = other._labels
+
+
+def _owner(obj: Object) -> Iterable[str]:
+    controller = obj.metadata.controller
+    return () if controller is None else (controller.uid,)
+
+
+def _label(name: str) -> Callable[[Object], Iterable[str]]:
+    def values(obj: Object) -> Iterable[str]:
+        value = obj.metadata.label(name)
+        return () if value is None else (value,)
+
+    return values

@@ -1,0 +1,120 @@
+"""The lines of a watch as values: a change, a bookmark, an error, or something malformed.
+
+Nearly all lines are changes, so one typed pass decodes them; what it cannot take, or what is none,
+is taken apart in a second.
+"""
+
+import enum
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import Object
+from dlctl.kube.decoding import Malformed, decoder, salvage
+from dlctl.kube.errors import ApiError, UnexpectedAnswerError, error_from
+
+T = TypeVar("T", bound=Object)
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+
+class ChangeType(enum.StrEnum):
+    """What has happened to the object of an event."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class Changed(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """An object that has changed, in its new state, or in its last if it was deleted."""
+
+    type: ChangeType
+    object: T
+
+    @property
+    def version(self) -> str:
+        return self.object.metadata.resource_version
+
+
+@attrs.frozen
+class MalformedChange:
+    """A change to an object that does not fit its projection."""
+
+    type: ChangeType
+    object: Malformed
+
+    @property
+    def version(self) -> str:
+        return self.object.resource_version
+
+
+@attrs.frozen
+class Bookmark:
+    """All changes up to this version have been sent; perhaps also all initial objects."""
+
+    version: str
+    initial_end: bool = False
+
+
+@attrs.frozen
+class Unknown:
+    """An event of a type that is newer than this program."""
+
+    type: str
+    version: str = ""
+
+
+Event = Changed[T] | MalformedChange | Bookmark | Unknown
+
+
+class _Envelope(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class EventDecoder(Generic[T]):
+    """Decodes the lines of one watch into events about one type of object."""
+
+    def __init__(self, as_: type[T]) -> None:
+        self._typed: msgspec.json.Decoder[Changed[T]] = decoder(Changed[as_])  # type: ignore[valid-type]
+
+    def decode(self, line: bytes) -> Event[T] | ApiError:
+        """Return the event; raise UnexpectedAnswerError if the line is none."""
+        try:
+            event = self._typed.decode(line)
+        except msgspec.ValidationError as error:
+            return _in_steps(line, error)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UnexpectedAnswerError(f"watch: {error}") from error
+        if event.object.metadata.name:
+            return event
+        return _in_steps(line, UnexpectedAnswerError("it has no name"))
+
+
+def _in_steps(line: bytes, error: Exception) -> MalformedChange | Bookmark | Unknown | ApiError:
+    try:
+        envelope: _Envelope = decoder(_Envelope).decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as broken:
+        raise UnexpectedAnswerError(f"watch: {broken}") from broken
+    match envelope.type:
+        case "BOOKMARK":
+            return _bookmark(msgspec.json.decode(envelope.object))
+        case "ERROR":
+            return error_from(0, {}, bytes(envelope.object))
+        case _ if envelope.type in ChangeType.__members__:
+            return MalformedChange(ChangeType(envelope.type), salvage(envelope.object, error))
+        case _:
+            return Unknown(envelope.type)
+
+
+def _bookmark(obj: Any) -> Bookmark:
+    """Read a bookmark by hand: nothing is in it but its version and perhaps an annotation."""
+    try:
+        metadata = obj["metadata"]
+        version = metadata["resourceVersion"]
+        annotations = metadata.get("annotations") or {}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UnexpectedAnswerError("watch: a bookmark without a version") from error
+    return Bookmark(str(version), annotations.get(INITIAL_EVENTS_END) == "true")
