@@ -16,7 +16,6 @@ from dlctl.local.apiserver.coreadmission import (
     config_map_causes,
     config_map_update_causes,
     default_event,
-    default_namespace,
     default_role_binding,
     default_secret,
     event_causes,
@@ -29,7 +28,7 @@ from dlctl.local.apiserver.podchecks import pod_causes
 from dlctl.local.apiserver.poddefaults import default_pod
 from dlctl.local.apiserver.podupdates import pod_update_causes
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
-from dlctl.local.apiserver.services import ServiceAddresses, service_causes, service_update_causes
+from dlctl.local.apiserver.services import ServiceDefaults, service_causes, service_update_causes
 from dlctl.local.apiserver.shaping import Shaping
 from dlctl.local.apiserver.status import Cause
 
@@ -93,6 +92,10 @@ _ENDPOINTS: Final = Resource("", "v1", "endpoints", "Endpoints")
 _NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
 _ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+_AUTOSCALERS: Final = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
+)
 _PRIORITIES: Final = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
 )
@@ -103,7 +106,15 @@ _CLUSTER_ROLE_BINDINGS: Final = Resource(
     _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
 _WITH_STATUS: Final = frozenset(
-    {"pods", "services", "namespaces", "nodes", "poddisruptionbudgets.policy"}
+    {
+        "pods",
+        "services",
+        "namespaces",
+        "nodes",
+        "persistentvolumeclaims",
+        "horizontalpodautoscalers.autoscaling",
+        "poddisruptionbudgets.policy",
+    }
 )
 _SHORT_NAMES: Final = {
     "pods": ("po",),
@@ -114,6 +125,8 @@ _SHORT_NAMES: Final = {
     "nodes": ("no",),
     "configmaps": ("cm",),
     "serviceaccounts": ("sa",),
+    "persistentvolumeclaims": ("pvc",),
+    "horizontalpodautoscalers.autoscaling": ("hpa",),
     "poddisruptionbudgets.policy": ("pdb",),
     "priorityclasses.scheduling.k8s.io": ("pc",),
 }
@@ -143,21 +156,21 @@ def _served(strategy: BuiltinStrategy) -> ServedResource:
 
 
 def _strategies() -> list[BuiltinStrategy]:
-    addresses = ServiceAddresses()
+    services = ServiceDefaults()
     return [
         BuiltinStrategy(
             meta.PODS, default=default_pod, causes=pod_causes, update_causes=pod_update_causes
         ),
         BuiltinStrategy(
             meta.SERVICES,
-            default=addresses.default,
-            default_update=addresses.carry_over,
+            default=services.default,
+            default_update=services.carry_over,
             causes=service_causes,
             update_causes=service_update_causes,
         ),
         BuiltinStrategy(_ENDPOINTS),
         BuiltinStrategy(meta.EVENTS, default=default_event, causes=event_causes),
-        BuiltinStrategy(meta.NAMESPACES, default=default_namespace),
+        BuiltinStrategy(meta.NAMESPACES),
         BuiltinStrategy(_NODES),
         BuiltinStrategy(
             meta.CONFIG_MAPS, causes=config_map_causes, update_causes=config_map_update_causes
@@ -170,6 +183,8 @@ def _strategies() -> list[BuiltinStrategy]:
         ),
         BuiltinStrategy(_ACCOUNTS),
         BuiltinStrategy(meta.LEASES, causes=lease_causes),
+        BuiltinStrategy(_CLAIMS),
+        BuiltinStrategy(_AUTOSCALERS),
         BuiltinStrategy(_BUDGETS),
         BuiltinStrategy(_PRIORITIES),
         BuiltinStrategy(_ROLES),

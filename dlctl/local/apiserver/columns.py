@@ -14,6 +14,7 @@ def _columns(*names: str, wide: Sequence[str] = (), age: bool = True) -> tuple[C
 
 
 _TYPES: Final = {"Data": "integer", "Secrets": "integer", "Count": "integer"}
+_AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 _CREATED: Final = Column("Created At", ".metadata.creationTimestamp", "date")
 
 COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
@@ -52,18 +53,36 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
     "secrets": _columns("Type", "Data"),
     "serviceaccounts": _columns("Secrets"),
     "leases.coordination.k8s.io": _columns("Holder"),
-    "poddisruptionbudgets.policy": _columns(
-        "Min Available", "Max Unavailable", "Allowed Disruptions"
+    "persistentvolumeclaims": (
+        Column("Status", ".status.phase"),
+        Column("Volume", ".spec.volumeName"),
+        Column("Capacity", ".status.capacity.storage"),
+        Column("Access Modes", ".spec.accessModes"),
+        Column("StorageClass", ".spec.storageClassName"),
+        _AGE,
+    ),
+    "horizontalpodautoscalers.autoscaling": (
+        Column("Reference", ".spec.scaleTargetRef.name"),
+        Column("MinPods", ".spec.minReplicas"),
+        Column("MaxPods", ".spec.maxReplicas", "integer"),
+        Column("Replicas", ".status.currentReplicas", "integer"),
+        _AGE,
+    ),
+    "poddisruptionbudgets.policy": (
+        Column("Min Available", ".spec.minAvailable"),
+        Column("Max Unavailable", ".spec.maxUnavailable"),
+        Column("Allowed Disruptions", ".status.disruptionsAllowed", "integer"),
+        _AGE,
     ),
     "priorityclasses.scheduling.k8s.io": (
         Column("Value", ".value", "integer"),
         Column("Global-Default", ".globalDefault", "boolean"),
-        Column("Age", ".metadata.creationTimestamp", "date"),
+        _AGE,
         Column("PreemptionPolicy", ".preemptionPolicy"),
     ),
     "roles.rbac.authorization.k8s.io": (_CREATED,),
     "clusterroles.rbac.authorization.k8s.io": (_CREATED,),
-    "rolebindings.rbac.authorization.k8s.io": _columns("Role"),
-    "clusterrolebindings.rbac.authorization.k8s.io": _columns("Role"),
+    "rolebindings.rbac.authorization.k8s.io": (Column("Role", ".roleRef.name"), _AGE),
+    "clusterrolebindings.rbac.authorization.k8s.io": (Column("Role", ".roleRef.name"), _AGE),
     "customresourcedefinitions.apiextensions.k8s.io": (_CREATED,),
 }

@@ -1,4 +1,4 @@
-"""Defaults and checks of the small core kinds: maps, secrets, events, namespaces, leases, bindings.
+"""Defaults and checks of the small core kinds: maps, secrets, events, leases, role bindings.
 
 Defaults change the object in place; checks return what is wrong.
 """
@@ -103,15 +103,6 @@ def event_causes(event: JSON) -> list[Cause]:
         detail = "does not match event.namespace"
         return [Cause.invalid("involvedObject.namespace", involved, detail)]
     return []
-
-
-def default_namespace(namespace: JSON) -> None:
-    name = namespace["metadata"].get("name")
-    if name:
-        labels = namespace["metadata"].setdefault("labels", {})
-        labels["kubernetes.io/metadata.name"] = name
-    namespace.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
-    namespace.setdefault("status", {}).setdefault("phase", "Active")
 
 
 def default_role_binding(binding: JSON) -> None:

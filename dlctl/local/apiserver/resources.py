@@ -54,6 +54,8 @@ class ServedResource:
     # Merge key by field path ("spec.containers": "name"), for strategic merge patches.
     merge_keys: Mapping[str, str] = attrs.field(factory=dict)
     graceful: bool = False
+    # For requests in the form of objects, which are answered and not kept.
+    create_only: bool = False
     columns: Sequence[Column] = ()
     openapi: JSON | None = None
     # What field selectors may ask of custom objects, such as "spec.framework".

@@ -1,10 +1,8 @@
-"""Services: their addresses, what they get by default, and what they may not say.
+"""Services: what they get by default, and what they may not say.
 
-Addresses are counted up from a range that nothing routes; who needs to reach a pod of a Service
-asks the node.
+Cluster addresses are handed out by ``addresses``; node ports are counted up, and nothing listens.
 """
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -15,7 +13,6 @@ from dlctl.local.apiserver.names import dns_label, port_name
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
-_RANGE: Final = ipaddress.IPv4Address("10.96.0.10")
 _NODE_PORTS: Final = 30000
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
@@ -24,10 +21,9 @@ _HEADLESS: Final = "None"
 
 
 @attrs.define
-class ServiceAddresses:
-    """Hands out cluster addresses and node ports, none twice."""
+class ServiceDefaults:
+    """Fills in services; no node port is handed out twice."""
 
-    _addresses: int = 0
     _node_ports: int = 0
 
     def default(self, service: JSON) -> None:
@@ -45,21 +41,8 @@ class ServiceAddresses:
         if spec["sessionAffinity"] == "ClientIP":
             spec.setdefault("sessionAffinityConfig", {"clientIP": {"timeoutSeconds": 10800}})
         if spec["type"] != "ExternalName":
-            self._default_addresses(spec)
+            _default_addresses(spec)
         service.setdefault("status", {}).setdefault("loadBalancer", {})
-
-    def _default_addresses(self, spec: JSON) -> None:
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-        if spec["type"] in ("NodePort", "LoadBalancer"):
-            spec.setdefault("externalTrafficPolicy", "Cluster")
-        if spec["type"] == "LoadBalancer":
-            spec.setdefault("allocateLoadBalancerNodePorts", True)
-        if not spec.get("clusterIP"):
-            spec["clusterIP"] = str(_RANGE + self._addresses)
-            self._addresses += 1
-        spec.setdefault("clusterIPs", [spec["clusterIP"]])
 
     def carry_over(self, old: JSON, new: JSON) -> None:
         """Keep the addresses of a Service whose update does not name them."""
@@ -75,6 +58,18 @@ class ServiceAddresses:
                 kept = node_ports.get(_port_key({"protocol": "TCP", **port}))
                 if kept and not port.get("nodePort"):
                     port["nodePort"] = kept
+
+
+def _default_addresses(spec: JSON) -> None:
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if spec.get("clusterIP"):
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
 
 
 def _port_key(port: JSON) -> tuple[str, int]:

@@ -44,7 +44,9 @@ def table(
     now: datetime.datetime,
 ) -> JSON:
     """Return the table of the objects; its columns are there also without objects."""
-    columns = [_NAME, *(served.columns or (_AGE,))]
+    columns = [*(served.columns or (_AGE,))]
+    if not any(column.format == "name" for column in columns):
+        columns.insert(0, _NAME)
     cells = _CELLS.get(served.resource.qualified)
     rows = []
     for item in items:

@@ -1,0 +1,213 @@
+"""What the server says of itself: API groups, versions and resources, in both forms.
+
+Clients that know aggregated discovery read everything in two requests; others ask per group.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from dlctl.api.meta import PODS
+from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+
+_AGGREGATED: Final = "apidiscovery.k8s.io"
+AGGREGATED_TYPE: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_STATUS_VERBS: Final = ("get", "patch", "update")
+
+
+def wants_aggregated(accept: str) -> bool:
+    """Tell whether the client would rather have everything at once."""
+    for clause in accept.split(","):
+        if _AGGREGATED in clause:
+            return "v=v2" in [part.strip() for part in clause.split(";")]
+        if clause.strip().startswith("application/json"):
+            return False
+    return False
+
+
+def aggregated(registry: ResourceRegistry, *, legacy: bool) -> JSON:
+    """Return all of ``/api`` (legacy) or of ``/apis`` in one document."""
+    groups = [
+        {
+            "metadata": {"name": group, "creationTimestamp": None}
+            if group
+            else {"creationTimestamp": None},
+            "versions": [
+                {
+                    "version": version,
+                    "resources": [_aggregated_resource(served) for served in resources],
+                    "freshness": "Current",
+                }
+                for version, resources in versions
+            ],
+        }
+        for group, versions in _groups(registry)
+        if (group == "") is legacy
+    ]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": groups,
+    }
+
+
+def legacy_versions() -> JSON:
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [],
+    }
+
+
+def group_list(registry: ResourceRegistry) -> JSON:
+    groups = [_group(group, versions) for group, versions in _groups(registry) if group]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def group(registry: ResourceRegistry, name: str) -> JSON | None:
+    """Return the versions of one group; None if there is no such group."""
+    for found, versions in _groups(registry):
+        if found == name and name:
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(found, versions)}
+    return None
+
+
+def resource_list(registry: ResourceRegistry, group: str, version: str) -> JSON | None:
+    """Return what one version of a group serves; None if there is no such version."""
+    found = [
+        served
+        for served in registry
+        if (served.resource.group, served.resource.version) == (group, version)
+    ]
+    if not found:
+        return None
+    resources = sorted(found, key=lambda served: served.resource.plural)
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{group}/{version}" if group else version,
+        "resources": [each for served in resources for each in _resources(served)],
+    }
+
+
+def verbs(served: ServedResource) -> Sequence[str]:
+    return ("create",) if served.create_only else _VERBS
+
+
+def _groups(registry: ResourceRegistry) -> list[tuple[str, list[tuple[str, list[Any]]]]]:
+    """Return the served resources by group and version, the preferred version first."""
+    ordered = sorted(registry, key=lambda served: _order(served))
+    return [
+        (
+            group,
+            [
+                (version, list(resources))
+                for version, resources in groupby(in_group, lambda each: each.resource.version)
+            ],
+        )
+        for group, in_group in groupby(ordered, lambda each: each.resource.group)
+    ]
+
+
+def _order(served: ServedResource) -> tuple[Any, ...]:
+    resource = served.resource
+    return resource.group, *version_order(resource.version), resource.plural
+
+
+def version_order(version: str) -> tuple[int, int, int, str]:
+    """Return a key that sorts stable versions first, then beta, then alpha, the newest first."""
+    main, _, rest = version.removeprefix("v").partition("beta")
+    stage = 1 if rest or "beta" in version else 0
+    if "alpha" in version:
+        main, _, rest = version.removeprefix("v").partition("alpha")
+        stage = 2
+    if not main.isdecimal():
+        return 3, 0, 0, version
+    return stage, -int(main), -int(rest or 0), version
+
+
+def _group(name: str, versions: Iterable[tuple[str, Any]]) -> JSON:
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version, _ in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def _resources(served: ServedResource) -> list[JSON]:
+    resource = served.resource
+    main = {
+        "name": resource.plural,
+        "singularName": served.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(verbs(served)),
+    }
+    if served.short_names:
+        main["shortNames"] = list(served.short_names)
+    if served.categories:
+        main["categories"] = list(served.categories)
+    below = [
+        {
+            "name": f"{resource.plural}/{each['subresource']}",
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": each["responseKind"]["kind"],
+            **{key: each["responseKind"][key] for key in ("group", "version") if each["other"]},
+            "verbs": each["verbs"],
+        }
+        for each in _subresources(served)
+    ]
+    return [main, *below]
+
+
+def _aggregated_resource(served: ServedResource) -> JSON:
+    resource = served.resource
+    result: JSON = {
+        "resource": resource.plural,
+        "responseKind": _kind(served),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": served.singular,
+        "verbs": list(verbs(served)),
+    }
+    if served.short_names:
+        result["shortNames"] = list(served.short_names)
+    if served.categories:
+        result["categories"] = list(served.categories)
+    below = [
+        {key: value for key, value in each.items() if key != "other"}
+        for each in _subresources(served)
+    ]
+    return result | ({"subresources": below} if below else {})
+
+
+def _subresources(served: ServedResource) -> list[JSON]:
+    own = _kind(served)
+    found: list[tuple[str, JSON, Sequence[str]]] = []
+    if served.resource == PODS:
+        found += [
+            ("binding", {"group": "", "version": "v1", "kind": "Binding"}, ("create",)),
+            ("eviction", {"group": "policy", "version": "v1", "kind": "Eviction"}, ("create",)),
+            ("log", own, ("get",)),
+        ]
+    if served.scale is not None:
+        scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        found.append(("scale", scale, _STATUS_VERBS))
+    if served.resource.qualified == "namespaces":
+        found.append(("finalize", own, ("update",)))
+    if served.has_status:
+        found.append(("status", own, _STATUS_VERBS))
+    return [
+        {
+            "subresource": name,
+            "responseKind": kind,
+            "verbs": list(allowed),
+            # Of another group than the resource.
+            "other": kind["kind"] in ("Eviction", "Scale"),
+        }
+        for name, kind, allowed in found
+    ]
+
+
+def _kind(served: ServedResource) -> JSON:
+    resource = served.resource
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}

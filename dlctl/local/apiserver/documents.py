@@ -1,0 +1,73 @@
+"""The paths that describe the API: version, discovery, OpenAPI. All else is a resource's.
+
+Answers are made on demand: the registry changes as definitions come and go.
+"""
+
+import platform
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from dlctl.local.apiserver import discovery, openapi
+from dlctl.local.apiserver.endpoints import Reply
+from dlctl.local.apiserver.resources import JSON, ResourceRegistry
+
+# The Kubernetes whose behaviour is kept; kubectl compares it with its own version.
+_MINOR: Final = "36"
+Documents = Callable[[str, Mapping[str, str], str], Reply | None]
+
+
+def documents(registry: ResourceRegistry) -> Documents:
+    """Return what answers a path, its query and the Accept header; None if it is no document."""
+
+    def answer(path: str, _query: Mapping[str, str], accept: str) -> Reply | None:
+        if path.rstrip("/") in ("/api", "/apis") and discovery.wants_aggregated(accept):
+            document = discovery.aggregated(
+                registry, legacy=path.startswith("/api/") or path == "/api"
+            )
+            return Reply(msgspec.json.encode(document), content_type=discovery.AGGREGATED_TYPE)
+        document = _document(path, registry)
+        return None if document is None else Reply(msgspec.json.encode(document))
+
+    return answer
+
+
+def _document(path: str, registry: ResourceRegistry) -> JSON | None:
+    match path.strip("/").split("/"):
+        case ["version"]:
+            return _version()
+        case ["api"]:
+            return discovery.legacy_versions()
+        case ["apis"]:
+            return discovery.group_list(registry)
+        case ["api", version]:
+            return discovery.resource_list(registry, "", version)
+        case ["apis", group]:
+            return discovery.group(registry, group)
+        case ["apis", group, version]:
+            return discovery.resource_list(registry, group, version)
+        case ["openapi", "v2"]:
+            return openapi.v2(registry)
+        case ["openapi", "v3"]:
+            return openapi.v3_index(registry)
+        case ["openapi", "v3", *rest]:
+            return openapi.v3(registry, "/".join(rest))
+        case [""]:
+            return {"paths": ["/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"]}
+        case _:
+            return None
+
+
+def _version() -> JSON:
+    return {
+        "major": "1",
+        "minor": _MINOR,
+        "gitVersion": f"v1.{_MINOR}.0",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": f"linux/{platform.machine()}",
+    }
