@@ -15,9 +15,10 @@ from aiohttp import web
 
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver import builtins, certificates, namespaces, plain
+from dlctl.local.apiserver import builtins, certificates, namespaces
 from dlctl.local.apiserver.addresses import ServiceAddresses
 from dlctl.local.apiserver.crds import Establisher
+from dlctl.local.apiserver.documents import documents
 from dlctl.local.apiserver.endpoints import Endpoints
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.front import Audited, Front
@@ -95,7 +96,6 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     storage, registry = Storage(window), ResourceRegistry()
     objects = Objects(storage, clock)
     builtins.register(registry)
-    plain.register(registry)
     Establisher(objects, registry).attach()
     life = namespaces.NamespaceLife(objects, registry)
     objects.prepare["namespaces"] = namespaces.prepared
@@ -114,7 +114,7 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
         token=token or secrets.token_urlsafe(24),
         find=find,
         answer=subresources.answer,
-        documents=lambda _path, _query, _accept: None,
+        documents=documents(registry),
         faults=faults or Faults(),
     )
     identity = certificates.identity(host) if tls else None
