@@ -161,6 +161,7 @@ class Reflector(Generic[T]):
             if listing is None:
                 return None
             await self._adopt(listing)
+            stream.unordered = False
             self._meters.listed(len(listing.items), self._clock.monotonic() - started)
             stack.pop_all()
             return stream

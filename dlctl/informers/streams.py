@@ -40,7 +40,8 @@ class ShortWatchError(DlctlError):
 class Stream(Generic[T]):
     """The events of one watch; leaving its ``async with`` block closes the connection."""
 
-    # Opened without a version, the server first sends what there is, in no order of versions.
+    # Opened without a version, the server first sends what there is, in no order of versions;
+    # what comes after the end of that is in order.
     unordered: bool
     events: int = 0
     _resource: str
