@@ -15,7 +15,8 @@ import attrs
 from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey
 from dlctl.clock import Clock, SystemClock
 from dlctl.errors import DlctlError
-from dlctl.informers.informer import Change, Informer
+from dlctl.informers.handlers import Change
+from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.node import logs

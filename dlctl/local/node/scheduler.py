@@ -11,7 +11,8 @@ import attrs
 
 from dlctl.api.meta import PODS, ObjectKey, Resource
 from dlctl.clock import Clock
-from dlctl.informers.informer import Change, Informer
+from dlctl.informers.handlers import Change
+from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, UnreachableError
 from dlctl.local.node.status import timestamp

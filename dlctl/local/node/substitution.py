@@ -20,8 +20,8 @@ def replace(text: str, replacements: Mapping[str, str]) -> str:
         return text
     longest_first = sorted(replacements, key=len, reverse=True)
     names = "|".join(re.escape(name) for name in longest_first)
-    # A path may go on (/data/x), a name may not (nor begin earlier).
-    pattern = rf"(?<![\w.-])(?<!/(?=\w))(?:{names})(?![\w-]|\.\w)"
+    # Neither may begin earlier nor be part of a path, but a name may follow the // of a URL.
+    pattern = rf"(?<![\w.-])(?<!(?<!/)/)(?:{names})(?![\w-]|\.\w)"
     return re.sub(pattern, lambda found: replacements[found.group()], text)
 
 

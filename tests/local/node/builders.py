@@ -1,0 +1,38 @@
+"""Pods and services for the tests of the node; valid by default."""
+
+from typing import Any
+
+import msgspec
+
+from dlctl.local.node.wire import NodePod, NodeService
+
+
+def make_container(name: str = "main", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "any", "command": ["true"], **fields}
+
+
+def pod_body(name: str = "pod", *, labels: dict[str, str] | None = None, **spec: Any) -> Any:
+    """Return the manifest of a pod; ``env`` is short for that of its one container."""
+    env = spec.pop("env", None)
+    command = spec.pop("command", ["true"])
+    default = [make_container(command=command, **({"env": env} if env else {}))]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
+        "spec": {"containers": default, "restartPolicy": "Never", **spec},
+    }
+
+
+def make_pod(name: str = "pod", **fields: Any) -> NodePod:
+    body = pod_body(name, **fields)
+    body["metadata"]["uid"] = f"uid-of-{name}"
+    return msgspec.convert(body, NodePod)
+
+
+def make_service(name: str = "svc", *, selector: dict[str, str], **spec: Any) -> NodeService:
+    body = {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"clusterIP": "None", "selector": selector, **spec},
+    }
+    return msgspec.convert(body, NodeService)

@@ -1,0 +1,58 @@
+"""What stands for a container image."""
+
+from pathlib import Path
+
+import pytest
+
+from dlctl.local.node.images import NoCommandError, find
+
+
+def _environment(path: Path) -> Path:
+    (path / "bin").mkdir(parents=True)
+    entrypoint = path / "bin" / "entrypoint"
+    entrypoint.write_text("#!/bin/sh\n")
+    entrypoint.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("mapped", "asked"),
+    [
+        ("repo/mxnet", "repo/mxnet:cpu"),
+        ("repo/mxnet:cpu", "repo/mxnet:cpu"),
+        ("host:5000/mxnet", "host:5000/mxnet"),
+        ("mxnet", "mxnet@sha256:0"),
+    ],
+)
+def test_image_is_found_with_and_without_tag(mapped: str, asked: str, tmp_path: Path) -> None:
+    assert find({mapped: tmp_path}, asked).target == tmp_path
+
+
+def test_programs_of_the_environment_come_first(tmp_path: Path) -> None:
+    image = find({"mxnet": _environment(tmp_path)}, "mxnet")
+    assert image.path("/usr/bin") == f"{tmp_path}/bin:/usr/bin"
+
+
+def test_entrypoint_of_the_environment_is_the_command(tmp_path: Path) -> None:
+    image = find({"mxnet": _environment(tmp_path)}, "mxnet")
+    assert image.command(None, ["-v"]) == [f"{tmp_path}/bin/entrypoint", "-v"]
+    assert image.command(["python"], ["x.py"]) == ["python", "x.py"]
+
+
+def test_executable_may_stand_for_an_image(tmp_path: Path) -> None:
+    program = _environment(tmp_path) / "bin" / "entrypoint"
+    image = find({"mxnet": program}, "mxnet")
+    assert image.command(None, None) == [str(program)]
+    assert image.path("/usr/bin") == f"{tmp_path}/bin:/usr/bin"
+
+
+def test_unmapped_image_without_command_tells_the_fix() -> None:
+    with pytest.raises(NoCommandError, match="--image repo/mxnet:cpu=PREFIX"):
+        find({}, "repo/mxnet:cpu").command(None, ["-v"])
+
+
+def test_directory_of_the_image_may_be_inside_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    image = find({"mxnet": tmp_path}, "mxnet")
+    assert image.directory("/examples") == tmp_path / "examples"
+    assert image.directory("/nowhere") is None

@@ -1,0 +1,61 @@
+"""The output of containers, as it is asked for."""
+
+from pathlib import Path
+
+import pytest
+
+from dlctl.local.node.logs import LogFiles, LogQuery, read
+
+
+async def text(path: Path, query: LogQuery) -> str:
+    return b"".join([chunk async for chunk in read(path, query, lambda: True)]).decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "lines", "expected"),
+    [
+        pytest.param("a\nb\nc\n", 2, "b\nc\n", id="last lines"),
+        pytest.param("a\nb\nc", 1, "c", id="unfinished line"),
+        pytest.param("a\nb\n", 5, "a\nb\n", id="more than there are"),
+        pytest.param("a\n", 0, "", id="none"),
+        pytest.param("x" * 70_000 + "\n" + "y" * 70_000 + "\n", 1, "y" * 70_000 + "\n", id="long"),
+        pytest.param("", 3, "", id="empty"),
+    ],
+)
+async def test_tail_begins_at_a_line(
+    content: str, lines: int, expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "0.log"
+    path.write_text(content)
+    assert await text(path, LogQuery(tail_lines=lines)) == expected
+
+
+async def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_text("abcdef")
+    assert await text(path, LogQuery(limit_bytes=4)) == "abcd"
+
+
+async def test_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert await text(tmp_path / "no.log", LogQuery()) == ""
+
+
+async def test_followed_log_ends_with_its_container(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_text("first\n")
+    ended: list[bool] = []
+    chunks = []
+    async for chunk in read(path, LogQuery(follow=True), lambda: bool(ended)):
+        chunks.append(chunk)
+        if not ended:
+            path.write_text("first\nlast\n")
+            ended.append(True)
+    assert b"".join(chunks) == b"first\nlast\n"
+
+
+def test_two_latest_starts_are_kept(tmp_path: Path) -> None:
+    files = LogFiles(tmp_path)
+    for start in range(4):
+        files.make_room(start)
+        files.path(start).write_text(str(start))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.log", "3.log"]

@@ -1,0 +1,37 @@
+"""When a container is started again."""
+
+import pytest
+
+from dlctl.local.node.restarts import Backoff, RestartDelays, restarts
+from tests.local.node.builders import make_pod
+
+
+def test_first_restart_is_at_once_and_the_next_ones_wait_longer_up_to_a_cap() -> None:
+    backoff = Backoff(RestartDelays())
+    waits = [backoff.after(1.0) for _ in range(8)]
+    assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
+
+
+def test_long_run_starts_the_backoff_over() -> None:
+    backoff = Backoff(RestartDelays())
+    for _ in range(4):
+        backoff.after(1.0)
+    assert [backoff.after(600.0), backoff.after(1.0)] == [0, 10]
+
+
+@pytest.mark.parametrize(
+    ("policy", "exit_code", "init", "expected"),
+    [
+        ("Always", 0, False, True),
+        ("Always", 0, True, False),
+        ("Always", 1, True, True),
+        ("OnFailure", 0, False, False),
+        ("OnFailure", 1, False, True),
+        ("Never", 1, False, False),
+        ("Never", 1, True, False),
+    ],
+)
+def test_policy_decides_on_a_restart(
+    policy: str, exit_code: int, init: bool, expected: bool
+) -> None:
+    assert restarts(make_pod(restartPolicy=policy), exit_code, init=init) is expected

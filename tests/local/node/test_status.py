@@ -1,0 +1,99 @@
+"""What is reported of a pod."""
+
+import datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from dlctl.local.node.status import (
+    ContainerRecord,
+    PodFacts,
+    Running,
+    Terminated,
+    Waiting,
+    phase,
+    status,
+)
+from tests.local.node.builders import make_pod
+
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+LATER = NOW + datetime.timedelta(seconds=5)
+WAITING = Waiting("ContainerCreating")
+
+
+def ended(code: int) -> Terminated:
+    return Terminated(code, "Error" if code else "Completed", NOW, NOW)
+
+
+def make_record(state: Any, **fields: Any) -> ContainerRecord:
+    return ContainerRecord("main", "any", state, **fields)
+
+
+def make_facts(*records: ContainerRecord, inits: list[ContainerRecord] | None = None) -> PodFacts:
+    return PodFacts(NOW, "10.244.0.1", "10.244.0.2", inits=inits or [], containers=list(records))
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        pytest.param([make_record(WAITING)], "Pending", id="not started"),
+        pytest.param([make_record(Running(NOW))], "Running", id="running"),
+        pytest.param([make_record(WAITING, last=ended(1))], "Running", id="between two starts"),
+        pytest.param([make_record(ended(0), done=True)], "Succeeded", id="good end"),
+        pytest.param([make_record(ended(1), done=True)], "Failed", id="bad end"),
+        pytest.param(
+            [make_record(ended(1), done=True), make_record(Running(NOW))], "Running", id="one left"
+        ),
+    ],
+)
+def test_phase_follows_from_the_containers(records: list[ContainerRecord], expected: str) -> None:
+    assert phase(make_facts(*records)) == expected
+
+
+@pytest.mark.parametrize(
+    ("init", "expected"),
+    [
+        (make_record(Running(NOW)), "Pending"),
+        (make_record(ended(1), done=True), "Failed"),
+        (make_record(ended(1)), "Pending"),
+    ],
+    ids=["running", "failed", "will be restarted"],
+)
+def test_phase_before_the_containers_is_that_of_the_init_containers(
+    init: ContainerRecord, expected: str
+) -> None:
+    assert phase(make_facts(make_record(WAITING), inits=[init])) == expected
+
+
+def test_transition_time_is_kept_until_the_condition_changes() -> None:
+    pod, facts = make_pod(), make_facts(make_record(Running(NOW)))
+    first = status(pod, facts, [], NOW)
+    assert status(pod, facts, first["conditions"], LATER) == first
+
+    facts.containers[0].state = ended(0)
+    facts.containers[0].done = True
+    second = status(pod, facts, first["conditions"], LATER)
+    times = {c["type"]: c["lastTransitionTime"][-3:] for c in second["conditions"]}
+    assert times == {
+        "PodScheduled": "00Z",
+        "Initialized": "00Z",
+        "ContainersReady": "05Z",
+        "Ready": "05Z",
+    }
+
+
+def test_conditions_of_others_are_passed_on() -> None:
+    theirs = {"type": "DisruptionTarget", "status": "True"}
+    pod = msgspec.structs.replace(make_pod(), status={"conditions": [theirs]})
+    wire = status(pod, make_facts(make_record(WAITING)), [], NOW)
+    assert [c for c in wire["conditions"] if c["type"] == "DisruptionTarget"] == [theirs]
+
+
+def test_restarted_container_shows_its_last_end() -> None:
+    record = make_record(Running(NOW), last=ended(137), restarts=1)
+    [container] = status(make_pod(), make_facts(record), [], NOW)["containerStatuses"]
+    assert container["restartCount"] == 1
+    assert container["lastState"]["terminated"]["exitCode"] == 137
+    assert container["state"] == {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    assert container["ready"] is True

@@ -1,0 +1,95 @@
+"""Volumes as directories."""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlctl.local.node.env import MissingReferenceError, Place, Sources
+from dlctl.local.node.volumes import UnsupportedVolumeError, VolumeMaker
+from tests.local.node.builders import make_pod
+
+PLACE = Place(node_name="localhost", pod_ip="10.244.0.9", host_ip="10.244.0.1")
+SOURCES = Sources(config_maps={"m": {"a": b"1", "b": b"2"}}, secrets={"s": {"key": b"hidden"}})
+
+
+def make_volume(tmp_path: Path, **volume: Any) -> Path:
+    pod = make_pod(volumes=[{"name": "v", **volume}], labels={"job": "mnist"})
+    maker = VolumeMaker(pod, PLACE, SOURCES, tmp_path / "pod", tmp_path / "claims")
+    return maker.make_all()["v"]
+
+
+def content(path: Path) -> dict[str, str]:
+    return {str(p.relative_to(path)): p.read_text() for p in path.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("volume", "expected"),
+    [
+        pytest.param({"emptyDir": {}}, {}, id="emptyDir"),
+        pytest.param({"configMap": {"name": "m"}}, {"a": "1", "b": "2"}, id="configMap"),
+        pytest.param(
+            {"configMap": {"name": "m", "items": [{"key": "a", "path": "x/y"}]}},
+            {"x/y": "1"},
+            id="items",
+        ),
+        pytest.param({"secret": {"secretName": "s"}}, {"key": "hidden"}, id="secret"),
+        pytest.param({"secret": {"secretName": "no", "optional": True}}, {}, id="optional"),
+        pytest.param(
+            {
+                "projected": {
+                    "sources": [
+                        {"secret": {"name": "s"}},
+                        {
+                            "downwardAPI": {
+                                "items": [
+                                    {"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}
+                                ]
+                            }
+                        },
+                    ]
+                }
+            },
+            {"key": "hidden", "l": 'job="mnist"'},
+            id="projected",
+        ),
+        pytest.param({"persistentVolumeClaim": {"claimName": "c"}}, {}, id="claim"),
+    ],
+)
+def test_volume_holds_what_its_sources_hold(
+    volume: dict[str, Any], expected: dict[str, str], tmp_path: Path
+) -> None:
+    assert content(make_volume(tmp_path, **volume)) == expected
+
+
+def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    path = make_volume(tmp_path, secret={"secretName": "s", "defaultMode": 0o444})
+    assert stat.S_IMODE((path / "key").stat().st_mode) == 0o400
+
+
+def test_volume_is_made_again_over_itself(tmp_path: Path) -> None:
+    secret = {"secretName": "s", "defaultMode": 0o400}
+    make_volume(tmp_path, secret=secret)
+    assert content(make_volume(tmp_path, secret=secret)) == {"key": "hidden"}
+
+
+@pytest.mark.parametrize(
+    ("volume", "error", "message"),
+    [
+        ({"configMap": {"name": "no"}}, MissingReferenceError, 'configmap "no" not found'),
+        ({"hostPath": {"path": "/no/such"}}, UnsupportedVolumeError, "/no/such"),
+        ({"nfs": {"server": "x", "path": "/"}}, UnsupportedVolumeError, "not supported"),
+        (
+            {"configMap": {"name": "m", "items": [{"key": "a", "path": "../x"}]}},
+            UnsupportedVolumeError,
+            "leads out",
+        ),
+    ],
+    ids=["missing", "no such path", "unknown kind", "path with dots"],
+)
+def test_volume_that_cannot_be_made_is_named(
+    volume: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        make_volume(tmp_path, **volume)
