@@ -58,7 +58,7 @@ def mxjob(
     return manifest(f"{group}/v1alpha1", "MXJob", fields, name=name)
 
 
-def bare_job(kind: str = "MXJob", *, name: str = "linear", **counts: int) -> dict[str, Any]:
+def bare_job(kind: str = "MXJob", name: str = "linear", /, **counts: int) -> dict[str, Any]:
     """Return a manifest in dl-operator's form; ``counts`` are replicas by type."""
     container = kind.removesuffix("Job").lower()
     container = {"mx": "mxnet", "tf": "tensorflow"}.get(container, container)

@@ -36,7 +36,8 @@ def _load(entry_point: EntryPoint) -> type[DLJob]:
         framework = entry_point.load()
     except Exception as error:
         raise ConfigError(f"framework {entry_point.value!r} cannot be loaded: {error}") from error
-    if not (inspect.isclass(framework) and issubclass(framework, DLJob)):
+    is_framework = inspect.isclass(framework) and issubclass(framework, DLJob)
+    if not is_framework or framework is DLJob:
         raise ConfigError(f"framework {entry_point.value!r} is not a subclass of DLJob")
     return framework
 

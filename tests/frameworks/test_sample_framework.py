@@ -1,0 +1,97 @@
+"""A framework in a package of its own gets all there is, without a line in dlctl.
+
+Its kind, CRD, validation and children come from a class of a few lines.
+"""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlctl.api.job import Job, JobObject, Replica
+from dlctl.dialects.crds import crd
+from dlctl.dialects.kinds import Kind, by_api_version, kinds
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.registry import installed
+from dlctl.reconcilers.children import Renderer
+from tests.builders import bare_job, job_object
+
+
+@pytest.fixture
+def kind(sample_framework: Path) -> Kind:
+    found = by_api_version(kinds(installed()), "mpba.fbk.eu/v1", "RingJob")
+    assert found is not None
+    return found
+
+
+def ring(**counts: int) -> JobObject:
+    return job_object(bare_job("RingJob", **(counts or {"master": 1, "worker": 2})))
+
+
+def environment(kind: Kind, job: Job, replica: Replica) -> dict[str, str]:
+    (container,) = pod(kind, job, replica)["spec"]["containers"]
+    return {variable["name"]: variable["value"] for variable in container["env"]}
+
+
+def pod(kind: Kind, job: Job, replica: Replica) -> dict[str, Any]:
+    return Renderer(job, kind.dialects["v1"], kind.framework).pod(replica)
+
+
+def test_its_class_has_at_most_twenty_lines(kind: Kind) -> None:
+    assert len(inspect.getsource(kind.framework).splitlines()) <= 20
+
+
+def test_it_is_served_in_the_open_group(kind: Kind) -> None:
+    assert kind.resource.qualified == "ringjobs.mpba.fbk.eu"
+    assert kind.resource.api_version == "mpba.fbk.eu/v1"
+    assert kind.framework.__module__ == "ring_dlctl"
+
+
+def test_its_crd_tells_its_replica_types(kind: Kind) -> None:
+    definition = crd(kind)
+    assert definition["metadata"]["name"] == "ringjobs.mpba.fbk.eu"
+    assert "['master', 'worker']" in str(definition)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        pytest.param({"worker": 1}, "MASTER", id="no master"),
+        pytest.param({"master": 2}, "exactly 1 MASTER", id="two masters"),
+        pytest.param({"master": 1, "server": 1}, "'SERVER'.*MASTER, WORKER", id="unknown type"),
+    ],
+)
+def test_its_jobs_are_validated(kind: Kind, counts: dict[str, int], said: str) -> None:
+    with pytest.raises(InvalidJobError, match=said):
+        kind.read(ring(**counts))
+
+
+def test_its_master_decides_the_job(kind: Kind) -> None:
+    assert kind.read(ring()).chief == Replica("master", 0)
+
+
+def test_its_pods_get_its_environment(kind: Kind) -> None:
+    job = kind.read(ring())
+    assert environment(kind, job, Replica("worker", 1)) == {
+        "RING_MASTER": f"{job.child_name(Replica('master', 0))}:7000",
+        "RING_RANK": "2",
+        "RING_SIZE": "3",
+    }
+
+
+def test_its_pods_get_the_volumes_it_asks_for(kind: Kind) -> None:
+    spec = pod(kind, kind.read(ring()), Replica("master", 0))["spec"]
+    (volume,) = spec["volumes"]
+    assert volume["emptyDir"] == {}
+    assert spec["containers"][0]["volumeMounts"] == [
+        {"name": volume["name"], "mountPath": "/scratch"}
+    ]
+
+
+def test_its_replicas_are_dialled_by_name(kind: Kind) -> None:
+    job = kind.read(ring())
+    renderer = Renderer(job, kind.dialects["v1"], kind.framework)
+    assert list(renderer.replicas_with_service()) == list(job.replicas)
+    ports = renderer.service(Replica("worker", 0))["spec"]["ports"]
+    assert [port["port"] for port in ports] == [7000]
