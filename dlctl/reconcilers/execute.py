@@ -24,6 +24,7 @@ PARALLEL_DELETES: Final = 32
 # Beyond this many of a batch one event tells of all: a job of 1,000 must not cost 1,000 events.
 EVENTS_EACH: Final = 5
 
+SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
 # What a status of ours may have held and hold no more.
 _OPTIONAL: Final = frozenset(
     {"startTime", "completionTime", "conditions", "restarts", "failure", "observedGeneration"}
@@ -79,7 +80,7 @@ class Executor:
         created = await Creator(self.client, self.expectations).create(job.uid, children)
         for resource, names in created.made.items():
             for message in _told(resource, names):
-                self.note(job.resource, obj, "Normal", f"SuccessfulCreate{resource.kind}", message)
+                self.note(job.resource, obj, "Normal", SUCCESSFUL_CREATE, message)
         return created
 
     def note(self, resource: Resource, obj: Object, type_: str, reason: str, message: str) -> None:
