@@ -31,6 +31,13 @@ def prepared(namespace: JSON) -> JSON:
     }
 
 
+def updated(old: JSON, new: JSON) -> JSON:
+    """Return a changed namespace; who may hold it back is said on creation and at the end."""
+    name = {"kubernetes.io/metadata.name": new["metadata"]["name"]}
+    meta = new["metadata"] | {"labels": (new["metadata"].get("labels") or {}) | name}
+    return {**new, "metadata": meta, "spec": old.get("spec") or {}}
+
+
 @attrs.frozen
 class NamespaceLife:
     """The rules that tie objects to their namespace."""

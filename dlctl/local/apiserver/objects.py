@@ -21,6 +21,8 @@ from dlctl.local.apiserver.storage import Storage
 
 # What is done to an object of one resource before it is created, beyond its strategy.
 Prepare = Callable[[JSON], JSON]
+# The same before an update, from the old object and the new one.
+PrepareUpdate = Callable[[JSON, JSON], JSON]
 _GENERATE_TRIES = 8
 _KEPT = ("name", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -37,6 +39,7 @@ class Objects:
     clock: Clock
     # By qualified resource name.
     prepare: dict[str, Prepare] = attrs.field(factory=dict)
+    prepare_update: dict[str, PrepareUpdate] = attrs.field(factory=dict)
     # Refuses a new object in a namespace that does not take any.
     check_namespace: Callable[[ServedResource, JSON], None] = lambda _served, _obj: None
 
@@ -171,6 +174,9 @@ class Objects:
             if served.has_status:
                 new.pop("status", None)
                 new |= {"status": old["status"]} if "status" in old else {}
+            prepare = self.prepare_update.get(resource.qualified)
+            if prepare and not subresource:
+                new = prepare(old, new)
             new = served.strategy.admit_update(old, new)
         metadata.check(new, resource)
         metadata.check_update(old, new, resource)

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver import builtins, certificates, namespaces
+from dlctl.local.apiserver import builtins, certificates, namespaces, reviews
 from dlctl.local.apiserver.addresses import ServiceAddresses
 from dlctl.local.apiserver.crds import Establisher
 from dlctl.local.apiserver.documents import documents
@@ -96,9 +96,11 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     storage, registry = Storage(window), ResourceRegistry()
     objects = Objects(storage, clock)
     builtins.register(registry)
+    reviews.register(registry)
     Establisher(objects, registry).attach()
     life = namespaces.NamespaceLife(objects, registry)
     objects.prepare["namespaces"] = namespaces.prepared
+    objects.prepare_update["namespaces"] = namespaces.updated
     objects.prepare["services"] = ServiceAddresses(storage).prepared
     objects.check_namespace = life.check
     collector = GarbageCollector(objects, registry, life)
@@ -113,7 +115,7 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     front = Front(
         token=token or secrets.token_urlsafe(24),
         find=find,
-        answer=subresources.answer,
+        answer=reviews.answering(subresources.answer),
         documents=documents(registry),
         faults=faults or Faults(),
     )

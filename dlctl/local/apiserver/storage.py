@@ -78,7 +78,10 @@ class Storage:
 
     def _table(self, resource: Resource | TableName) -> _Table:
         name = table_of(resource) if isinstance(resource, Resource) else resource
-        return self._tables.setdefault(name, _Table())
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = _Table()
+        return table
 
     def get(self, resource: Resource, key: ObjectKey) -> Stored | None:
         return self._table(resource).objects.get(sort_key(key))

@@ -16,6 +16,7 @@ from dlctl.local.apiserver.endpoints import Call, Endpoints, Reply, Stream
 from dlctl.local.apiserver.objects import timestamp
 from dlctl.local.apiserver.options import DeleteOptions, flag, integer
 from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.scales import scale_of, scaled
 
 _STATUS_VERBS: Final = ("get", "update", "patch")
 _CREATED: Final = {
@@ -70,6 +71,8 @@ class Subresources:
                 return self._evict(served, call)
             case "log":
                 return self._log(served, call)
+            case "scale":
+                return self._scale(served, call)
             case _:
                 return self._verb(served, call)
 
@@ -77,6 +80,8 @@ class Subresources:
         allowed: dict[str, tuple[str, ...]] = {}
         if served.has_status:
             allowed["status"] = _STATUS_VERBS
+        if served.scale:
+            allowed["scale"] = _STATUS_VERBS
         if served.resource == PODS:
             allowed |= {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
         if served.resource.qualified == "namespaces":
@@ -92,6 +97,22 @@ class Subresources:
         ):
             raise status.method_not_allowed()
         return verb(served, call)
+
+    def _scale(self, served: ServedResource, call: Call) -> Reply:
+        paths, objects = served.scale or {}, self.endpoints.objects
+        if call.verb == "get":
+            stored = objects.get(served, call.target.key)
+        else:
+
+            def change(obj: JSON) -> JSON:
+                if call.verb == "patch":
+                    edit = bodies.patch(call.body, call.content_type, served)
+                    return scaled(obj, edit(scale_of(obj, paths)), paths)
+                return scaled(obj, bodies.parsed(call.body, call.content_type), paths)
+
+            dry_run = bool(call.dry_run)
+            stored = objects.update(served, call.target.key, change, dry_run=dry_run)
+        return Reply(msgspec.json.encode(scale_of(stored.decoded(served.resource), paths)))
 
     def _bind(self, served: ServedResource, call: Call) -> Reply:
         binding = bodies.parsed(call.body, call.content_type)

@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -25,7 +24,4 @@ async def wire(server: ApiServer) -> AsyncIterator[Wire]:
 async def widgets(wire: Wire) -> Wire:
     """A server with a custom resource that has a status subresource."""
     await wire.create(CRDS, widget_crd())
-    async with asyncio.timeout(5):
-        while (await wire.get("/apis/example.com/v1/widgets")).code != 200:
-            await asyncio.sleep(0)
     return wire

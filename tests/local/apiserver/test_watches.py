@@ -2,7 +2,16 @@ import asyncio
 
 import pytest
 
-from tests.local.apiserver.wire import CONFIG_MAPS, PODS, WIDGETS, Wire, config_map, pod, widget
+from tests.local.apiserver.wire import (
+    CONFIG_MAPS,
+    PODS,
+    WIDGETS,
+    Wire,
+    config_map,
+    pod,
+    until,
+    widget,
+)
 
 
 async def test_watch_from_a_version_tells_what_came_after(wire: Wire) -> None:
@@ -184,9 +193,7 @@ async def test_client_that_leaves_frees_its_watch(wire: Wire) -> None:
     storage = wire.server.storage
     async with wire.watch(PODS):
         assert storage.watchers == 1
-    async with asyncio.timeout(5):
-        while storage.watchers:
-            await asyncio.sleep(0)
+    await until(lambda: storage.watchers == 0)
 
 
 async def test_table_rows_are_watched(wire: Wire) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -113,9 +113,19 @@ class Wire:
 
     async def gone(self, path: str) -> None:
         """Wait until the garbage collector has done its work."""
-        async with asyncio.timeout(5):
-            while (await self.get(path)).code != 404:
-                await asyncio.sleep(0)
+        for _ in range(100):
+            if (await self.get(path)).code == 404:
+                return
+        raise AssertionError(f"{path} is still there")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the server do its work until the condition holds."""
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it does not come about")
 
 
 def config_map(name: str, **meta: Any) -> JSON:
