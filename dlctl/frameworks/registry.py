@@ -36,8 +36,7 @@ def _load(entry_point: EntryPoint) -> type[DLJob]:
         framework = entry_point.load()
     except Exception as error:
         raise ConfigError(f"framework {entry_point.value!r} cannot be loaded: {error}") from error
-    is_framework = inspect.isclass(framework) and issubclass(framework, DLJob)
-    if not is_framework or framework is DLJob:
+    if not (inspect.isclass(framework) and issubclass(framework, DLJob)) or framework is DLJob:
         raise ConfigError(f"framework {entry_point.value!r} is not a subclass of DLJob")
     return framework
 
