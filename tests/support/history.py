@@ -1,0 +1,80 @@
+"""All that has ever been written to a server, and what must have held at every moment of it."""
+
+import asyncio
+from collections import Counter, defaultdict
+from typing import Any, NamedTuple
+
+import attrs
+
+from dlctl.api.job import Replica
+from dlctl.api.meta import PODS, UID
+from dlctl.local.apiserver.changes import Change, Stored, table_of
+from dlctl.local.apiserver.front import Audited
+from dlctl.local.apiserver.server import ApiServer
+from tests.support.hollow import replica_of
+
+JSON = dict[str, Any]
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_PODS = table_of(PODS)
+
+
+class Member(NamedTuple):
+    """A replica of one very job: of a job created anew it is another one."""
+
+    job: UID
+    replica: Replica
+
+
+@attrs.define(eq=False)
+class History:
+    """Follows a server; ``breaches`` tells which invariants did not hold, and when."""
+
+    server: ApiServer
+    made: Counter[Member] = attrs.field(factory=Counter)
+    breaches: list[str] = attrs.field(factory=list)
+    changed: asyncio.Event = attrs.field(factory=asyncio.Event)
+    _there: dict[Member, set[str]] = attrs.field(factory=lambda: defaultdict(set))
+
+    def __attrs_post_init__(self) -> None:
+        self.server.storage.observers.append(self._notice)
+
+    def writes(self, user_agent: str = "dlctl") -> Counter[tuple[str, str]]:
+        """Return what a client has asked to be written: by verb and resource, status apart."""
+        counted: Counter[tuple[str, str]] = Counter()
+        for audited, count in self.server.audit.items():
+            if user_agent in audited.user_agent and audited.verb in WRITES:
+                counted[audited.verb, spelt(audited)] += count
+        return counted
+
+    def _notice(self, change: Change) -> None:
+        self.changed.set()
+        if change.table != _PODS:
+            return
+        stored = change.new or change.old
+        assert stored is not None
+        member = _member(stored)
+        if member is None:
+            return
+        pods = self._there[member]
+        if change.old is None:
+            self.made[member] += 1
+            if pods:
+                text = f"{member.replica} of job {member.job} has a second pod: {stored.key.name}"
+                self.breaches.append(f"revision {change.revision}: {text}")
+            pods.add(stored.uid)
+        elif change.new is None:
+            pods.discard(stored.uid)
+
+
+def spelt(audited: Audited) -> str:
+    """Return a resource as RBAC rules spell it."""
+    below = f"/{audited.subresource}" if audited.subresource else ""
+    plural, _, group = audited.resource.partition(".")
+    return f"{plural}{below}.{group}" if group else f"{plural}{below}"
+
+
+def _member(stored: Stored) -> Member | None:
+    owner = next((o for o in stored.meta.owner_references or () if o.get("controller")), None)
+    if owner is None:
+        return None
+    return Member(UID(owner["uid"]), replica_of(stored.key.name, owner["name"]))

@@ -1,0 +1,265 @@
+"""A node without processes: it binds pods and reports what a script says becomes of them.
+
+It learns of pods from the storage, so that it never lags, and writes over HTTP like a kubelet.
+It knows nothing of controllers.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.job import Replica
+from dlctl.api.meta import PODS, UID, ObjectKey, Resource
+from dlctl.clock import Clock
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ConflictError, NotFoundError
+from dlctl.local.apiserver.changes import Change, Stored, table_of
+from dlctl.local.apiserver.server import ApiServer
+from tests.support.fates import RUNS_ON, Deleted, Evicted, Exit, Fate, Part, Script
+
+JSON = dict[str, Any]
+USER_AGENT: Final = "kubelet"
+NODE: Final = "hollow"
+_PODS: Final = table_of(PODS)
+
+
+@attrs.define(eq=False)
+class _Life:
+    """One pod on the node, until it is gone."""
+
+    key: ObjectKey
+    uid: UID
+    pod: JSON
+    script: Script | None
+    replica: Replica
+    started: str = ""
+    restarts: int = 0
+    leaving: asyncio.Event = attrs.field(factory=asyncio.Event)
+    gone: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+    @property
+    def part(self) -> Part:
+        return self.script.parts[self.replica] if self.script else Part((RUNS_ON,))
+
+    @property
+    def restarts_in_place(self) -> bool:
+        return self.pod["spec"].get("restartPolicy") == "OnFailure"
+
+
+@attrs.define(eq=False)
+class HollowNode:
+    """Lives the lives of all pods of a server.
+
+    ``scripts`` go by namespace and name of the job; the pods of jobs without one run on. A run
+    takes ``run_s`` seconds, a restart in place as long again.
+    """
+
+    server: ApiServer
+    client: Client
+    clock: Clock
+    scripts: dict[ObjectKey, Script] = attrs.field(factory=dict)
+    run_s: float = 0.05
+    _lives: dict[str, _Life] = attrs.field(init=False, factory=dict)
+    _arrived: asyncio.Queue[_Life] = attrs.field(init=False, factory=asyncio.Queue)
+    _moved: asyncio.Condition = attrs.field(init=False, factory=asyncio.Condition)
+
+    def __attrs_post_init__(self) -> None:
+        self.server.storage.observers.append(self._notice)
+
+    async def run(self) -> None:
+        """Run pods until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                life = await self._arrived.get()
+                group.create_task(self._live(life), name=f"pod {life.key}")
+
+    def _notice(self, change: Change) -> None:
+        if change.table != _PODS:
+            return
+        stored = change.new or change.old
+        assert stored is not None
+        life = self._lives.get(stored.uid)
+        if change.new is None:
+            if life is not None:
+                life.gone.set()
+                life.leaving.set()
+        elif life is None:
+            self._lives[stored.uid] = life = self._life(change.new)
+            self._arrived.put_nowait(life)
+        elif change.new.meta.deletion_timestamp:
+            life.leaving.set()
+
+    def _life(self, stored: Stored) -> _Life:
+        pod = stored.decoded(PODS)
+        owner = next(iter(pod["metadata"].get("ownerReferences") or ()), {"name": ""})
+        replica = replica_of(stored.key.name, owner["name"])
+        script = self.scripts.get(ObjectKey(stored.key.namespace, owner["name"]))
+        if script is not None and replica not in script.parts:
+            script = None
+        return _Life(stored.key, UID(stored.uid), pod, script, replica)
+
+    async def _live(self, life: _Life) -> None:
+        try:
+            await self._start(life)
+            while not life.leaving.is_set():
+                if not await self._next_run(life):
+                    break
+            await life.leaving.wait()
+            if not life.gone.is_set():
+                await self._stop(life)
+        except (NotFoundError, ConflictError):
+            # Deleted under the report: there is nobody to report on.
+            return
+        finally:
+            del self._lives[life.uid]
+
+    async def _start(self, life: _Life) -> None:
+        if not life.pod["spec"].get("nodeName"):
+            target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+            binding = Resource("", "v1", f"pods/{life.key.name}/binding", "Binding")
+            body = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": life.key.name, "uid": life.uid},
+                "target": target,
+            }
+            await self.client.create(binding, life.key.namespace, body)
+        life.started = self._now()
+        await self._report(life, "Running", {"running": {"startedAt": life.started}})
+
+    async def _next_run(self, life: _Life) -> bool:
+        """Meet the next fate; tell whether the pod runs on with another one."""
+        part = life.part
+        fate = part.fates[part.played] if part.played < len(part.fates) else RUNS_ON
+        part.began = part.played + 1
+        await self._wake_others()
+        if fate == RUNS_ON:
+            return False
+        await self._wait_for_turn(life)
+        if life.leaving.is_set():
+            # Not met: it is for the pod that comes after this one.
+            return False
+        goes_on = await self._meet(life, fate)
+        part.played += 1
+        await self._wake_others()
+        return goes_on
+
+    async def _wait_for_turn(self, life: _Life) -> None:
+        await asyncio.sleep(self.run_s)
+        if life.script is None or life.script.may_end(life.replica):
+            return
+        script = life.script
+        async with asyncio.TaskGroup() as group:
+            leaving = group.create_task(life.leaving.wait())
+
+            async def turn() -> None:
+                async with self._moved:
+                    await self._moved.wait_for(lambda: script.may_end(life.replica))
+
+            waiting = group.create_task(turn())
+            await asyncio.wait((leaving, waiting), return_when=asyncio.FIRST_COMPLETED)
+            leaving.cancel()
+            waiting.cancel()
+
+    async def _wake_others(self) -> None:
+        async with self._moved:
+            self._moved.notify_all()
+
+    async def _meet(self, life: _Life, fate: Fate) -> bool:
+        match fate:
+            case Exit(code, reason) if code and life.restarts_in_place:
+                await self._restart(life, code, reason)
+                return True
+            case Exit(code, reason):
+                phase = "Failed" if code else "Succeeded"
+                await self._report(life, phase, self._terminated(life, code, reason))
+            case Evicted():
+                await self._report(
+                    life,
+                    "Failed",
+                    self._terminated(life, 137, "Error"),
+                    reason="Evicted",
+                    message="The node was low on resource: memory.",
+                )
+            case Deleted():
+                await self.client.delete(PODS, life.key, uid=life.uid)
+        return False
+
+    async def _restart(self, life: _Life, code: int, reason: str) -> None:
+        ended = self._terminated(life, code, reason)
+        await self._report(life, "Running", ended)
+        await asyncio.sleep(self.run_s)
+        life.restarts += 1
+        life.started = self._now()
+        running = {"running": {"startedAt": life.started}}
+        await self._report(life, "Running", running, last=ended)
+
+    async def _stop(self, life: _Life) -> None:
+        """Stop a pod that was told to go, and let it go."""
+        await asyncio.sleep(self.run_s)
+        try:
+            if not _finished(self.server, life.key):
+                await self._report(life, "Failed", self._terminated(life, 143, "Error"))
+            await self.client.delete(PODS, life.key, uid=life.uid, grace_period_s=0)
+        except (NotFoundError, ConflictError):
+            return
+
+    async def _report(
+        self, life: _Life, phase: str, state: JSON, *, last: JSON | None = None, **said: str
+    ) -> None:
+        ready = "running" in state
+        container: JSON = {
+            "ready": ready,
+            "restartCount": life.restarts,
+            "state": state,
+            "lastState": last or {},
+            "imageID": "",
+        }
+        names = [(c["name"], c.get("image", "")) for c in life.pod["spec"]["containers"]]
+        status = {
+            "phase": phase,
+            "startTime": life.started,
+            "podIP": "10.0.0.1",
+            "containerStatuses": [
+                {"name": name, "image": image, **container} for name, image in names
+            ],
+            **said,
+        }
+        body = {"metadata": {"uid": life.uid}, "status": status}
+        await self.client.patch(PODS, life.key, body, subresource="status")
+
+    def _terminated(self, life: _Life, code: int, reason: str) -> JSON:
+        return {
+            "terminated": {
+                "exitCode": code,
+                "reason": reason or ("Error" if code else "Completed"),
+                "startedAt": life.started,
+                "finishedAt": self._now(),
+            }
+        }
+
+    def _now(self) -> str:
+        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def replica_of(name: str, job: str) -> Replica:
+    """Return which replica a pod's name speaks of."""
+    rest = name.removeprefix(f"{job[:40]}-").split("-")
+    return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(name, 0)
+
+
+def statuses(server: ApiServer) -> Iterator[tuple[str, JSON]]:
+    """Yield name and status of the pods that there are."""
+    for stored in server.storage.objects(PODS):
+        yield stored.key.name, msgspec.json.decode(stored.encoded(PODS)).get("status") or {}
+
+
+def _finished(server: ApiServer, key: ObjectKey) -> bool:
+    stored = server.storage.get(PODS, key)
+    if stored is None:
+        return True
+    phase = (stored.decoded(PODS).get("status") or {}).get("phase")
+    return phase in ("Succeeded", "Failed")

@@ -1,0 +1,216 @@
+"""A whole cluster for tests in one event loop: API server, hollow node, user and controllers.
+
+Made for a loop that compacts time (``pytest.mark.looptime``): the constants are those of
+production, and minutes pass in milliseconds. Nothing here asserts anything about the product.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+
+import attrs
+import yaml
+
+from dlctl.api.meta import CRDS, EVENTS, PODS, SERVICES, UID, ObjectKey, Resource
+from dlctl.clock import Clock
+from dlctl.dialects.crds import crd
+from dlctl.dialects.kinds import Kind, by_api_version
+from dlctl.kube.client import Client
+from dlctl.local.apiserver.server import ApiServer, serve
+from dlctl.manager import Manager
+from dlctl.metrics import Metrics
+from dlctl.options import Options
+from tests.builders import KINDS
+from tests.support.fates import Fate, Script, script_of
+from tests.support.history import History
+from tests.support.hollow import HollowNode
+from tests.support.timing import LoopClock
+
+JSON = dict[str, Any]
+NAMESPACE: Final = "default"
+ENDED: Final = ("Done", "Failed")
+
+
+@attrs.define(eq=False)
+class Running:
+    """A controller at work, and the three ways in which it may end."""
+
+    task: asyncio.Task[None]
+    manager: Manager
+    stop_asked: asyncio.Event
+
+    async def kill(self) -> None:
+        """End it where it stands: what it was waiting for it never learns."""
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        if not self.task.cancelled():
+            self.task.result()
+
+    async def stop(self) -> None:
+        """End it as a SIGTERM does."""
+        self.stop_asked.set()
+        await self.task
+
+
+@attrs.define(eq=False)
+class World:
+    """The cluster; what is read of it comes straight from the storage, so it never lags."""
+
+    server: ApiServer
+    user: Client
+    node: HollowNode
+    history: History
+    kinds: Sequence[Kind]
+    options: Options
+    clock: Clock
+    _tasks: asyncio.TaskGroup
+    _controllers: list[Running] = attrs.field(init=False, factory=list)
+    _numbers: Iterator[int] = attrs.field(init=False, factory=itertools.count)
+
+    def start(self, *, kinds: Iterable[Kind] | None = None) -> Running:
+        """Start a controller."""
+        client = Client(self.server.config(), user_agent="dlctl")
+        manager = Manager(
+            client,
+            list(kinds or self.kinds),
+            options=self.options,
+            metrics=Metrics(),
+            clock=self.clock,
+        )
+        stop = asyncio.Event()
+
+        async def run() -> None:
+            async with client:
+                await manager.run(stop)
+
+        task = self._tasks.create_task(run(), name=f"controller {next(self._numbers)}")
+        running = Running(task, manager, stop)
+        self._controllers.append(running)
+        return running
+
+    async def kill_all(self) -> None:
+        for running in self._controllers:
+            await running.kill()
+        self._controllers.clear()
+
+    async def install(self, kind: Kind) -> None:
+        await self.user.create(CRDS, "", crd(kind))
+        while self.server.registry.find(*_coordinates(kind.resource)) is None:
+            await asyncio.sleep(0)
+
+    async def submit(
+        self,
+        manifest: Mapping[str, Any],
+        fates: Mapping[str, Sequence[Fate]] | None = None,
+        *,
+        decider: str = "",
+        script: Script | None = None,
+    ) -> JSON:
+        """Create a job with a script for its replicas; one that is invalid has no script."""
+        job = {**manifest, "metadata": {"name": manifest["metadata"]["name"]}}
+        key = ObjectKey(NAMESPACE, job["metadata"]["name"])
+        if script is None and fates is not None:
+            script = script_of(manifest, fates, decider=decider)
+        if script is not None:
+            self.node.scripts[key] = script
+        kind = by_api_version(self.kinds, job["apiVersion"], job["kind"])
+        assert kind is not None
+        return await self.user.create(kind.resource, NAMESPACE, job, JSON)
+
+    def objects(self, resource: Resource) -> list[JSON]:
+        return [s.decoded(resource) for s in self.server.storage.objects(resource, NAMESPACE)]
+
+    def job(self, name: str = "linear") -> JSON:
+        """Return the one job of a name, whichever kind it is of."""
+        for kind in self.kinds:
+            stored = self.server.storage.get(kind.resource, ObjectKey(NAMESPACE, name))
+            if stored is not None:
+                return stored.decoded(kind.resource)
+        raise LookupError(name)
+
+    def status(self, name: str = "linear") -> JSON:
+        return dict(self.job(name).get("status") or {})
+
+    def owned(self, resource: Resource, job: JSON) -> list[JSON]:
+        uid = job["metadata"]["uid"]
+        return [obj for obj in self.objects(resource) if owner_uid(obj) == uid]
+
+    def events(self, name: str = "linear") -> list[str]:
+        """Return the reasons of what users were told of a job."""
+        told = [e for e in self.objects(EVENTS) if e["involvedObject"]["name"] == name]
+        return [event["reason"] for event in told]
+
+    async def until(self, holds: Callable[[], object], *, within_s: float = 600.0) -> None:
+        """Wait for something to hold; if it never does, say what there is instead."""
+        try:
+            async with asyncio.timeout(within_s):
+                while not holds():
+                    self.history.changed.clear()
+                    await self.history.changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"it did not come to hold:\n{self.dump()}") from None
+
+    async def ended(self, name: str = "linear", *, phase: str = "Done") -> JSON:
+        """Wait for the end of a job, and return its status."""
+        await self.until(lambda: self.status(name).get("phase") == phase)
+        return self.status(name)
+
+    async def settled(self, *, quiet_s: float = 30.0) -> None:
+        """Wait until nothing has been written for a while."""
+        async with asyncio.timeout(100 * quiet_s):
+            revision = -1
+            while revision != self.server.storage.revision:
+                revision = self.server.storage.revision
+                await asyncio.sleep(quiet_s)
+
+    def dump(self) -> str:
+        """Return jobs, pods, services and events in a form to be read by people."""
+        found: list[JSON] = []
+        for kind in self.kinds:
+            jobs = self.objects(kind.resource)
+            found += [{"job": j["metadata"]["name"], "status": j.get("status")} for j in jobs]
+        for pod in self.objects(PODS):
+            found.append({"pod": pod["metadata"]["name"], "status": pod.get("status")})
+        found += [{"service": s["metadata"]["name"]} for s in self.objects(SERVICES)]
+        found += [{"event": e["reason"], "message": e["message"]} for e in self.objects(EVENTS)]
+        return yaml.safe_dump_all(found, sort_keys=False)
+
+
+@asynccontextmanager
+async def world(
+    *,
+    kinds: Sequence[Kind] = KINDS,
+    options: Options | None = None,
+    installed: Sequence[Kind] | None = None,
+    window: int = 20_000,
+) -> AsyncIterator[World]:
+    """Serve a cluster with the CRDs of all kinds, or of those that are to be there at first."""
+    clock = LoopClock()
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serve(tls=False, clock=clock, window=window))
+        user = await stack.enter_async_context(Client(server.config(), user_agent="user"))
+        kubelet = await stack.enter_async_context(Client(server.config(), user_agent="kubelet"))
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        node = HollowNode(server, kubelet, clock)
+        nodes = tasks.create_task(node.run(), name="hollow node")
+        whole = World(
+            server, user, node, History(server), kinds, options or Options(), clock, tasks
+        )
+        for kind in kinds if installed is None else installed:
+            await whole.install(kind)
+        try:
+            yield whole
+        finally:
+            await whole.kill_all()
+            nodes.cancel()
+
+
+def owner_uid(obj: JSON) -> UID:
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return UID(next((o["uid"] for o in owners if o.get("controller")), ""))
+
+
+def _coordinates(resource: Resource) -> tuple[str, str, str]:
+    return resource.group, resource.version, resource.plural
