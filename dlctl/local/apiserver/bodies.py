@@ -1,6 +1,6 @@
 """The bodies of requests: from bytes in one of the accepted formats to a checked object.
 
-JSON and YAML are read; protobuf and CBOR are answered with a 415, on which clients fall back.
+JSON and YAML are read, and protobuf of some kinds; the rest is answered with a 415.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from dlctl.local.apiserver import status, traits
+from dlctl.local.apiserver import protobuf, status, traits
 from dlctl.local.apiserver.changes import JSON
 from dlctl.local.apiserver.metadata import cannot_decode
 from dlctl.local.apiserver.patches import json_patched, merged
@@ -32,8 +32,13 @@ _decode_json = msgspec.json.Decoder().decode
 
 
 def parsed(body: bytes, content_type: str) -> Any:
-    """Return the value of a body in JSON or YAML."""
+    """Return the value of a body in JSON, YAML or protobuf."""
     media = content_type.partition(";")[0].strip().lower() or _JSON
+    if media == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decoded(body)
+        except protobuf.ProtobufError as error:
+            raise status.unsupported_media_type(f"{_UNKNOWN}{_JSON}: {error}") from None
     if media not in (_JSON, _YAML):
         accepted = f"{_JSON}, {_YAML}"
         raise status.unsupported_media_type(_UNKNOWN + accepted)
