@@ -1,0 +1,164 @@
+"""Which versions and pages a reflector asks for when it lists."""
+
+import pytest
+
+from tests.informers.conftest import until, watching
+from tests.informers.scripted import (
+    Answer,
+    ScriptedServer,
+    failure,
+    listed,
+    pod,
+    refused,
+    watched,
+)
+
+EXPIRED = failure(410, "Expired", "too old resource version")
+
+
+async def test_list_comes_in_pages_and_only_the_first_request_names_a_version(
+    server: ScriptedServer,
+) -> None:
+    server.lists += [
+        listed(pod("a"), continue_="one", version=10),
+        listed(pod("b"), continue_="two", version=10),
+        listed(pod("c"), version=10),
+    ]
+    async with watching(server, namespace="ns", label_selector="x=y") as watch:
+        assert watch.names == ["a", "b", "c"]
+        assert watch.version == "10"
+    scope = {"labelSelector": "x=y", "limit": "500"}
+    assert server.asked("list") == [
+        {**scope, "resourceVersion": "0"},
+        {**scope, "continue": "one"},
+        {**scope, "continue": "two"},
+    ]
+
+
+async def test_relist_asks_for_the_last_version_without_a_limit(server: ScriptedServer) -> None:
+    server.lists += [listed(pod("a"), version=10), listed(pod("b"), version=20)]
+    server.watches += [watched(EXPIRED)]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "20")
+    assert server.asked("list") == [
+        {"limit": "500", "resourceVersion": "0"},
+        {"resourceVersion": "10"},
+    ]
+
+
+async def test_server_that_pages_what_memory_could_serve_is_asked_for_pages_on_relist(
+    server: ScriptedServer,
+) -> None:
+    server.lists += [
+        listed(pod("a"), version=10, continue_="more"),
+        listed(pod("b"), version=10),
+        listed(pod("b"), version=20),
+    ]
+    server.watches += [watched(EXPIRED)]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "20")
+    assert server.asked("list")[2] == {"limit": "500", "resourceVersion": "10"}
+
+
+async def test_version_that_expired_before_the_relist_gives_way_to_the_newest_at_once(
+    server: ScriptedServer,
+) -> None:
+    server.lists += [
+        listed(pod("a"), version=10),
+        refused(410, "Expired"),
+        listed(pod("b"), version=20),
+    ]
+    server.watches += [watched(EXPIRED)]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "20")
+        # One for the watch that expired, none for the list that did.
+        assert len(watch.backoff.pauses) == 1
+    assert server.asked("list")[1:] == [{"resourceVersion": "10"}, {"limit": "500"}]
+
+
+async def test_pages_that_expire_midway_give_way_to_one_full_list(server: ScriptedServer) -> None:
+    server.lists += [
+        listed(pod("a"), version=10, continue_="more"),
+        refused(410, "Expired"),
+        listed(pod("a"), pod("b"), version=12),
+    ]
+    async with watching(server) as watch:
+        assert watch.names == ["a", "b"]
+        assert watch.version == "12"
+    assert server.asked("list")[2] == {"resourceVersion": "0"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(
+            refused(504, "Timeout", causes=[{"reason": "ResourceVersionTooLarge"}]), id="by reason"
+        ),
+        pytest.param(
+            refused(504, "Timeout", causes=[{"message": "Too large resource version"}]),
+            id="by the message of a cause",
+        ),
+        pytest.param(
+            refused(504, "Timeout", "Too large resource version: 10, current: 5"), id="by message"
+        ),
+    ],
+)
+async def test_version_from_the_future_gives_way_to_the_newest_at_once(
+    server: ScriptedServer, answer: Answer
+) -> None:
+    server.lists += [listed(pod("a"), version=10), answer, listed(pod("b"), version=5)]
+    server.watches += [watched(EXPIRED)]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "5")
+        assert watch.names == ["b"]
+    assert server.asked("list")[2] == {"limit": "500"}
+
+
+async def test_list_that_fails_is_tried_again_after_a_pause(server: ScriptedServer) -> None:
+    server.lists += [
+        refused(500, "InternalError"),
+        refused(403, "Forbidden"),
+        listed(pod("a"), version=10),
+    ]
+    async with watching(server) as watch:
+        assert watch.names == ["a"]
+        assert len(watch.backoff.pauses) == 2
+
+
+async def test_table_is_not_taken_for_a_list(server: ScriptedServer) -> None:
+    server.lists += [listed(version=9, kind="Table"), listed(pod("a"), version=10)]
+    async with watching(server) as watch:
+        assert watch.names == ["a"]
+
+
+async def test_list_without_objects_counts_as_one(server: ScriptedServer) -> None:
+    server.lists += [listed(version=10)]
+    async with watching(server) as watch:
+        assert watch.informer.has_synced
+        assert watch.version == "10"
+        assert watch.changes == []
+
+
+async def test_malformed_object_of_a_list_costs_one_count_and_not_its_neighbours(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = pod("b", 3, labels={"x": 1})
+    server.lists += [listed(pod("a"), broken, pod("c"), version=10)]
+    async with watching(server) as watch:
+        assert watch.names == ["a", "c"]
+        labels = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
+        assert watch.sample("informer_malformed_objects_total", **labels) == 1
+    [record] = [each for each in caplog.records if "does not fit" in each.message]
+    assert vars(record)["key"] == "ns/b"
+
+
+async def test_malformed_object_of_a_relist_leaves_what_was_known_of_it(
+    server: ScriptedServer,
+) -> None:
+    broken = pod("a", 12, labels={"x": 1})
+    server.lists += [listed(pod("a", 3), version=10), listed(broken, pod("b"), version=20)]
+    server.watches += [watched(EXPIRED)]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "20")
+        assert watch.names == ["a", "b"]
+        assert watch.told == [("a", None, "3"), ("b", None, "1")]

@@ -1,0 +1,150 @@
+"""Lists that come as the beginning of a watch."""
+
+from tests.informers.conftest import until, watching
+from tests.informers.scripted import (
+    INITIAL_END,
+    ScriptedServer,
+    added,
+    bookmark,
+    deleted,
+    failure,
+    listed,
+    modified,
+    pod,
+    refused,
+    watched,
+)
+
+
+async def test_only_the_bookmark_that_says_so_ends_the_initial_objects(
+    server: ScriptedServer,
+) -> None:
+    not_yet = bookmark(11), bookmark(12, {"k8s.io/initial-events-end": "false"})
+    server.streams += [
+        watched(added(pod("a")), *not_yet, added(pod("b")), bookmark(13, INITIAL_END), then="hold")
+    ]
+    async with watching(server) as watch:
+        assert watch.names == ["a", "b"]
+        assert watch.version == "13"
+        assert all(change.initial for change in watch.changes)
+    assert server.asked("list") == []
+
+
+async def test_streamed_list_asks_for_any_state_that_is_not_older(server: ScriptedServer) -> None:
+    server.streams += [
+        watched(bookmark(13, INITIAL_END), failure(410, "Expired")),
+        watched(bookmark(20, INITIAL_END), then="hold"),
+    ]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "20")
+    first, second = server.asked("stream")
+    assert first["sendInitialEvents"] == first["allowWatchBookmarks"] == "true"
+    assert first["resourceVersionMatch"] == "NotOlderThan"
+    assert "resourceVersion" not in first
+    assert second["resourceVersion"] == "13"
+
+
+async def test_changes_before_the_end_are_part_of_the_list(server: ScriptedServer) -> None:
+    events = added(pod("a", 1)), added(pod("b", 2)), modified(pod("a", 3)), deleted(pod("b", 4))
+    server.streams += [watched(*events, bookmark(13, INITIAL_END), then="hold")]
+    async with watching(server) as watch:
+        assert watch.told == [("a", None, "3")]
+
+
+async def test_events_after_the_list_come_on_the_same_stream(server: ScriptedServer) -> None:
+    server.streams += [
+        watched(added(pod("a")), bookmark(13, INITIAL_END), added(pod("b", 14)), then="hold")
+    ]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "14")
+        assert watch.names == ["a", "b"]
+        assert [change.initial for change in watch.changes] == [True, False]
+    assert server.asked("watch") == []
+
+
+async def test_stream_that_ends_later_is_followed_by_an_ordinary_watch(
+    server: ScriptedServer,
+) -> None:
+    server.streams += [watched(bookmark(13, INITIAL_END), added(pod("b", 14)))]
+    async with watching(server) as watch:
+        await until(lambda: server.asked("watch"))
+        assert watch.backoff.pauses == []
+    assert server.asked("watch")[0]["resourceVersion"] == "14"
+
+
+async def test_stream_that_ends_early_is_started_clean(server: ScriptedServer) -> None:
+    server.streams += [
+        watched(added(pod("a", 50))),
+        watched(added(pod("b", 40)), then="cut"),
+        watched(added(pod("c", 30)), bookmark(60, INITIAL_END), then="hold"),
+    ]
+    async with watching(server) as watch:
+        assert watch.names == ["c"]
+    # The first objects come in no order: their versions are no place to continue from.
+    assert all("resourceVersion" not in query for query in server.asked("stream"))
+
+
+async def test_throttled_stream_is_tried_again_after_a_pause(server: ScriptedServer) -> None:
+    server.streams += [
+        refused(429, "TooManyRequests", retryAfterSeconds=7),
+        watched(failure(429, "TooManyRequests", retryAfterSeconds=3)),
+        watched(bookmark(13, INITIAL_END), then="hold"),
+    ]
+    async with watching(server) as watch:
+        assert watch.backoff.pauses == [7, 3]
+    assert server.asked("list") == []
+
+
+async def test_stream_whose_version_is_lost_asks_for_the_newest_at_once(
+    server: ScriptedServer,
+) -> None:
+    too_large = {"causes": [{"reason": "ResourceVersionTooLarge"}]}
+    server.streams += [
+        watched(bookmark(13, INITIAL_END), failure(410, "Expired")),
+        refused(504, "Timeout", **too_large),
+        watched(bookmark(5, INITIAL_END), then="hold"),
+    ]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "5")
+        assert len(watch.backoff.pauses) == 1
+    assert "resourceVersion" not in server.asked("stream")[2]
+
+
+async def test_server_that_does_not_stream_lists_is_asked_for_pages(server: ScriptedServer) -> None:
+    server.lists += [listed(pod("a"), version=10)]
+    server.streams += [refused(422, "Invalid", "sendInitialEvents is forbidden")]
+    async with watching(server) as watch:
+        assert watch.names == ["a"]
+        assert watch.backoff.pauses == []
+        await until(lambda: server.asked("watch"))
+
+
+async def test_streaming_is_tried_again_after_it_has_failed(server: ScriptedServer) -> None:
+    server.lists += [listed(pod("a"), version=10)]
+    server.streams += [
+        watched(added(pod("b")), failure(500, "InternalError")),
+        watched(added(pod("c")), bookmark(20, INITIAL_END), then="hold"),
+    ]
+    server.watches += [watched(failure(410, "Expired"))]
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "20")
+        assert watch.names == ["c"]
+        assert watch.told[0] == ("a", None, "1")
+
+
+async def test_throttled_watch_after_a_streamed_list_costs_no_other_list(
+    server: ScriptedServer,
+) -> None:
+    throttled = failure(429, "TooManyRequests", retryAfterSeconds=3)
+    server.streams += [watched(bookmark(13, INITIAL_END), throttled)]
+    async with watching(server) as watch:
+        await until(lambda: server.asked("watch"))
+        assert watch.backoff.pauses == [3]
+    assert len(server.asked("stream")) == 1
+
+
+async def test_malformed_object_among_the_first_is_set_apart(server: ScriptedServer) -> None:
+    broken = added(pod("b", 2, labels={"x": 1}))
+    server.streams += [watched(added(pod("a")), broken, bookmark(13, INITIAL_END), then="hold")]
+    async with watching(server) as watch:
+        assert watch.names == ["a"]
