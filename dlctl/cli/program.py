@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from dlctl.cli import controller, crds, render, run as run_command, up
+from dlctl.cli import controller, crds, render, up
+from dlctl.cli import run as run_command
 from dlctl.errors import ConfigError, DlctlError, InvalidJobError
 
 COMMANDS: Final = (run_command, up, controller, crds, render)

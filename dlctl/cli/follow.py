@@ -1,0 +1,104 @@
+"""Following jobs to their end: watches them and their pods, and keeps a view up to date.
+
+Reads only. It sees what kubectl would see, through the same API.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.job import JobObject
+from dlctl.api.meta import MANAGED_SELECTOR, PODS, Resource
+from dlctl.api.pods import Pod
+from dlctl.cli.logtails import Logs, LogTails
+from dlctl.cli.progress import JobProgress, progress
+from dlctl.cli.submission import SubmittedJob
+from dlctl.cli.views import View
+from dlctl.clock import Clock, SystemClock
+from dlctl.informers.handlers import Change
+from dlctl.informers.informer import Informer
+from dlctl.kube.client import Client
+
+# A picture is drawn at most so often, and at least so often because it shows seconds.
+_PAUSE_S: Final = 0.1
+_TICK_S: Final = 0.5
+# A job is over with its chief; its other programs are about to end by themselves.
+_SETTLE_S: Final = 3.0
+_LAST_LINES_S: Final = 1.0
+
+
+class Follower:
+    """Follows some jobs once; what it last knew of them stays readable whatever ends it."""
+
+    def __init__(
+        self,
+        client: Client,
+        submitted: Sequence[SubmittedJob],
+        view: View,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client
+        self._submitted = submitted
+        self._view = view
+        self._clock = clock or SystemClock()
+        self._changed = asyncio.Event()
+        self._pods: Informer[Pod] = Informer(client, PODS, Pod, label_selector=MANAGED_SELECTOR)
+        self._jobs: dict[Resource, Informer[JobObject]] = {
+            job.kind.resource: Informer(client, job.kind.resource, JobObject) for job in submitted
+        }
+        self.progress = [JobProgress(job.kind.singular, job.key) for job in submitted]
+        self.logs: Logs = {}
+
+    async def follow(self) -> None:
+        """Return when all jobs have ended and their programs, as far as they do, as well."""
+        async with asyncio.TaskGroup() as group:
+            tails = LogTails(self._client, group, self._hear)
+            self.logs = tails.lines
+            informers: list[Informer[Any]] = [self._pods, *self._jobs.values()]
+            for informer in informers:
+                informer.add_handler(self._notice)
+            watches = [group.create_task(informer.run()) for informer in informers]
+            await self._watch(tails, lambda job: job.finished)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SETTLE_S):
+                    await self._watch(tails, lambda job: job.settled)
+            await tails.finish(_LAST_LINES_S)
+            self._look(tails)
+            for watch in watches:
+                watch.cancel()
+
+    async def _watch(self, tails: LogTails, until: Callable[[JobProgress], bool]) -> None:
+        while True:
+            self._changed.clear()
+            self._look(tails)
+            if all(map(until, self.progress)):
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TICK_S):
+                    await self._changed.wait()
+            await asyncio.sleep(_PAUSE_S)
+
+    def _look(self, tails: LogTails) -> None:
+        now = self._clock.now()
+        for index, (job, before) in enumerate(zip(self._submitted, self.progress, strict=True)):
+            self.progress[index] = self._progress(job, before)
+            tails.follow(self.progress[index])
+        self._view.show(self.progress, self.logs, now)
+
+    def _progress(self, job: SubmittedJob, before: JobProgress) -> JobProgress:
+        informer = self._jobs[job.kind.resource]
+        obj = informer.store.get(job.key)
+        if obj is None:
+            return attrs.evolve(before, deleted=informer.has_synced)
+        pods = self._pods.store.owned_by(obj.metadata.uid)
+        return progress(job.kind, obj, pods, before, self._clock.now())
+
+    def _notice(self, _: Change[Pod] | Change[JobObject]) -> None:
+        self._changed.set()
+
+    def _hear(self, job: JobProgress, replica: str, line: str) -> None:
+        self._view.say(job, replica, line)
+        self._changed.set()

@@ -1,0 +1,54 @@
+"""How jobs have ended, for people: the status as kubectl prints it, and the cause of a failure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from dlctl.cli.logtails import Logs
+from dlctl.cli.progress import JobProgress
+
+_SHOWN_LINES: Final = 20
+
+
+def status_yaml(obj: Mapping[str, Any]) -> str:
+    """Return the status of an object in the form of ``kubectl get -o yaml``."""
+    return yaml.safe_dump({"status": obj.get("status") or {}}, width=120, allow_unicode=True)
+
+
+def cause(job: JobProgress, logs: Logs) -> Iterator[str]:
+    """Yield in lines why a job has not succeeded: the first cause, what it means, its last words.
+
+    Nothing is yielded for a success.
+    """
+    if job.succeeded:
+        return
+    if job.failure is not None:
+        failure = job.failure
+        yield f"{job} failed: {failure.replica} (pod {failure.pod}): {failure.message}"
+        yield from _last_words(failure.replica, logs.get((str(job), failure.replica), ()))
+    elif job.deleted:
+        yield f"{job} was deleted before it had ended"
+    elif job.finished:
+        yield f"{job} failed: {job.reason}"
+    else:
+        yield f"{job} has not ended: it is {job.phase or 'not begun'}"
+        yield from _unfinished(job, logs)
+
+
+def _unfinished(job: JobProgress, logs: Logs) -> Iterator[str]:
+    if job.notice:
+        yield f"  {job.notice}"
+    for replica in job.replicas:
+        yield f"  {replica.name} (pod {replica.pod or 'not there'}): {replica.phase}"
+    for replica in job.replicas:
+        if not replica.settled:
+            yield from _last_words(replica.name, logs.get((str(job), replica.name), ()))
+
+
+def _last_words(replica: str, lines: Sequence[str]) -> Iterator[str]:
+    shown = list(lines)[-_SHOWN_LINES:]
+    if shown:
+        yield f"last lines of {replica}:"
+    for line in shown:
+        yield f"  | {line}"

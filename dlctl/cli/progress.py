@@ -1,0 +1,181 @@
+"""How a job fares, replica by replica, as a value. Pure: views show it, and compare two of them.
+
+A pod's object may go before anybody has looked at its end; what was last known of it stays.
+"""
+
+import datetime
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.api import conditions
+from dlctl.api.job import Job, JobObject
+from dlctl.api.meta import ObjectKey
+from dlctl.api.pods import ContainerState, ContainerStatus, Pod
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
+from dlctl.dialects.kinds import Kind
+from dlctl.errors import InvalidJobError
+from dlctl.reconcilers.children import training_container
+from dlctl.reconcilers.observe import Children, ObservedReplica, Situation, observe
+
+_SHOWN: Final[Mapping[Situation, str]] = {
+    Situation.MISSING: "Waiting",
+    Situation.PENDING: "Pending",
+    Situation.RUNNING: "Running",
+    Situation.TERMINATING: "Terminating",
+    Situation.SUCCEEDED: "Succeeded",
+    Situation.LOST: "Lost",
+    Situation.BROKEN: "Failed",
+}
+_STOPPED: Final = "Stopped"
+_SETTLED: Final = frozenset(
+    {_STOPPED, *(_SHOWN[s] for s in (Situation.MISSING, Situation.SUCCEEDED, Situation.BROKEN))}
+)
+
+
+@attrs.frozen
+class Run:
+    """One start of a replica's program: in which pod and container, and the how manieth there."""
+
+    pod_uid: str
+    container: str
+    number: int = 0
+
+
+@attrs.frozen
+class ReplicaProgress:
+    """One replica: the pod it has or had last, and what its program does or did."""
+
+    name: str
+    type: str
+    pod: str = ""
+    phase: str = _SHOWN[Situation.MISSING]
+    restarts: int = 0
+    exit_code: int | None = None
+    started: datetime.datetime | None = None
+    ended: datetime.datetime | None = None
+    run: Run | None = None
+
+    def elapsed_s(self, now: datetime.datetime) -> float | None:
+        """Return for how long the program has run, or ran."""
+        return ((self.ended or now) - self.started).total_seconds() if self.started else None
+
+    @property
+    def settled(self) -> bool:
+        return self.phase in _SETTLED
+
+    @property
+    def has_log(self) -> bool:
+        return self.started is not None
+
+
+@attrs.frozen
+class JobProgress:
+    """One job: its own status, and its replicas in the order of the spec."""
+
+    kind: str
+    key: ObjectKey
+    phase: JobPhase = JobPhase.NEW
+    state: JobState = JobState.UNKNOWN
+    reason: str = ""
+    failure: Failure | None = None
+    # What keeps the job from running, in the controller's words.
+    notice: str = ""
+    replicas: tuple[ReplicaProgress, ...] = ()
+    deleted: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+    @property
+    def finished(self) -> bool:
+        return self.deleted or self.phase in (JobPhase.DONE, JobPhase.FAILED)
+
+    @property
+    def succeeded(self) -> bool:
+        return not self.deleted and self.finished and self.state is JobState.SUCCEEDED
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether nothing of the job is about to change any more."""
+        return self.finished and all(replica.settled for replica in self.replicas)
+
+    def replica(self, name: str) -> ReplicaProgress | None:
+        return next((r for r in self.replicas if r.name == name), None)
+
+
+def progress(
+    kind: Kind, obj: JobObject, pods: Iterable[Pod], before: JobProgress, now: datetime.datetime
+) -> JobProgress:
+    """Return how the job fares, given its pods and what was known before."""
+    status = kind.read_status(obj)
+    seen = attrs.evolve(
+        before,
+        phase=status.phase,
+        state=status.state,
+        reason=status.reason,
+        failure=status.failure,
+        notice=_notice(status),
+    )
+    try:
+        job = kind.read(obj)
+    except InvalidJobError:
+        return seen
+    observed = observe(job, kind.framework, Children(pods=pods), now)
+    replicas = tuple(
+        _replica(kind, job, one, before.replica(str(one.replica))) for one in observed.replicas
+    )
+    return attrs.evolve(seen, replicas=replicas)
+
+
+def _notice(status: JobStatus) -> str:
+    last = status.conditions[-1] if status.conditions else None
+    return last.message if last and last.type in (conditions.BLOCKED, conditions.RESTARTING) else ""
+
+
+def _replica(
+    kind: Kind, job: Job, observed: ObservedReplica, before: ReplicaProgress | None
+) -> ReplicaProgress:
+    replica, pod, end = observed.replica, observed.pod, observed.ending
+    last = before or ReplicaProgress(str(replica), replica.type)
+    if pod is None:
+        return attrs.evolve(last, phase=_without_pod(observed, job.status, last))
+    spec = job.spec_of(replica.type)
+    container = training_container(kind.framework, spec) if spec else ""
+    status = pod.container(container)
+    run = Run(pod.metadata.uid, container, (status.restart_count or 0) if status else 0)
+    state = (status.state if status else None) or ContainerState()
+    start, exit_ = state.running or state.terminated, end or state.terminated
+    return attrs.evolve(
+        last,
+        pod=pod.metadata.name,
+        phase=_phase(observed, status),
+        restarts=last.restarts + _starts_since(last.run, run),
+        exit_code=exit_.exit_code if exit_ else None,
+        started=start.started_at if start else None,
+        ended=state.terminated.finished_at if state.terminated else None,
+        run=run,
+    )
+
+
+def _starts_since(last: Run | None, run: Run) -> int:
+    if last is None:
+        return run.number
+    return run.number - last.number if last.pod_uid == run.pod_uid else run.number + 1
+
+
+def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProgress) -> str:
+    if observed.situation is Situation.SUCCEEDED:
+        return _SHOWN[Situation.SUCCEEDED]
+    if status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
+        # Its pod was cleaned up: it has ended, in whatever way was seen last.
+        return last.phase if last.settled and last.pod else _STOPPED
+    return _SHOWN[Situation.MISSING]
+
+
+def _phase(observed: ObservedReplica, status: ContainerStatus | None) -> str:
+    if observed.situation is Situation.PENDING:
+        waiting = status.state.waiting if status and status.state else None
+        return (waiting.reason if waiting else None) or _SHOWN[Situation.PENDING]
+    return _SHOWN[observed.situation]

@@ -1,0 +1,50 @@
+"""``dlctl run``: an embedded cluster for as long as some jobs take, watched to their end.
+
+Light at import; what runs is in :mod:`dlctl.cli.session`.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from dlctl.cli.extras import add_laptop_arguments, laptop_options
+from dlctl.cli.interrupts import run_interruptibly
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run jobs on this machine and watch them",
+        description="Run jobs on an embedded cluster, watch them to their end, and tear all down. "
+        "Exit code 0 if all jobs succeeded, 1 if not, 2 for a wrong manifest or setting.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
+    add_laptop_arguments(parser)
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="for objects that name none (%(default)s)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, metavar="S", help="fail if the jobs take more seconds than this"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="leave the cluster up afterwards, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="write a picture (SVG) of the last screen"
+    )
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    options = laptop_options(args)
+    from dlctl.cli.session import Session
+
+    session = Session(
+        files=args.files,
+        options=options,
+        namespace=args.namespace,
+        timeout_s=args.timeout,
+        keep=args.keep,
+        record=args.record,
+    )
+    return run_interruptibly(session.run)

@@ -1,0 +1,96 @@
+"""What ``dlctl run`` shows on a terminal: a table of the replicas, below it what workers say.
+
+Pure: from values to what rich can draw, or to a picture of it.
+"""
+
+import datetime
+import io
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dlctl.cli.logtails import Logs
+from dlctl.cli.progress import JobProgress, ReplicaProgress
+
+_COLOURS: Final = {
+    "Running": "cyan",
+    "Succeeded": "green",
+    "Failed": "red",
+    "Lost": "yellow",
+    "CrashLoopBackOff": "yellow",
+    "Terminating": "yellow",
+}
+# Of a job's logs as much as fits below the table.
+_SPEAKERS: Final = 4
+_LINES: Final = 4
+_ROWS: Final = 24
+_WIDTH: Final = 100
+
+
+def screen(jobs: Iterable[JobProgress], logs: Logs, now: datetime.datetime) -> RenderableType:
+    """Return all jobs, each with its table and the last lines of its workers."""
+    parts: list[RenderableType] = []
+    for job in jobs:
+        notice = [Text(job.notice, style="yellow")] if job.notice else []
+        parts += [_title(job), table(job, now), *notice, *_said(job, logs), Text()]
+    return Group(*parts)
+
+
+def table(job: JobProgress, now: datetime.datetime) -> Table:
+    """Return a row for each replica; of very many, those first that need a look."""
+    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for name in ("REPLICA", "POD", "PHASE"):
+        shown.add_column(name, no_wrap=True)
+    for name in ("RESTARTS", "EXIT CODE", "ELAPSED"):
+        shown.add_column(name, justify="right")
+    rows = job.replicas
+    if len(rows) > _ROWS:
+        rows = tuple(sorted(rows, key=lambda replica: replica.phase in ("Running", "Succeeded")))
+    for replica in rows[:_ROWS]:
+        shown.add_row(*_cells(replica, now))
+    if len(rows) > _ROWS:
+        shown.add_row(Text(f"and {len(rows) - _ROWS} more", style="dim"))
+    return shown
+
+
+def picture(shown: RenderableType, text: str, *, title: str) -> str:
+    """Return an SVG of a terminal that shows the screen, and the text below it."""
+    console = Console(
+        record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True, highlight=False
+    )
+    console.print(shown)
+    console.print(Text(text.rstrip()))
+    svg = console.export_svg(title=title)
+    # The fonts would be fetched from elsewhere; any monospaced one will do.
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+
+
+def _cells(replica: ReplicaProgress, now: datetime.datetime) -> list[Text | str]:
+    elapsed_s = replica.elapsed_s(now)
+    return [
+        replica.name,
+        Text(replica.pod, style="dim"),
+        Text(replica.phase, style=_COLOURS.get(replica.phase, "")),
+        str(replica.restarts),
+        "" if replica.exit_code is None else str(replica.exit_code),
+        "" if elapsed_s is None else f"{elapsed_s:.0f} s",
+    ]
+
+
+def _title(job: JobProgress) -> Text:
+    word = job.state if job.finished else job.phase or "New"
+    return Text.assemble((str(job), "bold"), "  ", (word, _COLOURS.get(word, "")))
+
+
+def _said(job: JobProgress, logs: Logs) -> Iterable[Text]:
+    """Yield the last lines of those whose type is listed last: the ones that do the work."""
+    worker = job.replicas[-1].type if job.replicas else ""
+    names = [replica.name for replica in job.replicas if replica.type == worker]
+    for name in names[:_SPEAKERS]:
+        lines = list(logs.get((str(job), name), ()))[-_LINES:]
+        for line in lines:
+            yield Text.assemble((f"{name} | ", "dim"), line, no_wrap=True, overflow="ellipsis")

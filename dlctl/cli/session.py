@@ -1,0 +1,102 @@
+"""One ``dlctl run`` from the manifests to the exit code."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+from rich.console import Console
+
+from dlctl.cli.extras import LaptopOptions
+from dlctl.cli.follow import Follower
+from dlctl.cli.interrupts import Interrupts
+from dlctl.cli.laptop import Laptop, laptop, network_in_words, usage
+from dlctl.cli.logfile import log_file
+from dlctl.cli.manifests import JSON, job_kind, load
+from dlctl.cli.outcome import cause, status_yaml
+from dlctl.cli.screen import picture, screen
+from dlctl.cli.submission import SubmittedJob, submit
+from dlctl.cli.views import view
+from dlctl.clock import SystemClock
+from dlctl.dialects.kinds import Kind, kinds
+from dlctl.errors import ConfigError
+from dlctl.frameworks.registry import installed
+from dlctl.kube.errors import NotFoundError
+
+
+@attrs.frozen
+class Session:
+    """What was asked for on the command line; :meth:`run` does it, once."""
+
+    files: Sequence[str]
+    options: LaptopOptions
+    namespace: str = "default"
+    timeout_s: float | None = None
+    keep: bool = False
+    record: Path | None = None
+
+    async def run(self, interrupts: Interrupts) -> int:
+        """Return the exit code; nothing is left running, however this ends."""
+        served = kinds(installed())
+        manifests = self._manifests(served)
+        with log_file() as log:
+            async with laptop(served, self.options) as running:
+                jobs = await submit(running.client, served, manifests, self.namespace)
+                succeeded = await self._follow(running, jobs)
+                if not succeeded:
+                    log.keep()
+                    print(f"the controller's log: {log.path}", file=sys.stderr)
+                if self.keep:
+                    print(
+                        f"\nThe cluster stays until Ctrl-C:\n{usage(running.kubeconfig)}",
+                        flush=True,
+                    )
+                    await interrupts.wait()
+        return 0 if succeeded else 1
+
+    def _manifests(self, served: Sequence[Kind]) -> list[JSON]:
+        manifests = list(load(self.files))
+        if not any(job_kind(served, manifest) for manifest in manifests):
+            raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
+        return manifests
+
+    async def _follow(self, running: Laptop, jobs: Sequence[SubmittedJob]) -> bool:
+        """Watch the jobs to their end, or the time's, and tell of it; return if all succeeded."""
+        console = Console(highlight=False, markup=False)
+        console.print(f"network {network_in_words(running.cluster.network)}", style="dim")
+        shown = view(console)
+        follower = Follower(running.client, jobs, shown)
+        with shown:
+            in_time = await _in_time(follower, self.timeout_s)
+        statuses = "".join([await _status(running, job) for job in jobs])
+        print(statuses, end="", flush=True)
+        if self.record:
+            last = screen(follower.progress, follower.logs, SystemClock().now())
+            title = f"dlctl run {' '.join(Path(name).name for name in self.files)}"
+            svg = picture(last, statuses, title=title)
+            await asyncio.to_thread(self.record.write_text, svg)
+        if not in_time:
+            print(f"timed out after {self.timeout_s:g} s", file=sys.stderr)
+        for job in follower.progress:
+            for line in cause(job, follower.logs):
+                print(line, file=sys.stderr)
+        return all(job.succeeded for job in follower.progress)
+
+
+async def _in_time(follower: Follower, timeout_s: float | None) -> bool:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await follower.follow()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _status(running: Laptop, job: SubmittedJob) -> str:
+    try:
+        obj = await running.client.get(job.kind.resource, job.key, dict[str, Any])
+    except NotFoundError:
+        return f"# {job.kind.singular} {job.key} is gone\n"
+    return f"# {job.kind.singular} {job.key}\n{status_yaml(obj)}"

@@ -1,0 +1,82 @@
+"""Putting users' manifests on an API server, whatever their kinds, in an order that works."""
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import attrs
+
+from dlctl.api.meta import CRDS, NAMESPACES, Object, ObjectKey, Resource
+from dlctl.cli.manifests import JSON, job_kind, namespaced
+from dlctl.dialects.kinds import Kind
+from dlctl.errors import ConfigError
+from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError
+
+
+@attrs.frozen
+class SubmittedJob:
+    """A job that the server has taken."""
+
+    kind: Kind
+    key: ObjectKey
+
+
+async def submit(
+    client: Client, kinds: Sequence[Kind], manifests: Iterable[JSON], namespace: str
+) -> list[SubmittedJob]:
+    """Create all objects, jobs last; namespaces that are only mentioned are created as well.
+
+    :raises ConfigError: if the server serves no such kind, or refuses an object.
+    """
+    jobs: list[tuple[Kind, JSON]] = []
+    for manifest in manifests:
+        kind = job_kind(kinds, manifest)
+        if kind is not None:
+            jobs.append((kind, manifest))
+        else:
+            await _create(client, await _resource(client, manifest), manifest, namespace)
+    return [
+        SubmittedJob(kind, await _create(client, kind.resource, manifest, namespace))
+        for kind, manifest in jobs
+    ]
+
+
+async def _resource(client: Client, manifest: JSON) -> Resource:
+    api_version, kind = str(manifest.get("apiVersion")), str(manifest["kind"])
+    group, _, version = api_version.rpartition("/")
+    try:
+        answer = await client.get_raw(f"/apis/{api_version}" if group else f"/api/{api_version}")
+    except NotFoundError:
+        answer = b"{}"
+    for served in json.loads(answer).get("resources", ()):
+        if served["kind"] == kind and "/" not in served["name"]:
+            return Resource(group, version, served["name"], kind, namespaced=served["namespaced"])
+    raise ConfigError(f"{_title(manifest)}: there is no kind {kind} in {api_version} here")
+
+
+async def _create(client: Client, resource: Resource, manifest: JSON, namespace: str) -> ObjectKey:
+    body: dict[str, Any] = namespaced(manifest, namespace) if resource.namespaced else manifest
+    home = body["metadata"]["namespace"] if resource.namespaced else ""
+    try:
+        if home:
+            await ensure_namespace(client, home)
+        created = await client.create(resource, home, body, Object)
+    except ApiError as error:
+        if resource == CRDS and isinstance(error, AlreadyExistsError):
+            # Ours, which users may well list beside their jobs.
+            return ObjectKey("", body["metadata"]["name"])
+        raise ConfigError(f"{_title(manifest)} is refused: {error}") from error
+    return created.key
+
+
+async def ensure_namespace(client: Client, name: str) -> None:
+    """Create a namespace unless it is there."""
+    with suppress(AlreadyExistsError):
+        await client.create(NAMESPACES, "", {"metadata": {"name": name}})
+
+
+def _title(manifest: JSON) -> str:
+    metadata = manifest.get("metadata") or {}
+    return f"{manifest.get('kind')} {metadata.get('name') or metadata.get('generateName')}"

@@ -1,0 +1,41 @@
+"""``dlctl up``: the embedded cluster alone, until Ctrl-C.
+
+Light at import; what runs is in :mod:`dlctl.cli.foreground`.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from dlctl.cli.extras import add_laptop_arguments, laptop_options
+from dlctl.cli.interrupts import run_interruptibly
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "up",
+        help="run a cluster on this machine for kubectl",
+        description="Run an embedded cluster and the controller in the foreground, until Ctrl-C.",
+    )
+    add_laptop_arguments(parser)
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="PATH", help="write the kubeconfig there as well"
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, help="of the API server; 0 is any free one (%(default)s)"
+    )
+    parser.add_argument(
+        "--no-controller",
+        dest="controller",
+        action="store_false",
+        help="serve the kinds, but leave jobs to a controller that is run elsewhere",
+    )
+    parser.set_defaults(command=up)
+
+
+def up(args: argparse.Namespace) -> int:
+    options = laptop_options(args, port=args.port)
+    from dlctl.cli.foreground import Foreground
+
+    foreground = Foreground(options, args.kubeconfig, controller=args.controller)
+    return run_interruptibly(foreground.run)
