@@ -7,6 +7,7 @@ runs, not when it is compiled. Everything that knows the CEL library is here.
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 import attrs
@@ -19,7 +20,7 @@ class CelError(Exception):
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(a <= b for a, b in zip(items, items[1:], strict=False))
+    return all(a <= b for a, b in pairwise(items))
 
 
 def _index_of(items: list[Any], wanted: Any) -> int:

@@ -48,7 +48,7 @@ def fill_defaults(value: Any, schema: JSON | None) -> None:
     elif isinstance(value, list):
         items = schema.get("items")
         for index, item in enumerate(value):
-            if item is None and _takes_default(items):
+            if item is None and items is not None and _takes_default(items):
                 value[index] = copy.deepcopy(items["default"])
             fill_defaults(value[index], items)
 
@@ -60,7 +60,7 @@ def _default_fields(value: JSON, schema: JSON) -> None:
         ):
             value[name] = copy.deepcopy(field["default"])
     extra = additional(schema)
-    if _takes_default(extra):
+    if extra is not None and _takes_default(extra):
         for key in value:
             if value[key] is None and key not in schema.get("properties", {}):
                 value[key] = copy.deepcopy(extra["default"])
@@ -81,8 +81,8 @@ def _drops_null(field: JSON | None) -> bool:
     return field is not None and not field.get("nullable") and field.get("default") is None
 
 
-def _takes_default(field: JSON | None) -> bool:
-    return field is not None and not field.get("nullable") and "default" in field
+def _takes_default(field: JSON) -> bool:
+    return not field.get("nullable") and "default" in field
 
 
 def _prune(value: Any, schema: JSON | None, path: str, unknown: list[str]) -> None:

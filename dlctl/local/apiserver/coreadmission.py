@@ -33,9 +33,8 @@ def default_secret(secret: JSON) -> None:
 def secret_causes(secret: JSON) -> list[Cause]:
     data = secret.get("data", {})
     causes = list(_keys(data, "data"))
-    for key in _SECRET_KEYS.get(secret["type"], ()):
-        if key not in data:
-            causes.append(Cause.required(f"data[{key}]"))
+    wanted = _SECRET_KEYS.get(secret["type"], ())
+    causes += [Cause.required(f"data[{key}]") for key in wanted if key not in data]
     size = 0
     for value in data.values():
         try:

@@ -14,6 +14,7 @@ from dlctl.local.apiserver import deletion, status
 from dlctl.local.apiserver.changes import Change, Stored, table_of
 from dlctl.local.apiserver.columns import COLUMNS
 from dlctl.local.apiserver.crdchecks import crd_causes, crd_update_causes
+from dlctl.local.apiserver.crdstatus import condition, is_true, settled, with_condition
 from dlctl.local.apiserver.custom import CustomStrategy
 from dlctl.local.apiserver.objects import Objects, timestamp
 from dlctl.local.apiserver.options import DeleteOptions
@@ -103,12 +104,12 @@ class Establisher:
             self._terminate(crd, current)
             return
         now = timestamp(self.objects.clock.now())
-        settled = {**crd, "status": _settled(crd, self._taken_names(crd), now)}
-        if settled["status"] != crd["status"]:
+        done = {**crd, "status": settled(crd, self._taken_names(crd), now)}
+        if done["status"] != crd["status"]:
             # The observer is called again for this write, and finds nothing left to do.
-            self.objects.storage.update(CRDS, current, settled)
-        if _is_true(settled, "Established"):
-            self._serve(settled)
+            self.objects.storage.update(CRDS, current, done)
+        if is_true(done, "Established"):
+            self._serve(done)
 
     def _serve(self, crd: JSON) -> None:
         versions = list(_versions(crd))
@@ -144,16 +145,16 @@ class Establisher:
         return plurals - {""}, kinds - {""}
 
     def _terminate(self, crd: JSON, stored: Stored) -> None:
-        if not _is_true(crd, "Terminating"):
+        if not is_true(crd, "Terminating"):
             now = timestamp(self.objects.clock.now())
-            terminating = _condition(
+            terminating = condition(
                 "Terminating",
                 True,
                 "InstanceDeletionInProgress",
                 "CustomResource deletion is in progress",
                 now,
             )
-            conditions = _with_condition(crd["status"].get("conditions", []), terminating)
+            conditions = with_condition(crd["status"].get("conditions", []), terminating)
             marked = {**crd, "status": crd["status"] | {"conditions": conditions}}
             self.objects.storage.update(CRDS, stored, marked)
         for served in self._served.get(stored.key.name, ())[:1]:
@@ -202,68 +203,6 @@ def _refuse(crd: JSON, causes: list[Any]) -> None:
 
 def _stored_version(crd: JSON) -> str:
     return next(str(each["name"]) for each in crd["spec"]["versions"] if each["storage"])
-
-
-def _settled(crd: JSON, taken: tuple[set[str], set[str]], now: str) -> JSON:
-    """Return the status with names and conditions as they follow from what others have."""
-    wanted, accepted = crd["spec"]["names"], crd["status"].get("acceptedNames", {})
-    plurals, kinds = taken
-    requests = [
-        ("Plural", [wanted["plural"]], plurals),
-        ("Singular", [wanted["singular"]], plurals),
-        ("ShortNames", wanted.get("shortNames", []), plurals),
-        ("Kind", [wanted["kind"]], kinds),
-        ("ListKind", [wanted["listKind"]], kinds),
-    ]
-    conditions = crd["status"].get("conditions") or []
-    conflicts = [
-        (f"{title}Conflict", f'"{name}" is already in use')
-        for title, names, used in requests
-        for name in names
-        if name in used
-    ]
-    if conflicts:
-        reason, message = conflicts[-1]
-        conditions = _with_condition(
-            conditions, _condition("NamesAccepted", False, reason, message, now)
-        )
-        if not any(each["type"] == "Established" for each in conditions):
-            refused = ("Established", False, "NotAccepted", "not all names are accepted")
-            conditions = _with_condition(conditions, _condition(*refused, now))
-        return crd["status"] | {"conditions": conditions, "acceptedNames": accepted}
-    good = ("NamesAccepted", True, "NoConflicts", "no conflicts found")
-    conditions = _with_condition(conditions, _condition(*good, now))
-    done = ("Established", True, "InitialNamesAccepted", "the initial names have been accepted")
-    conditions = _with_condition(conditions, _condition(*done, now))
-    return crd["status"] | {"conditions": conditions, "acceptedNames": wanted}
-
-
-def _condition(type_: str, holds: bool, reason: str, message: str, now: str) -> JSON:
-    return {
-        "type": type_,
-        "status": "True" if holds else "False",
-        "lastTransitionTime": now,
-        "reason": reason,
-        "message": message,
-    }
-
-
-def _with_condition(conditions: Iterable[JSON], new: JSON) -> list[JSON]:
-    """Return the conditions with the new one; an old one that says the same is kept."""
-    kept, found = [], False
-    for each in conditions:
-        if each["type"] != new["type"]:
-            kept.append(each)
-            continue
-        found = True
-        same = each["status"] == new["status"] and each.get("reason") == new["reason"]
-        kept.append(each if same else new)
-    return kept if found else [*kept, new]
-
-
-def _is_true(crd: JSON, type_: str) -> bool:
-    conditions = crd["status"].get("conditions") or []
-    return any(each["type"] == type_ and each["status"] == "True" for each in conditions)
 
 
 def _versions(crd: JSON) -> Iterable[ServedResource]:

@@ -98,7 +98,7 @@ def verbs(served: ServedResource) -> Sequence[str]:
 
 def _groups(registry: ResourceRegistry) -> list[tuple[str, list[tuple[str, list[Any]]]]]:
     """Return the served resources by group and version, the preferred version first."""
-    ordered = sorted(registry, key=lambda served: _order(served))
+    ordered = sorted(registry, key=_order)
     return [
         (
             group,

@@ -22,21 +22,23 @@ def documents(registry: ResourceRegistry) -> Documents:
     """Return what answers a path, its query and the Accept header; None if it is no document."""
 
     def answer(path: str, _query: Mapping[str, str], accept: str) -> Reply | None:
-        if path.rstrip("/") in ("/api", "/apis") and discovery.wants_aggregated(accept):
-            document = discovery.aggregated(
-                registry, legacy=path.startswith("/api/") or path == "/api"
-            )
-            return Reply(msgspec.json.encode(document), content_type=discovery.AGGREGATED_TYPE)
-        document = _document(path, registry)
+        parts = path.strip("/").split("/")
+        if parts in (["api"], ["apis"]) and discovery.wants_aggregated(accept):
+            everything = discovery.aggregated(registry, legacy=parts == ["api"])
+            body = msgspec.json.encode(everything)
+            return Reply(body, content_type=discovery.AGGREGATED_TYPE)
+        document = _document(parts, registry)
         return None if document is None else Reply(msgspec.json.encode(document))
 
     return answer
 
 
-def _document(path: str, registry: ResourceRegistry) -> JSON | None:
-    match path.strip("/").split("/"):
+def _document(parts: list[str], registry: ResourceRegistry) -> JSON | None:
+    match parts:
         case ["version"]:
             return _version()
+        case ["openapi", *rest]:
+            return _openapi(rest, registry)
         case ["api"]:
             return discovery.legacy_versions()
         case ["apis"]:
@@ -47,14 +49,20 @@ def _document(path: str, registry: ResourceRegistry) -> JSON | None:
             return discovery.group(registry, group)
         case ["apis", group, version]:
             return discovery.resource_list(registry, group, version)
-        case ["openapi", "v2"]:
-            return openapi.v2(registry)
-        case ["openapi", "v3"]:
-            return openapi.v3_index(registry)
-        case ["openapi", "v3", *rest]:
-            return openapi.v3(registry, "/".join(rest))
         case [""]:
             return {"paths": ["/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"]}
+        case _:
+            return None
+
+
+def _openapi(rest: list[str], registry: ResourceRegistry) -> JSON | None:
+    match rest:
+        case ["v2"]:
+            return openapi.v2(registry)
+        case ["v3"]:
+            return openapi.v3_index(registry)
+        case ["v3", *group]:
+            return openapi.v3(registry, "/".join(group))
         case _:
             return None
 

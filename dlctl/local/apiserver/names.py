@@ -77,10 +77,11 @@ def env_name(text: str) -> list[str]:
         return ["environment variable name must be non-empty"]
     if all(" " <= char <= "~" and char != "=" for char in text):
         return []
-    return [
+    rule = (
         "a valid environment variable name must consist only of printable ASCII characters "
         "other than '='"
-    ]
+    )
+    return [rule]
 
 
 def config_key(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The row of a pod in ``kubectl get pods``: READY, STATUS and RESTARTS as the real printer has them.
+"""The row of a pod in ``kubectl get pods``: READY, STATUS and RESTARTS as really printed.
 
 The status is the reason that tells most: of the init container that is not done, else of the
 containers, else the phase.

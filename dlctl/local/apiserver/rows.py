@@ -17,10 +17,6 @@ def _age(obj: JSON, now: datetime.datetime) -> str:
     return age_of(obj["metadata"].get("creationTimestamp"), now)
 
 
-def _only_age(obj: JSON, now: datetime.datetime) -> JSON:
-    return {"Age": _age(obj, now)}
-
-
 def _service(obj: JSON, now: datetime.datetime) -> JSON:
     spec = obj.get("spec", {})
     ports = ",".join(_port(each) for each in spec.get("ports", []))
@@ -134,6 +130,21 @@ def _endpoints(obj: JSON, now: datetime.datetime) -> JSON:
     return {"Endpoints": f"{shown}{more}" or _NONE, "Age": _age(obj, now)}
 
 
+def _role_binding(obj: JSON, now: datetime.datetime) -> JSON:
+    role = obj.get("roleRef", {})
+    return {"Role": f"{role.get('kind')}/{role.get('name')}", "Age": _age(obj, now)}
+
+
+def _budget(obj: JSON, now: datetime.datetime) -> JSON:
+    spec, status = obj.get("spec", {}), obj.get("status", {})
+    return {
+        "Min Available": str(spec.get("minAvailable", "N/A")),
+        "Max Unavailable": str(spec.get("maxUnavailable", "N/A")),
+        "Allowed Disruptions": status.get("disruptionsAllowed", 0),
+        "Age": _age(obj, now),
+    }
+
+
 CELLS: Final[Mapping[str, Callable[[JSON, datetime.datetime], Mapping[str, Any]]]] = {
     "services": _service,
     "events": _event,
@@ -143,6 +154,9 @@ CELLS: Final[Mapping[str, Callable[[JSON, datetime.datetime], Mapping[str, Any]]
     "secrets": _secret,
     "serviceaccounts": _service_account,
     "endpoints": _endpoints,
+    "poddisruptionbudgets.policy": _budget,
+    "rolebindings.rbac.authorization.k8s.io": _role_binding,
+    "clusterrolebindings.rbac.authorization.k8s.io": _role_binding,
     "leases.coordination.k8s.io": _lease,
     "customresourcedefinitions.apiextensions.k8s.io": _crd,
 }

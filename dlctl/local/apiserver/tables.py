@@ -99,7 +99,8 @@ def _cell(item: JSON, column: Column, computed: Mapping[str, Any], now: datetime
             return float(value) if _is_number(value) else None
         case "boolean":
             return value if isinstance(value, bool) else None
-    return _text(value)
+        case _:
+            return _text(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -58,7 +58,7 @@ def correlated(old: Any, key: Any, schema: JSON, item: Any) -> Any:
 
 def number(value: float) -> str:
     """Return a number as messages print it: 1.0 as ``1``."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+    if value == int(value) and abs(value) < 1e21:
         return str(int(value))
     return str(value)
 
