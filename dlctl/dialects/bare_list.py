@@ -15,9 +15,9 @@ from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects import list_schema, list_status
 from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.entries import check_singletons, check_types, pod_template, replica_type
 from dlctl.dialects.names import PREFIX, check_names, runtime_id
-from dlctl.dialects.replica_list import check_types, pod_template, replica_type
-from dlctl.dialects.wire import Fields, objects
+from dlctl.dialects.wire import MAX_REPLICAS, Fields, objects
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 
@@ -40,6 +40,7 @@ class BareList(Dialect):
         entries = objects(msgspec.json.decode(obj.spec), "spec")
         specs = tuple(self._replica_spec(entry, framework) for entry in entries)
         check_types(specs, framework, "spec")
+        check_singletons(specs, framework, "spec")
         chief = framework.chief()
         if not any(spec.type == chief.type and spec.replicas for spec in specs):
             raise InvalidJobError(
@@ -77,7 +78,7 @@ class BareList(Dialect):
             raise InvalidJobError("is missing: say how many", field=entry.at("replicas"))
         return ReplicaSpec(
             type=replica_type(entry, TYPE_FIELD, framework),
-            replicas=entry.integer("replicas", 1),
+            replicas=entry.integer("replicas", 1, most=MAX_REPLICAS),
             template=pod_template(entry.value("template"), entry.at("template")),
             port=self.default_port or framework.default_port(),
         )

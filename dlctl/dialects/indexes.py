@@ -1,6 +1,11 @@
 """Sets of replica indexes as batch/v1 writes them in ``completedIndexes``: ``1,3-5,7``."""
 
+import re
 from collections.abc import Iterable, Iterator
+from typing import Final
+
+# No more digits than a replica's index can have: a mangled text must not become a huge set.
+_PART: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
 def write(indexes: Iterable[int]) -> str:
@@ -12,10 +17,10 @@ def write(indexes: Iterable[int]) -> str:
 def read(text: str) -> frozenset[int]:
     """Read what :func:`write` wrote; a malformed part counts as not there."""
     indexes: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            indexes.update(range(int(first), int(last or first) + 1))
+    for part in text.split(","):
+        if found := _PART.fullmatch(part):
+            first, last = found[1], found[2] or found[1]
+            indexes.update(range(int(first), int(last) + 1))
     return frozenset(indexes)
 
 

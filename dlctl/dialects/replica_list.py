@@ -16,8 +16,9 @@ from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects import list_schema, list_status
 from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.entries import check_singletons, check_types, pod_template, replica_type
 from dlctl.dialects.names import PREFIX, check_names, runtime_id
-from dlctl.dialects.wire import Fields, objects
+from dlctl.dialects.wire import MAX_REPLICAS, Fields
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 
@@ -57,6 +58,8 @@ class ReplicaList(Dialect):
         chief = self._chief(fields, framework)
         if local:
             specs, chief = _single_process(specs, fields)
+        else:
+            check_singletons(specs, framework, fields.at("replicaSpecs"))
         given = fields.text("RuntimeId")
         job = Job(
             resource=resource,
@@ -72,7 +75,7 @@ class ReplicaList(Dialect):
             local=local,
             scheduler_name=fields.text("schedulerName"),
             signals=self.signals,
-            spec_patch=None if given else {"RuntimeId": runtime_id(obj.metadata.uid)},
+            spec_patch=None if given else _spec_patch(fields, obj),
         )
         check_names(obj.metadata.name, job.runtime_id, specs, fields.at("RuntimeId"))
         _check_chief(job, fields)
@@ -118,7 +121,7 @@ class ReplicaList(Dialect):
             template = _bare_template(framework, image)
         return ReplicaSpec(
             type=type_,
-            replicas=entry.integer("replicas", 1),
+            replicas=entry.integer("replicas", 1, most=MAX_REPLICAS),
             template=pod_template(template, entry.at("template")),
             port=entry.port(self.port_field, self.default_port),
         )
@@ -135,48 +138,6 @@ class ReplicaList(Dialect):
         chief = policy.object("chief")
         type_ = replica_type(chief, "replicaName", framework, default=framework.chief().type)
         return Replica(type_, chief.integer("replicaIndex", 0))
-
-
-def replica_type(entry: Fields, name: str, framework: type[DLJob], *, default: str = "") -> str:
-    """Read a replica type in any case.
-
-    :raises InvalidJobError: if it is missing with no default, or not one of the framework's.
-    """
-    text = entry.text(name, default)
-    types = ", ".join(type_.upper() for type_ in framework.replica_types)
-    if not text:
-        raise InvalidJobError(f"is missing: give one of {types}", field=entry.at(name))
-    if text.lower() not in framework.replica_types:
-        raise InvalidJobError(f"is {text!r}, but must be one of {types}", field=entry.at(name))
-    return text.lower()
-
-
-def pod_template(value: Any, path: str) -> Mapping[str, Any]:
-    """Check what the engine relies on in a pod template; the rest is the API server's to judge."""
-    if value is None:
-        raise InvalidJobError("is missing: give a pod template", field=path)
-    template = Fields(value, path)
-    containers = objects(template.object("spec").value("containers"), f"{path}.spec.containers")
-    if not containers:
-        raise InvalidJobError("is empty: give a container", field=f"{path}.spec.containers")
-    for container in containers:
-        if not container.text("name"):
-            raise InvalidJobError("is missing: name the container", field=container.at("name"))
-    return dict(value)
-
-
-def check_types(specs: tuple[ReplicaSpec, ...], framework: type[DLJob], path: str) -> None:
-    """Refuse a job that lists a replica type twice, or several of what there can be one."""
-    for index, spec in enumerate(specs):
-        if any(other.type == spec.type for other in specs[:index]):
-            raise InvalidJobError(
-                f"lists {spec.type.upper()} twice: give one entry a type", field=f"{path}[{index}]"
-            )
-        if spec.type in framework.singletons and spec.replicas != 1:
-            raise InvalidJobError(
-                f"is {spec.replicas}, but there must be exactly 1 {spec.type.upper()}",
-                field=f"{path}[{index}].replicas",
-            )
 
 
 def _single_process(
@@ -206,6 +167,11 @@ def _check_chief(job: Job, fields: Fields) -> None:
             "indexes begin at 0",
             field=f"{policy}.chief.replicaIndex",
         )
+
+
+def _spec_patch(fields: Fields, obj: JobObject) -> Mapping[str, Any]:
+    # An empty field that the user spelt otherwise is filled in, and not joined by a second one.
+    return {fields.spelling("RuntimeId"): runtime_id(obj.metadata.uid)}
 
 
 def _bare_template(framework: type[DLJob], image: str) -> Mapping[str, Any]:

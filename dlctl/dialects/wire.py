@@ -5,7 +5,7 @@ it. Nothing here knows one API group from another.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from dlctl.errors import InvalidJobError
@@ -13,6 +13,8 @@ from dlctl.errors import InvalidJobError
 E = TypeVar("E", bound=enum.StrEnum)
 
 MAX_PORT: Final = 65535
+# Of one type. A slip of the keyboard must not keep the loop, and with it all other jobs, busy.
+MAX_REPLICAS: Final = 10_000
 
 
 class Fields:
@@ -24,16 +26,20 @@ class Fields:
         if not isinstance(value, Mapping):
             raise InvalidJobError(f"must be an object, not {_shown(value)}", field=path)
         self.path = path
-        self._fields = {
+        self._fields: dict[str, tuple[str, Any]] = {
             name.lower(): (name, item) for name, item in value.items() if item is not None
         }
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._fields
 
+    def spelling(self, name: str) -> str:
+        """Return a field's name as the user spelt it, or as given if it is not there."""
+        return self._fields.get(name.lower(), (name, None))[0]
+
     def at(self, name: str) -> str:
-        """Return the path of a field, spelt as the user did if it is there."""
-        return f"{self.path}.{self._fields.get(name.lower(), (name, None))[0]}"
+        """Return the path of a field."""
+        return f"{self.path}.{self.spelling(name)}"
 
     def value(self, name: str) -> Any:
         return self._fields.get(name.lower(), (name, None))[1]
@@ -65,6 +71,15 @@ class Fields:
         """Return the option that is named, in any case; an empty string means the default."""
         return one_of(self.text(name), options, field=self.at(name), default=default)
 
+    def respelt(self, **fields: Any) -> dict[str, Any]:
+        """Return the object with these fields under just these names, in whatever case they were.
+
+        A field given as None is left out, as are those that were null.
+        """
+        given = {name.lower() for name in fields}
+        kept = {name: item for key, (name, item) in self._fields.items() if key not in given}
+        return {**kept, **{name: item for name, item in fields.items() if item is not None}}
+
     def object(self, name: str) -> "Fields":
         return Fields(self.value(name), self.at(name))
 
@@ -75,7 +90,9 @@ class Fields:
 def objects(value: Any, path: str) -> list[Fields]:
     """Read a list of objects; its entries know their index."""
     if not isinstance(value, list):
-        shown = "is missing: give a list" if value is None else f"must be a list: {_shown(value)}"
+        shown = (
+            "is missing: give a list" if value is None else f"must be a list, not {_shown(value)}"
+        )
         raise InvalidJobError(shown, field=path)
     return [Fields(item, f"{path}[{index}]") for index, item in enumerate(value)]
 
@@ -84,8 +101,7 @@ def one_of(text: str, options: Iterable[E], *, field: str, default: E | None = N
     """Return the option whose value is the text in any case."""
     if not text and default is not None:
         return default
-    by_name: Callable[[E], bool] = lambda option: option.value.lower() == text.lower()  # noqa: E731
-    found = next(filter(by_name, options), None)
+    found = next((option for option in options if option.value.lower() == text.lower()), None)
     if found is None:
         names = ", ".join(option.value for option in options if option.value)
         raise InvalidJobError(f"is {text!r}, but must be one of {names}", field=field)

@@ -1,0 +1,208 @@
+"""What the list form refuses: each message names the field and the fix, word for word."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.errors import InvalidJobError
+from tests.builders import entry, job_object, kind_of, make_job, mxjob, template
+
+TYPES = "SCHEDULER, SERVER, WORKER"
+
+
+def refusal(*entries: Any, **spec: Any) -> str:
+    if entries:
+        spec["replicaSpecs"] = list(entries)
+    with pytest.raises(InvalidJobError) as caught:
+        make_job(mxjob(**spec))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        pytest.param(
+            [entry("SCHEDULER", 2)],
+            "spec.replicaSpecs[0].replicas: is 2, but there must be exactly 1 SCHEDULER",
+            id="two schedulers",
+        ),
+        pytest.param(
+            [entry("SCHEDULER", 0)],
+            "spec.replicaSpecs[0].replicas: is 0, but there must be exactly 1 SCHEDULER",
+            id="scheduler of zero replicas",
+        ),
+        pytest.param(
+            [entry("SERVER"), entry("WORKER")],
+            "spec.replicaSpecs: lists no SCHEDULER, but there must be exactly 1: add it",
+            id="no scheduler",
+        ),
+        pytest.param(
+            [entry("WORKER"), entry("worker")],
+            "spec.replicaSpecs[1]: lists WORKER twice: give one entry a type",
+            id="type twice",
+        ),
+        pytest.param(
+            [entry("PS")],
+            f"spec.replicaSpecs[0].mxReplicaType: is 'PS', but must be one of {TYPES}",
+            id="unknown type",
+        ),
+    ],
+)
+def test_impossible_set_of_replicas_is_refused(entries: list[Any], message: str) -> None:
+    assert refusal(*entries) == message
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        pytest.param(-1, "is -1, but must be between 0 and 10000", id="negative"),
+        pytest.param(10_001, "is 10001, but must be between 0 and 10000", id="a slip of the key"),
+        pytest.param(True, "must be an integer, not True", id="bool"),
+        pytest.param("2", "must be an integer, not '2'", id="string"),
+        pytest.param(1.5, "must be an integer, not 1.5", id="fraction"),
+    ],
+)
+def test_number_of_replicas_that_is_none_is_refused(value: Any, problem: str) -> None:
+    said = refusal(entry("SCHEDULER"), entry("WORKER", value))
+    assert said == f"spec.replicaSpecs[1].replicas: {problem}"
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536])
+def test_port_out_of_range_is_refused(port: int) -> None:
+    said = refusal(entry("SCHEDULER", PsRootPort=port))
+    assert said == f"spec.replicaSpecs[0].PsRootPort: is {port}, but must be between 1 and 65535"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param(
+            {"cleanupPodPolicy": "Some"},
+            "spec.cleanupPodPolicy: is 'Some', but must be one of All, Running, None",
+            id="clean policy",
+        ),
+        pytest.param(
+            {"jobMode": "MXTrain"},
+            "spec.jobMode: is 'MXTrain', but must be one of dist, local",
+            id="mode",
+        ),
+        pytest.param(
+            {"terminationPolicy": {}},
+            "spec.terminationPolicy.chief: is missing: name the replica that decides the job, "
+            "or leave out terminationPolicy",
+            id="empty termination policy",
+        ),
+        pytest.param(
+            {"terminationPolicy": {"chief": {"replicaName": "MASTER"}}},
+            f"spec.terminationPolicy.chief.replicaName: is 'MASTER', but must be one of {TYPES}",
+            id="chief of no type",
+        ),
+        pytest.param(
+            {"terminationPolicy": {"chief": {"replicaName": "WORKER", "replicaIndex": 2}}},
+            "spec.terminationPolicy.chief.replicaIndex: is 2, but there are 2 WORKER replicas: "
+            "indexes begin at 0",
+            id="chief out of range",
+        ),
+        pytest.param(
+            {"terminationPolicy": {"chief": "WORKER"}},
+            "spec.terminationPolicy.chief: must be an object, not 'WORKER'",
+            id="chief as a string",
+        ),
+        pytest.param(
+            {"replica_specs": []},
+            "spec.replica_specs: is not a field: write replicaSpecs",
+            id="snake case",
+        ),
+        pytest.param(
+            {"replicaSpecs": None}, "spec.replicaSpecs: is missing: give a list", id="no list"
+        ),
+        pytest.param(
+            {"replicaSpecs": {"Worker": {}}},
+            "spec.replicaSpecs: must be a list, not {'Worker': {}}",
+            id="map form",
+        ),
+    ],
+)
+def test_impossible_field_of_the_spec_is_refused(spec: dict[str, Any], message: str) -> None:
+    assert refusal(**spec) == message
+
+
+def test_chief_that_no_entry_lists_is_refused() -> None:
+    chief = {"chief": {"replicaName": "WORKER"}}
+    assert refusal(entry("SCHEDULER"), terminationPolicy=chief) == (
+        "spec.replicaSpecs: has no entry of type WORKER, which decides the job: add one, or name "
+        "another in terminationPolicy"
+    )
+
+
+def test_local_job_without_a_worker_is_refused() -> None:
+    assert refusal(entry("SCHEDULER"), jobMode="local") == (
+        "spec.jobMode: is local, which runs one WORKER, and replicaSpecs lists none: add it"
+    )
+
+
+def test_null_entry_is_refused_like_an_empty_one() -> None:
+    assert refusal(None) == "spec.replicaSpecs[0].template: is missing: give a pod template"
+
+
+@pytest.mark.parametrize(
+    ("pod", "at", "problem"),
+    [
+        pytest.param(None, "", "is missing: give a pod template", id="none"),
+        pytest.param("x", "", "must be an object, not 'x'", id="string"),
+        pytest.param({}, ".spec.containers", "is missing: give a list", id="no spec"),
+        pytest.param(
+            {"spec": {"containers": []}},
+            ".spec.containers",
+            "is empty: give a container",
+            id="empty",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"image": "x"}]}},
+            ".spec.containers[0].name",
+            "is missing: name the container",
+            id="no name",
+        ),
+        pytest.param(
+            {"spec": {"containers": [None]}},
+            ".spec.containers[0].name",
+            "is missing: name the container",
+            id="null container",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "a", "env": {"A": "1"}}]}},
+            ".spec.containers[0].env",
+            "must be a list, not {'A': '1'}",
+            id="environment as a map",
+        ),
+        pytest.param(
+            {**template(), "metadata": "x"},
+            ".metadata",
+            "must be an object, not 'x'",
+            id="metadata",
+        ),
+        pytest.param(
+            {**template(), "metadata": {"labels": {"a": 1}}},
+            ".metadata.labels",
+            "must be an object of strings",
+            id="labels",
+        ),
+    ],
+)
+def test_template_that_children_cannot_be_made_from_is_refused(
+    pod: Any, at: str, problem: str
+) -> None:
+    assert refusal(entry("SCHEDULER", template=pod)) == (
+        f"spec.replicaSpecs[0].template{at}: {problem}"
+    )
+
+
+def test_server_without_template_and_image_is_refused() -> None:
+    said = refusal(entry("SCHEDULER"), entry("SERVER", template=None))
+    assert said == "spec.replicaSpecs[1].template: is missing: give a pod template"
+
+
+@pytest.mark.parametrize("spec", [None, "x", 3, [{}]])
+def test_spec_that_is_no_object_is_refused(spec: Any) -> None:
+    with pytest.raises(InvalidJobError, match=r"^spec"):
+        kind_of().read(job_object({**mxjob(), "spec": spec}))

@@ -1,0 +1,170 @@
+"""The list form of both mx-operators: what is filled in, and what is read in any spelling."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.exitcodes import ExitClass
+from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.dialects.dialect import Dialect
+from tests.builders import entry, job_object, kind_of, make_job, mxjob, template
+
+KUBEFLOW = "kubeflow.org"
+FIORAVANZO = "fioravanzo.org"
+
+
+def dialect(group: str) -> Dialect:
+    return kind_of(f"{group}/v1alpha1").dialects["v1alpha1"]
+
+
+def types(job: Job) -> list[tuple[str, int]]:
+    return [(spec.type, spec.replicas) for spec in job.replica_specs]
+
+
+def test_kubeflow_fills_in_its_defaults() -> None:
+    bare = entry("SCHEDULER", 1), {"template": template()}
+    job = make_job(mxjob(replicaSpecs=list(bare)))
+    assert types(job) == [("scheduler", 1), ("worker", 1)]
+    assert [spec.port for spec in job.replica_specs] == [9091, 9091]
+    assert job.chief == Replica("scheduler", 0)
+    assert job.clean_pod_policy is CleanPodPolicy.ALL
+    assert job.signals is ExitClass.PERMANENT
+    assert not job.local
+
+
+def test_fioravanzo_fills_in_its_own() -> None:
+    bare = {"template": template()}, entry("WORKER")
+    job = make_job(mxjob(group=FIORAVANZO, replicaSpecs=list(bare)))
+    assert types(job) == [("scheduler", 1), ("worker", 1)]
+    assert [spec.port for spec in job.replica_specs] == [9000, 9000]
+    assert job.clean_pod_policy is CleanPodPolicy.NONE
+    assert job.signals is ExitClass.RETRYABLE
+
+
+@pytest.mark.parametrize(("group", "field"), [(KUBEFLOW, "PsRootPort"), (FIORAVANZO, "mxPort")])
+def test_port_is_read_from_the_field_of_the_group(group: str, field: str) -> None:
+    specs = [entry("SCHEDULER", **{field: 1234}), entry("WORKER")]
+    job = make_job(mxjob(group=group, replicaSpecs=specs))
+    assert job.replica_specs[0].port == 1234
+
+
+def test_field_names_and_replica_types_are_read_in_any_case() -> None:
+    wire = mxjob()
+    pod = {"Spec": {"Containers": [{"NAME": "mxnet"}]}}
+    wire["spec"] = {
+        "ReplicaSpecs": [
+            {"MXREPLICATYPE": "Scheduler", "REPLICAS": 1, "Template": pod, "psrootport": 1234},
+            {"mxreplicatype": "worker", "Replicas": 4, "TEMPLATE": template()},
+        ],
+        "runtimeid": "ab1c",
+        "CleanupPodPolicy": "RUNNING",
+        "terminationpolicy": {"Chief": {"ReplicaName": "Worker", "replicaindex": 2}},
+        "schedulername": "volcano",
+    }
+    job = make_job(wire)
+    assert types(job) == [("scheduler", 1), ("worker", 4)]
+    assert job.replica_specs[0].port == 1234
+    assert job.replica_specs[0].template == {"spec": {"containers": [{"name": "mxnet"}]}}
+    assert job.runtime_id == "ab1c"
+    assert job.clean_pod_policy is CleanPodPolicy.RUNNING
+    assert job.chief == Replica("worker", 2)
+    assert job.scheduler_name == "volcano"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"jobMode": ""}, id="mode as the old operator serialised it"),
+        pytest.param({"cleanupPodPolicy": ""}, id="empty policy"),
+        pytest.param({"terminationPolicy": None}, id="null policy"),
+        pytest.param({"RuntimeId": ""}, id="empty runtime id"),
+        pytest.param({"futureField": {"x": 1}}, id="unknown field"),
+    ],
+)
+def test_field_that_says_nothing_changes_nothing(spec: dict[str, Any]) -> None:
+    assert make_job(**spec) == make_job()
+
+
+def test_template_is_passed_on_but_for_nulls() -> None:
+    pod = {
+        "metadata": {"creationTimestamp": None, "labels": {"App": "a", "app": "b"}},
+        "spec": {
+            "containers": [{"name": "mxnet", "resources": {}, "env": [{"name": "A"}]}],
+            "tolerations": [{"key": "gpu"}],
+        },
+    }
+    job = make_job(replicaSpecs=[entry("SCHEDULER", template=pod)])
+    assert job.replica_specs[0].template == {
+        "metadata": {"labels": {"App": "a", "app": "b"}},
+        "spec": pod["spec"],
+    }
+
+
+def test_local_job_is_one_worker_that_decides() -> None:
+    job = make_job(jobMode="Local", workers=5)
+    assert job.local
+    assert types(job) == [("worker", 1)]
+    assert job.chief == Replica("worker", 0)
+
+
+def test_local_job_needs_no_scheduler() -> None:
+    assert make_job(jobMode="local", replicaSpecs=[entry("WORKER")]).local
+
+
+def test_server_without_a_template_runs_the_given_image() -> None:
+    specs = [entry("SCHEDULER"), entry("SERVER", template=None)]
+    job = make_job(mxImage="mxnet:1.9", replicaSpecs=specs)
+    (container,) = job.replica_specs[1].template["spec"]["containers"]
+    assert (container["name"], container["image"]) == ("mxnet", "mxnet:1.9")
+
+
+def test_preset_runtime_id_is_kept_and_nothing_is_written_to_the_spec() -> None:
+    job = make_job(RuntimeId="ab1c")
+    assert job.runtime_id == "ab1c"
+    assert job.spec_patch is None
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        pytest.param({}, "RuntimeId", id="absent"),
+        pytest.param({"runtimeId": None}, "RuntimeId", id="null"),
+        pytest.param({"runtimeId": ""}, "runtimeId", id="empty in another case"),
+    ],
+)
+def test_derived_runtime_id_is_the_one_thing_written_to_the_spec(
+    given: dict[str, Any], field: str
+) -> None:
+    job = make_job(**given)
+    assert job.spec_patch == {field: job.runtime_id}
+
+
+def test_writing_the_derived_runtime_id_changes_no_name() -> None:
+    before = make_job()
+    after = make_job(**(before.spec_patch or {}))
+    assert list(map(after.child_name, after.replicas)) == list(
+        map(before.child_name, before.replicas)
+    )
+
+
+@pytest.mark.parametrize("group", [KUBEFLOW, FIORAVANZO])
+def test_labels_are_the_operators_own(group: str) -> None:
+    job = make_job(mxjob(group=group, RuntimeId="ab1c"))
+    assert dialect(group).labels(job, Replica("worker", 1)) == {
+        group: "",
+        "job_type": "WORKER",
+        "runtime_id": "ab1c",
+        "mx_job_name": "linear",
+        "task_index": "1",
+    }
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", {"mxReplicaSpecs": {}}])
+def test_other_form_is_not_recognised(spec: Any) -> None:
+    assert not dialect(KUBEFLOW).recognises(spec)
+    assert dialect(KUBEFLOW).recognises({"REPLICASPECS": None})
+
+
+def test_job_keeps_its_generation_and_key() -> None:
+    job = kind_of().read(job_object(mxjob()))
+    assert (str(job.key), job.uid, job.generation) == ("ml/linear", "job-uid", 1)
