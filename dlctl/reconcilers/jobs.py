@@ -11,7 +11,7 @@ import attrs
 import msgspec
 
 from dlctl.api.job import Job, JobObject
-from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey
+from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey, Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobStatus
 from dlctl.clock import Clock
@@ -23,6 +23,7 @@ from dlctl.reconcilers import status
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.controller import Result
 from dlctl.reconcilers.execute import Executor
+from dlctl.reconcilers.expectations import Readable
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, plan
 from dlctl.reconcilers.restarts import RestartBackoff
@@ -147,7 +148,11 @@ class JobReconciler:
         return attrs.evolve(planned, status=job.status, wake_after_s=wake_s)
 
     def _stores_show_our_writes(self, obj: JobObject) -> bool:
-        stores = {self.kind.resource: self.jobs, PODS: self.pods, SERVICES: self.services}
+        stores: dict[Resource, Readable] = {
+            self.kind.resource: self.jobs,
+            PODS: self.pods,
+            SERVICES: self.services,
+        }
         return self.executor.expectations.ready(obj.metadata.uid, stores)
 
     def _memory(self, key: ObjectKey, obj: JobObject | None) -> Memory | None:
