@@ -73,9 +73,12 @@ class Bridge:
         """Forget the pod's namespace and take its cable away; it may have been detached before."""
         if (cable := self._cables.pop(pod, None)) is None:
             return
-        os.close(cable.netns_fd)
-        if found := self._ip.link_lookup(ifname=cable.name):
-            self._ip.link("del", index=found[0])
+        # Closed last: without its namespace the kernel takes the cable away at a time of its own.
+        try:
+            if found := self._ip.link_lookup(ifname=cable.name):
+                self._ip.link("del", index=found[0])
+        finally:
+            os.close(cable.netns_fd)
 
     @contextmanager
     def _new_netns(self) -> Iterator[tuple[int, IPRoute]]:
