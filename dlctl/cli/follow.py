@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.job import JobObject
-from dlctl.api.meta import MANAGED_SELECTOR, PODS, Resource
+from dlctl.api.meta import MANAGED_SELECTOR, PODS, UID, Resource
 from dlctl.api.pods import Pod
 from dlctl.cli.logtails import Logs, LogTails
 from dlctl.cli.progress import JobProgress, progress
@@ -51,6 +51,8 @@ class Follower:
         }
         self.progress = [JobProgress(job.kind.singular, job.key) for job in submitted]
         self.logs: Logs = {}
+        # Deleted since the last look: their ends would be missed otherwise.
+        self._gone: list[Pod] = []
 
     async def follow(self) -> None:
         """Return when all jobs have ended and their programs, as far as they do, as well."""
@@ -86,6 +88,7 @@ class Follower:
         for index, (job, before) in enumerate(zip(self._submitted, self.progress, strict=True)):
             self.progress[index] = self._progress(job, before)
             tails.follow(self.progress[index])
+        self._gone.clear()
         self._view.show(self.progress, self.logs, now)
 
     def _progress(self, job: SubmittedJob, before: JobProgress) -> JobProgress:
@@ -93,12 +96,24 @@ class Follower:
         obj = informer.store.get(job.key)
         if obj is None:
             return attrs.evolve(before, deleted=informer.has_synced)
-        pods = self._pods.store.owned_by(obj.metadata.uid)
-        return progress(job.kind, obj, pods, before, self._clock.now())
+        now, uid = self._clock.now(), obj.metadata.uid
+        pods = self._pods.store.owned_by(uid)
+        present = {pod.key for pod in pods}
+        gone = [pod for pod in self._gone if pod.key not in present and _owner(pod) == uid]
+        if gone:
+            before = progress(job.kind, obj, [*pods, *gone], before, now)
+        return progress(job.kind, obj, pods, before, now)
 
-    def _notice(self, _: Change[Pod] | Change[JobObject]) -> None:
+    def _notice(self, change: Change[Any]) -> None:
+        if change.new is None and isinstance(change.old, Pod):
+            self._gone.append(change.old)
         self._changed.set()
 
     def _hear(self, job: JobProgress, replica: str, line: str) -> None:
         self._view.say(job, replica, line)
         self._changed.set()
+
+
+def _owner(pod: Pod) -> UID | None:
+    controller = pod.metadata.controller
+    return controller.uid if controller else None

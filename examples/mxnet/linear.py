@@ -24,7 +24,7 @@ y = (x @ WEIGHTS + BIAS + random.normal(scale=NOISE, size=SAMPLES)).astype("floa
 # Each worker sees its own part of the samples, and all update the same model.
 shard = gluon.data.ArrayDataset(x[kv.rank :: kv.num_workers], y[kv.rank :: kv.num_workers])
 batches = gluon.data.DataLoader(shard, BATCH, shuffle=True)
-print(f"worker {kv.rank} of {kv.num_workers}: {len(shard)} of {SAMPLES} samples", flush=True)
+print(f"rank {kv.rank} of {kv.num_workers}: {len(shard)} of {SAMPLES} samples", flush=True)
 
 model = gluon.nn.Dense(1, in_units=2)
 model.initialize(mx.init.Normal(0.01))

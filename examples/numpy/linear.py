@@ -86,7 +86,7 @@ def worker():
     x = np.column_stack([random.normal(size=(SAMPLES, 2)), np.ones(SAMPLES)])
     y = x @ TRUTH + random.normal(scale=NOISE, size=SAMPLES)
     x, y = x[rank::WORKERS], y[rank::WORKERS]
-    print(f"worker {rank} of {WORKERS}: {len(x)} of {SAMPLES} samples", flush=True)
+    print(f"rank {rank} of {WORKERS}: {len(x)} of {SAMPLES} samples", flush=True)
     weights, started = np.zeros(3), time.monotonic()
     for epoch in range(1, EPOCHS + 1):
         total = 0.0
