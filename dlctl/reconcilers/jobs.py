@@ -5,7 +5,7 @@ saves work or writes; losing it changes no decision.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import msgspec
@@ -23,10 +23,12 @@ from dlctl.reconcilers import status
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.controller import Result
 from dlctl.reconcilers.execute import Executor
-from dlctl.reconcilers.expectations import Readable
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, plan
 from dlctl.reconcilers.restarts import RestartBackoff
+
+if TYPE_CHECKING:
+    from dlctl.reconcilers.expectations import Readable
 
 # The event that shows our own write usually comes first; this is for when it never does.
 STALE_RETRY_S: Final = 5.0
@@ -92,10 +94,11 @@ class JobReconciler:
             memory.status_written_s = self.clock.monotonic()
         for note in planned.notes:
             self.executor.note(job.resource, obj, note.type, note.reason, note.message)
+        await self.executor.remove(job, planned)
+        result = await self._make(job, obj, planned, renderer, memory)
         if job.spec_patch and planned.pods:
             await self.executor.write_spec(obj, job.resource, job.spec_patch)
-        await self.executor.remove(job, planned)
-        return await self._make(job, obj, planned, renderer, memory)
+        return result
 
     async def _make(
         self, job: Job, obj: JobObject, planned: Plan, renderer: Renderer, memory: Memory

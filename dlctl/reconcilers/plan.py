@@ -45,7 +45,7 @@ def plan(
 ) -> Plan:
     """Return what the job needs now; ``with_service`` are the replicas that others dial."""
     now = now.replace(microsecond=0)
-    if job.status.phase is JobPhase.DONE:
+    if job.status.phase is JobPhase.DONE or _refused(job):
         return Plan(job.status)
     if job.status.phase is JobPhase.CLEAN_UP:
         return _clean_up(job, job.status, observed)
@@ -57,6 +57,12 @@ def plan(
         return attrs.evolve(kept, notes=notes, services=_services(job, observed, with_service))
     next_status, note = status.concluded(job, next_status, found, now)
     return attrs.evolve(_clean_up(job, next_status, observed), notes=(note,))
+
+
+def _refused(job: Job) -> bool:
+    """Tell whether this very spec has been found impossible: only another one may do better."""
+    failed = job.status.phase is JobPhase.FAILED
+    return failed and job.status.observed_generation == job.generation
 
 
 def _clean_up(job: Job, ended: JobStatus, observed: Observed) -> Plan:
