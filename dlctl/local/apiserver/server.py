@@ -21,7 +21,7 @@ from dlctl.local.apiserver.crds import Establisher
 from dlctl.local.apiserver.documents import documents
 from dlctl.local.apiserver.endpoints import Endpoints
 from dlctl.local.apiserver.faults import Faults
-from dlctl.local.apiserver.front import Audited, Front
+from dlctl.local.apiserver.front import Audited, Front, LargeRequest
 from dlctl.local.apiserver.gc import GarbageCollector
 from dlctl.local.apiserver.objects import Objects
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
@@ -121,7 +121,14 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     )
     identity = certificates.identity(host) if tls else None
     runner = web.ServerRunner(
-        web.Server(front, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
+        web.Server(
+            front,
+            request_factory=LargeRequest,
+            # A watch whose client has gone is to end.
+            handler_cancellation=True,
+            access_log=None,
+        ),
+        shutdown_timeout=0.1,
     )
     await runner.setup()
     try:

@@ -119,7 +119,7 @@ class Watch:
             # A version from the future is waited for.
             if change.revision <= self._sent or not self._in_namespace(change):
                 continue
-            type_ = self._seen_as(change)
+            type_ = seen_as(change, self.selector)
             if type_ is None:
                 continue
             if self.presenter.view is View.WHOLE:
@@ -130,12 +130,13 @@ class Watch:
     def _in_namespace(self, change: Change) -> bool:
         return not self.namespace or change.key.namespace == self.namespace
 
-    def _seen_as(self, change: Change) -> EventType | None:
-        before = self.selector.matches(change.old)
-        after = self.selector.matches(change.new)
-        if after:
-            return EventType.MODIFIED if before else EventType.ADDED
-        return EventType.DELETED if before else None
+
+def seen_as(change: Change, selector: Selector) -> EventType | None:
+    """Return what a change is to who sees only what is selected; None is nothing."""
+    before = selector.matches(change.old)
+    if selector.matches(change.new):
+        return EventType.MODIFIED if before else EventType.ADDED
+    return EventType.DELETED if before else None
 
 
 def _shown(change: Change, type_: EventType) -> Stored:

@@ -1,6 +1,7 @@
 """A client of the API server that hides nothing: codes, headers and bodies as they are sent."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -74,8 +75,10 @@ class Wire:
         if accept:
             headers["Accept"] = accept
         texts = {name: str(value) for name, value in params.items()}
+        # In this form aiohttp takes also large ones without a complaint.
+        data = None if sent is None else io.BytesIO(sent)
         async with self.session.request(
-            method, path, data=sent, params=texts, headers=headers
+            method, path, data=data, params=texts, headers=headers
         ) as response:
             raw = await response.read()
             plain = response.content_type != "application/json"

@@ -1,0 +1,115 @@
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from dlctl.local.apiserver.subresources import LogRequest
+from tests.local.apiserver.wire import CRDS, PODS, WIDGETS, Wire, pod, widget, widget_crd
+
+BINDING = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n"}}
+
+
+async def test_binding_puts_a_pod_on_a_node(wire: Wire) -> None:
+    await wire.create(PODS, pod("a"))
+    answer = await wire.post(f"{PODS}/a/binding", BINDING)
+    assert (answer.code, answer.body["status"]) == (201, "Success")
+    bound = (await wire.get(f"{PODS}/a")).body
+    assert bound["spec"]["nodeName"] == "n"
+    conditions = {each["type"]: each["status"] for each in bound["status"]["conditions"]}
+    assert conditions["PodScheduled"] == "True"
+
+
+async def test_bound_pod_cannot_be_bound_again(wire: Wire) -> None:
+    await wire.create(PODS, pod("a", node="m"))
+    answer = await wire.post(f"{PODS}/a/binding", BINDING)
+    assert answer.code == 409
+    assert answer.body["message"] == (
+        'Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "m"'
+    )
+
+
+async def test_eviction_deletes_with_grace(wire: Wire) -> None:
+    await wire.create(PODS, pod("a", node="n"))
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
+    answer = await wire.post(f"{PODS}/a/eviction", eviction)
+    assert (answer.code, answer.body["status"]) == (201, "Success")
+    assert (await wire.get(f"{PODS}/a")).body["metadata"]["deletionTimestamp"]
+
+
+async def test_log_comes_from_the_source_with_all_that_was_asked(wire: Wire) -> None:
+    asked: list[LogRequest] = []
+
+    async def source(request: LogRequest) -> AsyncIterator[bytes]:
+        asked.append(request)
+        yield b"one\n"
+        yield b"two\n"
+
+    wire.server.log_source = source
+    await wire.create(PODS, pod("a"))
+    answer = await wire.get(f"{PODS}/a/log", tailLines=2, follow="true", previous="true")
+    assert (answer.code, answer.body) == (200, "one\ntwo\n")
+    assert asked == [LogRequest("default", "a", "main", previous=True, follow=True, tail_lines=2)]
+
+
+@pytest.mark.parametrize(
+    ("containers", "params", "message"),
+    [
+        pytest.param(
+            ["x", "y"],
+            {},
+            "a container name must be specified for pod a, choose one of: [x y]",
+            id="several",
+        ),
+        pytest.param(
+            ["x"], {"container": "z"}, "container z is not valid for pod a", id="no such one"
+        ),
+    ],
+)
+async def test_log_needs_a_container(
+    wire: Wire, containers: list[str], params: dict[str, Any], message: str
+) -> None:
+    spec = {"containers": [{"name": name, "image": "i"} for name in containers]}
+    await wire.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
+    answer = await wire.get(f"{PODS}/a/log", **params)
+    assert (answer.code, answer.body["message"]) == (400, message)
+
+
+async def test_log_of_an_absent_pod_is_not_found(wire: Wire) -> None:
+    assert (await wire.get(f"{PODS}/a/log")).code == 404
+
+
+async def test_scale_reads_and_writes_the_replicas(wire: Wire) -> None:
+    crd = widget_crd()
+    crd["spec"]["versions"][0]["subresources"]["scale"] = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+    }
+    await wire.create(CRDS, crd)
+    await wire.create(WIDGETS, widget("a", spec={"replicas": 2}))
+    path = f"{WIDGETS}/a/scale"
+    scale = await wire.get(path)
+    assert (scale.body["kind"], scale.body["spec"]) == ("Scale", {"replicas": 2})
+
+    patched = await wire.patch(path, {"spec": {"replicas": 3}})
+    assert patched.body["spec"] == {"replicas": 3}
+    assert (await wire.put(path, scale.body)).code == 409
+    assert (await wire.get(f"{WIDGETS}/a")).body["spec"]["replicas"] == 3
+
+
+async def test_services_get_an_address_each_unless_they_want_none(wire: Wire) -> None:
+    path = "/api/v1/namespaces/default/services"
+    ports = [{"port": 80}]
+    for name, spec in (("a", {}), ("b", {}), ("c", {"clusterIP": "None"})):
+        await wire.create(path, {"metadata": {"name": name}, "spec": {"ports": ports} | spec})
+    listed = (await wire.get(path)).body["items"]
+    first, second, headless = (each["spec"]["clusterIP"] for each in listed)
+    assert first.startswith("10.96.")
+    assert first != second
+    assert headless == "None"
+
+    body = {"metadata": {"name": "d"}, "spec": {"ports": ports, "clusterIP": first}}
+    taken = await wire.post(path, body)
+    assert taken.code == 422
+    assert "provided IP is already allocated" in taken.body["message"]
+    await wire.delete(f"{path}/a")
+    assert (await wire.post(path, body)).code == 201
