@@ -1,0 +1,179 @@
+"""Random jobs, random faults and random ends of the controller, all from one seed.
+
+A case says what happens, not what should come of it. Equal seeds make equal cases.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.job import Replica
+from dlctl.api.meta import ObjectKey, Resource
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import StatusError
+from tests.builders import bare_job, make_job, mxjob
+from tests.support.fates import (
+    DONE,
+    OOM_KILLED,
+    RUNS_ON,
+    Deleted,
+    Evicted,
+    Exit,
+    Fate,
+    Script,
+    script_of,
+)
+
+JSON = dict[str, Any]
+_RETRYABLE: Final = (Exit(130), Exit(137), Exit(138), Exit(143), Evicted(), Deleted())
+_PERMANENT: Final = (Exit(1), Exit(2), Exit(3), Exit(127), Exit(139), OOM_KILLED)
+_VERBS: Final = ("get", "list", "watch", "create", "patch", "delete")
+_RESOURCES: Final = ("", "", "pods", "services", "events")
+_JOB: Final = Resource("kubeflow.org", "v1alpha1", "mxjobs", "MXJob")
+
+
+@attrs.frozen
+class JobCase:
+    """A job and what becomes of its replicas."""
+
+    manifest: Mapping[str, Any]
+    fates: Mapping[str, Sequence[Fate]]
+    decider: str
+    restart_policy: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey("default", self.manifest["metadata"]["name"])
+
+    def script(self) -> Script:
+        return script_of(self.manifest, self.fates, decider=self.decider)
+
+
+@attrs.frozen
+class Kill:
+    """An end of the controller: so many revisions and turns of the loop after its start."""
+
+    revisions: int
+    turns: int
+    down_s: float
+
+
+@attrs.frozen
+class Case:
+    """What happens in one run; without faults and kills it is the run to compare with."""
+
+    seed: int
+    jobs: Sequence[JobCase]
+    # With the seconds after the start when they are armed.
+    faults: Sequence[tuple[float, Fault]]
+    kills: Sequence[Kill]
+
+    def undisturbed(self) -> "Case":
+        return attrs.evolve(self, faults=(), kills=())
+
+
+def case_of(seed: int) -> Case:
+    dice = random.Random(seed)
+    jobs = [_job(dice, f"job-{number}") for number in range(dice.randint(1, 3))]
+    faults = sorted(
+        ((dice.choice((0.0, dice.uniform(0, 5))), _fault(dice)) for _ in range(dice.randint(0, 20))),
+        key=lambda timed: timed[0],
+    )
+    kills = [
+        Kill(dice.randint(0, 40), dice.randint(0, 30), dice.choice((0.0, dice.uniform(0, 3))))
+        for _ in range(dice.randint(0, 3))
+    ]
+    return Case(seed, jobs, faults, kills)
+
+
+def _job(dice: random.Random, name: str) -> JobCase:
+    policy = dice.choice(("Never", "OnFailure"))
+    manifest = _manifest(dice, name)
+    spec = manifest["spec"]
+    for entry in spec if isinstance(spec, list) else spec["replicaSpecs"]:
+        entry["template"]["spec"]["restartPolicy"] = policy
+    job = make_job(manifest)
+    replicas = list(job.replicas)
+    fails = dice.random() < 0.4
+    decider = dice.choice(replicas) if fails else job.chief
+    fates = {}
+    for replica in replicas:
+        if replica == decider:
+            last: Fate = dice.choice(_PERMANENT) if fails else DONE
+        else:
+            last = _last(dice, replica, job.chief)
+        fates[str(replica)] = (*_setbacks(dice), last)
+    return JobCase(manifest, fates, str(decider), policy)
+
+
+def _manifest(dice: random.Random, name: str) -> JSON:
+    servers, workers = dice.randint(0, 2), dice.randint(1, 3)
+    match dice.choice(("kubeflow.org", "fioravanzo.org", "bare", "TFJob", "local")):
+        case "bare":
+            counts = {"scheduler": 1, "server": servers, "worker": workers}
+            return bare_job("MXJob", name, **counts)
+        case "TFJob":
+            return bare_job("TFJob", name, ps=servers, worker=workers)
+        case "local":
+            spec = {"jobMode": "local", "cleanupPodPolicy": _policy(dice)}
+            chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 0}}
+            return mxjob(name=name, workers=1, terminationPolicy=chief, **spec)
+        case group:
+            spec = {"cleanupPodPolicy": _policy(dice)}
+            return mxjob(group=group, name=name, servers=servers, workers=workers, **spec)
+
+
+def _policy(dice: random.Random) -> str:
+    return dice.choice(("All", "Running", "None"))
+
+
+def _setbacks(dice: random.Random) -> list[Fate]:
+    return [dice.choice(_RETRYABLE) for _ in range(dice.choice((0, 0, 0, 1, 2)))]
+
+
+def _last(dice: random.Random, replica: Replica, chief: Replica) -> Fate:
+    if replica == chief:
+        # Its success would end the job before the decider could.
+        return RUNS_ON
+    return dice.choice((DONE, RUNS_ON))
+
+
+def _fault(dice: random.Random) -> Fault:
+    resource = dice.choice(_RESOURCES)
+    verb = dice.choice(_VERBS)
+    times = dice.randint(1, 3)
+    where: JSON = {"user_agent": "dlctl", "verb": verb, "resource": resource, "times": times}
+    if verb == "watch":
+        return Fault(**where, **dice.choice(list(_of_watches(dice))))
+    if verb == "list":
+        return Fault(**where, **dice.choice(list(_of_lists(dice))))
+    return Fault(**where, **dice.choice(list(_of_requests(dice))))
+
+
+def _of_requests(dice: random.Random) -> Iterator[JSON]:
+    yield {"status": status.conflict(_JOB, "job")}
+    yield {"status": status.too_many_requests("too many", dice.randint(1, 3))}
+    yield {"status": status.internal("a fault was asked for")}
+    yield {"status": StatusError(503, "ServiceUnavailable", "not now")}
+    yield {"reset": "before"}
+    yield {"reset": "after"}
+    yield {"delay_s": dice.uniform(0.01, 3)}
+
+
+def _of_lists(dice: random.Random) -> Iterator[JSON]:
+    yield {"status": status.expired("too old")}
+    yield {"stale_by": dice.randint(1, 30)}
+    yield from _of_requests(dice)
+
+
+def _of_watches(dice: random.Random) -> Iterator[JSON]:
+    yield {"status": status.expired("too old")}
+    yield {"status": status.expired("too old"), "in_stream": True}
+    yield {"cut_after": dice.randint(0, 12)}
+    yield {"cut_after": dice.randint(0, 12)}
+    yield {"silent": True}
+    yield {"lag_s": dice.uniform(0.01, 2)}
+    yield from _of_requests(dice)

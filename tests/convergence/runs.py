@@ -1,0 +1,117 @@
+"""Runs a case and tells how it ended, in a form that two runs of one case can be compared in."""
+
+import asyncio
+from typing import Any, Final
+
+from dlctl.api.meta import PODS, SERVICES
+from dlctl.options import Options
+from tests.convergence.cases import Case, JobCase, Kill
+from tests.support.hollow import replica_of
+from tests.support.world import World, world
+
+JSON = dict[str, Any]
+# Long enough for the pauses between tries to matter, short enough to outlast none of the faults.
+_OPTIONS: Final = Options(restart_backoff_s=1.0, restart_backoff_cap_s=4.0)
+_FAULTS_S: Final = 20.0
+_QUIET_S: Final = 60.0
+
+
+async def outcome(case: Case) -> JSON:
+    """Return what is left of the jobs of a case, having checked what must always hold."""
+    async with world(options=_OPTIONS) as cluster:
+        for job in case.jobs:
+            await cluster.submit(job.manifest, script=job.script())
+        async with asyncio.TaskGroup() as group:
+            faults = group.create_task(_arm(cluster, case))
+            await _work_through_kills(cluster, case)
+            await faults
+        for job in case.jobs:
+            await cluster.ended(job.key.name)
+        await _check_rest(cluster)
+        _check_history(cluster, case)
+        return {job.key.name: _left(cluster, job) for job in case.jobs}
+
+
+async def _arm(cluster: World, case: Case) -> None:
+    started = cluster.clock.monotonic()
+    for at_s, fault in case.faults:
+        await asyncio.sleep(max(0.0, started + at_s - cluster.clock.monotonic()))
+        cluster.server.faults.add(fault)
+    if case.faults:
+        await asyncio.sleep(_FAULTS_S)
+    cluster.server.faults.clear()
+
+
+async def _work_through_kills(cluster: World, case: Case) -> None:
+    for kill in case.kills:
+        controller = cluster.start()
+        await _moment(cluster, kill)
+        await controller.kill()
+        await asyncio.sleep(kill.down_s)
+    cluster.start()
+
+
+async def _moment(cluster: World, kill: Kill) -> None:
+    storage = cluster.server.storage
+    revision = storage.revision + kill.revisions
+    try:
+        async with asyncio.timeout(_FAULTS_S):
+            while storage.revision < revision:
+                cluster.history.changed.clear()
+                await cluster.history.changed.wait()
+    except TimeoutError:
+        return
+    for _ in range(kill.turns):
+        await asyncio.sleep(0)
+
+
+async def _check_rest(cluster: World) -> None:
+    """Check that nothing is left to do, neither for this controller nor for the next one."""
+    await cluster.settled()
+    written = cluster.history.writes()
+    await asyncio.sleep(_QUIET_S)
+    assert cluster.history.writes() == written, "it goes on writing after the end"
+    await cluster.kill_all()
+    cluster.start()
+    await asyncio.sleep(_QUIET_S)
+    assert cluster.history.writes() == written, "a new controller finds something to write"
+
+
+def _check_history(cluster: World, case: Case) -> None:
+    history = cluster.history
+    assert not history.breaches
+    for job in case.jobs:
+        uid = cluster.job(job.key.name)["metadata"]["uid"]
+        in_place = job.restart_policy == "OnFailure"
+        parts = job.script().parts.items()
+        wanted = {str(r): part.pods(restarts_in_place=in_place) for r, part in parts}
+        made = {str(m.replica): count for m, count in history.made.items() if m.job == uid}
+        assert made == wanted, f"pods made for {job.key.name}"
+
+
+def _left(cluster: World, job: JobCase) -> JSON:
+    name = job.key.name
+    obj = cluster.job(name)
+    status = cluster.status(name)
+    failure = status.get("failure") or {}
+    restarts = status.get("restarts") or {}
+    kept = ("failures", "tries", "reason", "exitCode")
+    return {
+        "phase": status["phase"],
+        "state": status["state"],
+        "failure": {k: failure[k] for k in ("replica", "reason", "exitCode") if k in failure},
+        "restarts": {r: {k: one.get(k) for k in kept} for r, one in restarts.items()},
+        "replicas": [
+            {k: v for k, v in replica.items() if k != "state"}
+            for replica in status["replicaStatuses"]
+        ],
+        "conditions": sorted(c["type"] for c in status["conditions"] if c["status"] == "True"),
+        "pods": sorted(
+            (str(replica_of(pod["metadata"]["name"], name)), pod["status"]["phase"])
+            for pod in cluster.owned(PODS, obj)
+        ),
+        "services": sorted(
+            str(replica_of(service["metadata"]["name"], name))
+            for service in cluster.owned(SERVICES, obj)
+        ),
+    }

@@ -1,0 +1,31 @@
+"""Whatever the API server and the controller's own deaths do to a job, it ends as it should."""
+
+import random
+
+import pytest
+
+from tests.convergence.cases import Case, case_of
+from tests.convergence.runs import outcome
+
+pytestmark = [pytest.mark.looptime, pytest.mark.timeout(60)]
+FAST = range(20)
+SOAK = range(20, 220)
+
+
+@pytest.mark.parametrize("seed", FAST)
+async def test_job_ends_as_without_faults(seed: int) -> None:
+    await _check(case_of(seed))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK)
+async def test_job_ends_as_without_faults_for_many_seeds(seed: int) -> None:
+    await _check(case_of(seed))
+
+
+async def _check(case: Case) -> None:
+    print(f"replay with case_of({case.seed}), which is:\n{case}")
+    random.seed(case.seed)
+    undisturbed = await outcome(case.undisturbed())
+    random.seed(case.seed)
+    assert await outcome(case) == undisturbed
