@@ -6,6 +6,7 @@ the documented spelling, and the rest when the job is read.
 
 from typing import TYPE_CHECKING, Any, Final
 
+from dlctl.dialects.wire import MAX_REPLICAS
 from dlctl.frameworks.dljob import DLJob
 
 if TYPE_CHECKING:
@@ -90,7 +91,13 @@ def of_bare_list(framework: type[DLJob]) -> JSON:
 
 
 def _entry(properties: JSON) -> JSON:
-    replicas = {"type": "integer", "format": "int32", "minimum": 0, "description": "How many."}
+    replicas = {
+        "type": "integer",
+        "format": "int32",
+        "minimum": 0,
+        "maximum": MAX_REPLICAS,
+        "description": "How many.",
+    }
     return {
         "type": "object",
         **_OPEN,

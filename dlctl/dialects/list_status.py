@@ -5,7 +5,6 @@ Added are conditions, times, the restarts of each replica and the first cause of
 """
 
 import datetime
-from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,21 +37,19 @@ def write(status: JobStatus, tag: str) -> JSON:
 
 def read(raw: msgspec.Raw, tag: str) -> JobStatus:
     """Read a status back; whatever is missing or malformed counts as not there."""
-    wire = msgspec.json.decode(raw)
-    if not isinstance(wire, Mapping):
-        return JobStatus()
-    restarts = wire.get("restarts")
-    failure = wire.get("failure")
+    wire = _map(msgspec.json.decode(raw))
+    restarts = _map(wire.get("restarts"))
+    failure = _map(wire.get("failure"))
     return JobStatus(
         phase=_member(JobPhase, wire.get("phase"), JobPhase.NEW),
         state=_member(JobState, wire.get("state"), JobState.UNKNOWN),
-        reason=str(wire.get("reason") or ""),
+        reason=_text(wire, "reason"),
         replica_statuses=tuple(_read_replica(r, tag) for r in _maps(wire, "replicaStatuses")),
         conditions=tuple(_read_condition(c) for c in _maps(wire, "conditions")),
-        observed_generation=int(wire.get("observedGeneration") or 0),
+        observed_generation=_number(wire, "observedGeneration") or 0,
         start_time=_read_time(wire.get("startTime")),
         completion_time=_read_time(wire.get("completionTime")),
-        restarts={n: _read_restart(r) for n, r in restarts.items()} if restarts else {},
+        restarts={name: _read_restart(_map(restart)) for name, restart in restarts.items()},
         failure=_read_failure(failure) if failure else None,
     )
 
@@ -72,13 +69,13 @@ def _write_replica(replica: ReplicaStatus, tag: str) -> JSON:
     return wire
 
 
-def _read_replica(wire: Mapping[str, Any], tag: str) -> ReplicaStatus:
-    counts = wire.get("ReplicasStates") or {}
+def _read_replica(wire: JSON, tag: str) -> ReplicaStatus:
+    counts = _map(wire.get("ReplicasStates"))
     return ReplicaStatus(
-        type=str(wire.get(_type_field(tag)) or "").lower(),
+        type=_text(wire, _type_field(tag)).lower(),
         state=_member(JobState, wire.get("state"), JobState.UNKNOWN),
-        counts={JobState(s): int(n) for s, n in counts.items() if s in set(JobState)},
-        completed=indexes.read(str(wire.get("completedIndexes") or "")),
+        counts={state: count for state in JobState if (count := _number(counts, state))},
+        completed=indexes.read(_text(wire, "completedIndexes")),
     )
 
 
@@ -93,13 +90,13 @@ def _write_condition(condition: Condition) -> JSON:
     }
 
 
-def _read_condition(wire: Mapping[str, Any]) -> Condition:
+def _read_condition(wire: JSON) -> Condition:
     since = _read_time(wire.get("lastTransitionTime")) or _EPOCH
     return Condition(
-        type=str(wire.get("type") or ""),
+        type=_text(wire, "type"),
         status=wire.get("status") == "True",
-        reason=str(wire.get("reason") or ""),
-        message=str(wire.get("message") or ""),
+        reason=_text(wire, "reason"),
+        message=_text(wire, "message"),
         since=since,
         updated=_read_time(wire.get("lastUpdateTime")) or since,
     )
@@ -116,14 +113,14 @@ def _write_restart(restart: Restart) -> JSON:
     return wire if restart.exit_code is None else {**wire, "exitCode": restart.exit_code}
 
 
-def _read_restart(wire: Mapping[str, Any]) -> Restart:
+def _read_restart(wire: JSON) -> Restart:
     return Restart(
-        failures=int(wire.get("failures") or 0),
-        tries=int(wire.get("tries") or 0),
-        pod_uid=str(wire.get("podUID") or ""),
-        reason=str(wire.get("reason") or ""),
+        failures=_number(wire, "failures") or 0,
+        tries=_number(wire, "tries") or 0,
+        pod_uid=_text(wire, "podUID"),
+        reason=_text(wire, "reason"),
         ended=_read_time(wire.get("ended")) or _EPOCH,
-        exit_code=wire.get("exitCode"),
+        exit_code=_number(wire, "exitCode"),
     )
 
 
@@ -138,14 +135,14 @@ def _write_failure(failure: Failure) -> JSON:
     return wire if failure.exit_code is None else {**wire, "exitCode": failure.exit_code}
 
 
-def _read_failure(wire: Mapping[str, Any]) -> Failure:
+def _read_failure(wire: JSON) -> Failure:
     return Failure(
-        replica=str(wire.get("replica") or ""),
-        pod=str(wire.get("pod") or ""),
-        reason=str(wire.get("reason") or ""),
-        message=str(wire.get("message") or ""),
+        replica=_text(wire, "replica"),
+        pod=_text(wire, "pod"),
+        reason=_text(wire, "reason"),
+        message=_text(wire, "message"),
         time=_read_time(wire.get("time")) or _EPOCH,
-        exit_code=wire.get("exitCode"),
+        exit_code=_number(wire, "exitCode"),
     )
 
 
@@ -153,19 +150,35 @@ _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 def _write_time(time: datetime.datetime | None) -> str | None:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ") if time else None
+    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if time else None
 
 
 def _read_time(text: Any) -> datetime.datetime | None:
     try:
-        return datetime.datetime.fromisoformat(text)
-    except (TypeError, ValueError):
+        time = datetime.datetime.fromisoformat(text)
+        return time.astimezone(datetime.UTC) if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+    except (OverflowError, TypeError, ValueError):
         return None
 
 
-def _maps(wire: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
-    return [item for item in wire.get(name) or () if isinstance(item, Mapping)]
+def _map(value: Any) -> JSON:
+    return value if isinstance(value, dict) else {}
+
+
+def _maps(wire: JSON, name: str) -> list[JSON]:
+    items = wire.get(name)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _text(wire: JSON, name: str) -> str:
+    value = wire.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _number(wire: JSON, name: str) -> int | None:
+    value = wire.get(name)
+    return value if isinstance(value, int) else None
 
 
 def _member(options: type[E], value: Any, default: E) -> E:
-    return options(value) if value in set(options) else default
+    return next((option for option in options if option == value), default)

@@ -1,0 +1,127 @@
+"""The CRDs: small enough for plain kubectl apply, structural, and true to what is read."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from dlctl.dialects.crds import crd
+from dlctl.dialects.kinds import Kind
+from tests.builders import KINDS, kind_of
+
+JSON = dict[str, Any]
+# What kubectl apply stores in an annotation is limited to 256 KiB; the project asks for less.
+MAX_BYTES = 64 * 1024
+# Junctors may not be used to state what a field is.
+FORBIDDEN = {
+    "$ref",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "definitions",
+    "uniqueItems",
+    "patternProperties",
+}
+
+of_each_kind = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, id=kind.resource.qualified) for kind in KINDS]
+)
+
+
+def schemas(schema: JSON, path: str = "") -> Iterator[tuple[str, JSON]]:
+    """Yield a schema and all within it, with their paths."""
+    yield path, schema
+    for name, inner in schema.get("properties", {}).items():
+        yield from schemas(inner, f"{path}.{name}")
+    if "items" in schema:
+        yield from schemas(schema["items"], f"{path}[]")
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from schemas(schema["additionalProperties"], f"{path}.*")
+
+
+def versions(kind: Kind) -> list[JSON]:
+    found: list[JSON] = crd(kind)["spec"]["versions"]
+    return found
+
+
+def spec_schema(kind: Kind) -> JSON:
+    found: JSON = versions(kind)[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return found
+
+
+@of_each_kind
+def test_crd_is_small(kind: Kind) -> None:
+    assert len(yaml.safe_dump(crd(kind))) < MAX_BYTES
+
+
+@of_each_kind
+def test_crd_is_named_after_plural_and_group(kind: Kind) -> None:
+    definition = crd(kind)
+    names, group = definition["spec"]["names"], definition["spec"]["group"]
+    assert definition["metadata"]["name"] == f"{names['plural']}.{group}"
+    assert names["kind"] == kind.resource.kind
+
+
+@of_each_kind
+def test_exactly_one_version_is_stored_and_all_have_a_status(kind: Kind) -> None:
+    found = versions(kind)
+    assert [version["storage"] for version in found].count(True) == 1
+    assert all(version["subresources"] == {"status": {}} for version in found)
+
+
+@of_each_kind
+def test_schema_is_structural(kind: Kind) -> None:
+    for version in versions(kind):
+        for path, schema in schemas(version["schema"]["openAPIV3Schema"]):
+            assert schema.get("type"), path
+            assert not FORBIDDEN & schema.keys(), path
+
+
+@of_each_kind
+def test_required_fields_and_patterns_make_sense(kind: Kind) -> None:
+    for version in versions(kind):
+        for path, schema in schemas(version["schema"]["openAPIV3Schema"]):
+            assert set(schema.get("required", ())) <= set(schema.get("properties", ())), path
+            re.compile(schema.get("pattern", ""))
+
+
+@of_each_kind
+def test_columns_show_fields_of_the_status_and_the_age(kind: Kind) -> None:
+    for version in versions(kind):
+        columns = {c["name"]: c["jsonPath"] for c in version["additionalPrinterColumns"]}
+        assert list(columns) == ["Phase", "State", "Age", "Reason"]
+        assert columns["Age"] == ".metadata.creationTimestamp"
+
+
+def test_name_pattern_is_that_of_the_reader() -> None:
+    rules = versions(kind_of())[0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]
+    pattern = re.search(r"matches\('(.*)'\)", rules[1]["rule"])
+    assert pattern is not None
+    assert re.match(pattern[1], "linear-2")
+    assert not re.match(pattern[1], "my.job")
+
+
+@pytest.mark.parametrize("value", ["", "dist", "LOCAL"])
+def test_mode_is_accepted_in_any_case(value: str) -> None:
+    pattern = spec_schema(kind_of())["properties"]["jobMode"]["pattern"]
+    assert re.search(pattern, value)
+    assert not re.search(pattern, "MXTrain")
+
+
+def test_entries_of_the_bare_list_require_what_the_reader_requires() -> None:
+    schema = spec_schema(kind_of("mpba.fbk.eu/v1"))
+    assert schema["type"] == "array"
+    assert schema["items"]["required"] == ["replicas", "replicaType", "template"]
+
+
+def test_rules_tell_the_types_of_the_framework_and_those_there_is_one_of() -> None:
+    rules = spec_schema(kind_of())["properties"]["replicaSpecs"]["items"][
+        "x-kubernetes-validations"
+    ]
+    assert [rule["message"] for rule in rules] == [
+        "mxReplicaType must be one of SCHEDULER, SERVER, WORKER",
+        "there must be exactly 1 SCHEDULER",
+    ]

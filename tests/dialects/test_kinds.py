@@ -1,0 +1,75 @@
+"""The table of kinds: which there are, how a manifest finds its own, and names taken twice."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dlctl.api.job import JobObject
+from dlctl.api.status import JobPhase
+from dlctl.dialects.bare_list import MPBA_V1
+from dlctl.dialects.kinds import Kind, by_api_version, kinds
+from dlctl.dialects.replica_list import KUBEFLOW_V1ALPHA1
+from dlctl.errors import ConfigError, InvalidJobError
+from dlctl.frameworks.mxnet import MXJob
+from dlctl.frameworks.tensorflow import TFJob
+from tests.builders import KINDS, job_object, kind_of, mxjob
+
+
+class Mxjob(MXJob):
+    """A framework whose kind differs from another's in nothing but case."""
+
+    job_type = "Mxjob"
+
+
+def test_each_group_serves_its_kinds() -> None:
+    assert [(kind.resource.qualified, kind.resource.version) for kind in KINDS] == [
+        ("mxjobs.kubeflow.org", "v1alpha1"),
+        ("mxjobs.fioravanzo.org", "v1alpha1"),
+        ("mxjobs.mpba.fbk.eu", "v1"),
+        ("tfjobs.mpba.fbk.eu", "v1"),
+    ]
+
+
+def test_kind_of_a_framework_that_is_not_installed_is_not_served() -> None:
+    served = kinds({"TFJob": TFJob})
+    assert [kind.resource.qualified for kind in served] == ["tfjobs.mpba.fbk.eu"]
+
+
+def test_two_kinds_under_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"test_kinds\.Mxjob .*mxjobs\.mpba\.fbk\.eu.*taken"):
+        kinds({"MXJob": MXJob, "Mxjob": Mxjob})
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("kubeflow.org/v1beta9", "MXJob"),
+        ("kubeflow.org/v1alpha1", "TFJob"),
+        ("v1alpha1", "MXJob"),
+        ("", ""),
+    ],
+)
+def test_manifest_of_another_kind_is_not_ours(api_version: str, kind: str) -> None:
+    assert by_api_version(KINDS, api_version, kind) is None
+
+
+def test_job_is_read_in_the_form_it_is_written_in_whatever_its_version() -> None:
+    both = Kind(kind_of().resource, MXJob, {"v1alpha1": KUBEFLOW_V1ALPHA1, "v1": MPBA_V1})
+    assert both.dialect_of(job_object(mxjob())) is KUBEFLOW_V1ALPHA1
+    assert both.dialect_of(job_object({"spec": []})) is MPBA_V1
+
+
+@pytest.mark.parametrize("spec", [None, "x", {}])
+def test_job_in_no_known_form_is_told_in_that_of_the_stored_version(spec: Any) -> None:
+    assert kind_of().dialect_of(job_object({"spec": spec})) is KUBEFLOW_V1ALPHA1
+
+
+def test_spec_that_is_no_json_is_an_invalid_job() -> None:
+    with pytest.raises(InvalidJobError, match="spec: cannot be read"):
+        kind_of().read(JobObject(spec=msgspec.Raw(b"{")))
+
+
+def test_status_is_read_even_if_the_job_is_invalid() -> None:
+    obj = job_object({**mxjob(), "spec": None, "status": {"phase": "Failed"}})
+    assert kind_of().read_status(obj).phase is JobPhase.FAILED

@@ -1,0 +1,150 @@
+"""The status on the wire: mx-operator's spelling, read back as it was written.
+
+What was not written by dlctl is read as far as it makes sense, and never an error.
+"""
+
+import datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlctl.api.conditions import Condition
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, Restart
+from dlctl.dialects import list_status
+from tests.builders import NOW
+
+TEXT = st.text(max_size=8)
+COUNT = st.integers(min_value=0, max_value=9_999)
+TIMES = st.datetimes(
+    min_value=datetime.datetime(1970, 1, 1),
+    max_value=datetime.datetime(2100, 1, 1),
+    timezones=st.just(datetime.UTC),
+).map(lambda time: time.replace(microsecond=0))
+CODES = st.none() | st.integers(min_value=-1, max_value=255)
+STATUSES = st.builds(
+    JobStatus,
+    phase=st.sampled_from(JobPhase),
+    state=st.sampled_from(JobState),
+    reason=TEXT,
+    replica_statuses=st.lists(
+        st.builds(
+            ReplicaStatus,
+            type=st.sampled_from(["scheduler", "server", "worker"]),
+            state=st.sampled_from(JobState),
+            counts=st.dictionaries(st.sampled_from(JobState), COUNT.filter(bool)),
+            completed=st.frozensets(COUNT, max_size=5),
+        ),
+        max_size=3,
+    ).map(tuple),
+    conditions=st.lists(
+        st.builds(Condition, TEXT, st.booleans(), TEXT, TEXT, TIMES, TIMES), max_size=3
+    ).map(tuple),
+    start_time=st.none() | TIMES,
+    completion_time=st.none() | TIMES,
+    restarts=st.dictionaries(
+        TEXT, st.builds(Restart, COUNT, COUNT, TEXT, TEXT, TIMES, CODES), max_size=3
+    ),
+    failure=st.none() | st.builds(Failure, TEXT, TEXT, TEXT, TEXT, TIMES, CODES),
+    observed_generation=COUNT,
+)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = [
+    "phase", "state", "reason", "replicaStatuses", "conditions", "observedGeneration", "startTime",
+    "completionTime", "restarts", "failure",
+]  # fmt: skip
+
+
+def raw(wire: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(wire))
+
+
+@settings(max_examples=30)
+@given(status=STATUSES, tag=st.sampled_from(["mx", ""]))
+def test_what_is_written_is_read_back(status: JobStatus, tag: str) -> None:
+    wire = list_status.write(status, tag)
+    again = list_status.read(raw(wire), tag)
+    assert again == status
+    assert list_status.write(again, tag) == wire
+
+
+def test_old_fields_are_spelt_as_mx_operator_spells_them() -> None:
+    running = ReplicaStatus("scheduler", JobState.RUNNING, {JobState.RUNNING: 1})
+    status = JobStatus(JobPhase.RUNNING, JobState.RUNNING, replica_statuses=(running,))
+    assert msgspec.to_builtins(list_status.write(status, "mx")) == {
+        "phase": "Running",
+        "state": "Running",
+        "reason": "",
+        "replicaStatuses": [
+            {"mx_replica_type": "SCHEDULER", "state": "Running", "ReplicasStates": {"Running": 1}}
+        ],
+    }
+
+
+def test_kinds_without_a_spelling_of_their_own_say_replica_type() -> None:
+    status = JobStatus(replica_statuses=(ReplicaStatus("worker", JobState.UNKNOWN, {}),))
+    (written,) = list_status.write(status, "")["replicaStatuses"]
+    assert written["replicaType"] == "WORKER"
+
+
+def test_times_are_written_in_utc_and_whole_seconds() -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    time = NOW.replace(microsecond=123).astimezone(zone)
+    assert list_status.write(JobStatus(start_time=time), "mx")["startTime"] == (
+        "2026-01-01T12:00:00Z"
+    )
+
+
+def test_time_without_a_zone_is_read_as_utc() -> None:
+    status = list_status.read(raw({"startTime": "2026-01-01T12:00:00"}), "mx")
+    assert status.start_time == NOW
+
+
+def test_status_of_the_old_operator_is_read() -> None:
+    old = {
+        "phase": "Creating",
+        "reason": "",
+        "state": "Running",
+        "replicaStatuses": [
+            {
+                "mx_replica_type": "WORKER",
+                "state": "Running",
+                "ReplicasStates": {"Running": 1, "Dreaming": 2},
+            },
+            None,
+        ],
+    }
+    assert list_status.read(raw(old), "mx") == JobStatus(
+        phase=JobPhase.CREATING,
+        state=JobState.RUNNING,
+        replica_statuses=(ReplicaStatus("worker", JobState.RUNNING, {JobState.RUNNING: 1}),),
+    )
+
+
+@pytest.mark.parametrize("wire", [None, {}, [], "Running", 3, {"replicaStatuses": None}])
+def test_status_that_says_nothing_is_that_of_a_new_job(wire: Any) -> None:
+    assert list_status.read(raw(wire), "mx") == JobStatus()
+
+
+@settings(max_examples=30)
+@given(wire=st.dictionaries(st.sampled_from(FIELDS), JSON_VALUES))
+def test_mangled_status_is_read_and_can_be_written(wire: dict[str, Any]) -> None:
+    list_status.write(list_status.read(raw(wire), "mx"), "mx")
+
+
+@settings(max_examples=30)
+@given(inner=st.dictionaries(st.sampled_from(["ended", "exitCode", "type", "tries"]), JSON_VALUES))
+def test_mangled_part_of_a_status_is_read_and_can_be_written(inner: dict[str, Any]) -> None:
+    wire = {
+        "restarts": {"worker-0": inner},
+        "failure": inner,
+        "conditions": [inner],
+        "replicaStatuses": [inner, {"ReplicasStates": inner}],
+    }
+    list_status.write(list_status.read(raw(wire), "mx"), "mx")
