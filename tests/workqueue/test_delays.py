@@ -4,6 +4,7 @@ import pytest
 
 from dlctl.workqueue.backoff import Backoff
 from dlctl.workqueue.queue import WorkQueue
+from tests.workqueue.loops import StandingLoop
 
 pytestmark = pytest.mark.looptime
 
@@ -79,15 +80,22 @@ async def test_shorter_delay_that_was_asked_for_second_comes_first(queue: WorkQu
     assert await taken(queue) == ["slow"]
 
 
-async def test_keys_due_together_come_in_order_of_their_deadlines(queue: WorkQueue[str]) -> None:
-    for key, delay_s in (("c", 0.3), ("a", 0.1), ("b", 0.2)):
-        queue.add_after(key, delay_s)
-    # The loop is busy for as long as it takes until all three are due at once.
-    loop = asyncio.get_running_loop()
-    loop.call_at(loop.time() + 0.3, lambda: None)
-    await asyncio.sleep(1)
+def test_keys_due_together_come_in_order_of_their_deadlines() -> None:
+    loop = StandingLoop()
+    queue = WorkQueue[str]()
 
-    assert await taken(queue) == ["a", "b", "c"]
+    async def wait() -> list[str]:
+        for key, delay_s in (("c", 0.3), ("a", 0.1), ("b", 0.2)):
+            queue.add_after(key, delay_s)
+        loop.now = 1
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return await taken(queue)
+
+    try:
+        assert loop.run_until_complete(wait()) == ["a", "b", "c"]
+    finally:
+        loop.close()
 
 
 async def test_priority_counts_from_the_moment_a_key_is_ready(queue: WorkQueue[str]) -> None:

@@ -10,21 +10,13 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dlctl.workqueue.queue import QueueShutDown, WorkQueue
+from tests.workqueue.loops import StandingLoop
 
 T = TypeVar("T")
 
 keys = st.sampled_from("abcdef")
 priorities = st.sampled_from([-100, 0, 0, 7])
 delays = st.sampled_from([0.0, 1.0, 2.0, 5.0])
-
-
-class FakeTimeLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock stands still until it is told otherwise."""
-
-    now = 0.0
-
-    def time(self) -> float:
-        return self.now
 
 
 @attrs.define
@@ -86,7 +78,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = FakeTimeLoop()
+        self.loop = StandingLoop()
         self.queue = WorkQueue[str]()
         self.model = Model()
         self.workers: list[asyncio.Task[str]] = []
