@@ -4,7 +4,7 @@ The record it keeps is what gets reported; it talks to no API server.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -13,14 +13,14 @@ import attrs
 from dlctl.clock import Clock
 from dlctl.local.node.env import MissingReferenceError
 from dlctl.local.node.images import Image, NoCommandError
-from dlctl.local.node.launch import DEFAULT_MESSAGE_PATH, PodPaths, Setting
+from dlctl.local.node.launch import DEFAULT_MESSAGE_PATH, PodPaths
 from dlctl.local.node.logs import LogFiles, tail_position
 from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.restarts import Backoff, restarts
 from dlctl.local.node.sandboxes import Sandboxes, StartError
 from dlctl.local.node.status import ContainerRecord, Running, Terminated, Waiting
 from dlctl.local.node.volumes import UnsupportedVolumeError
-from dlctl.local.node.wire import Container
+from dlctl.local.node.wire import Container, NodePod
 
 # What may be mended from outside (a ConfigMap that comes later) is looked at again.
 CONFIG_RETRY_S: Final = 1.0
@@ -35,8 +35,11 @@ class ContainerRunner:
     container: Container
     image: Image
     init: bool
+    pod: NodePod
     paths: PodPaths
-    setting: Callable[[], Setting]
+    # Looks up what the container refers to anew, for each start.
+    compose: Callable[[Container, Image, Path], Awaitable[StartContainer]]
+    warn: Callable[[str, str], None]
     sandboxes: Sandboxes
     backoff: Backoff
     clock: Clock
@@ -72,8 +75,7 @@ class ContainerRunner:
             if ended is None:
                 break
             self.record.state = ended
-            pod = self.setting().pod
-            if self._stopping.is_set() or not restarts(pod, ended.exit_code, init=self.init):
+            if self._stopping.is_set() or not restarts(self.pod, ended.exit_code, init=self.init):
                 break
             ran_s = (ended.finished_at - ended.started_at).total_seconds()
             await self._hold_back(ended, self.backoff.after(ran_s))
@@ -114,10 +116,11 @@ class ContainerRunner:
     async def _start(self) -> "asyncio.Future[int] | None":
         while not self._stopping.is_set():
             try:
-                start = await asyncio.to_thread(self._compose)
+                await asyncio.to_thread(self._make_room)
+                start = await self.compose(self.container, self.image, self._log_path)
             except (MissingReferenceError, NoCommandError, UnsupportedVolumeError) as failure:
                 self.record.state = Waiting("CreateContainerConfigError", str(failure))
-                self.setting().warn("Failed", f"Error: {failure}")
+                self.warn("Failed", f"Error: {failure}")
                 self.changed()
                 await self._stopped_within(CONFIG_RETRY_S)
                 continue
@@ -129,10 +132,9 @@ class ContainerRunner:
             return exit_code
         return None
 
-    def _compose(self) -> StartContainer:
+    def _make_room(self) -> None:
         self.logs.make_room(self.record.restarts)
         self.paths.message(self.container.name).write_bytes(b"")
-        return self.setting().compose(self.container, self.image, self._log_path)
 
     async def _not_started(self, failure: StartError) -> Terminated:
         await asyncio.to_thread(self._write_failure, str(failure))

@@ -6,14 +6,18 @@ plain calls (:meth:`PodWorker.update`, :meth:`PodWorker.vanish`) and reports thr
 
 import asyncio
 import shutil
+from pathlib import Path
 from typing import Any
+
+import attrs
 
 from dlctl.local.node.addresses import NoAddressError
 from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
 from dlctl.local.node.env import MissingReferenceError
-from dlctl.local.node.images import find
+from dlctl.local.node.images import Image, find
 from dlctl.local.node.launch import PodPaths, Setting
 from dlctl.local.node.pod_home import NodeContext, PodHome
+from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.restarts import Backoff
 from dlctl.local.node.sandboxes import StartError
 from dlctl.local.node.status import PodFacts, Waiting, status
@@ -35,6 +39,7 @@ class PodWorker:
         self._ending = asyncio.Event()
         self._deleted = asyncio.Event()
         self._gone = False
+        self._over = False
         self._kill_timer: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
         self._reported: dict[str, Any] = {}
@@ -67,16 +72,16 @@ class PodWorker:
         self.update(self.pod)
         if not self.pod.finished:
             async with asyncio.TaskGroup() as group:
-                reporting = group.create_task(self._report_changes(), name="pod status")
+                group.create_task(self._report_changes(), name="pod status")
                 deadline = self._arm_deadline()
                 try:
                     await self._live()
                 finally:
                     if deadline:
                         deadline.cancel()
-                reporting.cancel()
-            await self._home.leave()
-            await self._report()
+                await self._home.leave()
+                self._over = True
+                self._changed.set()
         await self._deleted.wait()
         if self._kill_timer:
             self._kill_timer.cancel()
@@ -128,17 +133,21 @@ class PodWorker:
             container=container,
             image=find(context.images, container.image or ""),
             init=init,
+            pod=self.pod,
             paths=self._paths,
-            setting=self._settled,
+            compose=self._compose,
+            warn=self._warn,
             sandboxes=context.sandboxes,
             backoff=Backoff(context.delays),
             clock=context.clock,
             changed=self._mark_changed,
         )
 
-    def _settled(self) -> Setting:
+    async def _compose(self, container: Container, image: Image, log_path: Path) -> StartContainer:
         assert self._setting is not None, "containers run only once the pod has settled in"
-        return self._setting
+        sources = await self._context.reports.sources(self.pod)
+        setting = attrs.evolve(self._setting, pod=self.pod, sources=sources)
+        return await asyncio.to_thread(setting.compose, container, image, log_path)
 
     def _arm_deadline(self) -> asyncio.TimerHandle | None:
         seconds = self.pod.spec.active_deadline_seconds
@@ -174,9 +183,12 @@ class PodWorker:
         self._changed.set()
 
     async def _report_changes(self) -> None:
-        while True:
+        over = False
+        while not over:
             await self._changed.wait()
             self._changed.clear()
+            # Looked at before, so that the last report is made with everything known.
+            over = self._over
             await self._report()
 
     async def _report(self) -> None:

@@ -1,6 +1,51 @@
-"""Fixtures of the node's tests."""
+"""A cluster for all tests of a module, since each takes most of a second to start."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from dlctl.kube.client import Client
+from dlctl.local.cluster import LocalCluster
+from dlctl.local.node.node import NodeOptions
+from dlctl.local.node.restarts import RestartDelays
+from dlctl.local.node.sandboxes import NetworkChoice
+from tests.local.node.lab import Lab
 
 # Else pytest-asyncio makes a loop of its own to come back to, and never closes it.
 asyncio.set_event_loop(None)
+
+QUICK = RestartDelays(base_s=0.05, cap_s=0.1, reset_s=60.0)
+
+
+async def _serve(
+    network: NetworkChoice, images: Path, labs: "asyncio.Future[Lab]", over: asyncio.Event
+) -> None:
+    program = images / "bin" / "entrypoint"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho entrypoint $*\n")
+    program.chmod(0o755)
+    options = NodeOptions(images={"mapped": images}, network=network, delays=QUICK)
+    async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
+        labs.set_result(Lab(cluster, client))
+        await over.wait()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def lab(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[Lab]:
+    """Run a cluster in a task of its own: a fixture begins in one task and ends in another."""
+    network: NetworkChoice = getattr(request.module, "NETWORK", "auto")
+    labs: asyncio.Future[Lab] = asyncio.get_running_loop().create_future()
+    over = asyncio.Event()
+    async with asyncio.timeout(20):
+        serving = asyncio.ensure_future(_serve(network, tmp_path_factory.mktemp("env"), labs, over))
+        await asyncio.wait((serving, labs), return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        serving.result()
+    yield labs.result()
+    over.set()
+    await serving
