@@ -13,6 +13,25 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
+# Only what has been built for this machine: MXNet and the numpy it needs take hours from source.
+.venv-%/.ready: examples/%/requirements.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --requirement $<
+	.venv-$*/bin/python -c 'import numpy; numpy.bool = bool; import $*'
+	@touch $@
+
+.PHONY: demo
+demo: $(READY) ## Train a model with distributed MXNet on an embedded cluster
+	@if $(MAKE) --no-print-directory .venv-mxnet/.ready; then \
+		example=mxnet; \
+	else \
+		echo; \
+		echo 'MXNet cannot be installed here: it needs Linux on x86-64 and Python 3.11, and pip must'; \
+		echo 'find mxnet==1.9.1. The same job runs with numpy alone instead.'; \
+		echo; \
+		$(MAKE) --no-print-directory .venv-numpy/.ready && example=numpy; \
+	fi && $(BIN)/dlctl run examples/$$example/linear-dist.yaml --image dlctl/$$example=.venv-$$example
+
 .PHONY: lint
 lint: $(READY) ## Format, lint, types, import contracts, spelling
 	$(BIN)/ruff format --check .
@@ -24,3 +43,7 @@ lint: $(READY) ## Format, lint, types, import contracts, spelling
 .PHONY: test
 test: lint ## Lint, then all fast tests
 	$(BIN)/pytest -n 2 -m "not soak"
+
+.PHONY: clean
+clean: ## Remove the environments and all that was made
+	rm -rf $(VENV) .venv-mxnet .venv-numpy .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist

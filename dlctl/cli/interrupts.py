@@ -6,6 +6,7 @@ Not for the controller, which drains its queue before it goes.
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -52,6 +53,7 @@ async def _run(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
     except asyncio.CancelledError:
         if interrupts.caught is None:
             raise
+        print("dlctl: interrupted", file=sys.stderr)
         return 128 + interrupts.caught
     finally:
         for number in _SIGNALS:

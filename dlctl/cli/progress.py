@@ -29,9 +29,8 @@ _SHOWN: Final[Mapping[Situation, str]] = {
     Situation.BROKEN: "Failed",
 }
 _STOPPED: Final = "Stopped"
-_SETTLED: Final = frozenset(
-    {_STOPPED, *(_SHOWN[s] for s in (Situation.MISSING, Situation.SUCCEEDED, Situation.BROKEN))}
-)
+_FINAL: Final = frozenset({_SHOWN[Situation.SUCCEEDED], _SHOWN[Situation.BROKEN]})
+_SETTLED: Final = _FINAL | {_STOPPED, _SHOWN[Situation.MISSING]}
 
 
 @attrs.frozen
@@ -145,6 +144,9 @@ def _replica(
     container = training_container(kind.framework, spec) if spec else ""
     status = pod.container(container)
     run = Run(pod.metadata.uid, container, (status.restart_count or 0) if status else 0)
+    if run == last.run and last.phase in _FINAL:
+        # What happens to the pod afterwards does not change how its program has ended.
+        return last
     state = (status.state if status else None) or ContainerState()
     start, exit_ = state.running or state.terminated, end or state.terminated
     return attrs.evolve(

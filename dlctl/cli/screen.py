@@ -57,13 +57,12 @@ def table(job: JobProgress, now: datetime.datetime) -> Table:
     return shown
 
 
-def picture(shown: RenderableType, text: str, *, title: str) -> str:
-    """Return an SVG of a terminal that shows the screen, and the text below it."""
+def picture(shown: RenderableType, *, title: str) -> str:
+    """Return an SVG of a terminal that shows the screen."""
     console = Console(
         record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True, highlight=False
     )
     console.print(shown)
-    console.print(Text(text.rstrip()))
     svg = console.export_svg(title=title)
     # The fonts would be fetched from elsewhere; any monospaced one will do.
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)

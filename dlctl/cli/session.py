@@ -75,7 +75,7 @@ class Session:
         if self.record:
             last = screen(follower.progress, follower.logs, SystemClock().now())
             title = f"dlctl run {' '.join(Path(name).name for name in self.files)}"
-            svg = picture(last, statuses, title=title)
+            svg = picture(last, title=title)
             await asyncio.to_thread(self.record.write_text, svg)
         if not in_time:
             print(f"timed out after {self.timeout_s:g} s", file=sys.stderr)
