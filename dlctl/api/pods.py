@@ -87,9 +87,10 @@ class PodStatus(Projection, frozen=True, gc=False):
 
 
 class PodSpec(Projection, frozen=True, gc=False):
-    """Where a pod was put."""
+    """Where a pod was put, and whether its containers are run again there."""
 
     node_name: str | None = None
+    restart_policy: str | None = None
 
 
 class Pod(Object, frozen=True, gc=False):

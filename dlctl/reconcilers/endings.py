@@ -49,9 +49,9 @@ def ending(
     terminated = _terminated(status)
     if terminated and not _after_deletion(pod, terminated):
         found = _of_container(terminated, signals, now)
-        if _disrupted(pod) and found.exit_class is not ExitClass.SUCCESS:
+        if found.exit_class is not ExitClass.SUCCESS and _over(pod, status) and _disrupted(pod):
             return _of_pod(pod, now, terminated)
-        if _repeated(pod, status) and found.exit_class is ExitClass.RETRYABLE:
+        if found.exit_class is ExitClass.RETRYABLE and _repeated(pod):
             return None
         return found
     if pod.metadata.terminating:
@@ -76,9 +76,15 @@ def _terminated(status: ContainerStatus | None) -> Terminated | None:
     return last if last and last.exit_code else None
 
 
-def _repeated(pod: Pod, status: ContainerStatus | None) -> bool:
-    # A pod that is not Failed as a whole is one whose kubelet starts the container again.
-    return status is not None and not pod.phase.finished
+def _over(pod: Pod, status: ContainerStatus | None) -> bool:
+    # An end that the kubelet has got over is no part of what disrupts the pod now.
+    return pod.phase.finished or bool(status and status.state and status.state.terminated)
+
+
+def _repeated(pod: Pod) -> bool:
+    # The phase alone does not tell: it stays Running while another container runs.
+    never = pod.spec is not None and pod.spec.restart_policy == "Never"
+    return not never and not pod.phase.finished
 
 
 def _after_deletion(pod: Pod, terminated: Terminated) -> bool:
@@ -98,7 +104,7 @@ def _of_container(terminated: Terminated, signals: ExitClass, now: datetime.date
         exit_class=ExitClass.PERMANENT if oom else exit_class(code, signals=signals),
         reason=terminated.reason or ("Completed" if code == 0 else "Error"),
         message=f"exit code {code} ({what}){said}",
-        time=terminated.finished_at or now,
+        time=_time(terminated, now),
         started=terminated.started_at,
         exit_code=code,
     )
@@ -113,11 +119,17 @@ def _of_pod(pod: Pod, now: datetime.datetime, terminated: Terminated | None) -> 
         exit_class=ExitClass.RETRYABLE,
         reason=reason or "PodFailed",
         message=message or "the pod failed without a word from its containers",
-        time=(terminated.finished_at if terminated else None) or now,
+        time=_time(terminated, now),
         started=status.start_time if status else None,
         # A deadline in the pod's own spec is the user's word, not the cluster's.
         disruption=reason != "DeadlineExceeded",
     )
+
+
+def _time(terminated: Terminated | None, now: datetime.datetime) -> datetime.datetime:
+    finished = terminated.finished_at if terminated else None
+    # The node's clock may be ahead of ours, and the wait for a restart begins at this time.
+    return min(finished, now) if finished else now
 
 
 def _disrupted(pod: Pod) -> bool:

@@ -9,7 +9,7 @@ import attrs
 
 from dlctl.api.exitcodes import ExitClass
 from dlctl.api.job import Job, Replica
-from dlctl.api.pods import Pod, Service
+from dlctl.api.pods import ContainerStatus, Pod, Service
 from dlctl.frameworks.dljob import DLJob
 from dlctl.reconcilers.children import training_container
 from dlctl.reconcilers.endings import Ending, ending
@@ -66,7 +66,7 @@ class Observed:
     """All that is known of a job's children."""
 
     replicas: tuple[ObservedReplica, ...]
-    # Pods and services that nothing in the spec accounts for: left by a scale-down.
+    # Pods that nothing in the spec accounts for: left by a scale-down.
     surplus_pods: tuple[Pod, ...] = ()
     services: Mapping[str, Service] = attrs.field(factory=dict)
     # Children that could not be created a moment ago, and why.
@@ -128,9 +128,15 @@ def _observed(replica: Replica, pod: Pod, container: str, end: Ending | None) ->
         replica,
         Situation.PENDING,
         pod,
-        restarting=bool(status and status.restart_count),
+        restarting=bool(status and (status.restart_count or _ended_before(status))),
         stuck=_stuck(pod),
     )
+
+
+def _ended_before(status: ContainerStatus) -> bool:
+    # The kubelet counts a restart when it happens, which is after the first wait for it.
+    states = (status.state, status.last_state)
+    return any(state is not None and state.terminated is not None for state in states)
 
 
 def _stuck(pod: Pod) -> str:

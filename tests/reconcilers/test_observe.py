@@ -1,0 +1,122 @@
+"""What each replica is in, read from its pod."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.job import Replica
+from dlctl.api.pods import Service
+from dlctl.api.status import JobState, JobStatus, ReplicaStatus
+from dlctl.reconcilers.observe import Children, ObservedReplica, Situation, observe
+from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod, observed_of
+
+JOB = make_job(servers=0, workers=1)
+WORKER = Replica("worker", 0)
+LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
+
+
+def seen(**pod: Any) -> ObservedReplica:
+    observed = observed_of(JOB, make_pod(JOB, WORKER, **pod))
+    return next(one for one in observed.replicas if one.replica == WORKER)
+
+
+def test_replica_without_a_pod_is_missing() -> None:
+    observed = observed_of(JOB)
+    assert [one.situation for one in observed.replicas] == [Situation.MISSING] * 2
+
+
+@pytest.mark.parametrize(
+    ("pod", "situation"),
+    [
+        pytest.param({"phase": "Pending"}, Situation.PENDING, id="pending"),
+        pytest.param({"state": RUNNING}, Situation.RUNNING, id="running"),
+        pytest.param({"state": exited(0)}, Situation.SUCCEEDED, id="success"),
+        pytest.param({"state": exited(1)}, Situation.BROKEN, id="permanent exit"),
+        pytest.param(
+            {"phase": "Failed", "state": exited(137)}, Situation.LOST, id="retryable exit"
+        ),
+        pytest.param({"phase": "Failed", "reason": "Evicted"}, Situation.LOST, id="eviction"),
+        pytest.param(
+            {"state": RUNNING, "metadata": LEAVING}, Situation.TERMINATING, id="being deleted"
+        ),
+        pytest.param(
+            {"phase": "Failed", "reason": "Evicted", "metadata": LEAVING},
+            Situation.TERMINATING,
+            id="evicted and being deleted",
+        ),
+    ],
+)
+def test_situation_of_a_replica_is_read_from_its_pod(
+    pod: dict[str, Any], situation: Situation
+) -> None:
+    assert seen(**pod).situation is situation
+
+
+@pytest.mark.parametrize(
+    ("state", "last_state"),
+    [
+        pytest.param(exited(137), None, id="just ended"),
+        pytest.param({"waiting": {"reason": "CrashLoopBackOff"}}, exited(137), id="waiting"),
+    ],
+)
+def test_container_that_the_kubelet_will_run_again_is_restarting(
+    state: dict[str, Any], last_state: dict[str, Any] | None
+) -> None:
+    one = seen(state=state, last_state=last_state)
+    assert (one.situation, one.restarting) == (Situation.PENDING, True)
+
+
+def test_container_that_starts_for_the_first_time_is_not_restarting() -> None:
+    assert not seen(phase="Pending", state={"waiting": {"reason": "ContainerCreating"}}).restarting
+
+
+def test_replica_recorded_as_completed_is_done_even_without_a_pod() -> None:
+    done = ReplicaStatus("worker", JobState.SUCCEEDED, {}, frozenset({0}))
+    job = attrs.evolve(JOB, status=JobStatus(replica_statuses=(done,)))
+    assert observed_of(job).situation(WORKER) is Situation.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("ErrImagePull", "its image cannot be pulled"),
+        ("ImagePullBackOff", "its image cannot be pulled"),
+        ("CreateContainerConfigError", "its container cannot be configured"),
+        ("ContainerCreating", ""),
+    ],
+)
+def test_container_that_cannot_start_says_why(reason: str, said: str) -> None:
+    assert seen(phase="Pending", state={"waiting": {"reason": reason}}).stuck == said
+
+
+def test_init_container_that_cannot_start_says_why() -> None:
+    init = [{"name": "fetch", "state": {"waiting": {"reason": "InvalidImageName"}}}]
+    assert seen(phase="Pending", initContainerStatuses=init).stuck == (
+        "its image name is malformed"
+    )
+
+
+def test_pod_that_no_node_takes_says_why() -> None:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes are available: insufficient memory.",
+    }
+    assert "insufficient memory" in seen(phase="Pending", conditions=[condition]).stuck
+
+
+def test_pod_that_the_spec_does_not_account_for_is_surplus() -> None:
+    pod = make_pod(JOB, Replica("worker", 7))
+    assert observed_of(JOB, pod).surplus_pods == (pod,)
+
+
+def test_service_that_is_being_deleted_is_not_there() -> None:
+    gone: dict[str, Any] = {"name": "b", "deletionTimestamp": NOW}
+    services = [
+        Service(metadata=make_pod(JOB, WORKER, metadata={"name": "a"}).metadata),
+        Service(metadata=make_pod(JOB, WORKER, metadata=gone).metadata),
+    ]
+    observed = observe(JOB, kind_of().framework, Children(services=services), NOW)
+    assert list(observed.services) == ["a"]
