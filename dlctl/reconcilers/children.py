@@ -3,6 +3,7 @@
 Pure, and the same for ``dlctl render`` as for the controller.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -104,8 +105,11 @@ class Renderer:
             container["env"] = [*env, *added]
         volumes = self.framework.container_properties.get("volumes") or []
         if volumes:
-            mounts = [{"name": _volume_name(path), "mountPath": path} for path in volumes]
-            container["volumeMounts"] = [*(given.get("volumeMounts") or []), *mounts]
+            mounts = list(given.get("volumeMounts") or [])
+            taken = {mount.get("mountPath") for mount in mounts}
+            free = [path for path in volumes if path not in taken]
+            mounts += [{"name": _volume_name(path), "mountPath": path} for path in free]
+            container["volumeMounts"] = mounts
         return container
 
     def _environment(self, spec: ReplicaSpec, replica: Replica) -> Mapping[str, str]:
@@ -135,4 +139,4 @@ def training_container(framework: type[DLJob], spec: ReplicaSpec) -> str:
 
 
 def _volume_name(path: str) -> str:
-    return "dl" + path.replace("/", "-").lower()
+    return "dl-" + re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")
