@@ -54,7 +54,12 @@ def plan(
     found = verdict(job, observed)
     if found is None:
         kept = _keep_running(job, next_status, observed, now, backoff)
-        return attrs.evolve(kept, notes=notes, services=_services(job, observed, with_service))
+        return attrs.evolve(
+            kept,
+            notes=notes,
+            deleted_services=_surplus_services(job, observed, with_service),
+            services=_services(job, observed, with_service),
+        )
     next_status, note = status.concluded(job, next_status, found, now)
     return attrs.evolve(_clean_up(job, next_status, observed), notes=(note,))
 
@@ -79,8 +84,7 @@ def _clean_up(job: Job, ended: JobStatus, observed: Observed) -> Plan:
 def _to_clean(policy: CleanPodPolicy, observed: Observed) -> Iterator[Pod]:
     if policy is CleanPodPolicy.NONE:
         return
-    alive = [o.pod for o in observed.replicas if o.situation is not Situation.TERMINATING]
-    for pod in (*alive, *observed.surplus_pods):
+    for pod in (*(o.pod for o in observed.replicas), *observed.surplus_pods):
         if pod is None or pod.metadata.terminating:
             continue
         if policy is CleanPodPolicy.ALL or not pod.phase.finished:
@@ -120,3 +124,10 @@ def _services(
     job: Job, observed: Observed, with_service: Collection[Replica]
 ) -> tuple[Replica, ...]:
     return tuple(r for r in with_service if job.child_name(r) not in observed.services)
+
+
+def _surplus_services(
+    job: Job, observed: Observed, with_service: Collection[Replica]
+) -> tuple[Service, ...]:
+    wanted = {job.child_name(replica) for replica in with_service}
+    return tuple(service for name, service in observed.services.items() if name not in wanted)
