@@ -18,6 +18,9 @@ from dlctl.kube.client import Client
 from dlctl.metrics import Metrics
 from tests.informers.scripted import ScriptedServer, scripted
 
+# Else looptime, asking for the loop of a test that has none, makes one that nobody closes.
+asyncio.set_event_loop(None)
+
 
 @attrs.define
 class FakeClock:

@@ -98,10 +98,10 @@ async def test_throttled_stream_is_tried_again_after_a_pause(server: ScriptedSer
 async def test_stream_whose_version_is_lost_asks_for_the_newest_at_once(
     server: ScriptedServer,
 ) -> None:
-    too_large = {"causes": [{"reason": "ResourceVersionTooLarge"}]}
+    too_large = [{"reason": "ResourceVersionTooLarge"}]
     server.streams += [
         watched(bookmark(13, INITIAL_END), failure(410, "Expired")),
-        refused(504, "Timeout", **too_large),
+        refused(504, "Timeout", causes=too_large),
         watched(bookmark(5, INITIAL_END), then="hold"),
     ]
     async with watching(server) as watch:

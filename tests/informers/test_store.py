@@ -1,0 +1,152 @@
+"""The store's indexes are exact, whatever happens to the objects."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlctl.api.meta import UID, Object, ObjectKey, ObjectMeta, OwnerReference
+from dlctl.informers.store import Index, Store
+
+
+def make_object(name: str, *, owner: str = "", version: str = "1", **labels: str) -> Object:
+    owners = [OwnerReference(uid=UID(owner), controller=True)] if owner else None
+    meta = ObjectMeta(
+        name=name,
+        namespace="ns",
+        resource_version=version,
+        labels=labels or None,
+        owner_references=owners,
+    )
+    return Object(metadata=meta)
+
+
+def key(name: str) -> ObjectKey:
+    return ObjectKey("ns", name)
+
+
+def words(obj: Object) -> list[str]:
+    return (obj.metadata.label("words") or "").split("-")
+
+
+def test_objects_are_found_by_their_controller() -> None:
+    store = Store[Object]()
+    first, second = make_object("a", owner="u1"), make_object("b", owner="u1")
+    for obj in (first, second, make_object("c", owner="u2"), make_object("d")):
+        store.put(obj)
+    assert store.owned_by(UID("u1")) == [first, second]
+    assert store.owned_by(UID("u3")) == []
+
+
+def test_owner_that_is_not_the_controller_does_not_count() -> None:
+    meta = ObjectMeta(name="a", owner_references=[OwnerReference(uid=UID("u1"))])
+    store = Store[Object]()
+    store.put(Object(metadata=meta))
+    assert store.owned_by(UID("u1")) == []
+
+
+def test_change_moves_an_object_between_buckets() -> None:
+    store = Store[Object](labels=["job"])
+    store.put(make_object("a", job="x"))
+    moved = make_object("a", job="y")
+    old = store.put(moved)
+    assert old == make_object("a", job="x")
+    assert store.labelled("job", "x") == []
+    assert store.labelled("job", "y") == [moved]
+
+
+def test_label_that_is_not_indexed_is_a_mistake() -> None:
+    with pytest.raises(KeyError):
+        Store[Object](labels=["job"]).labelled("app", "x")
+
+
+def test_index_shows_the_new_state_of_an_object_that_keeps_its_bucket() -> None:
+    store = Store[Object](labels=["job"])
+    store.put(make_object("a", job="x"))
+    store.put(make_object("a", job="x", version="2"))
+    [found] = store.labelled("job", "x")
+    assert found.metadata.resource_version == "2"
+
+
+def test_last_object_takes_its_bucket_along() -> None:
+    index = Index(words)
+    a, b = make_object("a", words="x-y"), make_object("b", words="y-z")
+    index.replace(key("a"), None, a)
+    index.replace(key("b"), None, b)
+    assert (index["x"], index["y"], len(index)) == ([a], [a, b], 3)
+    index.replace(key("a"), a, None)
+    assert (index["x"], index["y"], len(index)) == ([], [b], 2)
+    index.replace(key("b"), b, make_object("b", words="w"))
+    assert len(index) == 1
+
+
+def test_index_added_later_covers_what_is_there() -> None:
+    store = Store[Object]()
+    store.put(make_object("a", words="x-y"))
+    store.add_index("words", words)
+    assert store.indexed("words", "y") == [make_object("a", words="x-y")]
+    with pytest.raises(ValueError, match="already"):
+        store.add_index("words", words)
+
+
+def test_index_function_that_fails_is_not_hidden() -> None:
+    store = Store[Object]()
+    store.add_index("broken", lambda obj: [str(1 // len(obj.metadata.resource_version))])
+    with pytest.raises(ZeroDivisionError):
+        store.put(make_object("a", version=""))
+
+
+def test_removing_what_is_not_there_is_fine() -> None:
+    assert Store[Object]().remove(key("a")) is None
+
+
+def test_iteration_is_over_the_objects_of_its_start() -> None:
+    store = Store[Object]()
+    store.put(make_object("a"))
+    store.put(make_object("b"))
+    for obj in store:
+        store.remove(obj.key)
+    assert len(store) == 0
+
+
+def test_emptied_store_has_the_same_indexes_and_gives_them_back() -> None:
+    store = Store[Object](labels=["job"])
+    store.add_index("words", words)
+    store.put(make_object("a", job="x"))
+    fresh = store.emptied()
+    assert len(fresh) == 0
+    fresh.put(make_object("b", job="y", words="v"))
+    fresh.resource_version = "7"
+    store.become(fresh)
+    assert store.labelled("job", "x") == []
+    assert store.labelled("job", "y") == store.indexed("words", "v") == [*store]
+    assert store.resource_version == "7"
+
+
+OBJECTS = st.builds(
+    make_object,
+    st.sampled_from("abcde"),
+    owner=st.sampled_from(["", "u1", "u2"]),
+    job=st.sampled_from(["x", "y"]),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), OBJECTS)))
+def test_buckets_are_exactly_what_the_objects_say(steps: list[tuple[bool, Object]]) -> None:
+    store = Store[Object](labels=["job"])
+    model: dict[ObjectKey, Object] = {}
+    for put, obj in steps:
+        if put:
+            assert store.put(obj) == model.get(obj.key)
+            model[obj.key] = obj
+        else:
+            assert store.remove(obj.key) == model.pop(obj.key, None)
+    assert {obj.key: obj for obj in store} == model
+    for uid in ("u1", "u2"):
+        owned = {k for k, o in model.items() if (c := o.metadata.controller) and c.uid == uid}
+        assert {obj.key for obj in store.owned_by(UID(uid))} == owned
+    for job in ("x", "y"):
+        labelled = {k for k, o in model.items() if o.metadata.label("job") == job}
+        assert {obj.key for obj in store.labelled("job", job)} == labelled
+    in_use = {o.metadata.label("job") for o in model.values()}
+    assert len(store._labels["job"]) == len(in_use)
