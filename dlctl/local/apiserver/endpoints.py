@@ -10,12 +10,15 @@ from typing import Any
 import attrs
 import msgspec
 
+from dlctl.api.meta import Resource
 from dlctl.local.apiserver import bodies, deletion, lists, selectors, status, traits
 from dlctl.local.apiserver.changes import JSON, Stored
+from dlctl.local.apiserver.metadata import cannot_decode
 from dlctl.local.apiserver.objects import Objects
 from dlctl.local.apiserver.options import DeleteOptions, ListOptions, WriteOptions
 from dlctl.local.apiserver.representations import Presenter, Tables, wanted
 from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.status import Cause
 from dlctl.local.apiserver.targets import Target
 from dlctl.local.apiserver.watches import BOOKMARK_INTERVAL_S, Watch
 
@@ -92,14 +95,14 @@ class Endpoints:
         return Stream(watch.lines())
 
     def create(self, served: ServedResource, call: Call) -> Reply:
-        options = _write_options(call, _Kind.CREATE)
+        options, presenter = _write_options(call, _Kind.CREATE), self._presenter(served, call)
         obj = bodies.sent_object(bodies.parsed(call.body, call.content_type), served)
         _check_fields(served, obj, options)
         stored = self.objects.create(served, call.target.namespace, obj, dry_run=options.dry_run)
-        return self._written(served, call, stored, 201)
+        return Reply(presenter.one(stored), 201)
 
     def update(self, served: ServedResource, call: Call) -> Reply:
-        options = _write_options(call, _Kind.UPDATE)
+        options, presenter = _write_options(call, _Kind.UPDATE), self._presenter(served, call)
         obj = bodies.sent_object(bodies.parsed(call.body, call.content_type), served)
         bodies.check_name(obj, call.target)
         _check_fields(served, obj, options)
@@ -107,40 +110,36 @@ class Endpoints:
         absent = self.objects.storage.get(resource, key) is None
         if absent and traits.created_on_update(resource) and not call.target.subresource:
             stored = self.objects.create(served, key.namespace, obj, dry_run=options.dry_run)
-            return self._written(served, call, stored, 201)
-        stored = self._changed(served, call, lambda _: obj, options)
-        return self._written(served, call, stored, 200)
+            return Reply(presenter.one(stored), 201)
+        return Reply(presenter.one(self._changed(served, call, lambda _: obj, options)))
 
     def patch(self, served: ServedResource, call: Call) -> Reply:
-        options = _write_options(call, _Kind.PATCH)
+        options, presenter = _write_options(call, _Kind.PATCH), self._presenter(served, call)
         change = bodies.patch(call.body, call.content_type, served)
 
         def checked(obj: JSON) -> JSON:
-            # A patch that names no version is meant for whatever version there is.
             result = bodies.sent_object(change(obj), served)
             bodies.check_name(result, call.target)
-            _check_fields(served, result, options)
+            _check_patched_fields(served, result, options)
             return result
 
-        return self._written(served, call, self._changed(served, call, checked, options), 200)
+        return Reply(presenter.one(self._changed(served, call, checked, options)))
 
     def delete(self, served: ServedResource, call: Call) -> Reply:
-        options = DeleteOptions.read(call.query, call.dry_run, call.body)
+        options = _delete_options(call)
         deleted = deletion.delete(self.objects, served, call.target.key, options)
         answer = deletion.answer(served, deleted)
         return Reply(answer if isinstance(answer, bytes) else msgspec.json.encode(answer))
 
     def deletecollection(self, served: ServedResource, call: Call) -> Reply:
-        chosen = ListOptions.read(call.query)
-        selector = _selector(served, chosen)
-        options = DeleteOptions.read(call.query, call.dry_run, call.body)
-        storage = self.objects.storage
-        page = lists.page(storage, call.target.namespace, selector, chosen)
+        chosen, presenter = ListOptions.read(call.query), self._presenter(served, call)
+        selector, options = _selector(served, chosen), _delete_options(call)
+        page = lists.page(self.objects.storage, call.target.namespace, selector, chosen)
         deleted = [
             deletion.delete(self.objects, served, stored.key, options).stored
             for stored in page.items
         ]
-        return Reply(self._presenter(served, call).many(deleted, page.meta))
+        return Reply(presenter.many(deleted, page.meta))
 
     def _changed(
         self, served: ServedResource, call: Call, change: Any, options: WriteOptions
@@ -153,9 +152,6 @@ class Endpoints:
             subresource=target.subresource,
             dry_run=options.dry_run,
         )
-
-    def _written(self, served: ServedResource, call: Call, stored: Stored, code: int) -> Reply:
-        return Reply(self._presenter(served, call).one(stored), code)
 
     def _presenter(self, served: ServedResource, call: Call) -> Presenter:
         include = call.query.get("includeObject") or "Metadata"
@@ -175,16 +171,29 @@ def _write_options(call: Call, kind: _Kind) -> WriteOptions:
     return WriteOptions.read(call.query, call.dry_run, kind)
 
 
-def _check_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
-    """Refuse unknown fields if the request asks for it and the strategy knows the fields."""
-    if options.field_validation != "Strict":
-        return
+def _delete_options(call: Call) -> DeleteOptions:
+    body = call.body
+    if body:
+        body = msgspec.json.encode(bodies.parsed(body, call.content_type))
+    return DeleteOptions.read(call.query, call.dry_run, body)
+
+
+def _unknown_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> str:
+    """Return what to say of unknown fields, if it matters and the strategy knows the fields."""
     unknown = getattr(served.strategy, "unknown_fields", None)
-    found = unknown(obj) if unknown else []
-    if found:
-        text = ", ".join(f'unknown field "{path}"' for path in found)
-        kind, version = served.resource.kind, served.resource.version
-        raise status.bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: '
-            f"strict decoding error: {text}"
-        )
+    if options.field_validation != "Strict" or unknown is None:
+        return ""
+    return ", ".join(f'unknown field "{path}"' for path in unknown(obj))
+
+
+def _check_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
+    if unknown := _unknown_fields(served, obj, options):
+        raise cannot_decode(served.resource, f"strict decoding error: {unknown}")
+
+
+def _check_patched_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
+    if unknown := _unknown_fields(served, obj, options):
+        text = msgspec.json.encode(obj).decode()
+        cause = Cause.invalid("patch", text, f"strict decoding error: {unknown}")
+        # The real server names no kind here.
+        raise status.invalid(Resource("", "", "", ""), "", [cause])

@@ -8,7 +8,7 @@ import hmac
 import logging
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -170,9 +170,14 @@ async def _sent(request: web.BaseRequest, reply: Reply | Stream) -> web.StreamRe
     response.content_type = reply.content_type
     response.enable_chunked_encoding()
     await response.prepare(request)
-    async for chunk in reply.chunks:
-        if chunk:
-            await response.write(chunk)
+    try:
+        async for chunk in reply.chunks:
+            if chunk:
+                await response.write(chunk)
+    finally:
+        # What a watch or a log holds is let go now, not when it is collected.
+        if isinstance(reply.chunks, AsyncGenerator):
+            await reply.chunks.aclose()
     await response.write_eof()
     return response
 

@@ -4,47 +4,15 @@ Pure functions that raise ``StatusError``; what the server itself fills in is no
 """
 
 import random
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from dlctl.api.meta import Resource
-from dlctl.local.apiserver import status
+from dlctl.local.apiserver import names, status
 from dlctl.local.apiserver.changes import JSON
 from dlctl.local.apiserver.status import Cause
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_NAME_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
-
-_is_label = re.compile(_LABEL).fullmatch
-_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
-_is_name_part = re.compile(_NAME_PART).fullmatch
-_is_value = re.compile(_VALUE).fullmatch
-
-_LABEL_RULE = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
-    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "
-    f"used for validation is '{_LABEL}')"
-)
-_SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
-    f"for validation is '{_SUBDOMAIN}')"
-)
-_NAME_PART_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-    f"validation is '{_NAME_PART}')"
-)
-_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',"
-    f"  or '12345', regex used for validation is '{_VALUE}')"
-)
 
 _ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
 # No vowels and nothing that looks like another, so that no words come out.
@@ -139,49 +107,33 @@ def _name_causes(name: str, resource: Resource) -> Iterator[Cause]:
     field = "metadata.name"
     if not name:
         yield Cause.required(field, "name or generateName is required")
-    elif resource.group == "rbac.authorization.k8s.io":
-        if name in (".", "..") or "/" in name or "%" in name:
-            yield Cause.invalid(field, name, f"may not be '{name}' or contain '/' or '%'")
+        return
+    rule = names.dns_subdomain
+    if resource.group == "rbac.authorization.k8s.io":
+        rule = names.path_segment
     elif resource.qualified in _LABEL_NAMES:
-        if len(name) > 63:
-            yield Cause.invalid(field, name, "must be no more than 63 bytes")
-        if not _is_label(name):
-            yield Cause.invalid(field, name, _LABEL_RULE)
-    else:
-        if len(name) > 253:
-            yield Cause.invalid(field, name, "must be no more than 253 bytes")
-        if not _is_subdomain(name):
-            yield Cause.invalid(field, name, _SUBDOMAIN_RULE)
+        rule = names.dns_label
+    for complaint in rule(name):
+        yield Cause.invalid(field, name, complaint)
 
 
 def _label_causes(labels: Mapping[str, str]) -> Iterator[Cause]:
     field = "metadata.labels"
     for key, value in labels.items():
-        yield from _qualified_name_causes(field, key)
-        if len(value) > 63:
-            yield Cause.invalid(field, value, "must be no more than 63 bytes")
-        if not _is_value(value):
-            yield Cause.invalid(field, value, _VALUE_RULE)
+        yield from _key_causes(field, key)
+        for complaint in names.label_value(value):
+            yield Cause.invalid(field, value, complaint)
 
 
-def _qualified_name_causes(field: str, key: str) -> Iterator[Cause]:
-    prefix, slash, name = key.rpartition("/")
-    if slash and not prefix:
-        yield Cause.invalid(field, key, "prefix part must be non-empty")
-    elif slash and not _is_subdomain(prefix):
-        yield Cause.invalid(field, key, f"prefix part {_SUBDOMAIN_RULE}")
-    if not name:
-        yield Cause.invalid(field, key, "name part must be non-empty")
-    elif len(name) > 63:
-        yield Cause.invalid(field, key, "name part must be no more than 63 bytes")
-    if not _is_name_part(name):
-        yield Cause.invalid(field, key, _NAME_PART_RULE)
+def _key_causes(field: str, key: str) -> Iterator[Cause]:
+    for complaint in names.qualified_name(key):
+        yield Cause.invalid(field, key, complaint)
 
 
 def _annotation_causes(annotations: Mapping[str, str]) -> Iterator[Cause]:
     field = "metadata.annotations"
     for key in annotations:
-        yield from _qualified_name_causes(field, key.lower())
+        yield from _key_causes(field, key.lower())
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _ANNOTATIONS_LIMIT_BYTES:
         yield Cause.too_long(field, _ANNOTATIONS_LIMIT_BYTES)
@@ -209,7 +161,7 @@ def _owner_causes(references: list[Mapping[str, Any]]) -> Iterator[Cause]:
 def _finalizer_causes(finalizers: list[str]) -> Iterator[Cause]:
     field = "metadata.finalizers"
     for finalizer in finalizers:
-        yield from _qualified_name_causes(field, finalizer)
+        yield from _key_causes(field, finalizer)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         yield Cause.invalid(field, finalizers, detail)

@@ -68,7 +68,7 @@ class Objects:
             named = {**obj, "metadata": meta | {"name": metadata.generated_name(prefix)}}
             if self.storage.get(resource, _key(named)) is None:
                 return self._create_named(served, named, dry_run=dry_run)
-        raise status.already_exists(resource, prefix)
+        raise status.no_free_name(resource, prefix)
 
     def _create_named(self, served: ServedResource, obj: JSON, *, dry_run: bool) -> Stored:
         resource = served.resource

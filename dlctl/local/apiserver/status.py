@@ -135,6 +135,15 @@ def already_exists(resource: Resource, name: str) -> StatusError:
     return StatusError(409, "AlreadyExists", message, _details(resource, name))
 
 
+def no_free_name(resource: Resource, prefix: str) -> StatusError:
+    """Return the answer when all the names tried after a prefix were taken."""
+    message = (
+        f'{resource.qualified} "{prefix}" already exists, the server was not able to generate a '
+        "unique name for the object"
+    )
+    return StatusError(409, "AlreadyExists", message, _details(resource, prefix))
+
+
 def conflict(resource: Resource, name: str, message: str = MODIFIED) -> StatusError:
     message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {message}'
     return StatusError(409, "Conflict", message, _details(resource, name))

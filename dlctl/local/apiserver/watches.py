@@ -40,13 +40,19 @@ class Watch:
     selector: Selector
     options: ListOptions
     bookmark_interval_s: float = BOOKMARK_INTERVAL_S
-    _sent: int = 0
+    # What cannot be a version is refused before the stream begins.
+    _since: int = attrs.field(init=False)
+    _sent: int = attrs.field(init=False, default=0)
+
+    @_since.default
+    def _(self) -> int:
+        return version(self.options.resource_version)
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield pieces of the stream until the watch times out; each is whole lines."""
         resource = self.selector.resource
         changed = asyncio.Event()
-        since = version(self.options.resource_version)
+        since = self._since
         initial = self._wants_initial(since)
         try:
             if self.options.send_initial_events and since > self.storage.revision:

@@ -258,3 +258,25 @@ async def test_two_controllers_are_invalid(wire: Wire) -> None:
 async def test_pod_begins_pending_whatever_is_sent(wire: Wire) -> None:
     created = await wire.create(PODS, pod("a") | {"status": {"phase": "Running"}})
     assert created["status"]["phase"] == "Pending"
+
+
+async def test_unknown_fields_are_dropped_or_refused_as_asked(wire: Wire) -> None:
+    body = config_map("a") | {"typo": 1}
+    strict = await wire.post(CONFIG_MAPS, body, fieldValidation="Strict")
+    assert strict.code == 400
+    assert strict.body["message"] == (
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
+        'strict decoding error: unknown field "typo"'
+    )
+    assert "typo" not in await wire.create(CONFIG_MAPS, body)
+
+    patched = await wire.patch(f"{CONFIG_MAPS}/a", {"typo": 1}, fieldValidation="Strict")
+    assert patched.code == 422
+    assert patched.body["message"].startswith(' "" is invalid: patch: Invalid value: ')
+    assert patched.body["message"].endswith('strict decoding error: unknown field "typo"')
+
+
+async def test_format_that_is_not_served_is_refused_before_the_write(wire: Wire) -> None:
+    answer = await wire.post(CONFIG_MAPS, config_map("a"), accept="text/csv")
+    assert answer.code == 406
+    assert (await wire.get(f"{CONFIG_MAPS}/a")).code == 404

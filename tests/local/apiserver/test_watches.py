@@ -202,3 +202,8 @@ async def test_table_rows_are_watched(wire: Wire) -> None:
         await wire.create(PODS, pod("a"))
         line = await response.content.readline()
         assert b'"kind":"Table"' in line
+
+
+async def test_version_that_is_no_number_is_a_bad_request(wire: Wire) -> None:
+    answer = await wire.get(PODS, watch="true", resourceVersion="x")
+    assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
