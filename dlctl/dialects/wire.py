@@ -74,11 +74,11 @@ class Fields:
     def respelt(self, **fields: Any) -> dict[str, Any]:
         """Return the object with these fields under just these names, in whatever case they were.
 
-        A field given as None is left out, as are those that were null.
+        A field given as None is left out, as are those that were null; the others keep their place.
         """
-        given = {name.lower() for name in fields}
-        kept = {name: item for key, (name, item) in self._fields.items() if key not in given}
-        return {**kept, **{name: item for name, item in fields.items() if item is not None}}
+        names = {name.lower(): name for name in fields}
+        own = {names.get(key, name): item for key, (name, item) in self._fields.items()}
+        return {name: item for name, item in (own | fields).items() if item is not None}
 
     def object(self, name: str) -> "Fields":
         return Fields(self.value(name), self.at(name))

@@ -1,0 +1,102 @@
+"""How long a lost replica waits, and what its tries and failures are counted by."""
+
+import datetime
+from typing import Any
+
+import pytest
+
+from dlctl.api.exitcodes import ExitClass
+from dlctl.api.job import Replica
+from dlctl.api.status import JobStatus, Restart
+from dlctl.reconcilers.endings import Ending
+from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
+from dlctl.reconcilers.restarts import RestartBackoff, counted, due
+from tests.builders import NOW, make_job, make_pod
+
+BACKOFF = RestartBackoff()
+WORKER = Replica("worker", 0)
+JOB = make_job()
+
+
+def lost(*, uid: str = "pod-1", ran_s: float | None = 5, **end: Any) -> Observed:
+    """Return the sight of one worker whose pod ended after so many seconds."""
+    started = None if ran_s is None else NOW - datetime.timedelta(seconds=ran_s)
+    ended = Ending(ExitClass.RETRYABLE, "Error", "exit code 137", NOW, started=started, **end)
+    pod = make_pod(JOB, WORKER, metadata={"uid": uid})
+    return Observed((ObservedReplica(WORKER, Situation.LOST, pod, ended),))
+
+
+def after(*sights: Observed) -> Restart:
+    """Return the worker's record after these sights, each with the status the last one left."""
+    status = JobStatus()
+    for sight in sights:
+        status = JobStatus(restarts=counted(status, sight, BACKOFF))
+    return status.restarts["worker-0"]
+
+
+@pytest.mark.parametrize(
+    ("tries", "delay_s"), [(1, 10), (2, 20), (3, 40), (5, 160), (6, 300), (7, 300), (10_000, 300)]
+)
+def test_wait_doubles_from_ten_seconds_to_five_minutes(tries: int, delay_s: float) -> None:
+    assert BACKOFF.delay_s(tries) == delay_s
+
+
+def test_wait_is_configurable() -> None:
+    assert RestartBackoff(first_s=1, cap_s=3).delay_s(2) == 2
+    assert RestartBackoff(first_s=1, cap_s=3).delay_s(3) == 3
+
+
+def test_wait_begins_when_the_replica_ended() -> None:
+    assert due(after(lost()), BACKOFF) == NOW + datetime.timedelta(seconds=10)
+
+
+def test_replica_that_never_ended_does_not_wait() -> None:
+    assert due(None, BACKOFF) is None
+
+
+def test_pod_is_counted_once_however_often_it_is_seen() -> None:
+    record = after(lost(), lost(), lost())
+    assert (record.failures, record.tries, record.pod_uid) == (1, 1, "pod-1")
+
+
+def test_each_pod_adds_a_try() -> None:
+    record = after(lost(uid="pod-1"), lost(uid="pod-2"), lost(uid="pod-3"))
+    assert (record.failures, record.tries, record.pod_uid) == (3, 3, "pod-3")
+
+
+def test_disruption_adds_a_try_and_no_failure() -> None:
+    record = after(lost(uid="pod-1", disruption=True), lost(uid="pod-2", disruption=True))
+    assert (record.failures, record.tries) == (0, 2)
+
+
+def test_long_run_starts_the_wait_anew_and_keeps_the_failures() -> None:
+    record = after(lost(uid="pod-1"), lost(uid="pod-2"), lost(uid="pod-3", ran_s=600))
+    assert (record.failures, record.tries) == (3, 1)
+
+
+@pytest.mark.parametrize("ran_s", [599.0, None])
+def test_run_that_was_short_or_of_unknown_length_does_not(ran_s: float | None) -> None:
+    assert after(lost(uid="pod-1"), lost(uid="pod-2", ran_s=ran_s)).tries == 2
+
+
+def test_record_tells_how_the_pod_ended() -> None:
+    record = after(lost(exit_code=137))
+    assert (record.reason, record.exit_code, record.ended) == ("Error", 137, NOW)
+
+
+@pytest.mark.parametrize(
+    "situation", [situation for situation in Situation if situation is not Situation.LOST]
+)
+def test_replica_that_is_not_lost_is_not_counted(situation: Situation) -> None:
+    assert counted(JobStatus(), Observed((ObservedReplica(WORKER, situation),)), BACKOFF) == {}
+
+
+def test_record_of_a_replica_that_runs_again_is_kept() -> None:
+    status = JobStatus(restarts=counted(JobStatus(), lost(), BACKOFF))
+    running = Observed((ObservedReplica(WORKER, Situation.RUNNING),))
+    assert counted(status, running, BACKOFF) == status.restarts
+
+
+def test_lost_replica_without_an_ending_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(ValueError, match="worker-0 is lost without a pod that ended"):
+        counted(JobStatus(), Observed((ObservedReplica(WORKER, Situation.LOST),)), BACKOFF)
