@@ -98,12 +98,13 @@ class Rules:
         has_old = old is not ABSENT and old is not None
         seen = view(value, self.schema, root=self.root)
         seen_old = (view(old, self.schema, root=self.root),) if has_old else ()
+        unchanged = has_old and old == value
         for rule in self.here:
-            if rule.expression.uses_old and not has_old and not rule.optional_old:
+            uses_old = rule.expression.uses_old
+            if (unchanged and not uses_old) or (uses_old and not (has_old or rule.optional_old)):
                 continue
-            unchanged = has_old and old == value
             cause = _judged(rule, self.schema, value, (seen, seen_old), path)
-            if cause is not None and (rule.expression.uses_old or not unchanged):
+            if cause is not None:
                 yield cause
 
 

@@ -3,11 +3,11 @@
 Objects are brought into shape first, then judged by the schema, the list types and the rules.
 """
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import msgspec
 
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
@@ -53,7 +53,7 @@ class CustomStrategy:
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         """Return the paths of the fields that will be pruned."""
-        return prune(copy.deepcopy(obj), self.schema)
+        return prune(_copied(obj), self.schema)
 
     def admit_create(self, obj: JSON) -> JSON:
         shaped = self._shaped(obj)
@@ -86,7 +86,7 @@ class CustomStrategy:
         return shaped
 
     def _shaped(self, obj: JSON) -> JSON:
-        shaped = copy.deepcopy(obj)
+        shaped = _copied(obj)
         if not self.schema.get(PRESERVE):
             prune(shaped, self.schema)
         drop_nulls(shaped, self.schema)
@@ -106,3 +106,8 @@ class CustomStrategy:
     def _refuse(self, obj: JSON, causes: Sequence[Cause]) -> None:
         if causes:
             raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
+
+
+def _copied(obj: JSON) -> JSON:
+    # Several times as fast as copy.deepcopy.
+    return msgspec.json.decode(msgspec.json.encode(obj), type=dict[str, Any])

@@ -32,7 +32,8 @@ _SCALARS: Final[dict[str, JSON]] = {
 _V3_SCALARS: Final[dict[str, JSON]] = _SCALARS | {
     "intstr": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
     "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    "any": {},
+    # Not empty, or kubectl takes it for missing.
+    "any": {"x-kubernetes-preserve-unknown-fields": True},
 }
 
 

@@ -49,9 +49,11 @@ class ServiceDefaults:
         before, after = old.get("spec", {}), new.setdefault("spec", {})
         if after.get("type", "ClusterIP") == "ExternalName":
             return
-        for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        for name in ("clusterIP", "ipFamilies", "ipFamilyPolicy"):
             if not after.get(name) and name in before:
                 after[name] = before[name]
+        if not after.get("clusterIPs") and after.get("clusterIP"):
+            after["clusterIPs"] = [after["clusterIP"]]
         node_ports = {_port_key(port): port.get("nodePort") for port in before.get("ports", ())}
         if after.get("type") in ("NodePort", "LoadBalancer"):
             for port in after.get("ports", ()):

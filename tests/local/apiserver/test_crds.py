@@ -1,0 +1,304 @@
+"""Definitions of custom resources over HTTP: served, changed, refused, deleted."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.local.apiserver.crdchecks import crd_causes
+from tests.local.apiserver.definitions import definition, gadget, version
+from tests.local.apiserver.wire import CRDS, Wire
+
+JSON = dict[str, Any]
+GADGETS = "/apis/test.io/v1/namespaces/default/gadgets"
+GADGETS_OLD = "/apis/test.io/v1beta1/namespaces/default/gadgets"
+STATUS_ONLY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def conditions(crd: JSON) -> dict[str, tuple[str, str]]:
+    return {c["type"]: (c["status"], c["reason"]) for c in crd["status"]["conditions"]}
+
+
+async def test_definition_is_established_at_once(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+
+    crd = (await wire.get(f"{CRDS}/gadgets.test.io")).body
+
+    assert conditions(crd) == {
+        "NamesAccepted": ("True", "NoConflicts"),
+        "Established": ("True", "InitialNamesAccepted"),
+    }
+    assert crd["status"]["acceptedNames"] == {
+        "plural": "gadgets",
+        "singular": "gadget",
+        "kind": "Gadget",
+        "listKind": "GadgetList",
+        "shortNames": ["gd"],
+    }
+    assert crd["status"]["storedVersions"] == ["v1"]
+    assert crd["spec"]["conversion"] == {"strategy": "None"}
+    assert (await wire.get(GADGETS)).code == 200
+
+
+async def test_objects_are_shaped_and_judged_by_the_schema(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+
+    created = await wire.create(GADGETS, gadget(size=1, unknown=2))
+    refused = await wire.post(GADGETS, gadget("b", size=-1))
+
+    assert created["spec"] == {"size": 1, "color": "red"}
+    assert refused.code == 422
+    assert refused.body["message"] == (
+        'Gadget.test.io "b" is invalid: spec.size: Invalid value: -1: '
+        "spec.size in body should be greater than or equal to 0"
+    )
+    assert refused.body["details"] == {
+        "name": "b",
+        "group": "test.io",
+        "kind": "Gadget",
+        "causes": [
+            {
+                "field": "spec.size",
+                "reason": "FieldValueInvalid",
+                "message": "Invalid value: -1: spec.size in body should be greater than or equal to 0",
+            }
+        ],
+    }
+
+
+async def test_rules_are_not_asked_of_an_object_that_lacks_a_field(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+
+    refused = await wire.post(GADGETS, gadget())
+
+    assert [(c["field"], c["message"]) for c in refused.body["details"]["causes"]] == [
+        ("spec.size", "Required value"),
+        (
+            "<nil>",
+            "Invalid value: null: some validation rules were not checked because the object was "
+            "invalid; correct the existing errors to complete validation",
+        ),
+    ]
+
+
+async def test_unknown_fields_are_refused_on_request(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+
+    refused = await wire.post(GADGETS, gadget(size=1, bad=1), fieldValidation="Strict")
+
+    assert refused.code == 400
+    assert refused.body["message"] == (
+        'Gadget in version "v1" cannot be handled as a Gadget: '
+        'strict decoding error: unknown field "spec.bad"'
+    )
+
+
+async def test_status_is_written_by_its_own_path_only(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+    created = await wire.create(GADGETS, {**gadget(size=1), "status": {"phase": "Done"}})
+
+    patched = await wire.patch(
+        f"{GADGETS}/a/status", {"status": {"phase": "Done"}, "spec": {"size": 9}}
+    )
+    refused = await wire.patch(f"{GADGETS}/a/status", {"status": {"phase": 1}})
+
+    assert "status" not in created
+    assert patched.body["spec"]["size"] == 1
+    assert patched.body["status"] == {"phase": "Done"}
+    assert patched.body["metadata"]["generation"] == 1
+    assert refused.body["message"] == (
+        'Gadget.test.io "a" is invalid: [status.phase: Invalid value: "integer": '
+        'phase in body must be of type string: "integer", <nil>: Invalid value: null: '
+        "some validation rules were not checked because the object was invalid; "
+        "correct the existing errors to complete validation]"
+    )
+
+
+async def test_one_object_is_served_under_every_version(wire: Wire) -> None:
+    versions = [version("v1beta1", storage=False), version("v1")]
+    await wire.create(CRDS, definition(versions=versions))
+    await wire.create(GADGETS_OLD, gadget(size=1, api_version="test.io/v1beta1"))
+
+    new, old = await wire.get(f"{GADGETS}/a"), await wire.get(f"{GADGETS_OLD}/a")
+
+    assert new.body["apiVersion"] == "test.io/v1"
+    assert old.body["apiVersion"] == "test.io/v1beta1"
+    assert new.body["metadata"] == old.body["metadata"]
+    assert (await wire.get(GADGETS)).body["items"][0]["apiVersion"] == "test.io/v1"
+
+
+async def test_changed_schema_judges_from_then_on(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+    await wire.create(GADGETS, gadget(size=1))
+    stricter = version("v1", maximum=5)
+    patch = {"spec": {"versions": [stricter]}}
+
+    assert (await wire.patch(f"{CRDS}/gadgets.test.io", patch)).code == 200
+
+    assert (await wire.post(GADGETS, gadget("b", size=6))).code == 422
+    assert (await wire.patch(f"{GADGETS}/a", {"spec": {"size": 6}})).code == 422
+
+
+async def test_new_storage_version_is_added_to_the_stored_ones(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+    versions = [version("v2"), version("v1", storage=False)]
+
+    crd = (await wire.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions}})).body
+    dropped = await wire.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions[:1]}})
+
+    assert crd["status"]["storedVersions"] == ["v1", "v2"]
+    assert dropped.code == 422
+    assert "missing from spec.versions; v1 was previously a storage" in dropped.body["message"]
+
+
+async def test_version_that_is_no_longer_served_is_gone(wire: Wire) -> None:
+    versions = [version("v1beta1", storage=False), version("v1")]
+    await wire.create(CRDS, definition(versions=versions))
+    versions[0]["served"] = False
+
+    await wire.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions}})
+
+    assert (await wire.get(GADGETS_OLD)).code == 404
+    assert (await wire.get(GADGETS)).code == 200
+
+
+async def test_deleted_definition_takes_its_objects_with_it(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+    await wire.create(GADGETS, gadget(size=1))
+
+    await wire.delete(f"{CRDS}/gadgets.test.io")
+
+    assert (await wire.get(f"{CRDS}/gadgets.test.io")).code == 404
+    assert (await wire.get(GADGETS)).code == 404
+    await wire.create(CRDS, definition())
+    assert (await wire.get(GADGETS)).body["items"] == []
+
+
+async def test_definition_waits_for_the_finalizers_of_its_objects(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+    held = gadget(size=1)
+    held["metadata"]["finalizers"] = ["test.io/hold"]
+    await wire.create(GADGETS, held)
+
+    await wire.delete(f"{CRDS}/gadgets.test.io")
+    crd = (await wire.get(f"{CRDS}/gadgets.test.io")).body
+    assert conditions(crd)["Terminating"] == ("True", "InstanceDeletionInProgress")
+    assert "deletionTimestamp" in (await wire.get(f"{GADGETS}/a")).body["metadata"]
+
+    await wire.patch(f"{GADGETS}/a", {"metadata": {"finalizers": None}})
+    assert (await wire.get(f"{CRDS}/gadgets.test.io")).code == 404
+
+
+async def test_definition_whose_kind_is_taken_waits_until_it_is_free(wire: Wire) -> None:
+    await wire.create(CRDS, definition())
+    rival = definition(plural="things", shortNames=[])
+    await wire.create(CRDS, rival)
+
+    waiting = (await wire.get(f"{CRDS}/things.test.io")).body
+    assert conditions(waiting)["NamesAccepted"] == ("False", "ListKindConflict")
+    assert conditions(waiting)["Established"] == ("False", "NotAccepted")
+    assert (await wire.get("/apis/test.io/v1/things")).code == 404
+
+    await wire.delete(f"{CRDS}/gadgets.test.io")
+    assert (await wire.get("/apis/test.io/v1/things")).code == 200
+
+
+def changed(**spec: Any) -> JSON:
+    crd = definition()
+    crd["spec"].update(spec)
+    return crd
+
+
+def with_schema(schema: JSON) -> JSON:
+    crd = definition()
+    crd["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+    return crd
+
+
+def said(crd: JSON) -> list[str]:
+    names = crd["spec"]["names"]
+    names.setdefault("listKind", f"{names['kind']}List")
+    crd["spec"].setdefault("conversion", {"strategy": "None"})
+    return [f"{cause.field}: {cause.message}" for cause in crd_causes(crd)]
+
+
+def test_valid_definition_has_nothing_said_against_it() -> None:
+    assert said(definition()) == []
+
+
+@pytest.mark.parametrize(
+    ("crd", "message"),
+    [
+        pytest.param(
+            changed(group="other.io"),
+            'metadata.name: Invalid value: "gadgets.test.io": must be '
+            'spec.names.plural+"."+spec.group',
+            id="name",
+        ),
+        pytest.param(
+            changed(scope="Everywhere"),
+            'spec.scope: Unsupported value: "Everywhere": supported values: '
+            '"Cluster", "Namespaced"',
+            id="scope",
+        ),
+        pytest.param(
+            changed(versions=[{"name": "v1", "served": True, "storage": True}]),
+            "spec.versions[0].schema.openAPIV3Schema: Required value",
+            id="no schema",
+        ),
+    ],
+)
+def test_definition_that_cannot_be_served_is_refused(crd: JSON, message: str) -> None:
+    assert said(crd) == [message]
+
+
+def test_definition_needs_exactly_one_storage_version() -> None:
+    (message,) = said(changed(versions=[version("v1"), version("v2")]))
+
+    assert message.startswith("spec.versions: Invalid value: [{")
+    assert message.endswith("must have exactly one version marked as storage version")
+
+
+ROOT = "spec.validation.openAPIV3Schema"
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        pytest.param({}, ".type: Required value: must not be empty for specified object fields"),
+        pytest.param({"type": "array"}, ".items: Required value: must be specified"),
+        pytest.param(
+            {"type": "array", "items": {}},
+            ".items.type: Required value: must not be empty for specified array items",
+        ),
+        pytest.param(
+            {"type": "object", "anyOf": [{"type": "object"}]},
+            ".anyOf[0].type: Forbidden: must be empty to be structural",
+        ),
+        pytest.param({"type": "object", "$ref": "#/x"}, ".$ref: Forbidden: $ref is not supported"),
+        pytest.param(
+            {"type": "integer", "minimum": 1, "default": 0},
+            ".default: Invalid value: 0:  in body should be greater than or equal to 1",
+        ),
+    ],
+)
+def test_schema_that_is_not_structural_is_refused(field: JSON, message: str) -> None:
+    schema = {"type": "object", "properties": {"spec": field}}
+
+    assert said(with_schema(schema)) == [f"{ROOT}.properties[spec]{message}"]
+
+
+def test_rule_that_does_not_compile_refuses_the_definition() -> None:
+    schema = {"type": "object", "x-kubernetes-validations": [{"rule": "self.a >"}]}
+
+    (message,) = said(with_schema(schema))
+
+    assert message.startswith(f"{ROOT}.x-kubernetes-validations[0].rule: Invalid value: ")
+    assert "compilation failed: ERROR: <input>:1:9: Syntax error" in message
+
+
+def test_rule_that_yields_no_truth_refuses_the_definition() -> None:
+    schema = {"type": "object", "x-kubernetes-validations": [{"rule": "1 + 1"}]}
+
+    (message,) = said(with_schema(schema))
+
+    assert message.endswith("cel expression must evaluate to a bool")

@@ -1,0 +1,41 @@
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.local.apiserver.quantities import QuantityError, amount, canonical
+
+
+@pytest.mark.parametrize(
+    ("written", "spelt"),
+    [
+        pytest.param("1000m", "1"),
+        pytest.param("0.5", "500m"),
+        pytest.param("1024Mi", "1Gi"),
+        pytest.param("1.5Gi", "1536Mi"),
+        pytest.param("1000", "1k"),
+        pytest.param("1e3", "1e3"),
+        pytest.param("0", "0"),
+        pytest.param("512", "512"),
+        pytest.param(2, "2"),
+        pytest.param(0.1, "100m"),
+    ],
+)
+def test_amount_has_one_spelling(written: str | float, spelt: str) -> None:
+    assert canonical(written) == spelt
+
+
+@pytest.mark.parametrize("text", ["", "1x", "a", "1 Gi", "--1", "1.2.3"])
+def test_other_text_is_no_amount(text: str) -> None:
+    with pytest.raises(QuantityError):
+        amount(text)
+
+
+@given(st.integers(0, 10**15), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi"]))
+def test_canonical_spelling_means_the_same_and_is_stable(number: int, suffix: str) -> None:
+    text = f"{number}{suffix}"
+
+    assert amount(canonical(text)) == amount(text)
+    assert canonical(canonical(text)) == canonical(text)
+    assert amount("1") == Decimal(1)
