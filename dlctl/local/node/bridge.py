@@ -31,7 +31,10 @@ class Bridge:
         self._cables: dict[str, _Cable] = {}
         self._count = 0
         self._ip = IPRoute()
-        self._ip.link("add", ifname=_BRIDGE, kind="bridge")
+        try:
+            self._ip.link("add", ifname=_BRIDGE, kind="bridge")
+        except NetlinkError as refusal:
+            raise OSError(refusal.code, f"network bridge: {refusal}") from refusal
         self._index = self._ip.link_lookup(ifname=_BRIDGE)[0]
         self._ip.addr("add", index=self._index, address=NODE_IP, prefixlen=PREFIX_LENGTH)
         self._ip.link("set", index=self._index, state="up")

@@ -104,8 +104,11 @@ class Setting:
         self, container: Container, image: Image, replacements: Mapping[str, str]
     ) -> str:
         wanted = container.working_dir
+        # A volume on /tmp may hide the directory that is there for nothing but this.
+        hidden = self.isolated and self._is_mounted(str(self.paths.work), container)
+        default = "/" if hidden else str(self.paths.work)
         if wanted is None:
-            return str(self.paths.work)
+            return default
         if self._is_mounted(wanted, container) and self.isolated:
             return wanted
         found = image.directory(replace(wanted, replacements))
@@ -113,9 +116,9 @@ class Setting:
             self.warn(
                 "WorkingDirMissing",
                 f'container "{container.name}": workingDir {wanted} is not on this machine; '
-                "an empty directory is used instead",
+                f"{default} is used instead",
             )
-            return str(self.paths.work)
+            return default
         return str(found)
 
     def _is_mounted(self, path: str, container: Container) -> bool:

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal, NoReturn, TypeVar
 
@@ -147,18 +147,24 @@ def _settle(future: "asyncio.Future[T] | None", result: T) -> None:
 @asynccontextmanager
 async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncIterator[Sandboxes]:
     """Run an agent for the duration of the block; afterwards no container is left."""
-    reason = "asked for"
-    if choice != "host":
-        mode = "root" if os.geteuid() == 0 else "user"
-        async with _agent(log_path, mode) as (started, reader, writer):
+    async with AsyncExitStack() as stack:
+        reason = "asked for"
+        for mode in _isolated_modes() if choice != "host" else ():
+            trial = _agent(log_path, mode)
+            started, reader, writer = await stack.enter_async_context(trial)
             if not started.error:
                 yield Sandboxes(Network("isolated"), reader, writer)
                 return
+            reason = started.error
         if choice == "isolated":
-            raise ConfigError(f"this machine grants no network namespaces: {started.error}")
-        reason = started.error
-    async with _agent(log_path, "host") as (_, reader, writer):
+            raise ConfigError(f"this machine grants no network namespaces: {reason}")
+        _, reader, writer = await stack.enter_async_context(_agent(log_path, "host"))
         yield Sandboxes(Network("host", reason), reader, writer)
+
+
+def _isolated_modes() -> tuple[str, ...]:
+    # Root in a container often lacks the right itself, but may take it like any other user.
+    return ("root", "user") if os.geteuid() == 0 else ("user",)
 
 
 @asynccontextmanager

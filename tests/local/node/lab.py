@@ -40,8 +40,8 @@ class Lab:
     async def finished(self, name: str) -> Wire:
         return await self.until(name, lambda status: status["phase"] in ("Succeeded", "Failed"))
 
-    async def until(self, name: str, holds: Callable[[Wire], bool]) -> Wire:
-        pod = await self._until(name, lambda pod: pod is not None and holds(pod.status or {}))
+    async def until(self, name: str, holds: Callable[[Wire], object]) -> Wire:
+        pod = await self._until(name, lambda pod: pod is not None and bool(holds(pod.status or {})))
         assert pod is not None
         return pod.status or {}
 
@@ -64,6 +64,22 @@ class Lab:
     async def log(self, name: str, **params: str) -> str:
         path = PODS.path("default", name, "log")
         return (await self.client.get_raw(path, params)).decode()
+
+    def uid(self, name: str) -> str:
+        pod = self.cluster.node.pods.store.get(ObjectKey("default", name))
+        assert pod is not None
+        return pod.metadata.uid
+
+    async def first_line(self, name: str) -> str:
+        """Follow the log until there is one."""
+        path = PODS.path("default", name, "log")
+        seen = b""
+        async with asyncio.timeout(15), self.client.stream(path, {"follow": "true"}) as chunks:
+            async for chunk in chunks:
+                seen += chunk
+                if b"\n" in seen:
+                    break
+        return seen.decode().splitlines()[0]
 
     async def delete(self, name: str, *, grace_period_s: int | None = None) -> None:
         await self.client.delete(PODS, ObjectKey("default", name), grace_period_s=grace_period_s)

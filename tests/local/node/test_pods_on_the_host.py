@@ -1,0 +1,67 @@
+"""Pods that share the machine's network and file system, where no namespaces are granted."""
+
+from pathlib import Path
+
+import pytest
+
+from dlctl.api.meta import SERVICES
+from tests.local.node.builders import make_container
+from tests.local.node.lab import Lab, container
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NETWORK = "host"
+PORTS = [{"port": 9091}]
+
+
+def is_alive(pid: str) -> bool:
+    return Path("/proc", pid.strip()).exists()
+
+
+async def test_mode_and_its_reason_are_told(lab: Lab) -> None:
+    assert lab.cluster.network.mode == "host"
+    assert lab.cluster.network.reason == "asked for"
+
+
+async def test_names_of_services_are_replaced_by_loopback(lab: Lab) -> None:
+    await lab.create(SERVICES, "job-scheduler-0", spec={"selector": {"a": "b"}, "ports": PORTS})
+    env = [{"name": "DMLC_PS_ROOT_URI", "value": "job-scheduler-0"}]
+    command = ["sh", "-c", "echo $DMLC_PS_ROOT_URI tcp://job-scheduler-0.default:9091"]
+    status = await lab.run("names", command=command, env=env)
+    assert await lab.log("names") == "127.0.0.1 tcp://127.0.0.1:9091\n"
+    assert status["podIP"] == "127.0.0.1"
+
+
+async def test_path_of_a_volume_is_replaced_by_its_directory(lab: Lab) -> None:
+    mounts = [{"name": "room", "mountPath": "/dlctl-test-room"}]
+    await lab.run(
+        "volume",
+        volumes=[{"name": "room", "emptyDir": {}}],
+        containers=[
+            make_container(
+                command=["sh", "-c", "pwd; echo x >/dlctl-test-room/x; ls"],
+                workingDir="/dlctl-test-room",
+                volumeMounts=mounts,
+            )
+        ],
+    )
+    where, found = (await lab.log("volume")).split()
+    assert Path(where).is_relative_to(lab.cluster.run_dir)
+    assert found == "x"
+
+
+async def test_end_of_a_container_ends_what_it_left_running(lab: Lab) -> None:
+    status = await lab.run("leaves", command=["sh", "-c", "setsid sleep 300 & echo $!"])
+    assert container(status)["state"]["terminated"]["exitCode"] == 0
+    assert not is_alive(await lab.log("leaves"))
+
+
+async def test_deletion_kills_those_that_went_their_own_way(lab: Lab) -> None:
+    script = "setsid sh -c 'echo $$$$; exec sleep 300' & sleep 300"
+    await lab.start("escapes", command=["sh", "-c", script])
+    await lab.until("escapes", lambda status: status["phase"] == "Running")
+    pid = await lab.first_line("escapes")
+    assert is_alive(pid)
+    await lab.delete("escapes", grace_period_s=60)
+    await lab.gone("escapes")
+    assert not is_alive(pid)

@@ -1,0 +1,163 @@
+"""The cluster as a whole: how it is reached, what it leaves behind, what it says when it cannot."""
+
+import asyncio
+import os
+import shutil
+import signal
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import ObjectKey
+from dlctl.kube import config
+from dlctl.kube.client import Client
+from dlctl.local.cluster import LocalCluster
+from dlctl.local.node.node import NodeOptions
+from dlctl.local.node.wire import NODES
+
+HOST = NodeOptions(network="host")
+
+# Runs until it is killed; the pod has a process that left its session.
+SCRIPT = """
+import asyncio, sys
+from dlctl.api.meta import PODS
+from dlctl.kube.client import Client
+from dlctl.local.cluster import LocalCluster
+from dlctl.local.node.node import NodeOptions
+
+async def main(network, mark):
+    async with LocalCluster(NodeOptions(network=network)) as cluster:
+        async with Client(cluster.config()) as client:
+            command = ["sh", "-c", f"setsid sleep {mark} & echo up; sleep {mark}"]
+            container = {"name": "main", "image": "any", "command": command}
+            body = {"metadata": {"name": "pod"}, "spec": {"containers": [container]}}
+            await client.create(PODS, "default", body)
+            async with asyncio.timeout(20):
+                while True:
+                    try:
+                        log = await client.get_raw(PODS.path("default", "pod", "log"))
+                        if b"up" in log:
+                            break
+                    except Exception:
+                        await asyncio.sleep(0.02)
+            print(cluster.run_dir, cluster.network.mode, flush=True)
+            await asyncio.get_running_loop().create_future()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+# The limit holds in a user namespace of its own only.
+NO_NAMESPACES = [
+    *("unshare", "--user", "--map-root-user", "sh", "-c"),
+    *('echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"', "sh"),
+]
+USER_NAMESPACES_ONLY = ["setpriv", "--bounding-set=-sys_admin"]
+
+
+async def start(*argv: str, confinement: Sequence[str] = ()) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *confinement, *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+
+
+def exists(path: bytes) -> bool:
+    return Path(path.decode()).exists()
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def processes_with(mark: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if mark.encode() in words:
+            found.append(int(path.parent.name))
+    return found
+
+
+async def test_kubeconfig_is_good_and_private(tmp_path: Path) -> None:
+    async with LocalCluster(HOST, run_dir=tmp_path / "run") as cluster:
+        path = cluster.kubeconfig_path
+        assert (mode_of(path), mode_of(path.parent)) == (0o600, 0o700)
+        async with Client(await config.load(str(path))) as client:
+            node = await client.get(NODES, ObjectKey("", "localhost"), dict[str, Any])
+        ready = {c["type"]: c["status"] for c in node["status"]["conditions"]}
+        assert ready["Ready"] == "True"
+    assert exists(bytes(path)), "a run directory that was named is kept"
+
+
+async def test_run_directory_without_a_name_goes_with_the_cluster() -> None:
+    async with LocalCluster(HOST) as cluster:
+        assert exists(bytes(cluster.run_dir))
+    assert not exists(bytes(cluster.run_dir))
+
+
+async def test_error_of_the_block_comes_out_alone() -> None:
+    with pytest.raises(KeyError, match="mine"):
+        async with LocalCluster(HOST):
+            raise KeyError("mine")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("confinement", "mode"),
+    [
+        pytest.param(NO_NAMESPACES, "host", id="none granted"),
+        pytest.param(USER_NAMESPACES_ONLY, "isolated", id="as an ordinary user"),
+    ],
+)
+async def test_network_is_isolated_as_far_as_the_machine_grants_it(
+    confinement: list[str], mode: str
+) -> None:
+    if await (await start("true", confinement=confinement)).wait():
+        pytest.skip("namespaces cannot be confined here")
+    process = await start(sys.executable, "-c", SCRIPT, "auto", "0", confinement=confinement)
+    async with asyncio.timeout(20):
+        assert process.stdout is not None
+        assert (await process.stdout.readline()).split()[1].decode() == mode
+        process.send_signal(signal.SIGINT)
+        await process.wait()
+
+
+@pytest.mark.slow
+async def test_isolation_that_is_asked_for_and_not_granted_is_an_error() -> None:
+    if await (await start("true", confinement=NO_NAMESPACES)).wait():
+        pytest.skip("namespaces cannot be confined here")
+    process = await start(
+        *(sys.executable, "-c", SCRIPT, "isolated", "0"), confinement=NO_NAMESPACES
+    )
+    _, stderr = await process.communicate()
+    assert b"ConfigError: this machine grants no network namespaces" in stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("network", "signal_"),
+    [("auto", signal.SIGKILL), ("host", signal.SIGKILL), ("auto", signal.SIGINT)],
+)
+async def test_nothing_runs_on_after_a_cluster_that_was_ended(
+    network: str, signal_: signal.Signals
+) -> None:
+    mark = f"{3000 + os.getpid()}.{network == 'auto':d}{signal_:d}"
+    process = await start(sys.executable, "-c", SCRIPT, network, mark)
+    async with asyncio.timeout(20):
+        assert process.stdout is not None
+        run_dir = (await process.stdout.readline()).split()[0]
+        assert len(processes_with(mark)) >= 3
+        process.send_signal(signal_)
+        await process.wait()
+        while processes_with(mark):  # noqa: ASYNC110 - other processes have no events
+            await asyncio.sleep(0.02)
+    # What was killed cannot tidy up.
+    assert exists(run_dir) is (signal_ == signal.SIGKILL)
+    shutil.rmtree(run_dir, ignore_errors=True)
