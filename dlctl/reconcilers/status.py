@@ -45,7 +45,7 @@ def ongoing(
     """Return the status of a job that has not ended, and what there is to tell of the change."""
     status = job.status
     if status.phase in (JobPhase.NEW, JobPhase.FAILED):
-        status = _begun(job, now)
+        status = _begun(status, job, now)
     chief_runs = observed.situation(job.chief) is Situation.RUNNING
     if chief_runs and status.phase is JobPhase.CREATING:
         status = attrs.evolve(status, phase=JobPhase.RUNNING)
@@ -56,8 +56,8 @@ def ongoing(
     elif chief_runs:
         stated = _state(stated, job, conditions.RUNNING, f"{_title(job)} is running.", now)
     stated = _blocked(stated, job, observed, now)
-    news = [r for name, r in restarts.items() if status.restarts.get(name) != r]
-    notes = (_note(job, conditions.RESTARTING, _restarting(lost)),) if news and lost else ()
+    news = restarts != status.restarts
+    notes = (_note(job, conditions.RESTARTING, _restarting(lost)),) if news else ()
     return (
         attrs.evolve(
             status,
@@ -99,36 +99,46 @@ def invalid(
     status: JobStatus, kind: str, generation: int, reason: str, now: datetime.datetime
 ) -> tuple[JobStatus, tuple[Note, ...]]:
     """Return the status of a job that cannot be read; told once for each thing that is wrong."""
-    if status.phase is JobPhase.DONE or (
-        status.phase is JobPhase.FAILED and status.reason == reason
-    ):
+    if status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
         return status, ()
+    if status.phase is JobPhase.FAILED and status.reason == reason:
+        return attrs.evolve(status, observed_generation=generation), ()
+    now = now.replace(microsecond=0)
     failed = Condition(conditions.FAILED, True, f"{kind}Invalid", reason, since=now, updated=now)
     kept = conditions.without(status.conditions, conditions.FAILED)
+    kept = conditions.without(kept, conditions.BLOCKED)
     return (
         attrs.evolve(
             status,
             phase=JobPhase.FAILED,
             state=JobState.FAILED,
             reason=reason,
-            conditions=(*kept, failed),
+            conditions=conditions.with_condition(kept, failed),
             observed_generation=generation,
         ),
         (Note("Warning", f"{kind}Invalid", reason),),
     )
 
 
-def _begun(job: Job, now: datetime.datetime) -> JobStatus:
+def _begun(status: JobStatus, job: Job, now: datetime.datetime) -> JobStatus:
+    """Return the status of a job that is new, or whose spec has just become valid."""
+    kind = job.resource.kind
     created = Condition(
         conditions.CREATED,
         True,
-        f"{job.resource.kind}Created",
-        f"{job.resource.kind} {job.key.name} is created.",
+        f"{kind}Created",
+        f"{kind} {job.key.name} is created.",
         since=now,
         updated=now,
     )
-    return JobStatus(
-        phase=JobPhase.CREATING, state=JobState.RUNNING, conditions=(created,), start_time=now
+    kept = conditions.without(status.conditions, conditions.FAILED)
+    return attrs.evolve(
+        status,
+        phase=JobPhase.CREATING,
+        state=JobState.RUNNING,
+        reason="",
+        conditions=conditions.with_condition(kept, created),
+        start_time=status.start_time or now,
     )
 
 

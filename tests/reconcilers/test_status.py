@@ -1,0 +1,242 @@
+"""The next status, from the last one and what is observed."""
+
+import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api import conditions
+from dlctl.api.job import Job, Replica
+from dlctl.api.pods import Pod
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
+from dlctl.reconcilers import status
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.restarts import RestartBackoff, counted
+from dlctl.reconcilers.status import Note
+from dlctl.reconcilers.verdict import Verdict
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
+
+LATER = NOW + datetime.timedelta(minutes=1)
+SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
+FAILURE = Failure("worker-0", "pod-of-worker-0", "Error", "exit code 1", NOW, 1)
+
+
+def pod(job: Job, replica: Replica, **kwargs: Any) -> Pod:
+    return make_pod(job, replica, **kwargs)
+
+
+def ongoing(
+    job: Job, *pods: Pod, blocked: dict[str, str] | None = None, now: datetime.datetime = NOW
+) -> tuple[JobStatus, tuple[Note, ...]]:
+    observed = attrs.evolve(observed_of(job, *pods), blocked=blocked or {})
+    restarts = counted(job.status, observed, RestartBackoff())
+    return status.ongoing(job, observed, restarts, now)
+
+
+def after(job: Job, *pods: Pod, now: datetime.datetime = NOW, **kwargs: Any) -> Job:
+    """Return the job with the status that seeing these pods gives it."""
+    return attrs.evolve(job, status=ongoing(job, *pods, now=now, **kwargs)[0])
+
+
+def stated(job_status: JobStatus) -> list[str]:
+    return [c.type for c in job_status.conditions if c.status]
+
+
+def test_new_job_is_being_created() -> None:
+    begun, notes = ongoing(make_job())
+    assert (begun.phase, begun.state) == (JobPhase.CREATING, JobState.RUNNING)
+    assert (begun.start_time, begun.observed_generation) == (NOW, 1)
+    assert stated(begun) == ["Created"]
+    assert begun.conditions[0].message == "MXJob linear is created."
+    assert notes == ()
+
+
+def test_job_runs_when_its_chief_does() -> None:
+    job = make_job()
+    worker_only = after(job, pod(job, WORKER, state=RUNNING))
+    assert worker_only.status.phase is JobPhase.CREATING
+    chief_too = after(worker_only, pod(job, SCHEDULER, state=RUNNING))
+    assert chief_too.status.phase is JobPhase.RUNNING
+    assert stated(chief_too.status) == ["Created", "Running"]
+
+
+def test_seeing_the_same_again_changes_nothing() -> None:
+    job = make_job()
+    pods = [
+        pod(job, SCHEDULER, state=RUNNING),
+        pod(job, WORKER, phase="Failed", state=exited(137)),
+    ]
+    once = after(job, *pods)
+    again, notes = ongoing(once, *pods, now=LATER)
+    assert again == once.status
+    assert notes == ()
+
+
+def test_replica_statuses_count_the_replicas_of_each_type() -> None:
+    job = make_job(servers=1, workers=3)
+    seen = after(
+        job,
+        pod(job, SCHEDULER, state=RUNNING),
+        pod(job, WORKER, state=exited(0)),
+        pod(job, Replica("worker", 1), phase="Pending"),
+    )
+    by_type = {r.type: r for r in seen.status.replica_statuses}
+    assert by_type["scheduler"].counts == {JobState.RUNNING: 1}
+    assert by_type["server"].counts == {JobState.UNKNOWN: 1}
+    assert by_type["worker"].counts == {JobState.SUCCEEDED: 1, JobState.UNKNOWN: 2}
+    assert by_type["worker"].completed == {0}
+
+
+@pytest.mark.parametrize(
+    ("states", "common"),
+    [
+        pytest.param([exited(0), exited(1)], JobState.FAILED, id="any failed"),
+        pytest.param([exited(0), RUNNING], JobState.RUNNING, id="any running"),
+        pytest.param([exited(0), exited(0)], JobState.SUCCEEDED, id="all succeeded"),
+        pytest.param([exited(0), {}], JobState.UNKNOWN, id="not all known"),
+    ],
+)
+def test_common_state_of_a_type_is_derived_as_by_mx_operator(
+    states: list[dict[str, Any]], common: JobState
+) -> None:
+    job = make_job(workers=2)
+    pods = [pod(job, Replica("worker", i), state=state) for i, state in enumerate(states)]
+    workers = after(job, *pods).status.replica_statuses[2]
+    assert workers.state is common
+
+
+def test_worker_that_exited_0_is_done_even_when_its_pod_is_gone() -> None:
+    job = make_job()
+    done = after(job, pod(job, WORKER, state=exited(0)))
+    assert done.status.completed("worker") == {0}
+    assert after(done).status.completed("worker") == {0}
+
+
+def test_lost_replica_makes_the_job_restart_and_is_told_once() -> None:
+    job = make_job()
+    lost = pod(job, WORKER, phase="Failed", state=exited(137))
+    seen, notes = ongoing(job, pod(job, SCHEDULER, state=RUNNING), lost)
+    assert stated(seen) == ["Created", "Restarting"]
+    (note,) = notes
+    assert (note.type, note.reason) == ("Warning", "MXJobRestarting")
+    assert note.message.startswith("restarting worker-0: Error, exit code 137 (killed")
+    _, notes = ongoing(attrs.evolve(job, status=seen), pod(job, SCHEDULER, state=RUNNING), lost)
+    assert notes == ()
+
+
+def test_restart_by_the_kubelet_is_stated() -> None:
+    job = make_job()
+    crashing = pod(job, WORKER, state={"waiting": {}}, last_state=exited(137))
+    assert stated(after(job, crashing).status) == ["Created", "Restarting"]
+
+
+def test_job_runs_again_once_the_lost_replica_does() -> None:
+    job = make_job()
+    chief = pod(job, SCHEDULER, state=RUNNING)
+    lost = after(job, chief, pod(job, WORKER, phase="Failed", state=exited(137)))
+    again = after(lost, chief, pod(job, WORKER, state=RUNNING))
+    assert stated(again.status) == ["Created", "Running"]
+
+
+def test_many_lost_replicas_are_told_of_in_short() -> None:
+    job = make_job(workers=5)
+    pods = [
+        pod(job, Replica("worker", index), phase="Failed", reason="Evicted") for index in range(5)
+    ]
+    (note,) = ongoing(job, *pods)[1]
+    assert note.message.count("worker-") == 3
+    assert note.message.endswith("; and 2 more")
+
+
+def test_blocked_condition_comes_and_goes() -> None:
+    job = make_job()
+    blocked = after(job, blocked={"linear-worker": "the name is taken"})
+    assert stated(blocked.status) == ["Created", "Blocked"]
+    assert blocked.status.conditions[-1].message == "the name is taken"
+    assert stated(after(blocked).status) == ["Created"]
+
+
+def test_replica_that_cannot_start_blocks_the_job() -> None:
+    job = make_job()
+    stuck = pod(job, WORKER, phase="Pending", state={"waiting": {"reason": "ErrImagePull"}})
+    seen = after(job, stuck).status
+    assert seen.conditions[-1].message == "worker-0 waits: its image cannot be pulled"
+    assert (seen.phase, seen.state) == (JobPhase.CREATING, JobState.RUNNING)
+
+
+def conclude(verdict: Verdict) -> tuple[JobStatus, Note]:
+    job = make_job()
+    job = after(job, pod(job, SCHEDULER, state=RUNNING), blocked={"a": "b"})
+    return status.concluded(job, job.status, verdict, LATER)
+
+
+def test_success_is_concluded() -> None:
+    ended, note = conclude(Verdict())
+    assert (ended.phase, ended.state, ended.reason) == (JobPhase.CLEAN_UP, JobState.SUCCEEDED, "")
+    assert (ended.completion_time, ended.failure) == (LATER, None)
+    assert stated(ended) == ["Created", "Succeeded"]
+    assert (note.type, note.reason) == ("Normal", "MXJobSucceeded")
+
+
+def test_failure_is_concluded_with_its_first_cause() -> None:
+    ended, note = conclude(Verdict(FAILURE))
+    said = "worker-0 (pod pod-of-worker-0) failed: exit code 1"
+    assert (ended.state, ended.reason, ended.failure) == (JobState.FAILED, said, FAILURE)
+    assert stated(ended) == ["Created", "Failed"]
+    assert note == Note("Warning", "MXJobFailed", said)
+
+
+def test_invalid_job_fails_and_is_told_why() -> None:
+    failed, notes = status.invalid(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
+    assert (failed.phase, failed.state) == (JobPhase.FAILED, JobState.FAILED)
+    assert (failed.reason, failed.observed_generation) == ("spec: is wrong", 1)
+    assert stated(failed) == ["Failed"]
+    assert notes == (Note("Warning", "MXJobInvalid", "spec: is wrong"),)
+
+
+def test_invalid_job_is_told_of_once_for_each_thing_that_is_wrong() -> None:
+    failed, _ = status.invalid(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
+    assert status.invalid(failed, "MXJob", 1, "spec: is wrong", LATER) == (failed, ())
+    other, notes = status.invalid(failed, "MXJob", 2, "spec: is worse", LATER)
+    assert (other.reason, len(notes)) == ("spec: is worse", 1)
+    assert [c.message for c in other.conditions] == ["spec: is worse"]
+
+
+def test_spec_that_is_wrong_in_the_same_way_again_is_noticed_without_a_word() -> None:
+    failed, _ = status.invalid(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
+    again, notes = status.invalid(failed, "MXJob", 2, "spec: is wrong", LATER)
+    assert again == attrs.evolve(failed, observed_generation=2)
+    assert notes == ()
+
+
+def test_running_job_whose_spec_becomes_invalid_is_not_said_to_run() -> None:
+    job = make_job()
+    running = after(job, pod(job, SCHEDULER, state=RUNNING)).status
+    failed, _ = status.invalid(running, "MXJob", 2, "spec: is wrong", LATER)
+    assert stated(failed) == ["Created", "Failed"]
+
+
+@pytest.mark.parametrize("phase", [JobPhase.CLEAN_UP, JobPhase.DONE])
+def test_ended_job_does_not_become_invalid(phase: JobPhase) -> None:
+    ended = JobStatus(phase=phase, state=JobState.SUCCEEDED)
+    assert status.invalid(ended, "MXJob", 2, "spec: is wrong", NOW) == (ended, ())
+
+
+def test_mended_spec_revives_the_job() -> None:
+    job = make_job()
+    failed, _ = status.invalid(JobStatus(), "MXJob", 0, "spec: is wrong", NOW)
+    revived = after(attrs.evolve(job, status=failed), now=LATER).status
+    assert (revived.phase, revived.state, revived.reason) == (
+        JobPhase.CREATING,
+        JobState.RUNNING,
+        "",
+    )
+    assert stated(revived) == ["Created"]
+    assert not conditions.holds(revived.conditions, conditions.FAILED)
+
+
+def test_observed_without_replicas_is_no_obstacle() -> None:
+    job = make_job()
+    seen, _ = status.ongoing(job, Observed(()), {}, NOW)
+    assert [r.state for r in seen.replica_statuses] == [JobState.UNKNOWN] * 3
