@@ -20,7 +20,7 @@ from dlctl.kube.queries import (
     delete_body,
     query,
 )
-from dlctl.kube.transport import WATCH_SILENCE_S, Request, Transport
+from dlctl.kube.transport import Request, Transport
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 else:
     W = TypeVar("W")
 REQUEST_TIMEOUT_S: Final = 60.0
+# Bookmarks come about once a minute: two of them missing means that the connection is dead.
+WATCH_SILENCE_S: Final = 130.0
 
 
 class _Kind(msgspec.Struct):
@@ -54,8 +56,10 @@ class Client:
         user_agent: str = "dlctl",
         metrics: Metrics | None = None,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
+        watch_silence_s: float = WATCH_SILENCE_S,
     ) -> None:
         self.namespace = config.namespace
+        self._watch_silence_s = watch_silence_s
         self._transport = Transport(
             config,
             user_agent=user_agent,
@@ -95,7 +99,7 @@ class Client:
             "GET",
             resource.path(options.get("namespace", "")),
             {"watch": "true", **query(options)},
-            silence_s=WATCH_SILENCE_S,
+            silence_s=self._watch_silence_s,
         )
         async with (
             self._transport.stream(request) as chunks,

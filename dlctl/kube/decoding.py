@@ -71,9 +71,11 @@ def decode(body: bytes, as_: type[T]) -> T:
     return decoded
 
 
-async def decode_page(body: bytes, as_: type[T]) -> ListPage[T]:
+async def decode_page(
+    body: bytes, as_: type[T], *, one_step_bytes: int = ONE_STEP_BYTES
+) -> ListPage[T]:
     """Return the page; objects that do not fit the type are set apart."""
-    if len(body) <= ONE_STEP_BYTES:
+    if len(body) <= one_step_bytes:
         try:
             return _page(decoder(_Page[as_]).decode(body))  # type: ignore[valid-type]
         except msgspec.ValidationError:
@@ -112,11 +114,11 @@ def salvage(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
     meta = content.get("metadata") if isinstance(content, dict) else None
     if not isinstance(meta, dict):
         return Malformed(None, "", str(error))
-    name, namespace = meta.get("name"), meta.get("namespace") or ""
+    name, namespace = meta.get("name"), meta.get("namespace")
     version = meta.get("resourceVersion")
-    readable = isinstance(name, str) and isinstance(namespace, str)
+    readable = isinstance(name, str) and isinstance(namespace, str | None)
     return Malformed(
-        ObjectKey(str(namespace), str(name)) if readable else None,
+        ObjectKey(namespace or "", str(name)) if readable else None,
         version if isinstance(version, str) else "",
         str(error),
     )

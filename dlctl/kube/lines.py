@@ -13,7 +13,9 @@ from dlctl.kube.errors import UnexpectedAnswerError
 MAX_LINE_BYTES: Final = 32 << 20
 
 
-async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+async def split_lines(
+    chunks: AsyncIterable[bytes], *, max_bytes: int = MAX_LINE_BYTES
+) -> AsyncGenerator[bytes]:
     """Yield each line without its end, and the last one even if it has none.
 
     The event loop gets a turn per chunk, as data that is there already would never give it one.
@@ -26,8 +28,8 @@ async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
         head, *rest = chunk.split(b"\n")
         pieces.append(head)
         held += len(head)
-        if held > MAX_LINE_BYTES:
-            raise UnexpectedAnswerError(f"a watch event is longer than {MAX_LINE_BYTES} bytes")
+        if held > max_bytes:
+            raise UnexpectedAnswerError(f"a watch event is longer than {max_bytes} bytes")
         if rest:
             yield b"".join(pieces)
             *lines, tail = rest

@@ -30,8 +30,6 @@ from dlctl.kube.errors import (
 from dlctl.kube.retries import delay_s
 from dlctl.metrics import Metrics
 
-# Bookmarks come about once a minute: two of them missing means that the connection is dead.
-WATCH_SILENCE_S: Final = 130.0
 CONNECT_S: Final = 10.0
 
 

@@ -1,0 +1,101 @@
+"""A client under test, against a server that answers whatever a test tells it to."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import attrs
+import msgspec
+import pytest
+from aiohttp import web
+
+from dlctl.kube.client import Client
+from dlctl.kube.config import ClusterConfig
+from dlctl.metrics import Metrics
+
+TOKEN = "very-secret-token"
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@attrs.frozen
+class Seen:
+    """A request as the server has seen it."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+
+
+@attrs.define
+class Server:
+    """Gives the answers noted, in their order, and repeats the last one."""
+
+    url: str = ""
+    answers: deque[Answer] = attrs.field(factory=deque)
+    seen: list[Seen] = attrs.field(factory=list)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        content = await request.read()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        body = msgspec.json.decode(content) if content else None
+        self.seen.append(Seen(request.method, request.path, dict(request.query), headers, body))
+        answer = self.answers.popleft() if len(self.answers) > 1 else self.answers[0]
+        return await answer(request)
+
+
+def replies(body: Any, code: int = 200, **headers: str) -> Answer:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        content = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return web.Response(
+            status=code, body=content, headers=named, content_type="application/json"
+        )
+
+    return answer
+
+
+def refuses(code: int, reason: str, message: str = "no", **headers: str) -> Answer:
+    status = {"kind": "Status", "code": code, "reason": reason, "message": message}
+    return replies(status, code, **headers)
+
+
+async def resets(request: web.Request) -> web.StreamResponse:
+    """Break the connection instead of answering."""
+    if request.transport:
+        request.transport.abort()
+    return web.Response()
+
+
+@asynccontextmanager
+async def serving(server: Server) -> AsyncIterator[Server]:
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.answer)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server.url = "http://{}:{}".format(*runner.addresses[0][:2])
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    async with serving(Server()) as server:
+        yield server
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+async def client(server: Server, metrics: Metrics) -> AsyncIterator[Client]:
+    config = ClusterConfig.with_token(server.url, TOKEN)
+    async with Client(config, user_agent="dlctl/test", metrics=metrics) as client:
+        yield client

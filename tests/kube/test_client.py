@@ -1,0 +1,264 @@
+"""The verbs over HTTP: what is asked, what is made of the answers, what is tried again."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from dlctl.api.meta import CRDS, PODS, UID, Object, ObjectKey
+from dlctl.api.pods import Pod
+from dlctl.kube.client import Client
+from dlctl.kube.config import ClusterConfig
+from dlctl.kube.errors import (
+    ApiError,
+    NotFoundError,
+    RefusedError,
+    ThrottledError,
+    UnauthorizedError,
+    UnexpectedAnswerError,
+    UnreachableError,
+)
+from dlctl.kube.queries import PatchKind
+from dlctl.metrics import Metrics
+from tests.kube.conftest import TOKEN, Server, refuses, replies, resets
+
+KEY = ObjectKey("ns", "a")
+POD = {"kind": "Pod", "metadata": {"name": "a", "namespace": "ns", "uid": "u"}}
+THROTTLED = refuses(429, "TooManyRequests", Retry_After="0")
+
+
+async def test_get_returns_the_type_asked_for(server: Server, client: Client) -> None:
+    server.answers += [replies({**POD, "status": {"phase": "Running"}})]
+    pod = await client.get(PODS, KEY, Pod)
+    assert (pod.key, pod.phase) == (KEY, "Running")
+    raw = await client.get(PODS, KEY, dict[str, Any])
+    assert raw["metadata"]["uid"] == "u"
+    assert server.seen[0].path == "/api/v1/namespaces/ns/pods/a"
+
+
+async def test_request_carries_token_agent_and_no_wish_for_compression(
+    server: Server, client: Client
+) -> None:
+    server.answers += [replies(POD)]
+    await client.get(PODS, KEY, Pod)
+    headers = server.seen[0].headers
+    assert headers["authorization"] == f"Bearer {TOKEN}"
+    assert headers["user-agent"] == "dlctl/test"
+    assert headers["accept-encoding"] == "identity"
+
+
+async def test_list_spells_its_options_as_the_server_knows_them(
+    server: Server, client: Client
+) -> None:
+    meta = {"resourceVersion": "7", "continue": "next", "remainingItemCount": 3}
+    server.answers += [replies({"kind": "PodList", "metadata": meta, "items": [POD]})]
+    page = await client.list(
+        PODS,
+        Pod,
+        namespace="ns",
+        label_selector="a=b,c in (d,e)",
+        field_selector="status.phase!=Failed",
+        limit=5,
+        continue_="here/+=",
+    )
+    assert [pod.key for pod in page.items] == [KEY]
+    assert (page.resource_version, page.continue_, page.remaining) == ("7", "next", 3)
+    assert server.seen[0].path == "/api/v1/namespaces/ns/pods"
+    assert server.seen[0].query == {
+        "labelSelector": "a=b,c in (d,e)",
+        "fieldSelector": "status.phase!=Failed",
+        "limit": "5",
+        "continue": "here/+=",
+    }
+
+
+async def test_write_sends_json_and_its_kind_of_patch(server: Server, client: Client) -> None:
+    server.answers += [replies(POD)]
+    created = await client.create(PODS, "ns", {"kind": "Pod"})
+    assert created.metadata.uid == "u"
+    await client.patch(PODS, KEY, {"status": None}, subresource="status")
+    await client.patch(PODS, KEY, [{"op": "test"}], Pod, kind=PatchKind.JSON)
+    await client.replace(PODS, KEY, {"kind": "Pod"}, Pod)
+    asked = [(r.method, r.path, r.headers["content-type"], r.body) for r in server.seen]
+    path, media = "/api/v1/namespaces/ns/pods", "application/json"
+    assert asked == [
+        ("POST", path, media, {"kind": "Pod"}),
+        ("PATCH", f"{path}/a/status", "application/merge-patch+json", {"status": None}),
+        ("PATCH", f"{path}/a", "application/json-patch+json", [{"op": "test"}]),
+        ("PUT", f"{path}/a", media, {"kind": "Pod"}),
+    ]
+
+
+async def test_delete_names_the_one_that_is_meant(server: Server, client: Client) -> None:
+    server.answers += [replies(POD)]
+    left = await client.delete(PODS, KEY, uid=UID("u"), grace_period_s=0, propagation="Background")
+    assert left
+    assert left.key == KEY
+    assert server.seen[0].body == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": "u"},
+        "gracePeriodSeconds": 0,
+        "propagationPolicy": "Background",
+    }
+
+
+async def test_deletion_of_what_is_gone_is_done(server: Server, client: Client) -> None:
+    server.answers += [replies({"kind": "Status", "status": "Success"}), refuses(404, "NotFound")]
+    assert await client.delete(CRDS, ObjectKey("", "a")) is None
+    assert await client.delete(PODS, KEY) is None
+
+
+async def test_delete_collection_is_bound_to_its_selection(server: Server, client: Client) -> None:
+    server.answers += [replies({"kind": "PodList"})]
+    await client.delete_collection(PODS, namespace="ns", label_selector="a=b")
+    [seen] = server.seen
+    assert (seen.method, seen.path) == ("DELETE", "/api/v1/namespaces/ns/pods")
+    assert seen.query == {"labelSelector": "a=b"}
+
+
+async def test_throttled_request_is_sent_again_until_it_is_let_in(
+    server: Server, client: Client, metrics: Metrics
+) -> None:
+    server.answers += [THROTTLED, refuses(503, "", Retry_After="0"), THROTTLED, replies(POD)]
+    await client.create(PODS, "ns", {})
+    assert len(server.seen) == 4
+    labels = {"code": "429", "verb": "POST", "host": server.url.removeprefix("http://")}
+    retried = metrics.registry.get_sample_value("rest_client_request_retries_total", labels)
+    assert retried == 2
+
+
+async def test_throttled_request_is_given_up_at_last(server: Server, client: Client) -> None:
+    server.answers += [THROTTLED]
+    with pytest.raises(ThrottledError):
+        await client.get(PODS, KEY, Pod)
+    assert len(server.seen) == 11
+
+
+async def test_long_pause_is_left_to_the_caller(server: Server, client: Client) -> None:
+    server.answers += [refuses(429, "TooManyRequests", Retry_After="300")]
+    with pytest.raises(ThrottledError) as raised:
+        await client.get(PODS, KEY, Pod)
+    assert raised.value.retry_after_s == 300
+    assert len(server.seen) == 1
+
+
+async def test_read_survives_a_broken_connection_and_a_write_does_not(
+    server: Server, client: Client
+) -> None:
+    server.answers += [resets, replies(POD)]
+    assert (await client.get(PODS, KEY, Pod)).key == KEY
+    server.answers.clear()
+    server.answers += [resets]
+    with pytest.raises(UnreachableError):
+        await client.create(PODS, "ns", {})
+    assert [seen.method for seen in server.seen].count("POST") == 1
+
+
+async def test_server_error_without_a_hint_is_not_tried_again(
+    server: Server, client: Client
+) -> None:
+    server.answers += [refuses(500, "InternalError", "etcd is down")]
+    with pytest.raises(ApiError, match="etcd is down"):
+        await client.get(PODS, KEY, Pod)
+    assert len(server.seen) == 1
+
+
+async def test_request_without_an_answer_ends(server: Server) -> None:
+    async def silent(_: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    server.answers += [silent]
+    config = ClusterConfig.with_token(server.url, TOKEN)
+    async with Client(config, request_timeout_s=0.01) as client:
+        with pytest.raises(UnreachableError, match="no answer in time"):
+            await client.get(PODS, KEY, Pod)
+
+
+async def test_silent_watch_ends(server: Server) -> None:
+    async def silent(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"{}\n")
+        await asyncio.Event().wait()
+        return response
+
+    server.answers += [silent]
+    config = ClusterConfig.with_token(server.url, TOKEN)
+    async with (
+        Client(config, watch_silence_s=0.01) as client,
+        client.watch(PODS) as watch,
+    ):
+        assert await anext(watch) == b"{}"
+        with pytest.raises(UnreachableError, match="no answer in time"):
+            await anext(watch)
+
+
+async def test_refused_connection_is_known_as_such(server: Server) -> None:
+    async with Client(ClusterConfig.with_token("http://localhost:1", TOKEN)) as client:
+        with pytest.raises(RefusedError):
+            await client.get(PODS, KEY, Pod)
+
+
+async def test_redirect_is_not_followed(server: Server, client: Client) -> None:
+    server.answers += [replies(b"", 302, Location="http://elsewhere.example/")]
+    with pytest.raises(ApiError):
+        await client.get(PODS, KEY, Pod)
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[1]", b'{"metadata":{"labels":3}}', b"\xff"])
+async def test_answer_that_is_no_such_object_is_an_error_of_its_own(
+    server: Server, client: Client, body: bytes
+) -> None:
+    server.answers += [replies(body)]
+    with pytest.raises(UnexpectedAnswerError):
+        await client.get(PODS, KEY, Pod)
+
+
+async def test_no_error_shows_the_token(server: Server, client: Client) -> None:
+    server.answers += [
+        refuses(404, "NotFound"),
+        replies(f"<html>{TOKEN}</html>".encode(), 502),
+        refuses(401, "Unauthorized"),
+        replies(b"{"),
+    ]
+    for _ in range(3):
+        with pytest.raises((ApiError, UnexpectedAnswerError)) as raised:
+            await client.get(PODS, KEY, Object)
+        assert TOKEN not in f"{raised.value!r} {raised.value}"
+    assert TOKEN not in repr(ClusterConfig.with_token(server.url, TOKEN))
+
+
+async def test_client_outside_of_its_block_says_so(server: Server) -> None:
+    client = Client(ClusterConfig.with_token(server.url, TOKEN))
+    with pytest.raises(RuntimeError, match="async with"):
+        await client.get(PODS, KEY, Pod)
+
+
+async def test_refused_credentials_that_cannot_be_renewed_are_an_error(
+    server: Server, client: Client
+) -> None:
+    server.answers += [refuses(401, "Unauthorized")]
+    with pytest.raises(UnauthorizedError):
+        await client.get(PODS, KEY, Pod)
+    assert len(server.seen) == 1
+
+
+async def test_log_is_streamed_as_it_comes(server: Server, client: Client) -> None:
+    server.answers += [replies(b"1\n2\n"), refuses(404, "NotFound")]
+    async with client.stream("/api/v1/namespaces/ns/pods/a/log", {"follow": "true"}) as chunks:
+        assert b"".join([chunk async for chunk in chunks]) == b"1\n2\n"
+    assert server.seen[0].query == {"follow": "true"}
+    with pytest.raises(NotFoundError):
+        async with client.stream("/api/v1/namespaces/ns/pods/b/log"):
+            pass
+
+
+async def test_requests_are_counted(server: Server, client: Client, metrics: Metrics) -> None:
+    server.answers += [replies(POD)]
+    await client.get(PODS, KEY, Pod)
+    labels = {"code": "200", "method": "GET", "host": server.url.removeprefix("http://")}
+    assert metrics.registry.get_sample_value("rest_client_requests_total", labels) == 1

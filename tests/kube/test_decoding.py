@@ -1,0 +1,77 @@
+"""Pages with objects that do not fit, and pages too large for one step."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from dlctl.api.meta import Object, ObjectKey
+from dlctl.api.pods import Pod
+from dlctl.kube.decoding import decode_page, salvage
+from dlctl.kube.errors import UnexpectedAnswerError
+
+
+def page(*items: Any, kind: str = "PodList", **meta: Any) -> bytes:
+    return msgspec.json.encode({"kind": kind, "metadata": meta, "items": items})
+
+
+def obj(name: str, **fields: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns", **fields}}
+
+
+async def test_object_that_does_not_fit_is_set_apart() -> None:
+    broken = obj("b", labels={"x": 1}, resourceVersion="7")
+    decoded = await decode_page(page(obj("a"), broken, obj("c"), resourceVersion="9"), Pod)
+    assert [pod.key.name for pod in decoded.items] == ["a", "c"]
+    assert decoded.resource_version == "9"
+    [malformed] = decoded.malformed
+    assert (malformed.key, malformed.resource_version) == (ObjectKey("ns", "b"), "7")
+    assert "labels" in malformed.error
+
+
+async def test_large_page_is_decoded_in_steps_with_the_same_result() -> None:
+    body = page(*(obj(f"p{n}") for n in range(1200)), resourceVersion="9")
+    at_once = await decode_page(body, Object)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count())
+        assert await decode_page(body, Object, one_step_bytes=0) == at_once
+        counting.cancel()
+    assert turns >= 3
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b'{"metadata":3}', b'{"items":{}}', page(kind="Table")]
+)
+async def test_answer_that_is_no_list_is_an_error(body: bytes) -> None:
+    with pytest.raises(UnexpectedAnswerError):
+        await decode_page(body, Pod)
+
+
+async def test_list_may_be_null() -> None:
+    assert (await decode_page(b'{"kind":"PodList","metadata":{},"items":null}', Pod)).items == ()
+
+
+@pytest.mark.parametrize(
+    ("raw", "key", "version"),
+    [
+        pytest.param(b'{"metadata":{"name":"a"}}', ObjectKey("", "a"), "", id="name alone"),
+        pytest.param(b'{"metadata":{"name":3,"resourceVersion":"5"}}', None, "5", id="no name"),
+        pytest.param(b'{"metadata":{"name":"a","namespace":[]}}', None, "", id="no namespace"),
+        pytest.param(b'{"metadata":[]}', None, "", id="no metadata"),
+        pytest.param(b"3", None, "", id="no object"),
+    ],
+)
+def test_as_much_as_can_be_is_read_of_a_malformed_object(
+    raw: bytes, key: ObjectKey | None, version: str
+) -> None:
+    malformed = salvage(raw, ValueError("why"))
+    assert (malformed.key, malformed.resource_version, malformed.error) == (key, version, "why")
