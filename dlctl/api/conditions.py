@@ -38,7 +38,7 @@ def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Con
     """Return the conditions after stating the new one; what is already stated changes nothing.
 
     A job that is Failed stays so. Running and Restarting exclude each other, and a job that has
-    ended runs no more.
+    ended does neither any more.
     """
     old = next((c for c in conditions if c.type == new.type), None)
     if holds(conditions, FAILED):
@@ -52,7 +52,7 @@ def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Con
     if new.type in (SUCCEEDED, FAILED):
         kept = [
             attrs.evolve(c, status=False, since=new.since, updated=new.updated)
-            if c.type == RUNNING and c.status
+            if c.type in (RUNNING, RESTARTING) and c.status
             else c
             for c in kept
         ]

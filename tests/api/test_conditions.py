@@ -2,6 +2,8 @@
 
 import datetime
 
+import pytest
+
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition, holds, with_condition, without
 from tests.builders import NOW
@@ -49,11 +51,10 @@ def test_running_and_restarting_exclude_each_other() -> None:
     assert types(with_condition(restarting, condition(conditions.RUNNING))) == ["Running"]
 
 
-def test_ended_job_runs_no_more() -> None:
-    stated = with_condition(
-        (condition(conditions.RUNNING),), condition(conditions.SUCCEEDED, at=LATER)
-    )
-    assert types(stated) == ["Running", "Succeeded"]
+@pytest.mark.parametrize("activity", [conditions.RUNNING, conditions.RESTARTING])
+def test_ended_job_runs_no_more_nor_does_it_restart(activity: str) -> None:
+    stated = with_condition((condition(activity),), condition(conditions.SUCCEEDED, at=LATER))
+    assert types(stated) == [activity, "Succeeded"]
     assert (stated[0].status, stated[0].since) == (False, LATER)
 
 
