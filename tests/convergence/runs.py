@@ -13,7 +13,7 @@ JSON = dict[str, Any]
 # Long enough for the pauses between tries to matter, short enough to outlast none of the faults.
 _OPTIONS: Final = Options(restart_backoff_s=1.0, restart_backoff_cap_s=4.0)
 _FAULTS_S: Final = 20.0
-_QUIET_S: Final = 60.0
+_QUIET_S: Final = 30.0
 
 
 async def outcome(case: Case) -> JSON:
@@ -67,7 +67,7 @@ async def _moment(cluster: World, kill: Kill) -> None:
 
 async def _check_rest(cluster: World) -> None:
     """Check that nothing is left to do, neither for this controller nor for the next one."""
-    await cluster.settled()
+    await cluster.settled(quiet_s=15)
     written = cluster.history.writes()
     await asyncio.sleep(_QUIET_S)
     assert cluster.history.writes() == written, "it goes on writing after the end"
