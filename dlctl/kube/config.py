@@ -100,7 +100,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
             config_persister=merged.save_changes,
         )
     except Exception as error:
-        raise ConfigError(f"kubeconfig: {paths}: {_brief(error)}") from error
+        raise ConfigError(f"kubeconfig: {paths}: {_brief(error)}") from None
 
     async def reload(renew: bool) -> Any:
         if renew:
@@ -141,7 +141,8 @@ def _proxy_for(server: str) -> str | None:
 
 
 def _brief(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    """Return the message up to where it may quote a user's entry of the file, token and all."""
+    return str(error).partition("{")[0].rstrip() or type(error).__name__
 
 
 @attrs.define
@@ -165,7 +166,7 @@ class LoadedCredentials:
         try:
             return await self._load(renew=False)
         except Exception as error:
-            raise ConfigError(f"credentials: {_brief(error)}") from error
+            raise ConfigError(f"credentials: {_brief(error)}") from None
 
     async def access(self, refused: Access | None = None) -> Access:
         async with self._lock:

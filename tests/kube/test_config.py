@@ -1,0 +1,259 @@
+"""Where configuration comes from, and that credentials are renewed."""
+
+import base64
+import ssl
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import yaml
+
+from dlctl.api.meta import PODS, ObjectKey
+from dlctl.api.pods import Pod
+from dlctl.errors import ConfigError
+from dlctl.kube.client import Client
+from dlctl.kube.config import ClusterConfig, LoadedCredentials, in_cluster, load
+from tests.kube.conftest import Server, refuses, replies
+
+AUTHORITY = trustme.CA()
+CA_PEM = AUTHORITY.cert_pem.bytes()
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep what the machine has configured out of the tests."""
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def write_kubeconfig(
+    path: Path, user: Mapping[str, Any], *, server: str = "https://k8s.example:6443", **cluster: Any
+) -> str:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": dict(user)}],
+        "contexts": [
+            {"name": "one", "context": {"cluster": "c", "user": "u", "namespace": "team"}},
+            {"name": "two", "context": {"cluster": "c", "user": "u"}},
+        ],
+        "current-context": "one",
+    }
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+def write_plugin(path: Path) -> dict[str, Any]:
+    """Return the user of an exec plugin that hands out token-1, token-2 and so on."""
+    script = f"""
+import json, pathlib
+count = pathlib.Path({str(path)!r})
+runs = int(count.read_text()) + 1 if count.exists() else 1
+count.write_text(str(runs))
+status = {{"token": f"token-{{runs}}", "expirationTimestamp": "2999-01-01T00:00:00Z"}}
+version = "client.authentication.k8s.io/v1"
+print(json.dumps({{"apiVersion": version, "kind": "ExecCredential", "status": status}}))
+"""
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"command": sys.executable, "args": ["-c", script], "apiVersion": version}}
+
+
+async def authorization(cluster: ClusterConfig) -> str:
+    return (await cluster.credentials.access()).headers["Authorization"]
+
+
+async def test_kubeconfig_names_server_namespace_token_and_authority(tmp_path: Path) -> None:
+    data = base64.b64encode(CA_PEM).decode()
+    path = write_kubeconfig(
+        tmp_path / "config", {"token": "t"}, **{"certificate-authority-data": data}
+    )
+    cluster = await load(path)
+    assert (cluster.server, cluster.namespace) == ("https://k8s.example:6443", "team")
+    access = await cluster.credentials.access()
+    assert access.headers == {"Authorization": "Bearer t"}
+    assert access.tls
+    assert access.tls.verify_mode is ssl.CERT_REQUIRED
+    assert len(access.tls.get_ca_certs()) == 1
+
+
+async def test_context_can_be_chosen(tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path / "config", {"username": "a", "password": "b"})
+    cluster = await load(path, "two")
+    assert cluster.namespace == "default"
+    assert await authorization(cluster) == "Basic YTpi"
+
+
+async def test_server_without_tls_needs_no_context(tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path / "config", {}, server="http://127.0.0.1:8001/")
+    cluster = await load(path)
+    assert cluster.server == "http://127.0.0.1:8001"
+    access = await cluster.credentials.access()
+    assert (access.headers, access.tls) == ({}, None)
+
+
+async def test_certificate_check_can_be_turned_off_and_given_another_name(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"insecure-skip-tls-verify": True, "tls-server-name": "kubernetes"}
+    path = write_kubeconfig(tmp_path / "config", {"token": "t"}, **options)
+    cluster = await load(path)
+    access = await cluster.credentials.access()
+    assert access.tls
+    assert access.tls.verify_mode is ssl.CERT_NONE
+    assert cluster.tls_server_name == "kubernetes"
+
+
+async def test_proxy_is_the_kubeconfigs_or_the_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_kubeconfig(tmp_path / "config", {"token": "t"})
+    assert (await load(path)).proxy is None
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    assert (await load(path)).proxy == "http://proxy.example:3128"
+    monkeypatch.setenv("NO_PROXY", "k8s.example")
+    assert (await load(path)).proxy is None
+    own = write_kubeconfig(tmp_path / "own", {}, **{"proxy-url": "http://own.example:1"})
+    assert (await load(own)).proxy == "http://own.example:1"
+
+
+async def test_kubeconfig_is_looked_for_in_the_environment_then_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".kube").mkdir()
+    write_kubeconfig(tmp_path / ".kube" / "config", {"token": "home"})
+    assert await authorization(await load()) == "Bearer home"
+    path = write_kubeconfig(tmp_path / "named", {"token": "named"})
+    monkeypatch.setenv("KUBECONFIG", path)
+    assert await authorization(await load()) == "Bearer named"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(None, id="no file"),
+        pytest.param("", id="empty"),
+        pytest.param("{", id="no yaml"),
+        pytest.param("clusters: []\ncontexts: []\nusers: []\n", id="no context"),
+    ],
+)
+async def test_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "config"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigError, match="config: "):
+        await load(str(path))
+
+
+async def test_plugin_is_run_once_and_again_when_its_token_is_refused(
+    tmp_path: Path, server: Server
+) -> None:
+    runs = tmp_path / "runs"
+    path = write_kubeconfig(tmp_path / "config", write_plugin(runs), server=server.url)
+    cluster = await load(path)
+    pod = replies({"metadata": {"name": "a"}})
+    server.answers += [pod, pod, refuses(401, "Unauthorized"), pod]
+    async with Client(cluster) as client:
+        for _ in range(3):
+            await client.get(PODS, ObjectKey("ns", "a"), Pod)
+    tokens = [seen.headers["authorization"] for seen in server.seen]
+    assert tokens == ["Bearer token-1"] * 3 + ["Bearer token-2"]
+    assert runs.read_text() == "2"
+
+
+async def test_plugin_that_fails_at_start_is_a_configuration_error(tmp_path: Path) -> None:
+    version = "client.authentication.k8s.io/v1"
+    user = {"exec": {"command": "false", "apiVersion": version}}
+    with pytest.raises(ConfigError, match="credentials: "):
+        await load(write_kubeconfig(tmp_path / "config", user))
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a service account, as a pod finds it."""
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    (tmp_path / "token").write_text("first\n")
+    (tmp_path / "ca.crt").write_bytes(CA_PEM)
+    (tmp_path / "namespace").write_text("team")
+    return tmp_path
+
+
+def make_due(cluster: ClusterConfig) -> None:
+    assert isinstance(cluster.credentials, LoadedCredentials)
+    cluster.credentials._due = 0.0
+
+
+async def test_pod_finds_its_cluster(account: Path) -> None:
+    cluster = await in_cluster(account)
+    assert (cluster.server, cluster.namespace) == ("https://10.0.0.1:443", "team")
+    assert await authorization(cluster) == "Bearer first"
+
+
+async def test_token_file_is_read_again_every_minute(account: Path) -> None:
+    cluster = await in_cluster(account)
+    (account / "token").write_text("second")
+    assert await authorization(cluster) == "Bearer first"
+    make_due(cluster)
+    assert await authorization(cluster) == "Bearer second"
+
+
+async def test_context_is_rebuilt_when_the_authority_changes_and_kept_otherwise(
+    account: Path,
+) -> None:
+    cluster = await in_cluster(account)
+    first = (await cluster.credentials.access()).tls
+    make_due(cluster)
+    assert (await cluster.credentials.access()).tls is first
+    (account / "ca.crt").write_bytes(CA_PEM + trustme.CA().cert_pem.bytes())
+    make_due(cluster)
+    second = (await cluster.credentials.access()).tls
+    assert second
+    assert second is not first
+    assert len(second.get_ca_certs()) == 2
+
+
+async def test_credentials_that_cannot_be_refreshed_are_used_on(
+    account: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = await in_cluster(account)
+    (account / "token").unlink()
+    make_due(cluster)
+    assert await authorization(cluster) == "Bearer first"
+    assert "could not be refreshed" in caplog.text
+    assert "first" not in caplog.text
+
+
+async def test_refused_credentials_are_renewed_once_for_all_who_used_them(account: Path) -> None:
+    cluster = await in_cluster(account)
+    refused = await cluster.credentials.access()
+    (account / "token").write_text("second")
+    renewed = await cluster.credentials.access(refused)
+    assert renewed.headers == {"Authorization": "Bearer second"}
+    assert await cluster.credentials.access(refused) is renewed
+
+
+async def test_account_without_a_token_is_a_configuration_error(account: Path) -> None:
+    (account / "token").unlink()
+    with pytest.raises(ConfigError, match="credentials: "):
+        await in_cluster(account)
+
+
+async def test_kubeconfig_error_does_not_quote_the_users_entry(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    write_kubeconfig(path, {})
+    content = yaml.safe_load(path.read_text())
+    content["users"] = [{"name": "u", "token": "very-secret-token"}]
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(ConfigError, match="Expected key user") as raised:
+        await load(str(path))
+    assert "secret" not in str(raised.value)
+    assert raised.value.__suppress_context__
+
+
+def test_client_by_itself_brings_none_of_the_generated_models_along() -> None:
+    code = "import sys, dlctl.kube.client; sys.exit('kubernetes_asyncio' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
