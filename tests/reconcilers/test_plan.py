@@ -1,0 +1,259 @@
+"""The decisions: which children to make and remove, when to wake, when a job is done."""
+
+import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.meta import ObjectMeta
+from dlctl.api.pods import Pod, Service
+from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.reconcilers import status
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan import Plan, plan
+from dlctl.reconcilers.restarts import RestartBackoff
+from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
+
+SCHEDULER, SERVER = Replica("scheduler", 0), Replica("server", 0)
+FIRST, SECOND = Replica("worker", 0), Replica("worker", 1)
+SERVED = (SCHEDULER,)
+BACKOFF = RestartBackoff()
+LOST: dict[str, Any] = {"phase": "Failed", "state": exited(137)}
+LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0}
+
+
+def seconds(after: float) -> datetime.datetime:
+    return NOW + datetime.timedelta(seconds=after)
+
+
+def service(job: Job, replica: Replica = SCHEDULER) -> Service:
+    return Service(metadata=ObjectMeta(name=job.child_name(replica), namespace="ml"))
+
+
+def planned(
+    job: Job, *pods: Pod, services: tuple[Service, ...] = (), now: datetime.datetime = NOW
+) -> Plan:
+    observed = observe(job, kind_of().framework, Children(pods, services), now)
+    return plan(job, observed, SERVED, now, BACKOFF)
+
+
+def carried_out(job: Job, made: Plan) -> Job:
+    return attrs.evolve(job, status=made.status)
+
+
+def whole(job: Job, **states: dict[str, Any]) -> list[Pod]:
+    """Return running pods of all replicas but for those whose state is given by name."""
+    return [
+        make_pod(job, replica, **states.get(str(replica).replace("-", ""), {"state": RUNNING}))
+        for replica in job.replicas
+    ]
+
+
+def names(pods: tuple[Pod, ...]) -> list[str]:
+    return [pod.metadata.name for pod in pods]
+
+
+def test_new_job_gets_its_service_and_all_its_pods() -> None:
+    job = make_job()
+    made = planned(job)
+    assert made.services == (SCHEDULER,)
+    assert made.pods == tuple(job.replicas)
+    assert made.wake_after_s is None
+
+
+def test_job_that_has_all_it_needs_gets_nothing() -> None:
+    job = make_job()
+    pods, services = whole(job), (service(job),)
+    running = carried_out(job, planned(job, *pods, services=services))
+    assert planned(running, *pods, services=services) == Plan(running.status)
+
+
+def test_local_job_gets_one_pod_and_no_service() -> None:
+    job = make_job(jobMode="local", workers=4)
+    observed = observe(job, kind_of().framework, Children(), NOW)
+    made = plan(job, observed, (), NOW, BACKOFF)
+    assert (made.services, made.pods) == ((), (FIRST,))
+
+
+def test_pod_deleted_from_outside_is_made_again_at_once() -> None:
+    job = carried_out(make_job(), planned(make_job(), *whole(make_job())))
+    made = planned(job, *whole(job)[:-1])
+    assert made.pods == (SECOND,)
+    assert made.status.restarts == {}
+
+
+def test_replica_whose_pod_is_still_leaving_waits_for_its_name() -> None:
+    job = make_job()
+    made = planned(job, *whole(job, worker0={"state": RUNNING, "metadata": LEAVING}))
+    assert (made.pods, made.deleted_pods) == ((), ())
+
+
+def test_lost_pod_stays_until_its_replicas_turn() -> None:
+    job = make_job()
+    pods = whole(job, worker0=LOST)
+    first = planned(job, *pods)
+    assert (first.deleted_pods, first.pods) == ((), ())
+    assert first.wake_after_s == 10
+
+    later = planned(carried_out(job, first), *pods, now=seconds(4))
+    assert (later.deleted_pods, later.wake_after_s) == ((), 6)
+
+    due = planned(carried_out(job, first), *pods, now=seconds(10))
+    assert names(due.deleted_pods) == [job.child_name(FIRST)]
+    assert due.pods == ()
+    assert due.wake_after_s is None
+
+
+def test_replica_whose_lost_pod_was_removed_early_still_waits_for_its_turn() -> None:
+    job = make_job()
+    job = carried_out(job, planned(job, *whole(job, worker1=LOST)))
+    rest = whole(job)[:-1]
+    early = planned(job, *rest, now=seconds(3))
+    assert (early.pods, early.wake_after_s) == ((), 7)
+    assert planned(job, *rest, now=seconds(10)).pods == (SECOND,)
+
+
+def test_plan_wakes_for_the_replica_whose_turn_is_next() -> None:
+    job = make_job()
+    earlier = {"phase": "Failed", "state": exited(137, at=seconds(-4))}
+    made = planned(job, *whole(job, worker0=LOST, worker1=earlier))
+    assert made.wake_after_s == 6
+
+
+def test_worker_that_exited_0_is_not_run_again_even_when_its_pod_is_gone() -> None:
+    job = make_job()
+    job = carried_out(job, planned(job, *whole(job, worker1={"state": exited(0)})))
+    assert planned(job, *whole(job)[:-1], services=(service(job),)) == Plan(job.status)
+
+
+def test_scale_down_removes_what_is_surplus() -> None:
+    job = make_job(workers=2)
+    pods = whole(job)
+    made = planned(make_job(workers=1), *pods)
+    assert names(made.deleted_pods) == [job.child_name(SECOND)]
+
+
+def test_service_that_nobody_dials_any_more_is_removed() -> None:
+    job = make_job()
+    surplus = service(job, SECOND)
+    made = planned(job, *whole(job), services=(service(job), surplus))
+    assert made.deleted_services == (surplus,)
+
+
+def test_scale_up_makes_what_is_lacking() -> None:
+    pods = whole(make_job(workers=1))
+    assert planned(make_job(workers=2), *pods).pods == (SECOND,)
+
+
+@pytest.mark.parametrize(
+    ("policy", "removed", "services_too"),
+    [
+        pytest.param("All", ["scheduler-0", "server-0", "worker-0", "worker-1"], True, id="all"),
+        pytest.param("Running", ["server-0", "worker-0"], False, id="running"),
+        pytest.param("None", [], False, id="none"),
+    ],
+)
+def test_clean_up_removes_what_the_policy_says(
+    policy: str, removed: list[str], services_too: bool
+) -> None:
+    job = make_job(cleanupPodPolicy=policy)
+    pods = whole(
+        job,
+        scheduler0={"phase": "Succeeded", "state": exited(0)},
+        worker1={"phase": "Succeeded", "state": exited(0)},
+    )
+    ended = planned(job, *pods, services=(service(job),))
+    by_name = {job.child_name(replica): str(replica) for replica in job.replicas}
+    assert [by_name[name] for name in names(ended.deleted_pods)] == removed
+    assert bool(ended.deleted_services) is services_too
+    assert ended.status.state is JobState.SUCCEEDED
+    assert ended.status.phase is (JobPhase.CLEAN_UP if removed else JobPhase.DONE)
+    assert [note.reason for note in ended.notes] == ["MXJobSucceeded"]
+
+
+@pytest.mark.parametrize("policy", ["All", "Running", "None"])
+def test_clean_up_comes_to_an_end_and_only_once(policy: str) -> None:
+    job = make_job(cleanupPodPolicy=policy)
+    pods = tuple(whole(job, scheduler0={"phase": "Succeeded", "state": exited(0)}))
+    services: tuple[Service, ...] = (service(job),)
+    notes: list[str] = []
+    for _ in range(4):
+        made = planned(job, *pods, services=services)
+        notes += [note.reason for note in made.notes]
+        pods = tuple(pod for pod in pods if pod not in made.deleted_pods)
+        services = tuple(one for one in services if one not in made.deleted_services)
+        job = carried_out(job, made)
+    assert job.status.phase is JobPhase.DONE
+    assert notes == ["MXJobSucceeded"]
+    assert planned(job, *pods, services=services) == Plan(job.status)
+
+
+def test_clean_up_is_done_when_the_rest_is_already_leaving() -> None:
+    job = make_job()
+    job = carried_out(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
+    assert job.status.phase is JobPhase.CLEAN_UP
+    leaving = make_pod(job, FIRST, state=RUNNING, metadata=LEAVING)
+    assert planned(job, leaving).status.phase is JobPhase.DONE
+
+
+def test_clean_up_removes_surplus_pods_too() -> None:
+    job = make_job(workers=1)
+    surplus = make_pod(job, Replica("worker", 9), state=RUNNING)
+    made = planned(job, surplus, *whole(job, scheduler0={"state": exited(0)}))
+    assert surplus in made.deleted_pods
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(None, id="all pods gone"),
+        pytest.param(RUNNING, id="pods running"),
+        pytest.param(exited(1), id="pods failing"),
+        pytest.param(exited(0), id="pods succeeding"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["All", "None"])
+def test_job_that_is_done_gets_nothing_whatever_happens(
+    state: dict[str, Any] | None, policy: str
+) -> None:
+    job = make_job(cleanupPodPolicy=policy)
+    done = JobStatus(phase=JobPhase.DONE, state=JobState.SUCCEEDED)
+    job = attrs.evolve(job, status=done)
+    pods = [make_pod(job, replica, state=state) for replica in job.replicas] if state else []
+    assert planned(job, *pods) == Plan(done)
+
+
+def test_failure_is_written_before_anything_is_removed() -> None:
+    job = make_job()
+    made = planned(job, *whole(job, worker0={"state": exited(1)}))
+    assert made.status.phase is JobPhase.CLEAN_UP
+    assert made.status.failure is not None
+    assert made.status.failure.replica == "worker-0"
+    assert len(made.deleted_pods) == 4
+    assert (made.pods, made.services) == ((), ())
+
+
+def test_permanent_exit_fails_the_job_though_the_kubelet_runs_the_container_again() -> None:
+    job = make_job()
+    made = planned(job, *whole(job, server0={"state": RUNNING, "last_state": exited(1)}))
+    assert made.status.state is JobState.FAILED
+
+
+def test_late_success_of_the_chief_does_not_mend_a_failed_job() -> None:
+    job = make_job()
+    job = carried_out(job, planned(job, *whole(job, worker0={"state": exited(1)})))
+    made = planned(job, *whole(job, scheduler0={"state": exited(0)}))
+    assert made.status.state is JobState.FAILED
+
+
+def test_spec_that_was_refused_is_left_alone_until_it_changes() -> None:
+    job = make_job()
+    refused, _ = status.invalid(job.status, "MXJob", job.generation, "spec: is wrong", NOW)
+    job = attrs.evolve(job, status=refused)
+    assert planned(job) == Plan(refused)
+
+    mended = planned(attrs.evolve(job, generation=2))
+    assert mended.status.phase is JobPhase.CREATING
+    assert mended.pods == tuple(job.replicas)

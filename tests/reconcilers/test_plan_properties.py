@@ -1,0 +1,143 @@
+"""What holds of every plan, whatever the pods of a job are in and were in before."""
+
+import datetime
+from typing import Any
+
+import attrs
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlctl.api.job import Job, JobObject, Replica
+from dlctl.api.pods import Pod
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.reconcilers.observe import Children, Observed, observe
+from dlctl.reconcilers.plan import Plan, plan
+from dlctl.reconcilers.restarts import RestartBackoff
+from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
+
+KIND = kind_of()
+JOBS = st.builds(
+    make_job,
+    workers=st.integers(0, 2),
+    cleanupPodPolicy=st.sampled_from(["All", "Running", "None"]),
+)
+CODES = st.sampled_from([0, 1, 130, 134, 137, 143])
+TIMES = st.integers(-900, 5).map(lambda s: NOW + datetime.timedelta(seconds=s, microseconds=7))
+ENDS = st.builds(lambda code, at: exited(code, at=at), CODES, TIMES)
+STATES = st.none() | st.just(RUNNING) | ENDS | st.just({"waiting": {"reason": "ErrImagePull"}})
+LEAVING = TIMES.map(
+    lambda at: {"deletionTimestamp": at.isoformat(), "deletionGracePeriodSeconds": 30}
+)
+PODS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "phase": st.sampled_from(["Pending", "Running", "Succeeded", "Failed", "Unknown"]),
+        "state": STATES,
+        "last_state": st.none() | ENDS,
+        "metadata": st.builds(lambda uid, leaving: {"uid": uid, **leaving},
+                              st.sampled_from(["a", "b"]), st.just({}) | LEAVING),
+        "restart_policy": st.sampled_from(["OnFailure", "Never"]),
+    },
+    optional={"reason": st.sampled_from(["Evicted", "DeadlineExceeded"])},
+)  # fmt: skip
+# What becomes of the pods of a job: one sight after another, each a pod or none for a replica.
+SIGHTS = st.lists(st.lists(st.none() | PODS, min_size=4, max_size=4), min_size=1, max_size=4)
+
+
+def pods_of(job: Job, sight: list[dict[str, Any] | None]) -> list[Pod]:
+    # The job has fewer replicas than a sight has pods at times: then some are surplus.
+    replicas = [*job.replicas, Replica("worker", 8), Replica("worker", 9)]
+    return [
+        make_pod(job, replica, **{**state, "metadata": _metadata(job, replica, state)})
+        for replica, state in zip(replicas, sight, strict=False)
+        if state is not None
+    ]
+
+
+def _metadata(job: Job, replica: Replica, state: dict[str, Any]) -> dict[str, Any]:
+    own: dict[str, Any] = state["metadata"]
+    return {**own, "name": job.child_name(replica), "uid": f"{replica}-{own['uid']}"}
+
+
+def seen(job: Job, pods: list[Pod]) -> Observed:
+    return observe(job, KIND.framework, Children(pods), NOW)
+
+
+def planned(job: Job, pods: list[Pod]) -> Plan:
+    served = (KIND.framework.chief(),)
+    return plan(job, seen(job, pods), served, NOW, RestartBackoff())
+
+
+def on_the_wire(job: Job, status: JobStatus) -> JobStatus:
+    """Return the status as it comes back from the server."""
+    dialect = KIND.dialects[job.resource.version]
+    raw = msgspec.Raw(msgspec.json.encode(dialect.write_status(status)))
+    return dialect.read_status(JobObject(status=raw))
+
+
+def history(job: Job, sights: list[list[dict[str, Any] | None]]) -> tuple[Job, list[Pod]]:
+    """Return the job after all sights but the last, and the pods of the last."""
+    for sight in sights[:-1]:
+        made = planned(job, pods_of(job, sight))
+        job = attrs.evolve(job, status=on_the_wire(job, made.status))
+    return job, pods_of(job, sights[-1])
+
+
+@settings(max_examples=60)
+@given(job=JOBS, sights=SIGHTS)
+def test_planning_again_from_the_resulting_status_plans_nothing_new(
+    job: Job, sights: list[list[dict[str, Any] | None]]
+) -> None:
+    job, pods = history(job, sights)
+    once = planned(job, pods)
+    again = planned(attrs.evolve(job, status=on_the_wire(job, once.status)), pods)
+    assert again == attrs.evolve(once, notes=())
+
+
+@settings(max_examples=60)
+@given(job=JOBS, sights=SIGHTS)
+def test_no_replica_gets_a_second_pod_and_none_that_is_done_gets_another(
+    job: Job, sights: list[list[dict[str, Any] | None]]
+) -> None:
+    job, pods = history(job, sights)
+    made = planned(job, pods)
+    there = {pod.metadata.name for pod in pods}
+    for replica in made.pods:
+        assert job.child_name(replica) not in there
+        assert replica.index not in made.status.completed(replica.type)
+    assert all(pod in pods and not pod.metadata.terminating for pod in made.deleted_pods)
+
+
+@settings(max_examples=60)
+@given(job=JOBS, sights=SIGHTS)
+def test_what_a_status_has_counted_is_never_forgotten(
+    job: Job, sights: list[list[dict[str, Any] | None]]
+) -> None:
+    before, pods = history(job, sights)
+    after = planned(before, pods).status
+    for type_ in KIND.framework.replica_types:
+        assert before.status.completed(type_) <= after.completed(type_)
+    for name, restart in before.status.restarts.items():
+        assert after.restarts[name].failures >= restart.failures
+    if before.status.phase is JobPhase.DONE:
+        assert after == before.status
+    if before.status.failure:
+        assert after.failure == before.status.failure
+
+
+@settings(max_examples=60)
+@given(job=JOBS, sights=SIGHTS)
+def test_no_replica_of_a_job_that_goes_on_is_left_waiting_for_nothing(
+    job: Job, sights: list[list[dict[str, Any] | None]]
+) -> None:
+    job, pods = history(job, sights)
+    made = planned(job, pods)
+    if made.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
+        return
+    # Of these the kubelet or the API server will tell more.
+    alive = {p.metadata.name for p in pods if not p.phase.finished or p.metadata.terminating}
+    alive |= {p.metadata.name for p in made.deleted_pods}
+    for replica in job.replicas:
+        done = replica.index in made.status.completed(replica.type)
+        moves = replica in made.pods or job.child_name(replica) in alive
+        assert done or moves or made.wake_after_s
