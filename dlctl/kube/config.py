@@ -99,7 +99,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
             # Identity providers may hand out refresh tokens that work once.
             config_persister=merged.save_changes,
         )
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the library raises anything
         raise ConfigError(f"kubeconfig: {paths}: {_brief(error)}") from None
 
     async def reload(renew: bool) -> Any:
@@ -165,7 +165,7 @@ class LoadedCredentials:
         """Load for the first time and return what was loaded; raise ConfigError if that fails."""
         try:
             return await self._load(renew=False)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - plugins and the library raise anything
             raise ConfigError(f"credentials: {_brief(error)}") from None
 
     async def access(self, refused: Access | None = None) -> Access:

@@ -1,0 +1,163 @@
+"""An informer against a real server: whatever goes wrong on the way, it ends with the truth."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import attrs
+import pytest
+
+from dlctl.api.meta import CONFIG_MAPS, Object, ObjectKey
+from dlctl.informers.handlers import Change
+from dlctl.informers.informer import Informer
+from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.server import ApiServer, serve
+from tests.informers.conftest import CountedBackoff, FakeClock, until
+
+SELECTOR = "app=x"
+
+
+@attrs.define
+class Lab:
+    """A server, a client that writes, and an informer that watches some of what is written."""
+
+    server: ApiServer
+    client: Client
+    informer: Informer[Object]
+    view: dict[ObjectKey, Object]
+    started: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+    async def run(self) -> None:
+        await self.started.wait()
+        await self.informer.run()
+
+    async def write(self, name: str, text: str, **labels: str) -> str:
+        """Create or change an object and return its version."""
+        meta = {"name": name, "labels": labels or {"app": "x"}}
+        body = {"metadata": meta, "data": {"text": text}}
+        try:
+            obj = await self.client.create(CONFIG_MAPS, "default", body)
+        except AlreadyExistsError:
+            obj = await self.client.patch(CONFIG_MAPS, ObjectKey("default", name), body)
+        return obj.metadata.resource_version
+
+    async def delete(self, name: str) -> None:
+        await self.client.delete(CONFIG_MAPS, ObjectKey("default", name))
+
+    async def truth(self) -> dict[ObjectKey, Object]:
+        page = await self.client.list(CONFIG_MAPS, Object, label_selector=SELECTOR)
+        return {obj.key: obj for obj in page.items}
+
+    async def settled(self) -> None:
+        """Wait until the informer has caught up, and check that it has the truth."""
+        self.started.set()
+        version = int(await self.write("last", random.randbytes(8).hex()))
+        await until(lambda: int(self.informer.store.resource_version or 0) >= version)
+        truth = await self.truth()
+        assert {obj.key: obj for obj in self.informer.store} == truth
+        assert self.view == truth
+
+
+@pytest.fixture
+async def lab() -> AsyncIterator[Lab]:
+    view: dict[ObjectKey, Object] = {}
+
+    def see(change: Change[Object]) -> None:
+        if change.new:
+            view[change.key] = change.new
+        else:
+            view.pop(change.key, None)
+
+    async with (
+        serve(tls=False, window=20) as server,
+        Client(server.config()) as client,
+        Client(server.config(), user_agent="watcher") as watcher,
+    ):
+        informer = Informer(
+            watcher,
+            CONFIG_MAPS,
+            Object,
+            label_selector=SELECTOR,
+            clock=FakeClock(),
+            backoff=CountedBackoff(FakeClock()),
+        )
+        informer.add_handler(see)
+        async with asyncio.TaskGroup() as group:
+            lab = Lab(server, client, informer, view)
+            running = group.create_task(lab.run())
+            yield lab
+            running.cancel()
+
+
+async def test_initial_objects_come_in_a_stream(lab: Lab) -> None:
+    await lab.write("a", "1")
+    await lab.settled()
+    asked = Counter({a.verb: n for a, n in lab.server.audit.items() if a.user_agent == "watcher"})
+    assert asked == {"watch": 1}
+
+
+async def test_objects_are_seen_as_long_as_the_selector_matches(lab: Lab) -> None:
+    await lab.write("a", "1")
+    await lab.settled()
+    await lab.write("a", "2", app="y")
+    await lab.write("b", "1", app="y")
+    await lab.settled()
+    assert lab.informer.store.get(ObjectKey("default", "a")) is None
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Fault(verb="watch", cut_after=1), id="cut"),
+        pytest.param(Fault(verb="watch", reset="before"), id="reset"),
+        pytest.param(Fault(verb="watch", status=status.expired("old")), id="expired"),
+        pytest.param(
+            Fault(verb="watch", status=status.expired("old"), in_stream=True), id="expired later"
+        ),
+        pytest.param(
+            Fault(verb="watch", status=status.too_many_requests("later", 1)), id="throttled"
+        ),
+        pytest.param(Fault(verb="watch", status=status.internal("broken")), id="broken"),
+        pytest.param(
+            Fault(verb="watch", status=status.too_large_version(9999, 1)), id="from the future"
+        ),
+    ],
+)
+async def test_fault_on_the_way_loses_nothing(lab: Lab, fault: Fault) -> None:
+    faults = lab.server.faults
+    for each in (fault, Fault(verb="watch", cut_after=5), attrs.evolve(fault, times=2)):
+        faults.add(each)
+    await lab.write("a", "1")
+    await lab.write("b", "1")
+    await lab.settled()
+    await lab.delete("a")
+    for text in "123456":
+        await lab.write("c", text)
+    await lab.settled()
+    await until(lambda: faults.taken == 4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_any_series_of_writes_and_faults_ends_in_the_truth(lab: Lab, seed: int) -> None:
+    dice = random.Random(seed)
+    lab.started.set()
+    for _ in range(40):
+        if dice.random() < 0.2:
+            faults = [
+                Fault(verb="watch", cut_after=dice.randrange(3)),
+                Fault(verb="watch", status=status.expired("old"), in_stream=True),
+                Fault(verb="list", status=status.internal("broken")),
+                Fault(verb="watch", reset="before"),
+            ]
+            lab.server.faults.add(dice.choice(faults))
+        name = f"o{dice.randrange(6)}"
+        if dice.random() < 0.3:
+            await lab.delete(name)
+        else:
+            await lab.write(name, str(dice.random()), app=dice.choice("xxy"))
+    lab.server.faults.clear()
+    await lab.settled()
