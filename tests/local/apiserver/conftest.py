@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -5,6 +6,12 @@ import pytest
 
 from dlctl.local.apiserver.server import ApiServer, serve
 from tests.local.apiserver.wire import CRDS, Wire, widget_crd
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_loop_of_the_thread() -> None:
+    # Else looptime makes one for each synchronous test, and nobody closes it.
+    asyncio.set_event_loop(None)
 
 
 @pytest.fixture
