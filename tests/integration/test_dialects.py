@@ -1,28 +1,111 @@
-"""Every spelling of an MXJob goes the whole way: accepted, run, ended, cleaned up and told of."""
+"""Every spelling of a job goes the whole way: accepted, run, ended, cleaned up and told of."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from dlctl.api.meta import PODS, SERVICES
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS, SERVICES
+from dlctl.dialects.kinds import kinds
+from dlctl.frameworks.mxnet import MXJob
 from tests.builders import bare_job, mxjob
-from tests.support.world import world
+from tests.sample_framework.ring_dlctl import RingJob
+from tests.support.fates import RUNS_ON
+from tests.support.hollow import replica_of
+from tests.support.world import World, world
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+JSON = dict[str, Any]
+ALL = ["scheduler-0", "server-0", "worker-0", "worker-1"]
+TF = ["ps-0", "worker-0", "worker-1"]
+
+
+def replicas(objects: list[JSON]) -> list[str]:
+    return sorted(str(replica_of(obj["metadata"]["name"], "linear")) for obj in objects)
+
+
+def env(cluster: World, replica: str) -> Mapping[str, str]:
+    pods = {str(replica_of(pod["metadata"]["name"], "linear")): pod for pod in cluster.objects(PODS)}
+    container = pods[replica]["spec"]["containers"][0]
+    return {variable["name"]: variable["value"] for variable in container["env"]}
 
 
 @pytest.mark.parametrize(
-    "manifest",
+    ("manifest", "pods", "services"),
     [
-        pytest.param(mxjob(), id="kubeflow.org"),
-        pytest.param(mxjob(group="fioravanzo.org"), id="fioravanzo.org"),
-        pytest.param(bare_job(), id="mpba.fbk.eu"),
-        pytest.param(bare_job("TFJob", ps=1, worker=2), id="mpba.fbk.eu TFJob"),
+        pytest.param(mxjob(), ALL, ["scheduler-0"], id="kubeflow.org"),
+        pytest.param(mxjob(group="fioravanzo.org"), ALL, ALL, id="fioravanzo.org"),
+        pytest.param(bare_job(), ALL, ALL, id="mpba.fbk.eu"),
+        pytest.param(bare_job("TFJob", ps=1, worker=2), TF, TF, id="mpba.fbk.eu TFJob"),
     ],
 )
-async def test_job_runs_to_success(manifest):
+async def test_job_gets_its_children_and_runs_to_success(
+    manifest: JSON, pods: list[str], services: list[str]
+) -> None:
     async with world() as cluster:
         cluster.start()
-        await cluster.submit(manifest, {})
-        status = await cluster.ended()
+        chief = "worker-0" if manifest["kind"] == "TFJob" else "scheduler-0"
+        job = await cluster.submit(manifest, {chief: [RUNS_ON]})
+        await cluster.until(lambda: cluster.status().get("phase") == "Running")
 
+        children = cluster.owned(PODS, job) + cluster.owned(SERVICES, job)
+        assert replicas(cluster.owned(PODS, job)) == pods
+        assert replicas(cluster.owned(SERVICES, job)) == services
+        assert {c["metadata"]["labels"][MANAGED_BY_LABEL] for c in children} == {MANAGED_BY}
+        assert cluster.condition("Running")
+
+        await cluster.kill_all()
+        await end(cluster, chief)
+        cluster.start()
+        status = await cluster.ended()
         assert status["state"] == "Succeeded"
-        print(cluster.dump(), cluster.history.writes())
+        assert status["startTime"] <= status["completionTime"]
+        assert "failure" not in status
+        await cluster.settled()
+        assert cluster.condition("Succeeded")
+        assert f"{manifest['kind']}Succeeded" in cluster.events()
+        assert "SuccessfulCreate" in cluster.events()
+
+
+async def end(cluster: World, replica: str) -> None:
+    """Have one replica end well, whatever its script says."""
+    for pod in cluster.objects(PODS):
+        if str(replica_of(pod["metadata"]["name"], "linear")) == replica:
+            await cluster.node.finish(pod["metadata"]["uid"])
+
+
+async def test_local_job_is_one_process_without_services() -> None:
+    chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 0}}
+    manifest = mxjob(jobMode="local", terminationPolicy=chief, cleanupPodPolicy="None")
+    async with world() as cluster:
+        cluster.start()
+        job = await cluster.submit(manifest, {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+        assert replicas(cluster.owned(PODS, job)) == ["worker-0"]
+        assert not cluster.owned(SERVICES, job)
+        assert "env" not in cluster.objects(PODS)[0]["spec"]["containers"][0]
+
+
+async def test_framework_of_another_package_runs_end_to_end() -> None:
+    theirs = kinds({"MXJob": MXJob, "RingJob": RingJob})
+    async with world(kinds=theirs) as cluster:
+        cluster.start()
+        await cluster.submit(bare_job("RingJob", master=1, worker=2), script=None)
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        assert env(cluster, "worker-1")["RING_RANK"] == "2"
+        await cluster.until(lambda: cluster.status().get("phase") == "Running")
+        await end(cluster, "master-0")
+        assert (await cluster.ended())["state"] == "Succeeded"
+
+
+async def test_jobs_whose_names_begin_alike_keep_their_own_children() -> None:
+    name = "a-name-that-is-longer-than-forty-characters"
+    async with world() as cluster:
+        cluster.start()
+        first = await cluster.submit(mxjob(name=f"{name}-1"), {})
+        second = await cluster.submit(mxjob(name=f"{name}-2", cleanupPodPolicy="None"), {})
+        for suffix in (1, 2):
+            assert (await cluster.ended(f"{name}-{suffix}"))["state"] == "Succeeded"
+        await cluster.settled()
+        assert not cluster.owned(PODS, first)
+        assert len(cluster.owned(PODS, second)) == 4

@@ -5,11 +5,9 @@ It knows nothing of controllers.
 """
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
-import msgspec
 
 from dlctl.api.job import Replica
 from dlctl.api.meta import PODS, UID, ObjectKey, Resource
@@ -75,6 +73,11 @@ class HollowNode:
             while True:
                 life = await self._arrived.get()
                 group.create_task(self._live(life), name=f"pod {life.key}")
+
+    async def finish(self, uid: str) -> None:
+        """Have a pod end well, whatever was to become of it."""
+        life = self._lives[uid]
+        await self._report(life, "Succeeded", self._terminated(life, 0, ""))
 
     def _notice(self, change: Change) -> None:
         if change.table != _PODS:
@@ -249,12 +252,6 @@ def replica_of(name: str, job: str) -> Replica:
     """Return which replica a pod's name speaks of."""
     rest = name.removeprefix(f"{job[:40]}-").split("-")
     return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(name, 0)
-
-
-def statuses(server: ApiServer) -> Iterator[tuple[str, JSON]]:
-    """Yield name and status of the pods that there are."""
-    for stored in server.storage.objects(PODS):
-        yield stored.key.name, msgspec.json.decode(stored.encoded(PODS)).get("status") or {}
 
 
 def _finished(server: ApiServer, key: ObjectKey) -> bool:

@@ -53,6 +53,12 @@ class Running:
         self.stop_asked.set()
         await self.task
 
+    def reconcile(self, kind: Kind, name: str = "linear") -> None:
+        """Have it look at a job that has not changed."""
+        for controller in self.manager._controllers:
+            if controller.name == kind.resource.qualified:
+                controller.queue.add(ObjectKey(NAMESPACE, name))
+
 
 @attrs.define(eq=False)
 class World:
@@ -137,10 +143,19 @@ class World:
         uid = job["metadata"]["uid"]
         return [obj for obj in self.objects(resource) if owner_uid(obj) == uid]
 
-    def events(self, name: str = "linear") -> list[str]:
-        """Return the reasons of what users were told of a job."""
+    def events(self, name: str = "linear") -> dict[str, str]:
+        """Return what users were told of a job: the last message by reason."""
         told = [e for e in self.objects(EVENTS) if e["involvedObject"]["name"] == name]
-        return [event["reason"] for event in told]
+        return {event["reason"]: event["message"] for event in told}
+
+    def pods(self) -> list[str]:
+        return [pod["metadata"]["name"] for pod in self.objects(PODS)]
+
+    def condition(self, type_: str, name: str = "linear") -> str:
+        """Return the message of a condition that holds, or nothing."""
+        stated = self.status(name).get("conditions") or ()
+        holding = [c for c in stated if c["type"] == type_ and c["status"] == "True"]
+        return str(holding[0]["message"]) if holding else ""
 
     async def until(self, holds: Callable[[], object], *, within_s: float = 600.0) -> None:
         """Wait for something to hold; if it never does, say what there is instead."""
@@ -187,24 +202,36 @@ async def world(
     window: int = 20_000,
 ) -> AsyncIterator[World]:
     """Serve a cluster with the CRDs of all kinds, or of those that are to be there at first."""
-    clock = LoopClock()
-    async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(serve(tls=False, clock=clock, window=window))
-        user = await stack.enter_async_context(Client(server.config(), user_agent="user"))
-        kubelet = await stack.enter_async_context(Client(server.config(), user_agent="kubelet"))
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        node = HollowNode(server, kubelet, clock)
-        nodes = tasks.create_task(node.run(), name="hollow node")
-        whole = World(
-            server, user, node, History(server), kinds, options or Options(), clock, tasks
-        )
-        for kind in kinds if installed is None else installed:
-            await whole.install(kind)
-        try:
+    try:
+        async with AsyncExitStack() as stack:
+            whole = await _built(stack, kinds, options or Options(), window)
+            for kind in kinds if installed is None else installed:
+                await whole.install(kind)
             yield whole
-        finally:
-            await whole.kill_all()
-            nodes.cancel()
+    except BaseExceptionGroup as failures:
+        # A test that fails shall say so itself, and not in a group.
+        raise _first(failures) from None
+
+
+async def _built(
+    stack: AsyncExitStack, kinds: Sequence[Kind], options: Options, window: int
+) -> World:
+    clock = LoopClock()
+    server = await stack.enter_async_context(serve(tls=False, clock=clock, window=window))
+    user = await stack.enter_async_context(Client(server.config(), user_agent="user"))
+    kubelet = await stack.enter_async_context(Client(server.config(), user_agent="kubelet"))
+    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+    node = HollowNode(server, kubelet, clock)
+    nodes = tasks.create_task(node.run(), name="hollow node")
+    stack.callback(nodes.cancel)
+    whole = World(server, user, node, History(server), kinds, options, clock, tasks)
+    stack.push_async_callback(whole.kill_all)
+    return whole
+
+
+def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = failures.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def owner_uid(obj: JSON) -> UID:
