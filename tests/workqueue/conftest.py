@@ -1,11 +1,6 @@
-import asyncio
-
 import pytest
 
 from dlctl.workqueue.queue import WorkQueue
-
-# Otherwise the first test makes asyncio invent a current loop, which nobody closes.
-asyncio.set_event_loop(None)
 
 
 @pytest.fixture
