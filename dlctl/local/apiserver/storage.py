@@ -199,12 +199,6 @@ class Storage:
         """Return how many watches are open."""
         return sum(len(table.watchers) for table in self._tables.values())
 
-    def all(self) -> Iterator[tuple[TableName, Stored]]:
-        """Iterate over all objects of all tables, as of now."""
-        for name, table in list(self._tables.items()):
-            for stored in list(table.objects.values()):
-                yield name, stored
-
     def in_namespace(self, namespace: str) -> Iterator[tuple[TableName, Stored]]:
         """Iterate over the objects that a namespace contains."""
         for name, table in list(self._tables.items()):
