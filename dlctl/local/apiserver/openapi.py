@@ -5,13 +5,14 @@ only the paths that clients look at.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from dlctl.local.apiserver.kindtypes import Field, Kind, descriptions, kinds
+from dlctl.local.apiserver.openapipaths import paths
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36.0"}
@@ -39,13 +40,13 @@ _V3_SCALARS: Final[dict[str, JSON]] = _SCALARS | {
 
 def v2(registry: ResourceRegistry) -> JSON:
     definitions = dict(_builtin_definitions("#/definitions/"))
-    paths: JSON = {}
+    found: JSON = {}
     for served in registry:
         if served.openapi is not None:
             definitions[_custom_name(served)] = _plain(_custom(served, "#/definitions/"))
-        paths |= _paths(served, "#/definitions/", v3=False)
+        found |= paths(served, "#/definitions/" + definition_name(served), v3=False)
     definitions = _with_kinds(definitions, registry)
-    return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions}
+    return {"swagger": "2.0", "info": _INFO, "paths": found, "definitions": definitions}
 
 
 def v3_index(registry: ResourceRegistry) -> JSON:
@@ -74,13 +75,13 @@ def v3(registry: ResourceRegistry, path: str) -> JSON | None:
             schemas |= _closure("ObjectMeta", prefix)
     # Every write may be refused with a Status, and every deletion takes options.
     schemas |= _closure("Status", prefix) | _closure("DeleteOptions", prefix)
-    paths: JSON = {}
+    operations: JSON = {}
     for served in found:
-        paths |= _paths(served, prefix, v3=True)
+        operations |= paths(served, prefix + definition_name(served), v3=True)
     return {
         "openapi": "3.0.0",
         "info": _INFO,
-        "paths": paths,
+        "paths": operations,
         "components": {"schemas": _with_kinds(schemas, found)},
     }
 
@@ -211,49 +212,3 @@ def _with_kinds(definitions: JSON, registry: Iterable[ServedResource]) -> JSON:
         if name in marked:
             marked[name] = {**marked[name], "x-kubernetes-group-version-kind": [kind]}
     return marked
-
-
-_WRITES: Final = {"post": "create", "put": "update", "patch": "patch"}
-
-
-def _paths(served: ServedResource, prefix: str, *, v3: bool) -> JSON:
-    resource = served.resource
-    namespace = "{namespace}" if resource.namespaced else ""
-    paths = dict(_operations(served, prefix, v3=v3))
-    collection = {key: value for key, value in paths.items() if key in ("get", "post")}
-    single = {key: value for key, value in paths.items() if key != "post"}
-    return {
-        resource.path(namespace): collection,
-        resource.path(namespace, "{name}"): single,
-    }
-
-
-def _operations(served: ServedResource, prefix: str, *, v3: bool) -> Iterator[tuple[str, JSON]]:
-    resource = served.resource
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    reference = {"$ref": prefix + definition_name(served)}
-    for method in ("get", "post", "put", "patch", "delete"):
-        operation: JSON = {
-            "x-kubernetes-group-version-kind": kind,
-            "x-kubernetes-action": _WRITES.get(method, method),
-            "responses": {"200": _response(reference, v3=v3)},
-            "parameters": [_query(name, v3=v3) for name in _parameters(method)],
-        }
-        yield method, operation
-
-
-def _parameters(method: str) -> tuple[str, ...]:
-    if method in _WRITES:
-        return "dryRun", "fieldManager", "fieldValidation"
-    return ("dryRun",) if method == "delete" else ("resourceVersion",)
-
-
-def _query(name: str, *, v3: bool) -> JSON:
-    kind = {"schema": {"type": "string"}} if v3 else {"type": "string"}
-    return {"name": name, "in": "query", "uniqueItems": True, **kind}
-
-
-def _response(reference: JSON, *, v3: bool) -> JSON:
-    if v3:
-        return {"description": "OK", "content": {"application/json": {"schema": reference}}}
-    return {"description": "OK", "schema": reference}
