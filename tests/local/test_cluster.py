@@ -6,7 +6,8 @@ import shutil
 import signal
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,26 @@ NO_NAMESPACES = [
 USER_NAMESPACES_ONLY = ["setpriv", "--bounding-set=-sys_admin"]
 
 
-async def start(*argv: str, confinement: Sequence[str] = ()) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
+@asynccontextmanager
+async def start(
+    *argv: str, confinement: Sequence[str] = ()
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a program that does not outlive the block, however that ends."""
+    process = await asyncio.create_subprocess_exec(
         *confinement, *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def skip_unless_possible(confinement: Sequence[str]) -> None:
+    async with start("true", confinement=confinement) as process:
+        if await process.wait():
+            pytest.skip("namespaces cannot be confined here")
 
 
 def exists(path: bytes) -> bool:
@@ -119,10 +136,9 @@ async def test_error_of_the_block_comes_out_alone() -> None:
 async def test_network_is_isolated_as_far_as_the_machine_grants_it(
     confinement: list[str], mode: str
 ) -> None:
-    if await (await start("true", confinement=confinement)).wait():
-        pytest.skip("namespaces cannot be confined here")
-    process = await start(sys.executable, "-c", SCRIPT, "auto", "0", confinement=confinement)
-    async with asyncio.timeout(20):
+    await skip_unless_possible(confinement)
+    argv = (sys.executable, "-c", SCRIPT, "auto", "0")
+    async with asyncio.timeout(25), start(*argv, confinement=confinement) as process:
         assert process.stdout is not None
         assert (await process.stdout.readline()).split()[1].decode() == mode
         process.send_signal(signal.SIGINT)
@@ -131,12 +147,10 @@ async def test_network_is_isolated_as_far_as_the_machine_grants_it(
 
 @pytest.mark.slow
 async def test_isolation_that_is_asked_for_and_not_granted_is_an_error() -> None:
-    if await (await start("true", confinement=NO_NAMESPACES)).wait():
-        pytest.skip("namespaces cannot be confined here")
-    process = await start(
-        *(sys.executable, "-c", SCRIPT, "isolated", "0"), confinement=NO_NAMESPACES
-    )
-    _, stderr = await process.communicate()
+    await skip_unless_possible(NO_NAMESPACES)
+    argv = (sys.executable, "-c", SCRIPT, "isolated", "0")
+    async with start(*argv, confinement=NO_NAMESPACES) as process:
+        _, stderr = await process.communicate()
     assert b"ConfigError: this machine grants no network namespaces" in stderr
 
 
@@ -149,11 +163,13 @@ async def test_nothing_runs_on_after_a_cluster_that_was_ended(
     network: str, signal_: signal.Signals
 ) -> None:
     mark = f"{3000 + os.getpid()}.{network == 'auto':d}{signal_:d}"
-    process = await start(sys.executable, "-c", SCRIPT, network, mark)
-    async with asyncio.timeout(20):
+    argv = (sys.executable, "-c", SCRIPT, network, mark)
+    async with asyncio.timeout(25), start(*argv) as process:
         assert process.stdout is not None
         run_dir = (await process.stdout.readline()).split()[0]
-        assert len(processes_with(mark)) >= 3
+        # dlctl itself, the program and what it left in a session of its own.
+        while len(processes_with(mark)) < 3:  # noqa: ASYNC110 - other processes have no events
+            await asyncio.sleep(0.02)
         process.send_signal(signal_)
         await process.wait()
         while processes_with(mark):  # noqa: ASYNC110 - other processes have no events

@@ -183,14 +183,18 @@ def _enter_namespaces(*, user_namespace: bool) -> None:
     linux.unshare(own | (linux.CLONE_NEWUSER if user_namespace else 0))
     if user_namespace:
         # Everyone keeps their own number, so that files look as they do outside.
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{uid} {uid} 1")
-        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+        _write("/proc/self/setgroups", b"deny")
+        _write("/proc/self/uid_map", b"%d %d 1" % (uid, uid))
+        _write("/proc/self/gid_map", b"%d %d 1" % (gid, gid))
 
 
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
+def _write(path: str, content: bytes) -> None:
+    # The kernel takes each of these files in one piece only.
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, content)
+    finally:
+        os.close(fd)
 
 
 def _isolate(node: socket.socket, *, user_namespace: bool) -> "Bridge":

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from dlctl.api.meta import PODS, ObjectKey, Resource
+from dlctl.api.meta import EVENTS, PODS, ObjectKey, Resource
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
 from dlctl.local.node.wire import NodePod
@@ -69,6 +69,16 @@ class Lab:
         pod = self.cluster.node.pods.store.get(ObjectKey("default", name))
         assert pod is not None
         return pod.metadata.uid
+
+    async def warning(self, text: str) -> None:
+        """Wait for an Event object that says so."""
+        async with (
+            asyncio.timeout(15),
+            self.client.watch(EVENTS, namespace="default", resource_version="0") as lines,
+        ):
+            async for line in lines:
+                if text.encode() in line:
+                    return
 
     async def first_line(self, name: str) -> str:
         """Follow the log until there is one."""

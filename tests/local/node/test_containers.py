@@ -126,6 +126,16 @@ async def test_container_without_command_waits_and_tells_the_fix(lab: Lab) -> No
     await lab.gone("no-command")
 
 
+async def test_working_directory_that_is_not_here_is_replaced_and_told(lab: Lab) -> None:
+    where = "/incubator-mxnet/example"
+    status = await lab.run(
+        "no-directory", containers=[make_container(command=["pwd"], workingDir=where)]
+    )
+    assert exit_code(status) == 0
+    assert where not in await lab.log("no-directory")
+    await lab.warning(where)
+
+
 async def test_entrypoint_of_a_mapped_image_is_run(lab: Lab) -> None:
     await lab.run(
         "mapped", containers=[{"name": "main", "image": "mapped:latest", "args": ["a", "b"]}]
