@@ -151,6 +151,9 @@ class World:
     def pods(self) -> list[str]:
         return [pod["metadata"]["name"] for pod in self.objects(PODS)]
 
+    def services(self) -> list[str]:
+        return [service["metadata"]["name"] for service in self.objects(SERVICES)]
+
     def condition(self, type_: str, name: str = "linear") -> str:
         """Return the message of a condition that holds, or nothing."""
         stated = self.status(name).get("conditions") or ()

@@ -1,0 +1,166 @@
+"""What becomes of a job when its replicas end in all the ways in which they can."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import PODS, ObjectKey
+from tests.builders import mxjob
+from tests.support.fates import DONE, OOM_KILLED, RUNS_ON, Deleted, Evicted, Exit, Fate
+from tests.support.hollow import replica_of
+from tests.support.world import NAMESPACE, World, world
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+JSON = dict[str, Any]
+
+
+def never(**spec: Any) -> JSON:
+    """Return a job whose pods the kubelet does not run again."""
+    manifest = mxjob(cleanupPodPolicy="None", **spec)
+    for entry in manifest["spec"]["replicaSpecs"]:
+        entry["template"]["spec"]["restartPolicy"] = "Never"
+    return manifest
+
+
+def made(cluster: World, replica: str) -> int:
+    return sum(n for member, n in cluster.history.made.items() if str(member.replica) == replica)
+
+
+@pytest.mark.parametrize(
+    ("fate", "reason", "code"),
+    [
+        pytest.param(Exit(1), "Error", 1, id="1"),
+        pytest.param(Exit(139), "Error", 139, id="139"),
+        pytest.param(Exit(3), "Error", 3, id="a code of its own"),
+        pytest.param(OOM_KILLED, "OOMKilled", 137, id="OOMKilled"),
+    ],
+)
+async def test_permanent_end_of_a_worker_fails_the_job(fate: Fate, reason: str, code: int) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(
+            never(), {"worker-1": [fate], "scheduler-0": [RUNS_ON]}, decider="worker-1"
+        )
+        status = await cluster.ended()
+        assert status["state"] == "Failed"
+        failure = status["failure"]
+        assert (failure["replica"], failure["reason"]) == ("worker-1", reason)
+        assert failure["exitCode"] == code
+        assert str(code) in status["reason"]
+        assert made(cluster, "worker-1") == 1
+        await cluster.settled()
+        assert "worker-1" in cluster.events()["MXJobFailed"]
+
+
+async def test_permanent_end_fails_the_job_even_where_the_kubelet_would_try_again() -> None:
+    async with world() as cluster:
+        cluster.start()
+        fates = {"worker-1": [Exit(1)], "scheduler-0": [RUNS_ON]}
+        await cluster.submit(mxjob(), fates, decider="worker-1")
+        status = await cluster.ended()
+        assert (status["state"], status["failure"]["exitCode"]) == ("Failed", 1)
+
+
+@pytest.mark.parametrize("code", [130, 137, 138, 143])
+async def test_retryable_end_costs_a_failure_and_a_new_pod(code: int) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"worker-1": [Exit(code), DONE]})
+        status = await cluster.ended()
+        assert status["state"] == "Succeeded"
+        restart = status["restarts"]["worker-1"]
+        assert (restart["failures"], restart["tries"], restart["exitCode"]) == (1, 1, code)
+        assert made(cluster, "worker-1") == 2
+
+
+async def test_retryable_end_that_the_kubelet_repeats_costs_no_pod() -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mxjob(), {"worker-1": [Exit(143), Exit(143), DONE]})
+        status = await cluster.ended()
+        assert status["state"] == "Succeeded"
+        assert "restarts" not in status
+        assert made(cluster, "worker-1") == 1
+
+
+async def test_eviction_costs_no_failure() -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"server-0": [Evicted(), RUNS_ON]})
+        status = await cluster.ended()
+        assert status["state"] == "Succeeded"
+        restart = status["restarts"]["server-0"]
+        assert (restart["failures"], restart["tries"], restart["reason"]) == (0, 1, "Evicted")
+        assert made(cluster, "server-0") == 2
+
+
+async def test_pod_deleted_by_hand_is_made_again_at_no_cost() -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"worker-0": [Deleted(), Deleted(), DONE]})
+        status = await cluster.ended()
+        assert status["state"] == "Succeeded"
+        assert "restarts" not in status
+        assert made(cluster, "worker-0") == 3
+        assert not cluster.history.breaches
+
+
+async def test_restarts_back_off_and_keep_the_pod_until_then() -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"worker-1": [Exit(143), Exit(143), Exit(143), DONE]})
+        for number, pause_s in enumerate((10, 20, 40), 1):
+            await cluster.until(lambda n=number: tries(cluster, "worker-1") == n)
+            lost = cluster.clock.monotonic()
+            await cluster.until(lambda n=number: made(cluster, "worker-1") == n + 1)
+            assert cluster.clock.monotonic() - lost == pytest.approx(pause_s, abs=2)
+        assert (await cluster.ended())["state"] == "Succeeded"
+
+
+def tries(cluster: World, replica: str) -> int:
+    restarts = cluster.status().get("restarts") or {}
+    return int((restarts.get(replica) or {"tries": 0})["tries"])
+
+
+async def test_worker_that_is_done_is_not_made_again_when_its_pod_is_deleted() -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"scheduler-0": [RUNS_ON]})
+        await cluster.until(lambda: completed(cluster) == "0-1")
+        for name in [n for n in cluster.pods() if "worker" in n]:
+            await cluster.user.delete(PODS, ObjectKey(NAMESPACE, name))
+        await cluster.settled()
+        assert made(cluster, "worker-0") == made(cluster, "worker-1") == 1
+        assert cluster.status()["phase"] == "Running"
+
+
+def completed(cluster: World) -> str:
+    replicas = cluster.status().get("replicaStatuses") or ()
+    found = [r.get("completedIndexes", "") for r in replicas if r["mx_replica_type"] == "WORKER"]
+    return "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("policy", "pods", "services"),
+    [
+        pytest.param("All", [], [], id="All"),
+        pytest.param("Running", ["scheduler-0", "worker-0", "worker-1"], ["scheduler-0"], id="Running"),
+        pytest.param(
+            "None",
+            ["scheduler-0", "server-0", "worker-0", "worker-1"],
+            ["scheduler-0"],
+            id="None",
+        ),
+    ],
+)
+async def test_pods_go_as_the_policy_says(
+    policy: str, pods: list[str], services: list[str]
+) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mxjob(cleanupPodPolicy=policy), {})
+        await cluster.ended()
+        await cluster.settled()
+        left = sorted(str(replica_of(name, "linear")) for name in cluster.pods())
+        assert left == pods
+        assert len(cluster.services()) == len(services)
