@@ -6,7 +6,7 @@ so one must never be written back.
 
 import datetime
 from collections.abc import Mapping
-from typing import NewType
+from typing import NamedTuple, NewType
 
 import attrs
 import msgspec
@@ -19,12 +19,12 @@ MANAGED_BY = "dlctl"
 MANAGED_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 
 
-@attrs.frozen(order=True)
-class ObjectKey:
+class ObjectKey(NamedTuple):
     """Namespace and name of an object; it outlives the object, so it is not its identity.
 
     An object deleted and created again under the same name has the same key and a new UID.
-    The namespace of a cluster-scoped object is the empty string.
+    The namespace of a cluster-scoped object is the empty string. A tuple, because its hash is
+    what stores and queues spend their time on.
     """
 
     namespace: str
