@@ -5,7 +5,6 @@ import asyncio
 import signal
 import sys
 from contextlib import AsyncExitStack
-from typing import Any
 
 import attrs
 
@@ -19,12 +18,8 @@ from dlctl.metrics import Metrics
 from dlctl.options import Options, flag
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
-        "controller",
-        help="run the operator against a cluster",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     parser.add_argument("--kubeconfig", help="instead of $KUBECONFIG or the pod's own account")
     parser.add_argument("--context", help="context of the kubeconfig")
     for field in attrs.fields(Options):

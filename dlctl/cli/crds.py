@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from typing import Any
 
 import yaml
 
@@ -11,8 +10,7 @@ from dlctl.dialects.kinds import kinds
 from dlctl.frameworks.registry import installed
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("crds", help="print the CustomResourceDefinitions as YAML")
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=print_crds)
 
 

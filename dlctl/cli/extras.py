@@ -16,6 +16,7 @@ from dlctl.errors import ConfigError
 
 Network = Literal["auto", "isolated", "host"]
 
+_MAX_PORT: Final = 65535
 _NETWORKS: Final = ("auto", "isolated", "host")
 _PACKAGES: Final = ("cel_expr_python", "rich", "trustme")
 _ON_LINUX: Final = ("pyroute2",)
@@ -54,6 +55,8 @@ def laptop_options(args: argparse.Namespace, *, port: int = 0) -> LaptopOptions:
     :raises ConfigError: if one makes no sense, or the laptop mode is not installed.
     """
     require_laptop_mode()
+    if not 0 <= port <= _MAX_PORT:
+        raise ConfigError(f"--port is {port}: it must be between 0 and {_MAX_PORT}")
     images = dict(_image(text) for text in args.image)
     return LaptopOptions(images, args.network, port)
 

@@ -40,7 +40,9 @@ class Interrupts:
 
 def run_interruptibly(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
     """Run to the end and return the exit code, by convention 128 + n if a signal cut it short."""
-    return asyncio.run(_run(main))
+    # A loop of our own: what the thread had for a loop, if anything, is there again afterwards.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(_run(main))
 
 
 async def _run(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:

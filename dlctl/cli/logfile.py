@@ -1,5 +1,6 @@
 """Where the log goes while a terminal shows something else: a file, kept if it may be wanted."""
 
+import logging
 import os
 import sys
 import tempfile
@@ -29,7 +30,7 @@ def log_file() -> Iterator[LogFile]:
     """Write the log to a file of its own; it goes afterwards, unless it is kept or we crash."""
     fd, name = tempfile.mkstemp(prefix="dlctl-", suffix=".log")
     log = LogFile(Path(name))
-    with open(fd, "w", encoding="utf-8") as stream:
+    with open(fd, "w", encoding="utf-8") as stream, _root_restored():
         logs.set_up(stream, format_=logs.LogFormat.CONSOLE)
         try:
             yield log
@@ -40,7 +41,17 @@ def log_file() -> Iterator[LogFile]:
             print(f"dlctl: the log is in {log.path}", file=sys.stderr)
             raise
         finally:
-            logs.set_up(sys.stderr, format_=logs.LogFormat.CONSOLE)
             if not log.kept:
                 with suppress(FileNotFoundError):
                     os.unlink(log.path)
+
+
+@contextmanager
+def _root_restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

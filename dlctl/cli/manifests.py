@@ -43,7 +43,7 @@ def job_kind(kinds: Iterable[Kind], manifest: JSON) -> Kind | None:
 
 def as_job_object(manifest: JSON) -> JobObject:
     try:
-        return msgspec.convert(msgspec.json.decode(msgspec.json.encode(manifest)), JobObject)
+        return msgspec.json.decode(msgspec.json.encode(manifest), type=JobObject)
     except msgspec.ValidationError as error:
         raise ConfigError(f"the metadata of the manifest is malformed: {error}") from error
 

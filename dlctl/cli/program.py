@@ -4,28 +4,27 @@ Exit codes: 0 done, 1 failed, 2 a wrong setting or manifest, 130 interrupted.
 """
 
 import argparse
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from dlctl.cli import controller, crds, render, up
-from dlctl.cli import run as run_command
 from dlctl.errors import ConfigError, DlctlError, InvalidJobError
 
-COMMANDS: Final = (run_command, up, controller, crds, render)
+# Each is a module of this package, imported when it is asked for: some bring a lot along.
+COMMANDS: Final[Mapping[str, str]] = {
+    "run": "run jobs on this machine and watch them",
+    "up": "run a cluster on this machine, for kubectl",
+    "controller": "run the operator against a cluster",
+    "crds": "print the CustomResourceDefinitions as YAML",
+    "render": "print the children that jobs would get, offline",
+}
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="dlctl",
-        description="Distributed deep-learning jobs on Kubernetes, and on this machine.",
-    )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in COMMANDS:
-        module.add_to(commands)
-    args = parser.parse_args(arguments)
+    args = _parser(arguments).parse_args(arguments)
     try:
         return int(args.command(args))
     except (ConfigError, InvalidJobError) as error:
@@ -40,3 +39,16 @@ def run(arguments: Sequence[str]) -> int:
         # Whoever read our output has gone, as ``| head`` does. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dlctl",
+        description="Distributed deep-learning jobs on Kubernetes, and on this machine.",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, help_ in COMMANDS.items():
+        command = commands.add_parser(name, help=help_)
+        if name in arguments[:1]:
+            importlib.import_module(f"dlctl.cli.{name}").configure(command)
+    return parser

@@ -18,8 +18,7 @@ from dlctl.reconcilers.children import Renderer
 OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("render", help="print the children that jobs would get, offline")
+def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     parser.add_argument(
         "-n", "--namespace", default="default", help="for jobs that name none (%(default)s)"

@@ -5,18 +5,15 @@ Light at import; what runs is in :mod:`dlctl.cli.session`.
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from dlctl.cli.extras import add_laptop_arguments, laptop_options
 from dlctl.cli.interrupts import run_interruptibly
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
-        "run",
-        help="run jobs on this machine and watch them",
-        description="Run jobs on an embedded cluster, watch them to their end, and tear all down. "
-        "Exit code 0 if all jobs succeeded, 1 if not, 2 for a wrong manifest or setting.",
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run jobs on an embedded cluster, watch them to their end, and tear all down. "
+        "Exit code 0 if all jobs succeeded, 1 if not, 2 for a wrong manifest or setting."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     add_laptop_arguments(parser)

@@ -5,17 +5,14 @@ Light at import; what runs is in :mod:`dlctl.cli.foreground`.
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from dlctl.cli.extras import add_laptop_arguments, laptop_options
 from dlctl.cli.interrupts import run_interruptibly
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
-        "up",
-        help="run a cluster on this machine for kubectl",
-        description="Run an embedded cluster and the controller in the foreground, until Ctrl-C.",
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run an embedded cluster and the controller in the foreground, until Ctrl-C."
     )
     add_laptop_arguments(parser)
     parser.add_argument(

@@ -1,0 +1,72 @@
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from dlctl.dialects.kinds import kinds
+from dlctl.frameworks.registry import installed
+from tests.cli.conftest import Dlctl
+
+QUICK = """
+import sys
+from dlctl.cli import program
+try:
+    program.run(["--help"])
+except SystemExit:
+    heavy = {"aiohttp", "kubernetes_asyncio", "msgspec", "rich", "yaml"} & set(sys.modules)
+    print("heavy:", *heavy)
+"""
+
+
+def test_help_imports_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", QUICK], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "heavy:"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param([], id="no command"),
+        pytest.param(["sing"], id="unknown command"),
+        pytest.param(["crds", "--loud"], id="unknown flag"),
+        pytest.param(["run"], id="missing argument"),
+        pytest.param(["run", "job.yaml", "--network", "carrier-pigeon"], id="unknown choice"),
+    ],
+)
+def test_wrong_command_line_exits_2_and_says_how_it_is_used(
+    dlctl: Dlctl, arguments: list[str]
+) -> None:
+    done = dlctl(*arguments)
+    assert done.code == 2
+    assert "usage: dlctl" in done.err
+
+
+@pytest.mark.parametrize("command", ["run", "up", "controller", "crds", "render"])
+def test_every_command_has_help(dlctl: Dlctl, command: str) -> None:
+    done = dlctl(command, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert f"usage: dlctl {command}" in done.out
+
+
+def test_crds_are_small_documents_one_per_kind(dlctl: Dlctl) -> None:
+    done = dlctl("crds")
+    documents = list(yaml.safe_load_all(done.out))
+    assert done.code == 0
+    assert [document["metadata"]["name"] for document in documents] == [
+        kind.resource.qualified for kind in kinds(installed())
+    ]
+    assert all(len(yaml.safe_dump(document)) < 65536 for document in documents)
+
+
+def test_missing_extra_gives_one_clear_message(
+    dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How Python itself notes that a module cannot be imported.
+    monkeypatch.setitem(sys.modules, "trustme", None)
+    done = dlctl("run", "job.yaml")
+    assert done.code == 2
+    assert done.err == (
+        "dlctl: the embedded cluster is an extra that is not installed: "
+        "pip install 'dlctl[local]' (missing: trustme)\n"
+    )

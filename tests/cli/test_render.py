@@ -1,0 +1,50 @@
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import mxjob
+from tests.cli.conftest import Dlctl, Written
+
+
+def test_children_of_a_job_are_rendered_without_a_cluster(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("render", written(mxjob(workers=2)))
+    children = list(yaml.safe_load_all(done.out))
+    assert done.code == 0
+    assert [child["kind"] for child in children] == ["Service"] + ["Pod"] * 4
+    assert {child["metadata"]["namespace"] for child in children} == {"ml"}
+
+
+def test_objects_that_are_no_jobs_are_passed_over(dlctl: Dlctl, written: Written) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "script"}}
+    done = dlctl("render", written(config, mxjob(workers=1)))
+    assert done.code == 0
+    assert "ConfigMap" not in done.out
+
+
+def _bad_count() -> dict[str, Any]:
+    job = mxjob()
+    job["spec"]["replicaSpecs"][0]["replicas"] = 3
+    return job
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        pytest.param(_bad_count(), "spec.replicaSpecs[0].replicas", id="invalid field"),
+        pytest.param({"kind": "ConfigMap", "apiVersion": "v1"}, "none of the manifests", id="none"),
+        pytest.param(["no", "object"], "without a kind", id="no object"),
+    ],
+)
+def test_what_is_wrong_is_named_and_exits_2(
+    dlctl: Dlctl, written: Written, manifest: Any, message: str
+) -> None:
+    done = dlctl("render", written(manifest))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_file_that_is_not_there_is_named(dlctl: Dlctl) -> None:
+    done = dlctl("render", "nowhere.yaml")
+    assert done.code == 2
+    assert "nowhere.yaml" in done.err

@@ -1,0 +1,171 @@
+"""Whole runs: an embedded cluster, a controller and processes, as users start them."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.builders import mxjob
+from tests.cli.conftest import Dlctl, Written, script_job
+
+GREET = """
+import os
+print("role", os.environ["DMLC_ROLE"])
+"""
+
+
+def test_job_that_succeeds_exits_0_and_prints_its_status(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("run", written(script_job(GREET)), "--timeout", "20")
+    assert done.code == 0, done.err
+    assert "linear worker-0 | role worker" in done.out
+    assert "mxjob default/linear: Done, Succeeded" in done.out
+    assert "\x1b" not in done.out
+    status = yaml.safe_load(done.out[done.out.index("# mxjob default/linear") :])
+    assert status["status"]["state"] == "Succeeded"
+
+
+def test_job_that_fails_exits_1_with_the_first_cause(dlctl: Dlctl, written: Written) -> None:
+    script = """
+        import os, sys, time
+        if os.environ["HOSTNAME"].endswith("-1"):
+            sys.exit("no such data set")
+        time.sleep(60)
+    """
+    done = dlctl("run", written(script_job(script)), "--timeout", "20")
+    assert done.code == 1
+    assert "mxjob default/linear failed: worker-1 (pod linear-worker-" in done.err
+    assert "exit code 1 (general error)" in done.err
+    assert "last lines of worker-1:\n  | no such data set\n" in done.err
+    log = Path(done.err.split("the controller's log: ")[1].strip())
+    assert "controller started" in log.read_text()
+    log.unlink()
+
+
+def test_job_that_takes_too_long_exits_1_and_shows_where_it_stands(
+    dlctl: Dlctl, written: Written
+) -> None:
+    done = dlctl("run", written(script_job("import time; time.sleep(60)")), "--timeout", "1.5")
+    assert done.code == 1
+    assert "timed out after 1.5 s" in done.err
+    assert "mxjob default/linear has not ended" in done.err
+
+
+def test_files_of_a_config_map_reach_the_program(dlctl: Dlctl, written: Written) -> None:
+    job = script_job("")
+    for spec in job["spec"]["replicaSpecs"]:
+        pod = spec["template"]["spec"]
+        pod["volumes"] = [{"name": "script", "configMap": {"name": "script"}}]
+        container = pod["containers"][0]
+        container["command"] = ["python3", "/script/main.py"]
+        container["volumeMounts"] = [{"name": "script", "mountPath": "/script"}]
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "script"},
+        "data": {"main.py": "print('from the map')"},
+    }
+    done = dlctl("run", written(job, config), "--timeout", "20", "-n", "lab", "--network", "host")
+    assert done.code == 0, done.err
+    assert "linear worker-0 | from the map" in done.out
+    assert "mxjob lab/linear: Done, Succeeded" in done.out
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Poem", "metadata": {"name": "ode"}},
+            "Poem ode: there is no kind Poem in v1 here",
+            id="unknown kind",
+        ),
+        pytest.param(
+            {**mxjob(), "metadata": {"name": "Upper_Case"}},
+            "MXJob Upper_Case is refused",
+            id="refused by the server",
+        ),
+    ],
+)
+def test_manifest_that_the_cluster_cannot_take_exits_2(
+    dlctl: Dlctl, written: Written, manifest: object, message: str
+) -> None:
+    done = dlctl("run", written(manifest, mxjob()))
+    assert done.code == 2
+    assert message in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--image", "mxnet"], "write NAME=PREFIX", id="no prefix"),
+        pytest.param(["--image", "mxnet=/nowhere"], "nothing at /nowhere", id="no such place"),
+    ],
+)
+def test_wrong_image_mapping_exits_2(dlctl: Dlctl, arguments: list[str], message: str) -> None:
+    done = dlctl("run", "job.yaml", *arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_picture_of_the_last_screen_fetches_nothing(
+    dlctl: Dlctl, written: Written, tmp_path: Path
+) -> None:
+    picture = tmp_path / "run.svg"
+    done = dlctl("run", written(script_job(GREET)), "--record", str(picture))
+    assert done.code == 0, done.err
+    svg = picture.read_text()
+    assert "worker-1" in svg
+    assert "font-face" not in svg
+    assert str(tmp_path) not in svg
+
+
+@pytest.mark.parametrize("network", ["auto", "host"])
+def test_interrupt_exits_130_and_leaves_no_process(
+    written: Written, tmp_path: Path, network: str
+) -> None:
+    # Deaf to SIGTERM, and with a child of its own.
+    script = """
+        import os, signal, subprocess, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = subprocess.Popen(["sleep", "60"])
+        print("ready", flush=True)
+        time.sleep(60)
+    """
+    command = [sys.executable, "-m", "dlctl", "run", written(script_job(script))]
+    with subprocess.Popen(
+        [*command, "--network", network],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:
+        assert process.stdout is not None
+        assert any("| ready" in line for line in process.stdout)
+        before = _descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=15)
+    assert process.returncode == 130, err
+    assert before
+    assert [pid for pid in before if _lives(pid)] == []
+    assert list(tmp_path.glob("dlctl-*")) == []
+
+
+def _descendants(pid: int) -> list[int]:
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return children + [found for child in children for found in _descendants(child)]
+
+
+def _lives(pid: int) -> bool:
+    """Tell if a process runs; one that has ended may wait to be noticed by its new parent."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(") ")[2][0] != "Z"
