@@ -40,6 +40,8 @@ class GarbageCollector:
     registry: ResourceRegistry
     life: NamespaceLife
     _dependents: dict[str, set[Place]] = attrs.field(factory=lambda: defaultdict(set))
+    # Owners that are known to be gone, even if nothing of their kind is served any more.
+    _absent: set[str] = attrs.field(factory=set)
     _pending: dict[Place, None] = attrs.field(factory=dict)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event)
 
@@ -61,7 +63,10 @@ class GarbageCollector:
             self._enqueue(place)
 
     def _lost(self, stored: Stored) -> None:
-        for place in self._dependents.pop(stored.uid, ()):
+        dependents = self._dependents.pop(stored.uid, ())
+        if dependents:
+            self._absent.add(stored.uid)
+        for place in dependents:
             self._enqueue(place)
         # Its owner may wait in the foreground for it, its namespace for being empty.
         for reference in stored.meta.owner_references or ():
@@ -128,6 +133,9 @@ class GarbageCollector:
         owners = _Owners()
         for reference in stored.meta.owner_references or ():
             found = self._owner(reference, stored.key.namespace)
+            if reference["uid"] in self._absent:
+                owners.dangling.append(reference)
+                continue
             if found is None:
                 # Of a kind that is not known here: nobody can say that it is gone.
                 owners.solid.append(reference)
