@@ -1,0 +1,126 @@
+"""Jobs that are changed or deleted under way, and kinds that come and go."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import CRDS, PODS, SERVICES, ObjectKey
+from tests.builders import KINDS, bare_job, kind_of, mxjob
+from tests.support.fates import RUNS_ON, script_of
+from tests.support.hollow import replica_of
+from tests.support.world import NAMESPACE, World, owner_uid, world
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+JSON = dict[str, Any]
+KIND = kind_of()
+KEY = ObjectKey(NAMESPACE, "linear")
+STEADY = {"scheduler-0": [RUNS_ON], "worker-0": [RUNS_ON], "worker-1": [RUNS_ON]}
+
+
+async def running(cluster: World, manifest: JSON | None = None) -> JSON:
+    """Submit a job that does not end, and wait until all of it runs."""
+    job = await cluster.submit(manifest or mxjob(), STEADY)
+    await cluster.until(lambda: cluster.status().get("phase") == "Running")
+    await cluster.settled()
+    return job
+
+
+async def test_children_go_with_their_job() -> None:
+    async with world() as cluster:
+        cluster.start()
+        await running(cluster)
+        await cluster.user.delete(KIND.resource, KEY)
+        await cluster.until(lambda: not cluster.pods() and not cluster.services())
+        made = sum(cluster.history.made.values())
+        await cluster.settled()
+        assert not cluster.pods()
+        assert sum(cluster.history.made.values()) == made == 4
+
+
+async def test_job_made_again_under_its_name_at_once_is_another_job() -> None:
+    async with world() as cluster:
+        cluster.start()
+        old = await running(cluster)
+        await cluster.user.delete(KIND.resource, KEY)
+        new = await cluster.submit(mxjob(cleanupPodPolicy="None"), {})
+        assert old["metadata"]["uid"] != new["metadata"]["uid"]
+        assert (await cluster.ended())["state"] == "Succeeded"
+        await cluster.settled()
+        assert {owner_uid(pod) for pod in cluster.objects(PODS)} == {new["metadata"]["uid"]}
+        assert not cluster.history.breaches
+
+
+async def test_job_made_again_with_the_names_of_the_old_one_waits_for_them() -> None:
+    async with world() as cluster:
+        cluster.start()
+        await running(cluster, mxjob(RuntimeId="same"))
+        await cluster.user.delete(KIND.resource, KEY)
+        new = await cluster.submit(mxjob(RuntimeId="same", cleanupPodPolicy="None"), {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+        await cluster.settled()
+        assert len(cluster.owned(PODS, new)) == len(cluster.pods()) == 4
+
+
+async def test_scale_down_removes_what_is_left_over() -> None:
+    async with world() as cluster:
+        cluster.start()
+        job = await running(cluster)
+        specs = mxjob(workers=1)["spec"]["replicaSpecs"]
+        await cluster.user.patch(KIND.resource, KEY, {"spec": {"replicaSpecs": specs}})
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        await cluster.settled()
+        left = sorted(str(replica_of(pod, "linear")) for pod in cluster.pods())
+        assert left == ["scheduler-0", "server-0", "worker-0"]
+        assert cluster.status()["phase"] == "Running"
+        assert len(cluster.owned(SERVICES, job)) == 1
+
+
+async def test_crd_may_be_installed_after_the_controller_has_started() -> None:
+    async with world(installed=()) as cluster:
+        cluster.start()
+        await cluster.settled()
+        await cluster.install(KIND)
+        await cluster.submit(mxjob(), {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+
+
+async def test_kind_without_its_crd_does_not_keep_the_others_waiting() -> None:
+    others = [kind for kind in KINDS if kind.resource.kind != "TFJob"]
+    async with world(installed=others) as cluster:
+        cluster.start()
+        await cluster.submit(mxjob(), {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+
+
+async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_errors(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await running(cluster)
+        await cluster.user.delete(CRDS, ObjectKey("", KIND.resource.qualified))
+        await cluster.until(lambda: not cluster.pods())
+        await cluster.settled()
+        caplog.clear()
+        requests = sum(cluster.server.audit.values())
+        await cluster.settled(quiet_s=100)
+        assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+        # Asking for the kind goes on, but at the back-off's pace.
+        warned = [record for record in caplog.records if record.levelno == logging.WARNING]
+        assert len(warned) < 10
+        assert sum(cluster.server.audit.values()) - requests < 20
+
+        await cluster.submit(bare_job("TFJob", "other", ps=1, worker=1), {})
+        assert (await cluster.ended("other"))["state"] == "Succeeded"
+
+
+async def test_crd_that_comes_back_brings_its_jobs_back() -> None:
+    async with world() as cluster:
+        cluster.start()
+        await running(cluster)
+        await cluster.user.delete(CRDS, ObjectKey("", KIND.resource.qualified))
+        await cluster.until(lambda: not cluster.pods())
+        await cluster.install(KIND)
+        await cluster.submit(mxjob(), script=script_of(mxjob()))
+        assert (await cluster.ended())["state"] == "Succeeded"

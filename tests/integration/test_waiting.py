@@ -1,0 +1,103 @@
+"""What keeps a job from running: it waits where waiting helps, and says so either way."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import PODS, ObjectKey
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from tests.builders import kind_of, mxjob, template
+from tests.support.fates import script_of
+from tests.support.world import NAMESPACE, World, world
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+JSON = dict[str, Any]
+JOBS = kind_of().resource
+KEY = ObjectKey(NAMESPACE, "linear")
+
+
+async def patch_spec(cluster: World, spec: JSON) -> None:
+    await cluster.user.patch(JOBS, KEY, {"spec": spec})
+
+
+async def test_name_that_is_taken_blocks_the_job_until_it_is_free() -> None:
+    manifest = mxjob(RuntimeId="abcd")
+    name = "linear-worker-abcd-1"
+    squatter = {"metadata": {"name": name}, **template()}
+    async with world() as cluster:
+        await cluster.user.create(PODS, NAMESPACE, squatter)
+        cluster.start()
+        await cluster.submit(manifest, {})
+        await cluster.until(lambda: name in cluster.condition("Blocked"))
+        assert "taken" in cluster.condition("Blocked")
+
+        await cluster.user.delete(PODS, ObjectKey(NAMESPACE, name), grace_period_s=0)
+        assert (await cluster.ended())["state"] == "Succeeded"
+        assert not cluster.condition("Blocked")
+
+
+async def test_full_quota_blocks_the_job_until_there_is_room() -> None:
+    full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
+    fault = Fault(
+        verb="create", resource="pods", user_agent="dlctl", status=full, times=None
+    )
+    async with world() as cluster:
+        cluster.server.faults.add(fault)
+        cluster.start()
+        await cluster.submit(mxjob(), {})
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Blocked"))
+        await asyncio.sleep(60)
+        assert cluster.history.writes()["create", "pods"] <= 12, "it is tried now and then"
+
+        cluster.server.faults.clear()
+        assert (await cluster.ended())["state"] == "Succeeded"
+        assert not cluster.condition("Blocked")
+
+
+async def test_template_that_the_server_refuses_fails_the_job_until_it_is_mended() -> None:
+    broken = mxjob()
+    container = broken["spec"]["replicaSpecs"][2]["template"]["spec"]["containers"][0]
+    container["ports"] = [{"containerPort": 123456}]
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(broken, script=script_of(mxjob()))
+        said = await cluster.ended(phase="Failed")
+        assert said["state"] == "Failed"
+        assert "containerPort" in said["reason"]
+        await cluster.settled()
+        assert "containerPort" in cluster.events()["MXJobInvalid"]
+
+        await patch_spec(cluster, {"replicaSpecs": mxjob()["spec"]["replicaSpecs"]})
+        assert (await cluster.ended())["state"] == "Succeeded"
+
+
+async def test_invalid_job_is_told_once_has_no_pods_and_runs_once_mended() -> None:
+    chief = {"replicaName": "WORKER", "replicaIndex": 7}
+    invalid = mxjob(terminationPolicy={"chief": chief})
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(invalid, script=script_of(mxjob()))
+        said = await cluster.ended(phase="Failed")
+        assert "spec.terminationPolicy.chief.replicaIndex" in said["reason"]
+        assert "there are 2 WORKER replicas" in said["reason"]
+        await cluster.settled()
+        told = {("patch", "mxjobs/status.kubeflow.org"): 1, ("create", "events"): 1}
+        assert cluster.history.writes() == told
+        assert not cluster.pods()
+
+        await patch_spec(cluster, {"terminationPolicy": None})
+        done = await cluster.ended()
+        assert (done["state"], done["reason"]) == ("Succeeded", "")
+        assert not cluster.condition("Failed")
+
+
+async def test_invalid_job_does_not_stop_the_other_jobs() -> None:
+    second = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mxjob(name="broken", workers=1, terminationPolicy=second), script=None)
+        await cluster.submit(mxjob(), {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+        assert cluster.status("broken")["phase"] == "Failed"
