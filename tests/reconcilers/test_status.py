@@ -113,6 +113,13 @@ def test_worker_that_exited_0_is_done_even_when_its_pod_is_gone() -> None:
     assert after(done).status.completed("worker") == {0}
 
 
+def test_worker_that_exited_0_stays_done_while_the_job_is_scaled_down() -> None:
+    job = make_job(workers=2)
+    done = after(job, pod(job, Replica("worker", 1), state=exited(0)))
+    smaller = after(attrs.evolve(make_job(workers=1), status=done.status))
+    assert smaller.status.completed("worker") == {1}
+
+
 def test_lost_replica_makes_the_job_restart_and_is_told_once() -> None:
     job = make_job()
     lost = pod(job, WORKER, phase="Failed", state=exited(137))
