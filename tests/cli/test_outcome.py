@@ -1,0 +1,66 @@
+import attrs
+import yaml
+
+from dlctl.api.meta import ObjectKey
+from dlctl.api.status import Failure, JobPhase, JobState
+from dlctl.cli.outcome import cause, status_yaml
+from dlctl.cli.progress import JobProgress, ReplicaProgress
+from tests.builders import NOW
+
+JOB = JobProgress(
+    "mxjob",
+    ObjectKey("ml", "linear"),
+    phase=JobPhase.DONE,
+    state=JobState.FAILED,
+    replicas=(
+        ReplicaProgress("worker-0", "worker", pod="linear-worker-x-0", phase="Running"),
+        ReplicaProgress("worker-1", "worker", pod="linear-worker-x-1", phase="Failed"),
+    ),
+)
+FAILURE = Failure("worker-1", "linear-worker-x-1", "Error", "exit code 1 (general error)", NOW, 1)
+LOGS = {
+    ("mxjob ml/linear", "worker-0"): ["epoch 1"],
+    ("mxjob ml/linear", "worker-1"): ["Traceback", "KeyError: 'x'"],
+}
+
+
+def test_success_has_no_cause() -> None:
+    assert list(cause(attrs.evolve(JOB, state=JobState.SUCCEEDED), LOGS)) == []
+
+
+def test_cause_of_a_failure_is_its_first_one_and_what_that_replica_said() -> None:
+    assert list(cause(attrs.evolve(JOB, failure=FAILURE), LOGS)) == [
+        "mxjob ml/linear failed: worker-1 (pod linear-worker-x-1): exit code 1 (general error)",
+        "last lines of worker-1:",
+        "  | Traceback",
+        "  | KeyError: 'x'",
+    ]
+
+
+def test_cause_of_an_invalid_job_is_the_field_and_the_fix() -> None:
+    invalid = attrs.evolve(JOB, phase=JobPhase.FAILED, reason="spec.x: is missing")
+    assert list(cause(invalid, {})) == ["mxjob ml/linear failed: spec.x: is missing"]
+
+
+def test_job_that_has_not_ended_shows_where_each_replica_stands() -> None:
+    running = attrs.evolve(JOB, phase=JobPhase.RUNNING, notice="restarting worker-1")
+    assert list(cause(running, LOGS)) == [
+        "mxjob ml/linear has not ended: it is Running",
+        "  restarting worker-1",
+        "  worker-0 (pod linear-worker-x-0): Running",
+        "  worker-1 (pod linear-worker-x-1): Failed",
+        "last lines of worker-0:",
+        "  | epoch 1",
+    ]
+
+
+def test_job_that_was_deleted_is_said_to_be() -> None:
+    assert list(cause(attrs.evolve(JOB, deleted=True), {})) == [
+        "mxjob ml/linear was deleted before it had ended"
+    ]
+
+
+def test_status_is_printed_as_yaml_with_its_keys_in_order() -> None:
+    text = status_yaml({"status": {"state": "Succeeded", "phase": "Done"}})
+    assert text == "status:\n  phase: Done\n  state: Succeeded\n"
+    assert yaml.safe_load(status_yaml({})) == {"status": {}}

@@ -1,0 +1,126 @@
+import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.job import Replica
+from dlctl.api.pods import Pod
+from dlctl.api.status import JobPhase, JobState
+from dlctl.cli.progress import JobProgress, ReplicaProgress, progress
+from tests.builders import NOW, RUNNING, exited, job_object, kind_of, make_job, make_pod, mxjob
+
+WORKER = Replica("worker", 0)
+JOB = make_job()
+NEW = JobProgress("mxjob", JOB.key)
+
+
+def look(*pods: Pod, before: JobProgress = NEW, **status: Any) -> JobProgress:
+    return progress(kind_of(), job_object({**mxjob(), "status": status}), pods, before, NOW)
+
+
+def worker(state: JobProgress) -> ReplicaProgress:
+    found = state.replica("worker-0")
+    assert found is not None
+    return found
+
+
+def with_uid(uid: str) -> dict[str, Any]:
+    return {"uid": uid}
+
+
+def test_replicas_come_in_the_order_of_the_spec() -> None:
+    names = [replica.name for replica in look().replicas]
+    assert names == ["scheduler-0", "server-0", "worker-0", "worker-1"]
+
+
+def test_replica_without_a_pod_waits() -> None:
+    assert worker(look()).phase == "Waiting"
+
+
+def test_time_runs_from_the_start_of_the_program_to_its_end() -> None:
+    running = worker(look(make_pod(JOB, WORKER, state=RUNNING)))
+    ended = worker(look(make_pod(JOB, WORKER, phase="Succeeded", state=exited(0))))
+    later = NOW + datetime.timedelta(seconds=7)
+    assert (running.elapsed_s(later), ended.elapsed_s(later)) == (7, 5)
+
+
+@pytest.mark.parametrize(
+    ("code", "phase"),
+    [pytest.param(0, "Succeeded", id="success"), pytest.param(1, "Failed", id="failure")],
+)
+def test_end_of_a_program_shows_its_exit_code(code: int, phase: str) -> None:
+    seen = worker(look(make_pod(JOB, WORKER, phase=phase, state=exited(code))))
+    assert (seen.phase, seen.exit_code) == (phase, code)
+
+
+def test_what_keeps_a_container_from_starting_is_its_phase() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    pod = make_pod(JOB, WORKER, state=waiting, last_state=exited(137))
+    assert worker(look(pod)).phase == "CrashLoopBackOff"
+
+
+def test_end_that_was_seen_outlives_the_pod() -> None:
+    seen = look(make_pod(JOB, WORKER, phase="Failed", state=exited(1)))
+    gone = look(before=seen, phase="Done", state="Failed")
+    assert worker(gone) == worker(seen)
+
+
+def test_end_of_a_program_is_not_changed_by_the_deletion_of_its_pod() -> None:
+    failed = make_pod(JOB, WORKER, phase="Failed", state=exited(1))
+    leaving = make_pod(
+        JOB,
+        WORKER,
+        phase="Failed",
+        state=exited(1),
+        metadata={"deletionTimestamp": NOW.isoformat()},
+    )
+    assert worker(look(leaving, before=look(failed))).phase == "Failed"
+
+
+def test_replica_that_ran_when_its_job_was_cleaned_up_is_stopped() -> None:
+    seen = look(make_pod(JOB, WORKER, state=RUNNING))
+    gone = look(before=seen, phase="Done", state="Failed")
+    assert worker(gone).phase == "Stopped"
+    assert gone.settled
+
+
+def test_restarts_count_those_within_a_pod_and_new_pods() -> None:
+    first = look(make_pod(JOB, WORKER, state=RUNNING))
+    again = look(make_pod(JOB, WORKER, state=RUNNING, last_state=exited(137)), before=first)
+    other = look(make_pod(JOB, WORKER, state=RUNNING, metadata=with_uid("next")), before=again)
+    assert [worker(state).restarts for state in (first, again, other)] == [0, 1, 2]
+
+
+def test_job_is_over_only_in_its_last_phase() -> None:
+    cleaning = look(phase="CleanUp", state="Succeeded")
+    done = look(phase="Done", state="Succeeded")
+    assert (cleaning.finished, cleaning.succeeded) == (False, False)
+    assert (done.finished, done.succeeded) == (True, True)
+
+
+def test_job_that_is_deleted_has_not_succeeded() -> None:
+    gone = attrs.evolve(look(phase="Done", state="Succeeded"), deleted=True)
+    assert (gone.finished, gone.succeeded) == (True, False)
+
+
+def test_invalid_job_shows_its_reason() -> None:
+    manifest = mxjob()
+    manifest["spec"]["replicaSpecs"] = []
+    manifest["status"] = {"phase": "Failed", "state": "Failed", "reason": "spec: is empty"}
+    seen = progress(kind_of(), job_object(manifest), (), NEW, NOW)
+    assert (seen.phase, seen.state) == (JobPhase.FAILED, JobState.FAILED)
+    assert (seen.reason, seen.finished) == ("spec: is empty", True)
+
+
+@pytest.mark.parametrize(
+    ("type_", "notice"),
+    [
+        pytest.param("Blocked", "worker-0 waits", id="blocked"),
+        pytest.param("Restarting", "worker-0 waits", id="restarting"),
+        pytest.param("Running", "", id="nothing the matter"),
+    ],
+)
+def test_notice_is_what_keeps_the_job_from_running(type_: str, notice: str) -> None:
+    condition = {"type": type_, "status": "True", "message": "worker-0 waits"}
+    assert look(conditions=[condition]).notice == notice

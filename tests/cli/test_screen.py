@@ -1,0 +1,76 @@
+import datetime
+import io
+
+import attrs
+from rich.console import Console
+
+from dlctl.api.meta import ObjectKey
+from dlctl.api.status import JobPhase
+from dlctl.cli.logtails import Logs
+from dlctl.cli.progress import JobProgress, ReplicaProgress
+from dlctl.cli.screen import picture, screen
+from tests.builders import NOW
+
+SCHEDULER = ReplicaProgress("scheduler-0", "scheduler", pod="linear-scheduler-x-0")
+WORKER = ReplicaProgress(
+    "worker-0",
+    "worker",
+    pod="linear-worker-x-0",
+    phase="Failed",
+    restarts=3,
+    exit_code=139,
+    started=NOW,
+    ended=NOW + datetime.timedelta(seconds=62),
+)
+JOB = JobProgress(
+    "mxjob",
+    ObjectKey("ml", "linear"),
+    phase=JobPhase.RUNNING,
+    replicas=(SCHEDULER, WORKER),
+)
+
+
+def drawn(job: JobProgress, logs: Logs | None = None) -> list[str]:
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(screen([job], logs or {}, NOW))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def test_table_has_a_row_for_each_replica() -> None:
+    assert [line.split() for line in drawn(JOB)[:4]] == [
+        ["mxjob", "ml/linear", "Running"],
+        ["REPLICA", "POD", "PHASE", "RESTARTS", "EXIT", "CODE", "ELAPSED"],
+        ["scheduler-0", "linear-scheduler-x-0", "Waiting", "0"],
+        ["worker-0", "linear-worker-x-0", "Failed", "3", "139", "62", "s"],
+    ]
+
+
+def test_last_lines_of_the_workers_stand_below_the_table() -> None:
+    logs = {
+        ("mxjob ml/linear", "scheduler-0"): ["not shown"],
+        ("mxjob ml/linear", "worker-0"): [f"epoch {n} [loss 0.1]" for n in range(9)],
+    }
+    text = drawn(JOB, logs)
+    assert "worker-0 | epoch 8 [loss 0.1]" in text
+    assert not any("epoch 4" in line or "not shown" in line for line in text)
+
+
+def test_notice_stands_between_table_and_lines() -> None:
+    noticed = attrs.evolve(JOB, notice="worker-0 waits: its image cannot be pulled")
+    assert drawn(noticed)[4] == "worker-0 waits: its image cannot be pulled"
+
+
+def test_of_very_many_replicas_those_that_need_a_look_are_shown() -> None:
+    many = [ReplicaProgress(f"worker-{n}", "worker", pod="p", phase="Running") for n in range(1000)]
+    many[700] = attrs.evolve(many[700], phase="Failed")
+    text = drawn(attrs.evolve(JOB, replicas=tuple(many)))
+    assert text[2].split()[:3] == ["worker-700", "p", "Failed"]
+    assert "and 976 more" in text
+    assert len(text) < 40
+
+
+def test_picture_holds_the_screen_and_fetches_nothing() -> None:
+    svg = picture(screen([JOB], {}, NOW), title="dlctl run linear.yaml")
+    assert svg.startswith("<svg")
+    assert "worker-0" in svg
+    assert "font-face" not in svg

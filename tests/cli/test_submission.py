@@ -1,0 +1,63 @@
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, Object, ObjectKey
+from dlctl.cli.submission import submit
+from dlctl.dialects.crds import crd
+from dlctl.errors import ConfigError
+from dlctl.kube.client import Client
+from dlctl.kube.config import ClusterConfig
+from dlctl.local.apiserver.server import serve
+from tests.builders import KINDS, kind_of, mxjob
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "script"}}
+JOB: dict[str, Any] = {**mxjob(), "metadata": {"name": "linear"}}
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    async with (
+        serve(tls=False) as server,
+        Client(ClusterConfig.with_token(server.url, server.token)) as client,
+    ):
+        for kind in KINDS:
+            await client.create(CRDS, "", crd(kind))
+        yield client
+
+
+async def test_objects_that_name_no_namespace_go_where_they_are_told(client: Client) -> None:
+    (job,) = await submit(client, KINDS, [JOB, CONFIG], "lab")
+    assert job.key == ObjectKey("lab", "linear")
+    config = ObjectKey("lab", "script")
+    assert (await client.get(CONFIG_MAPS, config, Object)).key == config
+
+
+async def test_namespace_of_a_manifest_is_made_if_it_is_not_there(client: Client) -> None:
+    (job,) = await submit(client, KINDS, [mxjob()], "default")
+    assert job.key == ObjectKey("ml", "linear")
+    namespace = ObjectKey("", "ml")
+    assert (await client.get(NAMESPACES, namespace, Object)).key == namespace
+
+
+async def test_name_may_be_left_to_the_server(client: Client) -> None:
+    unnamed = {**JOB, "metadata": {"generateName": "linear-"}}
+    (job,) = await submit(client, KINDS, [unnamed], "default")
+    assert job.key.name.startswith("linear-")
+
+
+async def test_crds_of_ours_beside_the_jobs_do_no_harm(client: Client) -> None:
+    (job,) = await submit(client, KINDS, [crd(kind_of()), JOB], "default")
+    assert job.kind is kind_of()
+
+
+async def test_same_object_twice_is_refused(client: Client) -> None:
+    with pytest.raises(ConfigError, match=r"ConfigMap script is refused: .*already exists"):
+        await submit(client, KINDS, [CONFIG, CONFIG, JOB], "default")
+
+
+async def test_kind_that_is_not_served_is_named(client: Client) -> None:
+    poem = {"apiVersion": "verse.org/v1", "kind": "Poem", "metadata": {"name": "ode"}}
+    with pytest.raises(ConfigError, match=r"Poem ode: there is no kind Poem in verse.org/v1"):
+        await submit(client, KINDS, [poem], "default")
