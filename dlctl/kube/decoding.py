@@ -83,7 +83,10 @@ async def decode_page(
             pass
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UnexpectedAnswerError(f"list of {as_.__name__}: {error}") from error
+    # Joining the chunks of a large body took its time, and so does finding its objects.
+    await asyncio.sleep(0)
     raw = decode(body, _Page[msgspec.Raw])
+    await asyncio.sleep(0)
     items: list[T] = []
     malformed: list[Malformed] = []
     for start in range(0, len(raw.items or ()), _STEP):

@@ -1,0 +1,1 @@
+"""Figures that the project holds itself to: `python -m bench.decode` and its neighbours."""
