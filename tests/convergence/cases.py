@@ -79,7 +79,10 @@ def case_of(seed: int) -> Case:
     dice = random.Random(seed)
     jobs = [_job(dice, f"job-{number}") for number in range(dice.randint(1, 3))]
     faults = sorted(
-        ((dice.choice((0.0, dice.uniform(0, 5))), _fault(dice)) for _ in range(dice.randint(0, 20))),
+        (
+            (dice.choice((0.0, dice.uniform(0, 5))), _fault(dice))
+            for _ in range(dice.randint(0, 20))
+        ),
         key=lambda timed: timed[0],
     )
     kills = [
@@ -118,12 +121,12 @@ def _manifest(dice: random.Random, name: str) -> JSON:
         case "TFJob":
             return bare_job("TFJob", name, ps=servers, worker=workers)
         case "local":
-            spec = {"jobMode": "local", "cleanupPodPolicy": _policy(dice)}
             chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 0}}
-            return mxjob(name=name, workers=1, terminationPolicy=chief, **spec)
+            spec: JSON = {"jobMode": "local", "terminationPolicy": chief}
+            return mxjob(name=name, workers=1, cleanupPodPolicy=_policy(dice), **spec)
         case group:
-            spec = {"cleanupPodPolicy": _policy(dice)}
-            return mxjob(group=group, name=name, servers=servers, workers=workers, **spec)
+            counts = {"servers": servers, "workers": workers}
+            return mxjob(group=group, name=name, cleanupPodPolicy=_policy(dice), **counts)
 
 
 def _policy(dice: random.Random) -> str:

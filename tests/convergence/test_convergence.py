@@ -1,5 +1,6 @@
 """Whatever the API server and the controller's own deaths do to a job, it ends as it should."""
 
+import logging
 import random
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.convergence.runs import outcome
 
 # Few turns of the loop are enough before time moves on: all sockets are of this process.
 pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
+logger = logging.getLogger(__name__)
 FAST = range(20)
 SOAK = range(20, 220)
 
@@ -27,7 +29,7 @@ async def test_job_ends_as_without_faults_for_many_seeds(seed: int) -> None:
 
 
 async def _check(case: Case) -> None:
-    print(f"replay with case_of({case.seed}), which is:\n{case}")
+    logger.info("replay with case_of(%d): %s", case.seed, case)
     random.seed(case.seed)
     undisturbed = await outcome(case.undisturbed())
     random.seed(case.seed)

@@ -25,7 +25,9 @@ def replicas(objects: list[JSON]) -> list[str]:
 
 
 def env(cluster: World, replica: str) -> Mapping[str, str]:
-    pods = {str(replica_of(pod["metadata"]["name"], "linear")): pod for pod in cluster.objects(PODS)}
+    pods = {
+        str(replica_of(pod["metadata"]["name"], "linear")): pod for pod in cluster.objects(PODS)
+    }
     container = pods[replica]["spec"]["containers"][0]
     return {variable["name"]: variable["value"] for variable in container["env"]}
 

@@ -1,5 +1,6 @@
 """What becomes of a job when its replicas end in all the ways in which they can."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -55,8 +56,9 @@ async def test_permanent_end_of_a_worker_fails_the_job(fate: Fate, reason: str, 
 async def test_permanent_end_fails_the_job_even_where_the_kubelet_would_try_again() -> None:
     async with world() as cluster:
         cluster.start()
-        fates = {"worker-1": [Exit(1)], "scheduler-0": [RUNS_ON]}
-        await cluster.submit(mxjob(), fates, decider="worker-1")
+        await cluster.submit(
+            mxjob(), {"worker-1": [Exit(1)], "scheduler-0": [RUNS_ON]}, decider="worker-1"
+        )
         status = await cluster.ended()
         assert (status["state"], status["failure"]["exitCode"]) == ("Failed", 1)
 
@@ -110,16 +112,20 @@ async def test_restarts_back_off_and_keep_the_pod_until_then() -> None:
         cluster.start()
         await cluster.submit(never(), {"worker-1": [Exit(143), Exit(143), Exit(143), DONE]})
         for number, pause_s in enumerate((10, 20, 40), 1):
-            await cluster.until(lambda n=number: tries(cluster, "worker-1") == n)
+            await cluster.until(partial(has_tried, cluster, number))
             lost = cluster.clock.monotonic()
-            await cluster.until(lambda n=number: made(cluster, "worker-1") == n + 1)
+            await cluster.until(partial(is_made, cluster, number + 1))
             assert cluster.clock.monotonic() - lost == pytest.approx(pause_s, abs=2)
         assert (await cluster.ended())["state"] == "Succeeded"
 
 
-def tries(cluster: World, replica: str) -> int:
+def has_tried(cluster: World, tries: int) -> bool:
     restarts = cluster.status().get("restarts") or {}
-    return int((restarts.get(replica) or {"tries": 0})["tries"])
+    return bool((restarts.get("worker-1") or {"tries": 0})["tries"] == tries)
+
+
+def is_made(cluster: World, times: int) -> bool:
+    return made(cluster, "worker-1") == times
 
 
 async def test_worker_that_is_done_is_not_made_again_when_its_pod_is_deleted() -> None:
@@ -144,7 +150,9 @@ def completed(cluster: World) -> str:
     ("policy", "pods", "services"),
     [
         pytest.param("All", [], [], id="All"),
-        pytest.param("Running", ["scheduler-0", "worker-0", "worker-1"], ["scheduler-0"], id="Running"),
+        pytest.param(
+            "Running", ["scheduler-0", "worker-0", "worker-1"], ["scheduler-0"], id="Running"
+        ),
         pytest.param(
             "None",
             ["scheduler-0", "server-0", "worker-0", "worker-1"],

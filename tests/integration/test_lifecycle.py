@@ -1,13 +1,14 @@
 """Jobs that are changed or deleted under way, and kinds that come and go."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from dlctl.api.meta import CRDS, PODS, SERVICES, ObjectKey
 from tests.builders import KINDS, bare_job, kind_of, mxjob
-from tests.support.fates import RUNS_ON, script_of
+from tests.support.fates import RUNS_ON, Fate, script_of
 from tests.support.hollow import replica_of
 from tests.support.world import NAMESPACE, World, owner_uid, world
 
@@ -15,7 +16,11 @@ pytestmark = pytest.mark.looptime(noop_cycles=8)
 JSON = dict[str, Any]
 KIND = kind_of()
 KEY = ObjectKey(NAMESPACE, "linear")
-STEADY = {"scheduler-0": [RUNS_ON], "worker-0": [RUNS_ON], "worker-1": [RUNS_ON]}
+STEADY: Mapping[str, Sequence[Fate]] = {
+    "scheduler-0": [RUNS_ON],
+    "worker-0": [RUNS_ON],
+    "worker-1": [RUNS_ON],
+}
 
 
 async def running(cluster: World, manifest: JSON | None = None) -> JSON:

@@ -40,9 +40,7 @@ async def test_name_that_is_taken_blocks_the_job_until_it_is_free() -> None:
 
 async def test_full_quota_blocks_the_job_until_there_is_room() -> None:
     full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
-    fault = Fault(
-        verb="create", resource="pods", user_agent="dlctl", status=full, times=None
-    )
+    fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=full, times=None)
     async with world() as cluster:
         cluster.server.faults.add(fault)
         cluster.start()

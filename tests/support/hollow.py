@@ -16,7 +16,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.apiserver.changes import Change, Stored, table_of
 from dlctl.local.apiserver.server import ApiServer
-from tests.support.fates import RUNS_ON, Deleted, Evicted, Exit, Fate, Part, Script
+from tests.support.fates import RUNS_ON, Deleted, Evicted, Exit, Fate, Part, RunsOn, Script
 
 JSON = dict[str, Any]
 USER_AGENT: Final = "kubelet"
@@ -44,7 +44,7 @@ class _Life:
 
     @property
     def restarts_in_place(self) -> bool:
-        return self.pod["spec"].get("restartPolicy") == "OnFailure"
+        return bool(self.pod["spec"].get("restartPolicy") == "OnFailure")
 
 
 @attrs.define(eq=False)
@@ -189,6 +189,8 @@ class HollowNode:
                 )
             case Deleted():
                 await self.client.delete(PODS, life.key, uid=life.uid)
+            case RunsOn():
+                pass
         return False
 
     async def _restart(self, life: _Life, code: int, reason: str) -> None:

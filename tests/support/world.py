@@ -8,6 +8,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -103,8 +104,8 @@ class World:
 
     async def install(self, kind: Kind) -> None:
         await self.user.create(CRDS, "", crd(kind))
-        while self.server.registry.find(*_coordinates(kind.resource)) is None:
-            await asyncio.sleep(0)
+        served = partial(self.server.registry.find, *_coordinates(kind.resource))
+        await self.until(lambda: served() is not None)
 
     async def submit(
         self,

@@ -1,0 +1,128 @@
+"""The controller's role grants what it uses, and nothing else."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from dlctl.api.meta import PODS, SERVICES, ObjectKey
+from dlctl.dialects.kinds import Kind
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.server import ApiServer
+from tests.builders import KINDS, bare_job, mxjob, template
+from tests.support.fates import RUNS_ON, Exit
+from tests.support.world import NAMESPACE, World, owner_uid, world
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+JSON = dict[str, Any]
+Grant = tuple[str, str, str]
+MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
+
+
+def role() -> JSON:
+    documents = list(yaml.safe_load_all(MANIFEST.read_text()))
+    (found,) = [d for d in documents if d["kind"] == "ClusterRole"]
+    return dict(found)
+
+
+def granted() -> set[Grant]:
+    """Return group, resource and verb of all that is granted."""
+    return {
+        (group, resource, verb)
+        for rule in role()["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def used(server: ApiServer) -> set[Grant]:
+    grants = set()
+    for audited in server.audit:
+        if audited.user_agent.startswith("dlctl"):
+            plural, _, group = audited.resource.partition(".")
+            below = f"/{audited.subresource}" if audited.subresource else ""
+            grants.add((group, plural + below, audited.verb))
+    return grants
+
+
+def demanded_by_admission(kinds: list[Kind]) -> set[Grant]:
+    """Return what OwnerReferencesPermissionEnforcement asks for on behalf of the children."""
+    return {(k.resource.group, f"{k.resource.plural}/finalizers", "update") for k in kinds}
+
+
+async def test_role_grants_exactly_what_is_used() -> None:
+    jobs = [
+        mxjob(name="one", RuntimeId="abcd"),
+        mxjob(name="two", RuntimeId="abcd"),
+        mxjob(name="three"),
+        mxjob(group="fioravanzo.org", name="four"),
+        bare_job("MXJob", "five"),
+        bare_job("TFJob", "six", ps=1, worker=1),
+    ]
+    async with world() as cluster:
+        await take_names(cluster)
+        refuse_streamed_lists(cluster)
+        cluster.start()
+        for job in jobs:
+            await cluster.submit(job, {})
+        await free_names(cluster)
+        for job in jobs:
+            await cluster.ended(job["metadata"]["name"])
+        await two_restarts_in_a_row(cluster)
+        await cluster.settled()
+
+        assert used(cluster.server) | demanded_by_admission(KINDS) == granted()
+
+
+async def take_names(cluster: World) -> None:
+    """Make the controller look at a pod and at a service whose names it wants."""
+    pod = {"metadata": {"name": "one-worker-abcd-0"}, **template()}
+    service = {"metadata": {"name": "two-scheduler-abcd-0"}, "spec": {"ports": [{"port": 80}]}}
+    await cluster.user.create(PODS, NAMESPACE, pod)
+    await cluster.user.create(SERVICES, NAMESPACE, service)
+
+
+async def free_names(cluster: World) -> None:
+    for name, resource in (("one", PODS), ("two", SERVICES)):
+        await cluster.until(partial(cluster.condition, "Blocked", name))
+        taken = next(o for o in cluster.objects(resource) if not owner_uid(o))
+        key = ObjectKey(NAMESPACE, taken["metadata"]["name"])
+        await cluster.user.delete(resource, key)
+
+
+def refuse_streamed_lists(cluster: World) -> None:
+    """Be a server that does not know of them: every resource is listed in pages once."""
+    for resource in ("pods", "services", *(kind.resource.qualified for kind in KINDS)):
+        refusal = status.bad_request("sendInitialEvents is forbidden for watch")
+        cluster.server.faults.add(
+            Fault(verb="watch", resource=resource, user_agent="dlctl", status=refusal)
+        )
+
+
+async def two_restarts_in_a_row(cluster: World) -> None:
+    """Have an event counted up, which is a patch."""
+    manifest = mxjob(name="again")
+    for entry in manifest["spec"]["replicaSpecs"]:
+        entry["template"]["spec"]["restartPolicy"] = "Never"
+    await cluster.submit(manifest, {"worker-0": [Exit(143), Exit(143), RUNS_ON]})
+    await cluster.ended("again")
+
+
+def test_role_has_no_wildcards() -> None:
+    assert not [grant for grant in granted() if "*" in "".join(grant)]
+
+
+def test_role_grants_nothing_twice() -> None:
+    rules = role()["rules"]
+    single = [
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+    assert len(single) == len(set(single))
