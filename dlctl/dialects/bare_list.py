@@ -41,7 +41,7 @@ class BareList(Dialect):
         specs = tuple(self._replica_spec(entry, framework) for entry in entries)
         check_types(specs, framework, "spec")
         check_singletons(specs, framework, "spec")
-        chief = framework.chief()
+        chief = framework.default_chief()
         if not any(spec.type == chief.type and spec.replicas for spec in specs):
             raise InvalidJobError(
                 f"has no {chief.type.upper()}, which decides the job: add an entry", field="spec"

@@ -128,7 +128,7 @@ class ReplicaList(Dialect):
 
     def _chief(self, fields: Fields, framework: type[DLJob]) -> Replica:
         if "terminationPolicy" not in fields:
-            return framework.chief()
+            return framework.default_chief()
         policy = fields.object("terminationPolicy")
         if "chief" not in policy:
             raise InvalidJobError(
@@ -136,7 +136,9 @@ class ReplicaList(Dialect):
                 field=policy.at("chief"),
             )
         chief = policy.object("chief")
-        type_ = replica_type(chief, "replicaName", framework, default=framework.chief().type)
+        type_ = replica_type(
+            chief, "replicaName", framework, default=framework.default_chief().type
+        )
         return Replica(type_, chief.integer("replicaIndex", 0))
 
 

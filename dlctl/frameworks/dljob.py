@@ -44,7 +44,7 @@ class DLJob(abc.ABC):
         self.job = job
 
     @classmethod
-    def chief(cls) -> Replica:
+    def default_chief(cls) -> Replica:
         return Replica(cls.chief_type or cls.replica_types[0], 0)
 
     @classmethod

@@ -32,7 +32,7 @@ class Renderer:
         if self.dialect.service_per_replica:
             yield from self.job.replicas
         else:
-            yield self.framework.chief()
+            yield self.framework.default_chief()
 
     def service(self, replica: Replica) -> JSON:
         """Render the headless service that gives a replica its host name."""

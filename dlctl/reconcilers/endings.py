@@ -58,12 +58,12 @@ def ending(
         return None
     if pod.phase is PodPhase.SUCCEEDED:
         return Ending(ExitClass.SUCCESS, "Completed", "the pod succeeded", now)
+    init = _failed_init_container(pod)
+    before = _of_container(init, signals, now) if init and not _disrupted(pod) else None
     if pod.phase is PodPhase.FAILED:
-        init = _failed_init_container(pod)
-        if init and not _disrupted(pod):
-            return _of_container(init, signals, now)
-        return _of_pod(pod, now, None)
-    return None
+        return before or _of_pod(pod, now, None)
+    # The kubelet would run the init container again and again.
+    return before if before and before.exit_class is ExitClass.PERMANENT else None
 
 
 def _terminated(status: ContainerStatus | None) -> Terminated | None:
@@ -141,8 +141,5 @@ def _disrupted(pod: Pod) -> bool:
 
 def _failed_init_container(pod: Pod) -> Terminated | None:
     statuses = (pod.status.init_container_statuses if pod.status else None) or ()
-    for status in statuses:
-        terminated = status.state.terminated if status.state else None
-        if terminated and terminated.exit_code:
-            return terminated
-    return None
+    ends = (_terminated(status) for status in statuses)
+    return next((end for end in ends if end and end.exit_code), None)

@@ -25,10 +25,6 @@ PARALLEL_DELETES: Final = 32
 EVENTS_EACH: Final = 5
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
-# What a status of ours may have held and hold no more.
-_OPTIONAL: Final = frozenset(
-    {"startTime", "completionTime", "conditions", "restarts", "failure", "observedGeneration"}
-)
 
 
 @attrs.frozen
@@ -42,13 +38,13 @@ class Executor:
     async def write_status(
         self, job: Object, resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]
     ) -> None:
-        """Patch the status if the new one differs; of another job under the same name, never.
+        """Patch what differs between two statuses; of another job under the same name, never.
+
+        Both are as we write them, so what another operator left there stays as it is.
 
         :raises NotFoundError, ConflictError: if this very job is gone.
         """
-        # Fields that another operator left behind are not ours to remove.
-        ours = {name: value for name, value in old.items() if name in new or name in _OPTIONAL}
-        patch = merge_patch(ours, new)
+        patch = merge_patch(old, new)
         if patch:
             await self._patch(job, resource, {"status": patch}, subresource="status")
 

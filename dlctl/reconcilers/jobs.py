@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
-import msgspec
 
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey, Resource
@@ -72,7 +71,7 @@ class JobReconciler:
             job = self.kind.read(obj)
             return await self._advance(job, obj, memory)
         except InvalidJobError as error:
-            return await self._refuse(obj, str(error))
+            return await self._refuse(obj, self.kind.read_status(obj), str(error))
         except NotFoundError:
             # The job was deleted meanwhile; its event is on the way.
             return Result()
@@ -90,7 +89,7 @@ class JobReconciler:
         planned = plan(job, observed, with_service, self.clock.now(), self.backoff)
         planned = self._debounced(job, planned, memory)
         if planned.status != job.status:
-            await self._write_status(obj, planned.status)
+            await self._write_status(obj, job.status, planned.status)
             memory.status_written_s = self.clock.monotonic()
         for note in planned.notes:
             self.executor.note(job.resource, obj, note.type, note.reason, note.message)
@@ -107,7 +106,7 @@ class JobReconciler:
             created = await self.executor.make(job, obj, planned, renderer)
         except InvalidError as error:
             # The template is the user's, so what the server refuses in it is the user's to mend.
-            raise InvalidJobError(str(error), field="spec") from error
+            return await self._refuse(obj, planned.status, f"spec: {error}")
         changed = created.blocked != memory.blocked
         memory.blocked = created.blocked
         if changed:
@@ -117,23 +116,22 @@ class JobReconciler:
             return Result(requeue_after_s=BLOCKED_RETRY_S)
         return Result(requeue_after_s=planned.wake_after_s)
 
-    async def _refuse(self, obj: JobObject, reason: str) -> Result:
+    async def _refuse(self, obj: JobObject, written: JobStatus, reason: str) -> Result:
         """Write down why the job cannot be; the next change of its spec revives it."""
         resource = self.kind.resource
-        old = self.kind.read_status(obj)
         new, notes = status.invalid(
-            old, resource.kind, obj.metadata.generation or 0, reason, self.clock.now()
+            written, resource.kind, obj.metadata.generation or 0, reason, self.clock.now()
         )
-        if new != old:
-            await self._write_status(obj, new)
+        await self._write_status(obj, written, new)
         for note in notes:
             self.executor.note(resource, obj, note.type, note.reason, note.message)
         return Result()
 
-    async def _write_status(self, obj: JobObject, new: JobStatus) -> None:
-        old = msgspec.json.decode(obj.status) or {}
-        wire = self.kind.dialect_of(obj).write_status(new)
-        await self.executor.write_status(obj, self.kind.resource, old, wire)
+    async def _write_status(self, obj: JobObject, old: JobStatus, new: JobStatus) -> None:
+        dialect = self.kind.dialect_of(obj)
+        await self.executor.write_status(
+            obj, self.kind.resource, dialect.write_status(old), dialect.write_status(new)
+        )
 
     def _debounced(self, job: Job, planned: Plan, memory: Memory) -> Plan:
         """Hold back a status in which only the numbers of replicas differ from the last one.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dlctl.api.meta import Object, ObjectKey, Resource
-from dlctl.informers.informer import Change
+from dlctl.informers.handlers import Change
 from dlctl.workqueue.queue import WorkQueue
 
 # What was there before we started can wait for what happens now.

@@ -80,7 +80,7 @@ def test_subclass_of_a_framework_inherits_what_it_does_not_restate() -> None:
     class Loud(MXJob):
         job_type = "LoudMXJob"
 
-    assert Loud.chief() == Replica("scheduler", 0)
+    assert Loud.default_chief() == Replica("scheduler", 0)
     assert Loud.default_port() == 9091
 
 
@@ -90,8 +90,8 @@ def test_container_is_named_after_the_kind_unless_stated() -> None:
 
 
 def test_first_replica_type_decides_the_job_unless_stated() -> None:
-    assert framework().chief() == Replica("master", 0)
-    assert framework(chief_type="worker").chief() == Replica("worker", 0)
+    assert framework().default_chief() == Replica("master", 0)
+    assert framework(chief_type="worker").default_chief() == Replica("worker", 0)
 
 
 def test_framework_sees_the_shape_of_its_job() -> None:

@@ -31,4 +31,4 @@ def test_config_leaves_out_types_without_replicas() -> None:
 
 
 def test_worker_zero_is_the_chief() -> None:
-    assert TFJob.chief() == Replica("worker", 0)
+    assert TFJob.default_chief() == Replica("worker", 0)

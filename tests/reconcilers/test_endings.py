@@ -186,3 +186,15 @@ def test_time_is_never_ahead_of_our_clock() -> None:
 
 def test_time_that_nobody_wrote_down_is_now() -> None:
     assert found(state={"terminated": {"exitCode": 1}}).time == NOW
+
+
+def test_permanent_exit_of_an_init_container_ends_a_pod_that_would_try_it_for_ever() -> None:
+    job = make_job()
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    init = {"name": "fetch", "state": waiting, "lastState": exited(127)}
+    pod = make_pod(job, job.chief, phase="Pending", initContainerStatuses=[init])
+
+    end = ending(pod, "mxnet", signals=job.signals, now=NOW)
+
+    assert end is not None
+    assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 127)

@@ -64,7 +64,7 @@ def seen(job: Job, pods: list[Pod]) -> Observed:
 
 
 def planned(job: Job, pods: list[Pod]) -> Plan:
-    served = (KIND.framework.chief(),)
+    served = (KIND.framework.default_chief(),)
     return plan(job, seen(job, pods), served, NOW, RestartBackoff())
 
 
