@@ -5,13 +5,13 @@ is taken apart in a second.
 """
 
 import enum
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import attrs
 import msgspec
 
 from dlctl.api.meta import Object
-from dlctl.kube.decoding import Malformed, decoder, salvage
+from dlctl.kube.decoding import Malformed, decode, decoder, salvage
 from dlctl.kube.errors import ApiError, UnexpectedAnswerError, error_from
 
 T = TypeVar("T", bound=Object)
@@ -100,7 +100,7 @@ def _in_steps(line: bytes, error: Exception) -> MalformedChange | Bookmark | Unk
         raise UnexpectedAnswerError(f"watch: {broken}") from broken
     match envelope.type:
         case "BOOKMARK":
-            return _bookmark(msgspec.json.decode(envelope.object))
+            return _bookmark(envelope.object)
         case "ERROR":
             return error_from(0, {}, bytes(envelope.object))
         case _ if envelope.type in ChangeType.__members__:
@@ -109,12 +109,10 @@ def _in_steps(line: bytes, error: Exception) -> MalformedChange | Bookmark | Unk
             return Unknown(envelope.type)
 
 
-def _bookmark(obj: Any) -> Bookmark:
-    """Read a bookmark by hand: nothing is in it but its version and perhaps an annotation."""
-    try:
-        metadata = obj["metadata"]
-        version = metadata["resourceVersion"]
-        annotations = metadata.get("annotations") or {}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UnexpectedAnswerError("watch: a bookmark without a version") from error
-    return Bookmark(str(version), annotations.get(INITIAL_EVENTS_END) == "true")
+def _bookmark(raw: msgspec.Raw) -> Bookmark:
+    """Read a bookmark: nothing is in it but its version and perhaps an annotation."""
+    metadata = decode(bytes(raw), Object).metadata
+    if not metadata.resource_version:
+        raise UnexpectedAnswerError("watch: a bookmark without a version")
+    annotations = metadata.annotations or {}
+    return Bookmark(metadata.resource_version, annotations.get(INITIAL_EVENTS_END) == "true")

@@ -93,7 +93,7 @@ async def decode_page(
         for item in (raw.items or ())[start : start + _STEP]:
             try:
                 items.append(decoder(as_).decode(item))
-            except msgspec.ValidationError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 malformed.append(salvage(item, error))
         await asyncio.sleep(0)
     return attrs.evolve(_page(raw), items=tuple(items), malformed=tuple(malformed))
@@ -113,7 +113,11 @@ def _page(page: _Page[Any]) -> ListPage[Any]:
 
 def salvage(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
     """Read what identifies an object that does not fit its type."""
-    content = msgspec.json.decode(raw)
+    try:
+        content = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Text that is no UTF-8, which passes as long as nobody looks at it.
+        return Malformed(None, "", str(error))
     meta = content.get("metadata") if isinstance(content, dict) else None
     if not isinstance(meta, dict):
         return Malformed(None, "", str(error))

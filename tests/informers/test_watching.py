@@ -143,8 +143,6 @@ async def test_watch_that_ends_at_once_without_an_event_leads_to_a_list_after_a_
 
 
 async def test_quiet_watch_that_lasted_is_no_short_one(listing: ScriptedServer) -> None:
-    clock = FakeClock()
-
     class Ticking(FakeClock):
         def monotonic(self) -> float:
             self.seconds += 1

@@ -1,0 +1,81 @@
+"""Lines of a watch, as well-formed as they happen to be."""
+
+import pytest
+
+from dlctl.api.meta import ObjectKey
+from dlctl.api.pods import Pod
+from dlctl.informers.watchevents import (
+    Bookmark,
+    Changed,
+    ChangeType,
+    EventDecoder,
+    MalformedChange,
+    Unknown,
+)
+from dlctl.kube.errors import ExpiredError, UnexpectedAnswerError
+from tests.informers.scripted import INITIAL_END, added, bookmark, deleted, failure, pod
+
+
+@pytest.fixture
+def decoder() -> EventDecoder[Pod]:
+    return EventDecoder(Pod)
+
+
+def test_change_brings_its_object_and_version(decoder: EventDecoder[Pod]) -> None:
+    event = decoder.decode(added(pod("a", 7)))
+    assert isinstance(event, Changed)
+    assert (event.type, event.object.key, event.version) == ("ADDED", ObjectKey("ns", "a"), "7")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param(bookmark(7), Bookmark("7"), id="plain"),
+        pytest.param(bookmark(7, INITIAL_END), Bookmark("7", initial_end=True), id="end"),
+        pytest.param(bookmark(7, {"other": "true"}), Bookmark("7"), id="another annotation"),
+    ],
+)
+def test_bookmark_tells_if_it_ends_the_initial_objects(
+    decoder: EventDecoder[Pod], line: bytes, expected: Bookmark
+) -> None:
+    assert decoder.decode(line) == expected
+
+
+def test_error_is_returned_by_its_reason(decoder: EventDecoder[Pod]) -> None:
+    assert isinstance(decoder.decode(failure(410, "Gone")), ExpiredError)
+
+
+def test_type_that_is_unheard_of_is_named(decoder: EventDecoder[Pod]) -> None:
+    assert decoder.decode(b'{"type":"MOVED","object":{"metadata":{}}}') == Unknown("MOVED")
+
+
+def test_malformed_object_keeps_key_and_version(decoder: EventDecoder[Pod]) -> None:
+    event = decoder.decode(deleted(pod("a", 7, labels={"x": 1})))
+    assert isinstance(event, MalformedChange)
+    assert event.type is ChangeType.DELETED
+    assert (event.object.key, event.version) == (ObjectKey("ns", "a"), "7")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b'{"type":"ADDED"}',
+        b'{"object":{}}',
+        b'{"type":"BOOKMARK","object":{"metadata":{}}}',
+        b'{"type":"BOOKMARK","object":[]}',
+        b"\xff",
+    ],
+)
+def test_line_that_is_no_event_is_an_error(decoder: EventDecoder[Pod], line: bytes) -> None:
+    with pytest.raises(UnexpectedAnswerError):
+        decoder.decode(line)
+
+
+def test_text_that_is_no_utf8_costs_no_more_than_its_object(decoder: EventDecoder[Pod]) -> None:
+    line = b'{"type":"ADDED","object":{"metadata":{"name":3,"uid":"\xff"}}}'
+    event = decoder.decode(line)
+    assert isinstance(event, MalformedChange)
+    assert event.object.key is None
