@@ -24,8 +24,8 @@ def _phase(job: JobProgress) -> str:
     return f"{job.phase}, {job.state}" if job.finished else str(job.phase or "New")
 
 
-def _visible(replica: ReplicaProgress) -> tuple[str, str, int, int | None]:
-    return replica.pod, replica.phase, replica.restarts, replica.exit_code
+def _visible(replica: ReplicaProgress) -> tuple[str, str, int, int | None, str]:
+    return replica.pod, replica.phase, replica.restarts, replica.exit_code, replica.trouble
 
 
 def _fate(replica: ReplicaProgress) -> str:
@@ -36,4 +36,4 @@ def _fate(replica: ReplicaProgress) -> str:
         facts.append(f"{replica.restarts} restart{'s' if replica.restarts > 1 else ''}")
     if replica.pod:
         facts.append(f"pod {replica.pod}")
-    return ", ".join(facts)
+    return ": ".join(filter(None, (", ".join(facts), replica.trouble)))

@@ -14,6 +14,7 @@ from dlctl.api.job import JobObject
 from dlctl.api.meta import MANAGED_SELECTOR, PODS, UID, Resource
 from dlctl.api.pods import Pod
 from dlctl.cli.logtails import Logs, LogTails
+from dlctl.cli.podwarnings import PodWarnings
 from dlctl.cli.progress import JobProgress, progress
 from dlctl.cli.submission import SubmittedJob
 from dlctl.cli.views import View
@@ -49,6 +50,7 @@ class Follower:
         self._jobs: dict[Resource, Informer[JobObject]] = {
             job.kind.resource: Informer(client, job.kind.resource, JobObject) for job in submitted
         }
+        self._warnings = PodWarnings(client)
         self.progress = [JobProgress(job.kind.singular, job.key) for job in submitted]
         self.logs: Logs = {}
         # Deleted since the last look: their ends would be missed otherwise.
@@ -59,7 +61,11 @@ class Follower:
         async with asyncio.TaskGroup() as group:
             tails = LogTails(self._client, group, self._hear)
             self.logs = tails.lines
-            informers: list[Informer[Any]] = [self._pods, *self._jobs.values()]
+            informers: list[Informer[Any]] = [
+                self._pods,
+                *self._jobs.values(),
+                self._warnings.informer,
+            ]
             for informer in informers:
                 informer.add_handler(self._notice)
             watches = [group.create_task(informer.run()) for informer in informers]
@@ -86,7 +92,7 @@ class Follower:
     def _look(self, tails: LogTails) -> None:
         now = self._clock.now()
         for index, (job, before) in enumerate(zip(self._submitted, self.progress, strict=True)):
-            self.progress[index] = self._progress(job, before)
+            self.progress[index] = self._warned(self._progress(job, before))
             tails.follow(self.progress[index])
         self._gone.clear()
         self._view.show(self.progress, self.logs, now)
@@ -103,6 +109,16 @@ class Follower:
         if gone:
             before = progress(job.kind, obj, [*pods, *gone], before, now)
         return progress(job.kind, obj, pods, before, now)
+
+    def _warned(self, job: JobProgress) -> JobProgress:
+        """Return the job with the node's word on what has not started and does not say why."""
+        replicas = tuple(
+            attrs.evolve(replica, trouble=self._warnings.about(job.key.namespace, replica.pod))
+            if not (replica.started or replica.settled or replica.trouble)
+            else replica
+            for replica in job.replicas
+        )
+        return attrs.evolve(job, replicas=replicas)
 
     def _notice(self, change: Change[Any]) -> None:
         if change.new is None and isinstance(change.old, Pod):

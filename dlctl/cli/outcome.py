@@ -40,7 +40,8 @@ def _unfinished(job: JobProgress, logs: Logs) -> Iterator[str]:
     if job.notice:
         yield f"  {job.notice}"
     for replica in job.replicas:
-        yield f"  {replica.name} (pod {replica.pod or 'not there'}): {replica.phase}"
+        trouble = f": {replica.trouble}" if replica.trouble else ""
+        yield f"  {replica.name} (pod {replica.pod or 'not there'}): {replica.phase}{trouble}"
     for replica in job.replicas:
         if not replica.settled:
             yield from _last_words(replica.name, logs.get((str(job), replica.name), ()))

@@ -55,6 +55,8 @@ class ReplicaProgress:
     started: datetime.datetime | None = None
     ended: datetime.datetime | None = None
     run: Run | None = None
+    # What keeps its program from starting, in the node's words.
+    trouble: str = ""
 
     def elapsed_s(self, now: datetime.datetime) -> float | None:
         """Return for how long the program has run, or ran."""
@@ -158,6 +160,7 @@ def _replica(
         started=start.started_at if start else None,
         ended=state.terminated.finished_at if state.terminated else None,
         run=run,
+        trouble=(state.waiting.message if state.waiting else None) or "",
     )
 
 

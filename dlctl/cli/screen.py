@@ -28,6 +28,7 @@ _COLOURS: Final = {
 _SPEAKERS: Final = 4
 _LINES: Final = 4
 _ROWS: Final = 24
+_TROUBLES: Final = 4
 _WIDTH: Final = 100
 
 
@@ -35,8 +36,7 @@ def screen(jobs: Iterable[JobProgress], logs: Logs, now: datetime.datetime) -> R
     """Return all jobs, each with its table and the last lines of its workers."""
     parts: list[RenderableType] = []
     for job in jobs:
-        notice = [Text(job.notice, style="yellow")] if job.notice else []
-        parts += [_title(job), table(job, now), *notice, *_said(job, logs), Text()]
+        parts += [_title(job), table(job, now), *_troubles(job), *_said(job, logs), Text()]
     return Group(*parts)
 
 
@@ -83,6 +83,13 @@ def _cells(replica: ReplicaProgress, now: datetime.datetime) -> list[Text | str]
 def _title(job: JobProgress) -> Text:
     word = job.state if job.finished else job.phase or "New"
     return Text.assemble((str(job), "bold"), "  ", (word, _COLOURS.get(word, "")))
+
+
+def _troubles(job: JobProgress) -> Iterable[Text]:
+    """Yield what keeps the job and its replicas from running; what many share, once."""
+    shared = dict.fromkeys(replica.trouble for replica in job.replicas)
+    for trouble in filter(None, [job.notice, *list(shared)[:_TROUBLES]]):
+        yield Text(trouble, style="yellow")
 
 
 def _said(job: JobProgress, logs: Logs) -> Iterable[Text]:

@@ -60,6 +60,13 @@ def test_what_keeps_a_container_from_starting_is_its_phase() -> None:
     assert worker(look(pod)).phase == "CrashLoopBackOff"
 
 
+def test_trouble_of_a_container_is_over_when_it_runs() -> None:
+    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": "no command"}}
+    before = look(make_pod(JOB, WORKER, phase="Pending", state=waiting))
+    after = look(make_pod(JOB, WORKER, state=RUNNING), before=before)
+    assert [worker(state).trouble for state in (before, after)] == ["no command", ""]
+
+
 def test_end_that_was_seen_outlives_the_pod() -> None:
     seen = look(make_pod(JOB, WORKER, phase="Failed", state=exited(1)))
     gone = look(before=seen, phase="Done", state="Failed")

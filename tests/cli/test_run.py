@@ -10,12 +10,16 @@ import pytest
 import yaml
 
 from tests.builders import mxjob
-from tests.cli.conftest import Dlctl, Written, script_job
+from tests.cli.conftest import Dlctl, Finished, Written, script_job
 
 GREET = """
 import os
 print("role", os.environ["DMLC_ROLE"])
 """
+
+
+def kept_log(done: Finished) -> Path:
+    return Path(done.err.split("the controller's log: ")[1].strip())
 
 
 def test_job_that_succeeds_exits_0_and_prints_its_status(dlctl: Dlctl, written: Written) -> None:
@@ -40,7 +44,7 @@ def test_job_that_fails_exits_1_with_the_first_cause(dlctl: Dlctl, written: Writ
     assert "mxjob default/linear failed: worker-1 (pod linear-worker-" in done.err
     assert "exit code 1 (general error)" in done.err
     assert "last lines of worker-1:\n  | no such data set\n" in done.err
-    log = Path(done.err.split("the controller's log: ")[1].strip())
+    log = kept_log(done)
     assert "controller started" in log.read_text()
     log.unlink()
 
@@ -49,6 +53,7 @@ def test_job_that_takes_too_long_exits_1_and_shows_where_it_stands(
     dlctl: Dlctl, written: Written
 ) -> None:
     done = dlctl("run", written(script_job("import time; time.sleep(60)")), "--timeout", "1.5")
+    kept_log(done).unlink()
     assert done.code == 1
     assert "timed out after 1.5 s" in done.err
     assert "mxjob default/linear has not ended" in done.err
@@ -72,6 +77,18 @@ def test_files_of_a_config_map_reach_the_program(dlctl: Dlctl, written: Written)
     assert done.code == 0, done.err
     assert "linear worker-0 | from the map" in done.out
     assert "mxjob lab/linear: Done, Succeeded" in done.out
+
+
+def test_what_keeps_a_program_from_starting_is_said(dlctl: Dlctl, written: Written) -> None:
+    job = script_job("")
+    scheduler, _, worker = (spec["template"]["spec"] for spec in job["spec"]["replicaSpecs"])
+    scheduler["volumes"] = [{"name": "script", "configMap": {"name": "nowhere"}}]
+    del worker["containers"][0]["command"]
+    done = dlctl("run", written(job), "--timeout", "1.5")
+    kept_log(done).unlink()
+    assert done.code == 1
+    assert 'ContainerCreating: configmap "nowhere" not found' in done.err
+    assert "(--image python=PREFIX)" in done.err
 
 
 @pytest.mark.parametrize(

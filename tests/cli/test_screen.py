@@ -60,6 +60,15 @@ def test_notice_stands_between_table_and_lines() -> None:
     assert drawn(noticed)[4] == "worker-0 waits: its image cannot be pulled"
 
 
+def test_trouble_that_replicas_share_is_shown_once() -> None:
+    waiting = [
+        ReplicaProgress(f"worker-{n}", "worker", trouble='configmap "script" not found')
+        for n in range(3)
+    ]
+    text = drawn(attrs.evolve(JOB, replicas=tuple(waiting)))
+    assert text.count('configmap "script" not found') == 1
+
+
 def test_of_very_many_replicas_those_that_need_a_look_are_shown() -> None:
     many = [ReplicaProgress(f"worker-{n}", "worker", pod="p", phase="Running") for n in range(1000)]
     many[700] = attrs.evolve(many[700], phase="Failed")
