@@ -25,6 +25,7 @@ from dlctl.reconcilers.controller import Controller
 from dlctl.reconcilers.events import EventRecorder
 from dlctl.reconcilers.execute import Executor
 from dlctl.reconcilers.expectations import Expectations
+from dlctl.reconcilers.job_metrics import JobFigures
 from dlctl.reconcilers.jobs import JobReconciler
 from dlctl.reconcilers.queue_metrics import QueueFigures
 from dlctl.reconcilers.restarts import RestartBackoff
@@ -126,6 +127,7 @@ class Manager:
             self._services.store,
             self._executor,
             self.clock,
+            JobFigures(self.metrics, name),
             RestartBackoff(
                 options.restart_backoff_s,
                 options.restart_backoff_cap_s,

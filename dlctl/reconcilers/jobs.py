@@ -12,7 +12,7 @@ import attrs
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey, Resource
 from dlctl.api.pods import Pod, Service
-from dlctl.api.status import JobStatus
+from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.kinds import Kind
 from dlctl.errors import InvalidJobError
@@ -22,6 +22,7 @@ from dlctl.reconcilers import status
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.controller import Result
 from dlctl.reconcilers.execute import Executor
+from dlctl.reconcilers.job_metrics import JobFigures
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, plan
 from dlctl.reconcilers.restarts import RestartBackoff
@@ -42,6 +43,7 @@ class Memory:
     """What is remembered of one job: of no consequence if lost."""
 
     uid: UID
+    phase: JobPhase | None = None
     blocked: Mapping[str, str] = attrs.field(factory=dict)
     status_written_s: float = float("-inf")
 
@@ -56,6 +58,7 @@ class JobReconciler:
     services: Store[Service]
     executor: Executor
     clock: Clock
+    figures: JobFigures
     backoff: RestartBackoff = attrs.field(factory=RestartBackoff)
     _memories: dict[ObjectKey, Memory] = attrs.field(init=False, factory=dict)
 
@@ -67,11 +70,14 @@ class JobReconciler:
             return Result()
         if not self._stores_show_our_writes(obj):
             return Result(requeue_after_s=STALE_RETRY_S)
+        written = self.kind.read_status(obj)
+        self.figures.moved(key.namespace, memory.phase, written.phase)
+        memory.phase = written.phase
         try:
             job = self.kind.read(obj)
             return await self._advance(job, obj, memory)
         except InvalidJobError as error:
-            return await self._refuse(obj, self.kind.read_status(obj), str(error))
+            return await self._refuse(obj, written, str(error))
         except NotFoundError:
             # The job was deleted meanwhile; its event is on the way.
             return Result()
@@ -91,6 +97,7 @@ class JobReconciler:
         if planned.status != job.status:
             await self._write_status(obj, job.status, planned.status)
             memory.status_written_s = self.clock.monotonic()
+            self.figures.wrote(job, obj.metadata, planned.status, self.clock.now())
         for note in planned.notes:
             self.executor.note(job.resource, obj, note.type, note.reason, note.message)
         await self.executor.remove(job, planned)
@@ -160,6 +167,7 @@ class JobReconciler:
         memory = self._memories.get(key)
         if memory and (obj is None or obj.metadata.uid != memory.uid):
             self.executor.expectations.forget(memory.uid)
+            self.figures.moved(key.namespace, memory.phase, None)
             del self._memories[key]
             memory = None
         if obj is not None and memory is None:

@@ -38,7 +38,7 @@ class ApiServer:
     """A running API server: how it is reached, and what lies behind it, for tests and the node."""
 
     url: str
-    token: str
+    token: str = attrs.field(repr=False)
     ca_pem: bytes | None
     storage: Storage
     registry: ResourceRegistry
