@@ -1,0 +1,46 @@
+"""What the metrics say of jobs once they have been through something."""
+
+import pytest
+
+from dlctl.api.meta import ObjectKey
+from tests.builders import kind_of, mxjob
+from tests.support.fates import DONE, Evicted, Exit
+from tests.support.world import NAMESPACE, Running, world
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+NAME = "mxjobs.kubeflow.org"
+
+
+def figure(controller: Running, name: str, **labels: str) -> float | None:
+    sample = {"kind": NAME, **labels}
+    return controller.manager.metrics.registry.get_sample_value(name, sample)
+
+
+async def test_restarts_are_counted_once_each_and_by_whose_doing_they_were() -> None:
+    async with world() as cluster:
+        controller = cluster.start()
+        manifest = mxjob()
+        for entry in manifest["spec"]["replicaSpecs"]:
+            entry["template"]["spec"]["restartPolicy"] = "Never"
+        await cluster.submit(manifest, {"worker-0": [Exit(137), Evicted(), DONE]})
+        await cluster.ended()
+        await cluster.settled()
+        count = "dlctl_job_restarts_total"
+        assert figure(controller, count, cause="failure", exit_code="137") == 1
+        assert figure(controller, count, cause="disruption", exit_code="") == 1
+        assert figure(controller, "dlctl_job_run_duration_seconds_count", result="succeeded") == 1
+        assert figure(controller, "dlctl_job_start_duration_seconds_count") == 1
+
+
+async def test_jobs_are_counted_in_the_phase_they_are_in_until_they_are_gone() -> None:
+    async with world() as cluster:
+        controller = cluster.start()
+        await cluster.submit(mxjob(cleanupPodPolicy="None"), {})
+        await cluster.ended()
+        await cluster.settled()
+        jobs = {"name": "dlctl_jobs", "namespace": NAMESPACE}
+        assert figure(controller, **jobs, phase="Done") == 1
+        assert figure(controller, **jobs, phase="Running") == 0
+        await cluster.user.delete(kind_of().resource, ObjectKey(NAMESPACE, "linear"))
+        await cluster.settled()
+        assert figure(controller, **jobs, phase="Done") == 0
