@@ -18,6 +18,8 @@ def _setting(default: Any, help_: str) -> Any:
 class Options:
     """Everything that can be set about the controller."""
 
+    kubeconfig: str = _setting("", "file, instead of $KUBECONFIG or the pod's own account")
+    context: str = _setting("", "context of the kubeconfig, instead of its current one")
     namespace: str = _setting("", "watch this namespace alone, not all of them")
     workers: int = _setting(4, "reconciliations at a time, for each kind")
     reconcile_timeout_s: float = _setting(

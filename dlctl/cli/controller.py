@@ -2,48 +2,38 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from contextlib import AsyncExitStack
 
-import attrs
-
 from dlctl import logs, probes
+from dlctl.cli.settings import add_settings, settings
 from dlctl.dialects.kinds import kinds
 from dlctl.frameworks.registry import installed
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.manager import Manager
 from dlctl.metrics import Metrics
-from dlctl.options import Options, flag
+from dlctl.options import Options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
-    parser.add_argument("--kubeconfig", help="instead of $KUBECONFIG or the pod's own account")
-    parser.add_argument("--context", help="context of the kubeconfig")
-    for field in attrs.fields(Options):
-        parser.add_argument(
-            flag(field.name),
-            dest=field.name,
-            type=type(field.default),
-            default=field.default,
-            help=field.metadata["help"],
-        )
+    add_settings(parser)
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    options = Options(**{field.name: getattr(args, field.name) for field in attrs.fields(Options)})
+    options = settings(args, os.environ)
     logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
-    asyncio.run(_serve(options, args.kubeconfig, args.context))
+    asyncio.run(_serve(options))
     return 0
 
 
-async def _serve(options: Options, kubeconfig: str | None, context: str | None) -> None:
+async def _serve(options: Options) -> None:
     metrics = Metrics()
     served = kinds(installed())
-    cluster = await config.load(kubeconfig, context)
+    cluster = await config.load(options.kubeconfig or None, options.context or None)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client(cluster, metrics=metrics))
         manager = Manager(client, served, options, metrics)

@@ -1,0 +1,162 @@
+"""The controller's settings as users give them: flags, environment, a file; the first one wins.
+
+A setting has one name in three spellings: ``--restart-backoff``, ``DLCTL_RESTART_BACKOFF``, and
+``restart-backoff`` in the file. Whatever is not a setting is refused, not ignored.
+"""
+
+import argparse
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import yaml
+
+from dlctl.errors import ConfigError
+from dlctl.options import Options, flag
+
+_PREFIX: Final = "DLCTL_"
+_CONFIG: Final = "DLCTL_CONFIG"
+# What Kubernetes puts into every container for a Service whose name begins with "dlctl".
+_SERVICE_LINK: Final = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_.+)?)?)")
+_EPILOG: Final = """\
+Each setting can also be given in the environment, as DLCTL_RESTART_BACKOFF for
+--restart-backoff, or in the file, as "restart-backoff: 10". A flag is stronger than the
+environment, and the environment is stronger than the file.
+"""
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add a flag for every setting; what is not given on the command line stays unset."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.allow_abbrev = False
+    parser.add_argument("--config", metavar="FILE", help="YAML file with settings")
+    switch: dict[str, Any] = {"nargs": "?", "const": "true"}
+    for field in attrs.fields(Options):
+        parser.add_argument(
+            flag(field.name),
+            dest=field.name,
+            default=argparse.SUPPRESS,
+            metavar=_metavar(field),
+            help=f"{field.metadata['help']} ({default_in_words(field)})".replace("%", "%%"),
+            **(switch if isinstance(field.default, bool) else {}),
+        )
+
+
+def settings(args: argparse.Namespace, environment: Mapping[str, str]) -> Options:
+    """Read all sources.
+
+    :raises ConfigError: if a setting is unknown, malformed, or contradicts another.
+    """
+    path = args.config or environment.get(_CONFIG)
+    values: dict[str, Any] = {}
+    if path:
+        values |= _in_file(Path(path))
+    values |= _in_environment(environment)
+    for name, field in _FIELDS.items():
+        if name in args:
+            values[name] = _parsed(field, getattr(args, name), flag(name))
+    return Options(**values)
+
+
+def variable(field: str) -> str:
+    """Return the environment variable of a field."""
+    return _PREFIX + key(field).replace("-", "_").upper()
+
+
+def key(field: str) -> str:
+    """Return the name of a field in the file."""
+    return flag(field).removeprefix("--")
+
+
+def default_in_words(field: "attrs.Attribute[Any]") -> str:
+    if isinstance(field.default, bool):
+        return f"default {str(field.default).lower()}"
+    if isinstance(field.default, float):
+        return f"default {field.default:g}"
+    return f"default {field.default}" if field.default != "" else "default: not set"
+
+
+_FIELDS: Final = {field.name: field for field in attrs.fields(Options)}
+
+
+def _in_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    known = {variable(name): field for name, field in _FIELDS.items()}
+    for name, text in environment.items():
+        if name in known:
+            yield known[name].name, _parsed(known[name], text, name)
+        elif name.startswith(_PREFIX) and name != _CONFIG and not _SERVICE_LINK.fullmatch(name):
+            raise ConfigError(f"{name}: there is no such setting{_suggestion(name, known)}")
+
+
+def _in_file(path: Path) -> Iterator[tuple[str, Any]]:
+    known = {key(name): field for name, field in _FIELDS.items()}
+    seen = set()
+    for name, text in _lines(path):
+        origin = f"{path}: {name}"
+        if name not in known:
+            raise ConfigError(f"{origin}: there is no such setting{_suggestion(name, known)}")
+        if name in seen:
+            raise ConfigError(f"{origin} is there twice")
+        seen.add(name)
+        yield known[name].name, _parsed(known[name], text, origin)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield names and values as they are written: a namespace may well be called ``on``."""
+    try:
+        document = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--config {path}: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    if document is None:
+        return
+    pairs = document.value if isinstance(document, yaml.MappingNode) else [(document, document)]
+    for name, value in pairs:
+        if not (isinstance(name, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)):
+            raise ConfigError(f"{path}: write one setting a line, such as workers: 4")
+        yield str(name.value), str(value.value)
+
+
+def _parsed(field: "attrs.Attribute[Any]", text: str, origin: str) -> Any:
+    type_ = type(field.default)
+    try:
+        return _PARSERS[type_](text)
+    except (KeyError, ValueError):
+        raise ConfigError(f"{origin} is {text!r}: give {_WORDS[type_]}") from None
+
+
+def _metavar(field: "attrs.Attribute[Any]") -> str:
+    if field.name.endswith("_s"):
+        return "SECONDS"
+    return {bool: "true|false", str: "TEXT"}.get(type(field.default), "N")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _suggestion(name: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+_PARSERS: Final[Mapping[type, Callable[[str], Any]]] = {
+    str: str,
+    int: int,
+    float: _finite,
+    bool: lambda text: {"true": True, "false": False}[text.lower()],
+}
+_WORDS: Final[Mapping[type, str]] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}

@@ -1,0 +1,164 @@
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.cli.settings import add_settings, default_in_words, key, settings, variable
+from dlctl.errors import ConfigError
+from dlctl.options import Options, flag
+from tests.cli.conftest import Dlctl
+from tests.settings_page import PAGE, page
+
+ConfigFile = Callable[[str], str]
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> ConfigFile:
+    """Write a file of settings and return its name."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "dlctl.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def read(*arguments: str, environment: Mapping[str, str] | None = None) -> Options:
+    parser = argparse.ArgumentParser()
+    add_settings(parser)
+    return settings(parser.parse_args(arguments), environment or {})
+
+
+def test_nothing_given_means_the_defaults() -> None:
+    assert read() == Options()
+
+
+def test_flag_beats_environment_and_environment_beats_file(config_file: ConfigFile) -> None:
+    path = config_file("workers: 1\ngrace: 1\nreconcile-timeout: 1")
+    environment = {"DLCTL_WORKERS": "2", "DLCTL_GRACE": "2"}
+
+    found = read("--config", path, "--workers", "3", environment=environment)
+
+    assert found == Options(workers=3, grace_s=2.0, reconcile_timeout_s=1.0)
+
+
+def test_environment_may_name_the_file(config_file: ConfigFile) -> None:
+    assert read(environment={"DLCTL_CONFIG": config_file("workers: 7")}).workers == 7
+
+
+def test_empty_file_sets_nothing(config_file: ConfigFile) -> None:
+    assert read("--config", config_file("# nothing yet\n")) == Options()
+
+
+@pytest.mark.parametrize("field", attrs.fields(Options), ids=lambda field: field.name)
+def test_every_setting_can_be_given_in_every_way(
+    field: "attrs.Attribute[Any]", config_file: ConfigFile
+) -> None:
+    text = "true" if field.default is True else "false"
+    if not isinstance(field.default, bool):
+        text = str(field.default)
+    path = config_file(f"{key(field.name)}: '{text}'")
+
+    assert read(f"{flag(field.name)}={text}") == Options()
+    assert read(environment={variable(field.name): text}) == Options()
+    assert read("--config", path) == Options()
+
+
+def test_words_that_yaml_has_a_meaning_for_stay_words(config_file: ConfigFile) -> None:
+    assert read("--config", config_file("namespace: on")).namespace == "on"
+
+
+@pytest.mark.parametrize(
+    ("environment", "complaint"),
+    [
+        pytest.param(
+            {"DLCTL_WORKER": "3"},
+            "DLCTL_WORKER: there is no such setting; did you mean DLCTL_WORKERS?",
+            id="unknown",
+        ),
+        pytest.param(
+            {"DLCTL_WORKERS": "four"},
+            "DLCTL_WORKERS is 'four': give a whole number",
+            id="no number",
+        ),
+        pytest.param({"DLCTL_GRACE": ""}, "DLCTL_GRACE is '': give a number", id="empty"),
+        pytest.param(
+            {"DLCTL_GRACE": "nan"}, "DLCTL_GRACE is 'nan': give a number", id="not finite"
+        ),
+        pytest.param(
+            {"DLCTL_RESTART_BACKOFF": "9", "DLCTL_RESTART_BACKOFF_CAP": "1"},
+            "--restart-backoff is 9: it must be above 0, and not above --restart-backoff-cap, "
+            "which is 1",
+            id="contradiction",
+        ),
+    ],
+)
+def test_wrong_environment_is_refused(environment: Mapping[str, str], complaint: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        read(environment=environment)
+    assert str(refusal.value) == complaint
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param(
+            "worker: 3", "worker: there is no such setting; did you mean workers?", id="?"
+        ),
+        pytest.param("workers: four", "workers is 'four': give a whole number", id="no number"),
+        pytest.param("workers: 1\nworkers: 2", "workers is there twice", id="twice"),
+        pytest.param("workers: [1]", "write one setting a line, such as workers: 4", id="list"),
+        pytest.param("4", "4: there is no such setting", id="no mapping"),
+        pytest.param("workers: {", "not YAML: while parsing a flow node", id="not YAML"),
+    ],
+)
+def test_wrong_file_is_refused(config_file: ConfigFile, text: str, complaint: str) -> None:
+    path = config_file(text)
+    with pytest.raises(ConfigError) as refusal:
+        read("--config", path)
+    assert str(refusal.value).startswith(f"{path}: {complaint}")
+
+
+def test_missing_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--config nowhere\.yaml: .*No such file"):
+        read("--config", "nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "DLCTL_SERVICE_HOST",
+        "DLCTL_METRICS_SERVICE_PORT",
+        "DLCTL_METRICS_SERVICE_PORT_METRICS",
+        "DLCTL_METRICS_PORT",
+        "DLCTL_METRICS_PORT_8080_TCP",
+        "DLCTL_METRICS_PORT_8080_TCP_ADDR",
+    ],
+)
+def test_variables_of_services_are_no_settings(name: str) -> None:
+    assert read(environment={name: "tcp://10.0.0.1:8080"}) == Options()
+
+
+def test_wrong_setting_ends_the_program_with_2_and_one_line(
+    dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DLCTL_QQQ", "9")
+    done = dlctl("controller")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "dlctl: DLCTL_QQQ: there is no such setting\n"
+
+
+def test_help_names_every_setting_and_its_default(dlctl: Dlctl, monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    text = dlctl("controller", "--help").out
+    for field in attrs.fields(Options):
+        assert f"{flag(field.name)} " in text
+        assert f"{field.metadata['help']} ({default_in_words(field)})" in text
+
+
+def test_page_of_settings_is_current() -> None:
+    assert PAGE.read_text() == page(), "run `python -m tests.settings_page`"
