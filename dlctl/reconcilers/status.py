@@ -81,9 +81,11 @@ def concluded(
         type_ = conditions.FAILED
         message = f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
     stated = conditions.without(status.conditions, conditions.BLOCKED)
+    replicas = status.replica_statuses
     return (
         attrs.evolve(
             status,
+            replica_statuses=replicas if failure else tuple(map(_succeeded, replicas)),
             phase=JobPhase.CLEAN_UP,
             state=JobState.FAILED if failure else JobState.SUCCEEDED,
             reason=message if failure else "",
@@ -171,6 +173,17 @@ def _replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaS
         counts={state: counts[state] for state in JobState if counts[state]},
         completed=done | job.status.completed(spec.type),
     )
+
+
+def _succeeded(replica: ReplicaStatus) -> ReplicaStatus:
+    """Count what still runs when its job succeeds as succeeded: nobody looks at it again."""
+    counts = dict(replica.counts)
+    running = counts.pop(JobState.RUNNING, 0)
+    if not running:
+        return replica
+    counts[JobState.SUCCEEDED] = counts.get(JobState.SUCCEEDED, 0) + running
+    state = _common_state(counts, sum(counts.values()))
+    return attrs.evolve(replica, counts=counts, state=state)
 
 
 def _common_state(counts: Mapping[JobState, int], replicas: int) -> JobState:

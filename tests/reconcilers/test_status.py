@@ -9,7 +9,7 @@ import pytest
 from dlctl.api import conditions
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod
-from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers import status
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.restarts import RestartBackoff, counted
@@ -247,3 +247,16 @@ def test_observed_without_replicas_is_no_obstacle() -> None:
     job = make_job()
     seen, _ = status.ongoing(job, Observed(()), {}, NOW)
     assert [r.state for r in seen.replica_statuses] == [JobState.UNKNOWN] * 3
+
+
+def test_what_still_runs_when_the_job_succeeds_is_counted_as_succeeded() -> None:
+    job = make_job(workers=2)
+    running = ReplicaStatus(
+        "worker", JobState.RUNNING, {JobState.RUNNING: 1, JobState.SUCCEEDED: 1}, frozenset({0})
+    )
+    before = attrs.evolve(job.status, replica_statuses=(running,))
+
+    ended, _ = status.concluded(job, before, Verdict(), NOW)
+
+    (worker,) = ended.replica_statuses
+    assert (worker.state, worker.counts) == (JobState.SUCCEEDED, {JobState.SUCCEEDED: 2})
