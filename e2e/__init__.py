@@ -1,0 +1,1 @@
+"""Tests of dlctl on real clusters: they know kubectl and a kubeconfig, and nothing of dlctl."""

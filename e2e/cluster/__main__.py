@@ -1,0 +1,126 @@
+"""``python -m e2e.cluster``: build, start, fill and end a cluster.
+
+``run`` does it around one command, which finds the cluster in ``KUBECONFIG``.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from e2e.cluster import programs
+from e2e.cluster.build import build
+from e2e.cluster.controlplane import ControlPlane
+from e2e.cluster.errors import ClusterError
+from e2e.cluster.image import write_archive
+from e2e.cluster.node import Node
+from e2e.cluster.programs import Release
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m e2e.cluster", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    built = commands.add_parser("build", help="build the programs that are not in the cache")
+    built.add_argument("--what", choices=("control-plane", "node"), default="node")
+    up = commands.add_parser("up", help="start a cluster and print the path of its kubeconfig")
+    down = commands.add_parser("down", help="end a cluster and its containers")
+    load = commands.add_parser("load", help="import OCI archives into the real node")
+    image = commands.add_parser("image", help="wrap a root file system as an OCI archive")
+    run = commands.add_parser("run", help="run a command with a cluster around it")
+    for command in (built, up, down, load, run):
+        newest = Release.NEWEST
+        command.add_argument("--k8s", type=Release, choices=list(Release), default=newest)
+    for command in (up, down, load):
+        command.add_argument("directory", type=Path)
+    for command in (up, run):
+        command.add_argument("--kwok", type=int, default=0, metavar="N", help="pretended nodes")
+        command.add_argument("--node", action="store_true", help="one real node; needs root")
+        command.add_argument("--audit", action="store_true", help="log all requests to audit.log")
+    load.add_argument("archive", type=Path, nargs="+")
+    image.add_argument("name")
+    image.add_argument("root", type=Path, help="tar file of the root file system")
+    image.add_argument("out", type=Path)
+    image.add_argument("entrypoint", nargs="*")
+    run.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = _parser().parse_args(arguments)
+    try:
+        return _run(args)
+    except ClusterError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def _run(args: argparse.Namespace) -> int:
+    match args.command:
+        case "build":
+            _build(args.k8s, node=args.what == "node" and args.k8s.has_node)
+        case "up":
+            _up(_plane(args), args)
+            sys.stdout.write(f"{_plane(args).kubeconfig}\n")
+        case "down":
+            _down(_plane(args))
+        case "load":
+            for archive in args.archive:
+                Node(_plane(args)).load(archive)
+        case "image":
+            write_archive(args.out, args.name, args.root, args.entrypoint)
+        case _:
+            return _around(args)
+    return 0
+
+
+def _plane(args: argparse.Namespace) -> ControlPlane:
+    return ControlPlane(args.directory.resolve(), programs.folder(args.k8s))
+
+
+def _build(release: Release, *, node: bool) -> None:
+    wanted = programs.control_plane(release) + (programs.node(release) if node else [])
+    folder = programs.folder(release)
+    built = build(wanted, folder)
+    sys.stdout.write(f"{folder}: built {', '.join(built) or 'nothing, all is there'}\n")
+
+
+def _up(plane: ControlPlane, args: argparse.Namespace) -> None:
+    _build_quietly(args)
+    plane.up(for_node=args.node, audit=args.audit)
+    if args.kwok:
+        plane.add_pretended_nodes(args.kwok)
+    if args.node:
+        Node(plane).up()
+
+
+def _build_quietly(args: argparse.Namespace) -> None:
+    if args.node and not args.k8s.has_node:
+        raise ClusterError(f"there is no real node of Kubernetes {args.k8s}")
+    wanted = programs.control_plane(args.k8s)
+    build(wanted + (programs.node(args.k8s) if args.node else []), programs.folder(args.k8s))
+
+
+def _down(plane: ControlPlane) -> None:
+    Node(plane).down()
+    plane.down()
+
+
+def _around(args: argparse.Namespace) -> int:
+    program = [arg for index, arg in enumerate(args.program) if index or arg != "--"]
+    if not program:
+        raise ClusterError("run needs a program: run [options] -- PROGRAM ...")
+    with tempfile.TemporaryDirectory(prefix="dlctl-e2e-", ignore_cleanup_errors=True) as scratch:
+        plane = ControlPlane(Path(scratch), programs.folder(args.k8s))
+        try:
+            _up(plane, args)
+            environment = os.environ | {"KUBECONFIG": str(plane.kubeconfig)}
+            return subprocess.run(program, env=environment, check=False).returncode
+        finally:
+            _down(plane)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

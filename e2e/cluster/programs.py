@@ -1,0 +1,99 @@
+"""What a cluster is made of: programs, the Go modules that pin them, and where they are kept.
+
+Everything here is known without running anything; ``build`` makes the programs.
+"""
+
+import enum
+import hashlib
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+_MODULES: Final = Path(__file__).parent / "modules"
+# Has no module of its own here: its go.mod is taken as it was published.
+_KWOK: Final = "sigs.k8s.io/kwok/cmd/kwok@v0.7.0"
+_STRIPPED: Final = ("-ldflags", "-s -w")
+
+
+class Release(enum.StrEnum):
+    """The minor versions of Kubernetes that a cluster can be of."""
+
+    OLDEST = "1.33"
+    NEWEST = "1.36"
+
+    @property
+    def version(self) -> str:
+        """Return the full version, as ``kubectl version`` prints it."""
+        return _VERSIONS[self]
+
+    @property
+    def has_node(self) -> bool:
+        """Tell whether a real node is built of this version, too."""
+        return self is Release.NEWEST
+
+
+_VERSIONS: Final[Mapping[Release, str]] = {Release.OLDEST: "v1.33.13", Release.NEWEST: "v1.36.3"}
+
+
+@attrs.frozen
+class Program:
+    """One executable: the folder of its module, or None for ``name@version``, and its package."""
+
+    name: str
+    package: str
+    module: Path | None = None
+    flags: Sequence[str] = _STRIPPED
+
+
+def control_plane(release: Release) -> list[Program]:
+    names = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+    return [
+        Program("etcd", "go.etcd.io/etcd/server/v3", _MODULES / "etcd"),
+        *(_kubernetes(name, release) for name in names),
+        Program("kwok", _KWOK),
+    ]
+
+
+def node(release: Release) -> list[Program]:
+    """Return what a real node needs on top of a control plane."""
+    slim = ("-tags", "no_btrfs no_zfs no_devmapper", *_STRIPPED)
+    return [
+        *(_kubernetes(name, release) for name in ("kubelet", "kube-proxy")),
+        *(
+            Program(
+                name,
+                f"github.com/containerd/containerd/v2/cmd/{name}",
+                _MODULES / "containerd",
+                slim,
+            )
+            for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+        ),
+        Program(
+            "runc",
+            "github.com/opencontainers/runc",
+            _MODULES / "runc",
+            ("-tags", "seccomp", *_STRIPPED),
+        ),
+        Program("coredns", ".", _MODULES / "coredns"),
+    ]
+
+
+def _kubernetes(name: str, release: Release) -> Program:
+    flags = f"-s -w -X k8s.io/component-base/version.gitVersion={release.version}"
+    module = _MODULES / f"kubernetes-{release}"
+    return Program(name, f"k8s.io/kubernetes/cmd/{name}", module, ("-ldflags", flags))
+
+
+def folder(release: Release) -> Path:
+    """Return where the programs of a release are kept: another version is another folder."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    digest = hashlib.sha256(platform.machine().encode())
+    for program in (*control_plane(release), *node(release)):
+        digest.update(f"{program.package} {program.flags}".encode())
+        if program.module and program.module.is_dir():
+            digest.update((program.module / "go.mod").read_bytes())
+    return cache / "dlctl-e2e" / f"{release.version}-{digest.hexdigest()[:12]}"
