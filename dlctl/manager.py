@@ -1,7 +1,8 @@
 """The composition root: builds every part of the controller and owns their lives.
 
-Start: informers, then workers once what they read is there. Stop: workers first, so that what
-they have begun is finished while their view still moves, then events, then informers.
+Start: informers, then, when leading, workers once what they read is there. Stop: workers first,
+so that what they have begun is finished while their view still moves, then events, then the lease
+is given back, then informers.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from dlctl.clock import Clock, SystemClock
 from dlctl.dialects.kinds import Kind
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
+from dlctl.leaderelection.leadership import Leadership, Unelected
 from dlctl.metrics import Metrics, gc_pauses, observe_loop_lag
 from dlctl.options import Options
 from dlctl.reconcilers import triggers
@@ -29,6 +31,7 @@ from dlctl.reconcilers.job_metrics import JobFigures
 from dlctl.reconcilers.jobs import JobReconciler
 from dlctl.reconcilers.queue_metrics import QueueFigures
 from dlctl.reconcilers.restarts import RestartBackoff
+from dlctl.tasks import unwrapped
 from dlctl.workqueue.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -46,6 +49,7 @@ class Manager:
     options: Options = attrs.field(factory=Options)
     metrics: Metrics = attrs.field(factory=Metrics)
     clock: Clock = attrs.field(factory=SystemClock)
+    leadership: Leadership = attrs.field(factory=Unelected)
     _informers: list[Informer[Any]] = attrs.field(init=False, factory=list)
     _controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
     _recorder: EventRecorder = attrs.field(init=False)
@@ -67,8 +71,11 @@ class Manager:
         return all(informer.has_synced for informer in self._informers)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until told to stop, then finish what is in work; cancelling stops at once."""
-        with gc_pauses(self.metrics.dlctl_gc_pause_seconds):
+        """Run until told to stop, then finish what is in work; cancelling stops at once.
+
+        :raises LeaseLostError: if another may lead now; what was in work has been cancelled.
+        """
+        with gc_pauses(self.metrics.dlctl_gc_pause_seconds), unwrapped():
             async with asyncio.TaskGroup() as background:
                 lag = self.metrics.dlctl_event_loop_lag_seconds
                 tasks = [background.create_task(observe_loop_lag(lag), name="loop lag")]
@@ -76,13 +83,19 @@ class Manager:
                     background.create_task(informer.run(), name=f"informer {informer.resource}")
                     for informer in self._informers
                 ]
-                recorder = background.create_task(self._recorder.run(), name="events")
-                await self._work(stop)
-                logger.info("workers stopped")
-                self._recorder.close()
-                await recorder
+                async with self.leadership.held(stop) as leading:
+                    if leading:
+                        await self._lead(stop)
                 for task in tasks:
                     task.cancel()
+
+    async def _lead(self, stop: asyncio.Event) -> None:
+        """Do all that writes, until told to stop; when this returns, nothing of it goes on."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run(), name="events")
+            await self._work(stop)
+            logger.info("workers stopped")
+            self._recorder.close()
 
     async def _work(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as group:

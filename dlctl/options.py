@@ -36,6 +36,21 @@ class Options:
     bind_address: str = _setting(
         ":8080", "where /metrics, /healthz and /readyz are served; empty for nowhere"
     )
+    leader_elect: bool = _setting(
+        False, "work only while holding a Lease, so that several controllers can run"
+    )
+    leader_election_id: str = _setting("dlctl", "name of the Lease")
+    leader_election_namespace: str = _setting("", "namespace of the Lease, instead of our own")
+    leader_elect_lease_duration_s: float = _setting(
+        15.0, "seconds without a renewal after which another controller takes the lease"
+    )
+    leader_elect_renew_deadline_s: float = _setting(
+        10.0, "seconds without a renewal after which the leader ends itself"
+    )
+    leader_elect_retry_period_s: float = _setting(2.0, "seconds between two renewals")
+    leader_elect_stall_timeout_s: float = _setting(
+        30.0, "seconds after which a leader that hangs gives way, though it could renew the lease"
+    )
     log_format: str = _setting("json", "json or console")
     log_level: str = _setting("info", "debug, info, warning or error")
 
@@ -51,6 +66,8 @@ class Options:
             raise ConfigError("--reconcile-timeout must be above 0")
         if self.grace_s < 0:
             raise ConfigError("--grace must be 0 or more")
+        if not self.leader_election_id:
+            raise ConfigError("--leader-election-id is empty: give the name of a Lease")
         _check_choice("--log-format", self.log_format, ("json", "console"))
         _check_choice("--log-level", self.log_level, ("debug", "info", "warning", "error"))
 

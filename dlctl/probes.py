@@ -12,7 +12,11 @@ from dlctl.errors import ConfigError
 
 @asynccontextmanager
 async def serving(
-    bind_address: str, registry: CollectorRegistry, ready: Callable[[], bool]
+    bind_address: str,
+    registry: CollectorRegistry,
+    *,
+    ready: Callable[[], bool],
+    healthy: Callable[[], bool],
 ) -> AsyncIterator[str]:
     """Serve ``/metrics``, ``/healthz`` and ``/readyz`` for the duration of the block.
 
@@ -21,8 +25,8 @@ async def serving(
     host, port = _parsed(bind_address)
     app = web.Application()
     app.router.add_get("/metrics", _metrics(registry))
-    app.router.add_get("/healthz", _check(lambda: True))
-    app.router.add_get("/readyz", _check(ready))
+    app.router.add_get("/healthz", _check(healthy, "unhealthy"))
+    app.router.add_get("/readyz", _check(ready, "not ready"))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
@@ -45,9 +49,11 @@ def _metrics(registry: CollectorRegistry) -> Callable[[web.Request], Awaitable[w
     return answer
 
 
-def _check(passes: Callable[[], bool]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _check(
+    passes: Callable[[], bool], failure: str
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def answer(_: web.Request) -> web.Response:
-        return web.Response(text="ok") if passes() else web.Response(status=500, text="not ready")
+        return web.Response(text="ok") if passes() else web.Response(status=500, text=failure)
 
     return answer
 

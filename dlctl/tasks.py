@@ -4,7 +4,8 @@ Every task belongs to a group whose owner waits for it; there is no bare ``creat
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 A = TypeVar("A")
@@ -29,3 +30,15 @@ async def map_all(do: Callable[[A], Awaitable[B]], items: Iterable[A], *, limit:
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     return [task.result() for task in tasks]
+
+
+@contextmanager
+def unwrapped() -> Iterator[None]:
+    """Raise the first failure of the task groups in the block by itself, whatever their depth."""
+    try:
+        yield
+    except BaseExceptionGroup as failures:
+        first: BaseException = failures
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from failures

@@ -5,7 +5,9 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 
 from dlctl import logs, probes
 from dlctl.cli.settings import add_settings, settings
@@ -13,6 +15,9 @@ from dlctl.dialects.kinds import kinds
 from dlctl.frameworks.registry import installed
 from dlctl.kube import config
 from dlctl.kube.client import Client
+from dlctl.leaderelection.election import Election
+from dlctl.leaderelection.leadership import Leadership, Unelected
+from dlctl.leaderelection.timing import Timing
 from dlctl.manager import Manager
 from dlctl.metrics import Metrics
 from dlctl.options import Options
@@ -25,22 +30,57 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     options = settings(args, os.environ)
+    timing = _timing(options)
     logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
-    asyncio.run(_serve(options))
+    asyncio.run(_serve(options, timing))
     return 0
 
 
-async def _serve(options: Options) -> None:
+async def _serve(options: Options, timing: Timing) -> None:
     metrics = Metrics()
     served = kinds(installed())
-    cluster = await config.load(options.kubeconfig or None, options.context or None)
+    connect = partial(config.load, options.kubeconfig or None, options.context or None)
+    leadership = _leadership(options, timing, connect, metrics)
+    cluster = await connect()
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client(cluster, metrics=metrics))
-        manager = Manager(client, served, options, metrics)
+        client = Client(cluster, metrics=metrics, may_write=leadership.may_write)
+        await stack.enter_async_context(client)
+        manager = Manager(client, served, options, metrics, leadership=leadership)
         if options.bind_address:
-            ready = probes.serving(options.bind_address, metrics.registry, lambda: manager.synced)
-            await stack.enter_async_context(ready)
+            serving = probes.serving(
+                options.bind_address,
+                metrics.registry,
+                ready=lambda: manager.synced,
+                healthy=leadership.healthy,
+            )
+            await stack.enter_async_context(serving)
         await _until_signalled(manager)
+
+
+def _timing(options: Options) -> Timing:
+    return Timing(
+        lease_s=options.leader_elect_lease_duration_s,
+        renew_s=options.leader_elect_renew_deadline_s,
+        retry_s=options.leader_elect_retry_period_s,
+        stall_s=options.leader_elect_stall_timeout_s,
+    )
+
+
+def _leadership(
+    options: Options,
+    timing: Timing,
+    connect: Callable[[], Awaitable[config.ClusterConfig]],
+    metrics: Metrics,
+) -> Leadership:
+    if not options.leader_elect:
+        return Unelected()
+    return Election(
+        connect,
+        options.leader_election_id,
+        namespace=options.leader_election_namespace,
+        timing=timing,
+        metrics=metrics,
+    )
 
 
 async def _until_signalled(manager: Manager) -> None:

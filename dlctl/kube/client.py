@@ -10,6 +10,7 @@ from dlctl.api.meta import Object, ObjectKey, Resource
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import ListPage, decode, decode_page
 from dlctl.kube.errors import NotFoundError
+from dlctl.kube.gate import MayWrite
 from dlctl.kube.lines import split_lines
 from dlctl.kube.queries import (
     DeleteOptions,
@@ -46,6 +47,7 @@ class Client:
     Refusals raise :class:`~dlctl.kube.errors.ApiError`, anything else that keeps an answer away
     :class:`~dlctl.kube.errors.UnreachableError`. Reads are tried again after a broken connection
     and when the server asks to come back later; writes only if it says that nothing was done.
+    While ``may_write`` says no, nothing is sent that changes anything, and UnreachableError raised.
     ``as_`` is a projection, or ``dict[str, Any]`` for tools that show all there is.
     """
 
@@ -57,6 +59,7 @@ class Client:
         metrics: Metrics | None = None,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         watch_silence_s: float = WATCH_SILENCE_S,
+        may_write: MayWrite | None = None,
     ) -> None:
         self.namespace = config.namespace
         self._watch_silence_s = watch_silence_s
@@ -65,6 +68,7 @@ class Client:
             user_agent=user_agent,
             metrics=metrics or Metrics(),
             timeout_s=request_timeout_s,
+            may_write=may_write,
         )
 
     async def __aenter__(self) -> Self:

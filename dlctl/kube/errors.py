@@ -74,6 +74,10 @@ class RefusedError(UnreachableError):
     """Nothing listens there at the moment; the request was certainly not done."""
 
 
+class WriteHeldError(UnreachableError):
+    """The request would change something, which this process may not do now; it was not sent."""
+
+
 class DisconnectedError(UnreachableError):
     """The connection broke under the request or its answer."""
 

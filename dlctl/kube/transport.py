@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ import aiohttp
 import attrs
 from yarl import URL
 
+from dlctl.kube import gate
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.credentials import Access
 from dlctl.kube.errors import (
@@ -49,18 +51,27 @@ class Transport:
     """One HTTP session with one API server, to be used as a context manager."""
 
     def __init__(
-        self, config: ClusterConfig, *, user_agent: str, metrics: Metrics, timeout_s: float
+        self,
+        config: ClusterConfig,
+        *,
+        user_agent: str,
+        metrics: Metrics,
+        timeout_s: float,
+        may_write: gate.MayWrite | None,
     ) -> None:
         self._config = config
         self._host = urlsplit(config.server).netloc
         self._user_agent = user_agent
         self._metrics = metrics
         self._timeout_s = timeout_s
+        self._may_write = may_write
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(socket_factory=_kept_alive),
+            connector=aiohttp.TCPConnector(
+                socket_factory=partial(_kept_alive, forget_unsent=self._may_write is not None)
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={
                 "User-Agent": self._user_agent,
@@ -136,6 +147,9 @@ class Transport:
         headers = dict(access.headers)
         if request.body is not None:
             headers["Content-Type"] = request.media_type
+        body: bytes | gate.HeldBody | None = request.body
+        if self._may_write and gate.is_write(request.method, request.path):
+            body = gate.held(self._may_write, request.body)
         started = time.monotonic()
         with _translated(request):
             response = await self._session.request(
@@ -143,7 +157,7 @@ class Transport:
                 # Already quoted where it must be: quoting again would spoil a selector.
                 URL(self._config.server + request.path),
                 params=request.params,
-                data=request.body,
+                data=body,
                 headers=headers,
                 timeout=limits,
                 ssl=access.tls or True,
@@ -203,10 +217,16 @@ def _translated(request: Request) -> Iterator[None]:
         raise UnreachableError(f"{what}: {error}") from error
 
 
-def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
-    """Return a socket that notices within a minute that the other side is gone."""
+def _kept_alive(address: tuple[Any, ...], *, forget_unsent: bool) -> socket.socket:
+    """Return a socket that notices within a minute that the other side is gone.
+
+    One that is to forget what is unsent leaves nothing behind for the system to deliver, however
+    the process ends: after an outage that could be a minute later, under another leader.
+    """
     family, type_, protocol, *_ = address
     connection = socket.socket(family, type_, protocol)
+    if forget_unsent:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, gate.AT_ONCE)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # The names differ between systems, and where there is none the default has to do.
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):

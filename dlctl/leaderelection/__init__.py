@@ -1,0 +1,1 @@
+"""Which of several controllers does the work, and how the others know that it does not."""

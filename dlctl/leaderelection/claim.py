@@ -1,0 +1,147 @@
+"""One process's dealings with one lease: to take it, renew it, give it back.
+
+Each call is one try, made of one or a few requests. When to try again, and what a failure means,
+is the elector's business.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import attrs
+
+from dlctl.api.meta import LEASES, ObjectKey
+from dlctl.clock import Clock
+from dlctl.errors import DlctlError
+from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
+from dlctl.leaderelection import record
+from dlctl.leaderelection.record import JSON
+from dlctl.leaderelection.timing import Timing
+from dlctl.metrics import Metrics
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseLostError(DlctlError):
+    """A process that led does so no more: it must not write, and is to end."""
+
+
+@attrs.define(eq=False)
+class Claim:
+    """A candidate or holder of a lease.
+
+    Successes are dated by when their request began, by the local monotonic clock: whoever sees the
+    lease renewed sees it later than that. Any failure of a request is raised as it is; whether the
+    lease was changed is then unknown, and the next try finds out.
+    """
+
+    client: Client
+    key: ObjectKey
+    identity: str
+    timing: Timing
+    clock: Clock
+    metrics: Metrics
+    # As last seen on the server, and since when its contents are the same.
+    _lease: JSON = attrs.field(init=False, factory=dict)
+    _seen_at: float = attrs.field(init=False, default=0.0)
+    _written: bool = attrs.field(init=False, default=False)
+
+    def __attrs_post_init__(self) -> None:
+        if not self.identity:
+            raise ValueError("expected an identity: an empty one means that nobody holds the lease")
+        self.metrics.leader_election_slowpath_total.labels(self.key.name)
+
+    @property
+    def free_in_s(self) -> float:
+        """Return when the lease, as it was last seen, may be taken; zero or less for now."""
+        if record.holder(self._lease) in ("", self.identity):
+            return 0.0
+        valid_s = record.duration_s(self._lease, self.timing.lease_s)
+        return self._seen_at + valid_s - self.clock.monotonic()
+
+    async def take(self) -> float | None:
+        """Take the lease if it is free, and return since when we have it; else None."""
+        lease = await self._read()
+        try:
+            if lease is None:
+                return await self._create(record.unclaimed(self.key))
+            self._note(lease)
+            return await self._put(lease) if self.free_in_s <= 0 else None
+        except (AlreadyExistsError, ConflictError):
+            # Somebody was faster.
+            return None
+
+    async def renew(self) -> float:
+        """Renew the lease, and return since when it is renewed.
+
+        That the lease is still as we wrote it is left to the server to check. Only if it is not, it
+        is read. Raise LeaseLostError if it has passed to another, or to nobody.
+        """
+        try:
+            return await self._put(self._lease)
+        except (ConflictError, NotFoundError):
+            self.metrics.leader_election_slowpath_total.labels(self.key.name).inc()
+        lease = await self._read()
+        if lease is None:
+            # Deleted from under us: it is ours as long as nobody else creates it.
+            anew = {**record.unclaimed(self.key), "spec": record.spec(self._lease)}
+            return await self._create(anew)
+        if record.holder(lease) != self.identity:
+            taker = record.holder(lease) or "nobody"
+            raise LeaseLostError(f"the lease {self.key} was lost: it is held by {taker}")
+        return await self._put(lease)
+
+    async def release(self) -> None:
+        """Give the lease back if it is ours, by what the server says now and not by what we knew.
+
+        After an outage another may hold it, and must not lose it to our farewell.
+        """
+        while self._written:
+            lease = await self._read()
+            if lease is None or record.holder(lease) != self.identity:
+                return
+            try:
+                given_back = record.released(lease, self.clock.now())
+                await self._bounded(self.client.replace(LEASES, self.key, given_back, JSON))
+            except ConflictError:
+                continue
+            return
+
+    async def _read(self) -> JSON | None:
+        try:
+            return await self._bounded(self.client.get(LEASES, self.key, JSON))
+        except NotFoundError:
+            return None
+
+    async def _create(self, lease: JSON) -> float:
+        body = self._claimed(lease)
+        began = self.clock.monotonic()
+        request = self.client.create(LEASES, self.key.namespace, body, JSON)
+        self._note(await self._bounded(request))
+        return began
+
+    async def _put(self, lease: JSON) -> float:
+        body = self._claimed(lease)
+        began = self.clock.monotonic()
+        self._note(await self._bounded(self.client.replace(LEASES, self.key, body, JSON)))
+        return began
+
+    def _claimed(self, lease: JSON) -> JSON:
+        self._written = True
+        return record.claimed(lease, self.identity, self.timing.lease_seconds, self.clock.now())
+
+    def _note(self, lease: JSON) -> None:
+        if record.spec(lease) != record.spec(self._lease):
+            self._seen_at = self.clock.monotonic()
+            if (now := record.holder(lease)) != record.holder(self._lease):
+                logger.info("lease seen", extra={"lease": str(self.key), "holder": now})
+        self._lease = lease
+
+    async def _bounded(self, request: Awaitable[T]) -> T:
+        # The client's own limit is for one try, of which it may make several.
+        async with asyncio.timeout(self.timing.request_s):
+            return await request

@@ -1,0 +1,147 @@
+"""The election as the rest of the process sees it: a gate for its writes, and a block to lead in.
+
+The elector itself has a thread with an event loop and an HTTP session of its own, so that nothing
+that holds up the work can cost the lease, or keep it past its time.
+"""
+
+import asyncio
+import logging
+import socket
+import threading
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+
+import attrs
+from prometheus_client import Gauge
+
+from dlctl.api.meta import ObjectKey
+from dlctl.clock import Clock
+from dlctl.kube.client import Client
+from dlctl.kube.config import ClusterConfig
+from dlctl.leaderelection.claim import Claim
+from dlctl.leaderelection.elector import Elector
+from dlctl.leaderelection.pulse import Pulse
+from dlctl.leaderelection.tenure import Tenure
+from dlctl.leaderelection.timing import Timing, WakefulClock
+from dlctl.leaderelection.watchdog import ProcessWatchdog, Watchdog
+from dlctl.metrics import Metrics
+from dlctl.tasks import unwrapped
+
+logger = logging.getLogger(__name__)
+
+
+def own_identity() -> str:
+    """Return a name that no other process has, nor this one when it is started again."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+@attrs.define(eq=False)
+class Election:
+    """The candidacy of this process for a lease, to be held once.
+
+    From the moment that the lease could not be renewed in time, :meth:`may_write` is False for
+    ever; the process then ends itself, in order if that is quick, else by the watchdog.
+    """
+
+    # Called on the elector's event loop, because credentials belong to one.
+    connect: Callable[[], Awaitable[ClusterConfig]]
+    name: str
+    # By default, the one that the configuration is for: in a cluster, the pod's own.
+    namespace: str = ""
+    timing: Timing = attrs.field(factory=Timing)
+    metrics: Metrics = attrs.field(factory=Metrics)
+    clock: Clock = attrs.field(factory=WakefulClock)
+    watchdog: Watchdog = attrs.field(factory=ProcessWatchdog)
+    identity: str = attrs.field(factory=own_identity)
+    _tenure: Tenure = attrs.field(init=False)
+    _status: Gauge = attrs.field(init=False)
+    # Between the two threads. Each is set by one and awaited by the other.
+    _won: Future[None] = attrs.field(init=False, factory=Future)
+    _ended: Future[None] = attrs.field(init=False, factory=Future)
+    _withdrawn: Future[None] = attrs.field(init=False, factory=Future)
+
+    def __attrs_post_init__(self) -> None:
+        self._tenure = Tenure(self.timing, self.clock, self.watchdog)
+        self._status = self.metrics.leader_election_master_status.labels(self.name)
+        self._status.set(0)
+        for future in (self._won, self._ended, self._withdrawn):
+            # From here on, cancelling somebody's wait for it does not cancel the future.
+            future.set_running_or_notify_cancel()
+
+    def may_write(self) -> bool:
+        return self._tenure.may_write()
+
+    def healthy(self) -> bool:
+        return self._tenure.healthy()
+
+    @asynccontextmanager
+    async def held(self, stop: asyncio.Event) -> AsyncIterator[bool]:
+        pulse = Pulse(asyncio.get_running_loop(), self.clock.monotonic)
+        # Not waited for by the interpreter: it has been waited for below, or is beyond help.
+        threading.Thread(
+            target=self._run, args=(pulse,), name="leader election", daemon=True
+        ).start()
+        try:
+            with unwrapped():
+                async with asyncio.TaskGroup() as group:
+                    watching = group.create_task(self._lost(), name="leadership")
+                    yield await self._won_before(stop)
+                    watching.cancel()
+        finally:
+            self._withdrawn.set_result(None)
+            # The elector bounds this, and the watchdog the elector.
+            await asyncio.wrap_future(self._ended)
+
+    async def _won_before(self, stop: asyncio.Event) -> bool:
+        won = asyncio.wrap_future(self._won)
+        async with asyncio.TaskGroup() as group:
+            stopped = group.create_task(stop.wait(), name="stop")
+            won.add_done_callback(lambda _: stopped.cancel())
+        return not stop.is_set()
+
+    async def _lost(self) -> None:
+        """Raise what ended the elector's thread."""
+        await asyncio.wrap_future(self._ended)
+
+    def _run(self, pulse: Pulse) -> None:
+        """Be the elector's thread."""
+        try:
+            asyncio.run(self._elect(pulse))
+        except BaseException as error:  # noqa: BLE001 - it goes on in the other thread
+            self._tenure.lost()
+            self._ended.set_exception(error)
+        else:
+            self._tenure.settled()
+            self._ended.set_result(None)
+
+    async def _elect(self, pulse: Pulse) -> None:
+        config = await self.connect()
+        key = ObjectKey(self.namespace or config.namespace, self.name)
+        async with Client(
+            config,
+            user_agent="dlctl/leader-election",
+            metrics=self.metrics,
+            request_timeout_s=self.timing.request_s,
+        ) as client:
+            claim = Claim(client, key, self.identity, self.timing, self.clock, self.metrics)
+            elector = Elector(claim, self._tenure, pulse.silence_s)
+            with unwrapped():
+                async with asyncio.TaskGroup() as group:
+                    serving = group.create_task(self._serve(elector), name="elector")
+                    await asyncio.wrap_future(self._withdrawn)
+                    serving.cancel()
+            # Those who write have ended: that is what being withdrawn means.
+            self._tenure.resign()
+            await elector.give_back()
+
+    async def _serve(self, elector: Elector) -> None:
+        await elector.win()
+        logger.info("leading", extra={"identity": self.identity})
+        self._status.set(1)
+        self._won.set_result(None)
+        try:
+            await elector.keep()
+        finally:
+            self._status.set(0)

@@ -1,0 +1,151 @@
+"""When a lease is asked for, renewed and given up. What is in it is the claim's business.
+
+Runs on an event loop that nothing else may delay.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+import attrs
+
+from dlctl import logs
+from dlctl.api.meta import LEASES
+from dlctl.leaderelection.claim import Claim, LeaseLostError
+from dlctl.leaderelection.tenure import Tenure
+from dlctl.leaderelection.timing import RETRY_STRETCH
+
+logger = logging.getLogger(__name__)
+
+# All standbys see at one moment that a lease is free, and one of them is enough.
+HERD_S: Final = 0.1
+
+
+@attrs.define(eq=False)
+class Elector:
+    """Wins the lease, keeps it for as long as it can, and gives it back.
+
+    ``silence_s`` tells for how long the event loop that does the work has not answered. Without an
+    answer no lease is asked for, and one that is held is given up after a while: others could work.
+    """
+
+    claim: Claim
+    tenure: Tenure
+    silence_s: Callable[[], float]
+    jitter: random.Random = attrs.field(factory=random.Random)
+    _changed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
+
+    async def win(self) -> None:
+        """Return once the lease is ours."""
+        async with asyncio.TaskGroup() as group:
+            listening = group.create_task(self._listen(), name="lease watch")
+            while not await self._taken():
+                await self._pause()
+            listening.cancel()
+
+    async def keep(self) -> NoReturn:
+        """Renew the lease for ever; raise LeaseLostError if that does not work out in time."""
+        try:
+            while True:
+                await asyncio.sleep(self.claim.timing.retry_s)
+                self._check_loop()
+                await self._renew_in_time()
+        except LeaseLostError:
+            self.tenure.lost()
+            raise
+
+    async def give_back(self) -> None:
+        """Release the lease if we hold it; give up after the renew deadline, and let it expire."""
+        try:
+            async with asyncio.timeout(self.claim.timing.renew_s):
+                await self._release()
+        except TimeoutError:
+            logger.warning("lease left to expire", extra={"lease": str(self.claim.key)})
+
+    async def _taken(self) -> bool:
+        if self.silence_s() > 0:
+            return False
+        try:
+            since = await self.claim.take()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
+            self._warn("lease not taken", error)
+            return False
+        if since is None:
+            return False
+        self.tenure.renewed(since)
+        return True
+
+    async def _renew_in_time(self) -> None:
+        try:
+            async with asyncio.timeout(self.tenure.left_s):
+                await self._renew()
+        except TimeoutError:
+            since_s = self.claim.timing.write_s
+            message = f"the lease {self.claim.key} was not renewed for {since_s:g} s"
+            raise LeaseLostError(message) from None
+
+    async def _renew(self) -> None:
+        while True:
+            try:
+                since = await self.claim.renew()
+            except LeaseLostError:
+                raise
+            except Exception as error:  # noqa: BLE001 - nothing but the deadline decides
+                self._warn("lease not renewed", error)
+            else:
+                self.tenure.renewed(since)
+                return
+            await asyncio.sleep(self.claim.timing.retry_s)
+
+    async def _release(self) -> None:
+        while True:
+            try:
+                await self.claim.release()
+            except Exception as error:  # noqa: BLE001 - we go in any case
+                self._warn("lease not released", error)
+            else:
+                return
+            await asyncio.sleep(self.claim.timing.retry_s / 4)
+
+    def _check_loop(self) -> None:
+        if (silence_s := self.silence_s()) > self.claim.timing.stall_s:
+            raise LeaseLostError(f"the event loop has been blocked for {silence_s:.1f} s")
+        if silence_s:
+            logger.warning("event loop blocked", extra={"silence_s": round(silence_s, 1)})
+
+    async def _pause(self) -> None:
+        """Wait until the lease may have become free, or a while."""
+        longest_s = self.claim.timing.retry_s * self.jitter.uniform(1, 1 + RETRY_STRETCH)
+        free_in_s = self.claim.free_in_s
+        try:
+            async with asyncio.timeout(min(longest_s, free_in_s) if free_in_s > 0 else longest_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(self.jitter.uniform(0, HERD_S))
+        self._changed.clear()
+
+    async def _listen(self) -> None:
+        """Have every change of the lease looked at, at once.
+
+        A hint and no more: where watches fail, the pauses between tries end by themselves.
+        """
+        key, timing = self.claim.key, self.claim.timing
+        selector = f"metadata.name={key.name}"
+        while True:
+            try:
+                async with self.claim.client.watch(
+                    LEASES, namespace=key.namespace, field_selector=selector
+                ) as lines:
+                    async for _ in lines:
+                        self._changed.set()
+            except Exception as error:  # noqa: BLE001 - see above
+                logger.debug("lease watch ended", extra={logs.ERROR: str(error)})
+            await asyncio.sleep(timing.retry_s * self.jitter.uniform(1, 1 + RETRY_STRETCH))
+
+    def _warn(self, message: str, error: Exception) -> None:
+        # Timeouts have no message of their own.
+        said = str(error) or type(error).__name__
+        logger.warning(message, extra={"lease": str(self.claim.key), logs.ERROR: said})
