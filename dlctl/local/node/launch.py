@@ -5,12 +5,14 @@ calls are few (does a directory exist), so it runs off the event loop.
 """
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
+from dlctl.api.meta import UID
 from dlctl.local.node.env import PASSED_ON, Place, Sources, environment, expand
 from dlctl.local.node.images import Image
 from dlctl.local.node.protocol import Mount, StartContainer
@@ -27,6 +29,10 @@ class PodPaths:
     """The directories of one pod, all below one that goes with the pod."""
 
     root: Path
+
+    @classmethod
+    def of(cls, run_dir: Path, pod: UID) -> Self:
+        return cls(run_dir / "pods" / pod)
 
     @property
     def hosts(self) -> Path:
@@ -54,6 +60,15 @@ class PodPaths:
     def make(self) -> None:
         for path in (self.volumes, self.work, self.scratch, self.root / "messages"):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def remove(self, *, keep_logs: bool) -> None:
+        """Remove what is there; what resists goes with the run directory."""
+        if not keep_logs:
+            shutil.rmtree(self.root, ignore_errors=True)
+        elif self.root.exists():
+            self.hosts.unlink(missing_ok=True)
+            for path in (self.volumes, self.work, self.scratch, self.root / "messages"):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 @attrs.frozen

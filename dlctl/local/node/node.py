@@ -45,13 +45,15 @@ class NodeOptions:
     """How a node runs pods.
 
     ``images`` maps image names, with or without tag, to what stands for them: the prefix of a
-    Python environment or an executable.
+    Python environment or an executable. With ``keep_logs`` the logs of a pod outlive it, and go
+    with the run directory.
     """
 
     images: Mapping[str, Path] = attrs.field(factory=dict)
     network: NetworkChoice = "auto"
     delays: RestartDelays = attrs.field(factory=RestartDelays)
     name: str = NODE_NAME
+    keep_logs: bool = False
 
 
 class Node:
@@ -96,6 +98,7 @@ class Node:
                 reports=PodReports(self._client),
                 events=events,
                 clock=self.clock,
+                keep_logs=self.options.keep_logs,
             )
             for part in (sandboxes.listen, self._services.run, self.pods.run, names.run):
                 group.create_task(part(), name=f"node: {part.__qualname__}")

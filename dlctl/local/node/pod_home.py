@@ -42,6 +42,7 @@ class NodeContext:
     reports: PodReports
     events: PodEvents
     clock: Clock
+    keep_logs: bool = False
 
     @property
     def isolated(self) -> bool:

@@ -5,7 +5,6 @@ plain calls (:meth:`PodWorker.update`, :meth:`PodWorker.vanish`) and reports thr
 """
 
 import asyncio
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ class PodWorker:
     def __init__(self, pod: NodePod, context: NodeContext) -> None:
         self.pod = pod
         self._context = context
-        self._paths = PodPaths(context.run_dir / "pods" / pod.metadata.uid)
+        self._paths = PodPaths.of(context.run_dir, pod.metadata.uid)
         self._home = PodHome(pod, context, self._paths)
         self._facts = PodFacts(started_at=context.clock.now(), host_ip=context.host_ip)
         self._setting: Setting | None = None
@@ -87,7 +86,7 @@ class PodWorker:
             self._kill_timer.cancel()
         if not self._gone:
             await self._context.reports.remove(self.pod)
-        await asyncio.to_thread(shutil.rmtree, self._paths.root, ignore_errors=True)
+        await asyncio.to_thread(self._paths.remove, keep_logs=self._context.keep_logs)
 
     async def _live(self) -> None:
         await self._settle_in()
