@@ -1,11 +1,12 @@
 """Following jobs to their end: watches them and their pods, and keeps a view up to date.
 
-Reads only. It sees what kubectl would see, through the same API.
+Reads only: through the API what kubectl would see, and the logs from the embedded node.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -28,7 +29,6 @@ _PAUSE_S: Final = 0.1
 _TICK_S: Final = 0.5
 # A job is over with its chief; its other programs are about to end by themselves.
 _SETTLE_S: Final = 3.0
-_LAST_LINES_S: Final = 1.0
 
 
 class Follower:
@@ -37,11 +37,12 @@ class Follower:
     def __init__(
         self,
         client: Client,
+        run_dir: Path,
         submitted: Sequence[SubmittedJob],
         view: View,
         clock: Clock | None = None,
     ) -> None:
-        self._client = client
+        self._run_dir = run_dir
         self._submitted = submitted
         self._view = view
         self._clock = clock or SystemClock()
@@ -59,7 +60,7 @@ class Follower:
     async def follow(self) -> None:
         """Return when all jobs have ended and their programs, as far as they do, as well."""
         async with asyncio.TaskGroup() as group:
-            tails = LogTails(self._client, group, self._hear)
+            tails = LogTails(self._run_dir, group, self._hear)
             self.logs = tails.lines
             informers: list[Informer[Any]] = [
                 self._pods,
@@ -73,8 +74,9 @@ class Follower:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_SETTLE_S):
                     await self._watch(tails, lambda job: job.settled)
-            await tails.finish(_LAST_LINES_S)
             self._look(tails)
+            await tails.finish()
+            self._view.show(self.progress, self.logs, self._clock.now())
             for watch in watches:
                 watch.cancel()
 
@@ -92,22 +94,23 @@ class Follower:
     def _look(self, tails: LogTails) -> None:
         now = self._clock.now()
         for index, (job, before) in enumerate(zip(self._submitted, self.progress, strict=True)):
-            self.progress[index] = self._warned(self._progress(job, before))
+            self.progress[index] = self._warned(self._progress(job, before, tails))
             tails.follow(self.progress[index])
         self._gone.clear()
         self._view.show(self.progress, self.logs, now)
 
-    def _progress(self, job: SubmittedJob, before: JobProgress) -> JobProgress:
+    def _progress(self, job: SubmittedJob, before: JobProgress, tails: LogTails) -> JobProgress:
         informer = self._jobs[job.kind.resource]
         obj = informer.store.get(job.key)
         if obj is None:
             return attrs.evolve(before, deleted=informer.has_synced)
         now, uid = self._clock.now(), obj.metadata.uid
         pods = self._pods.store.owned_by(uid)
-        present = {pod.key for pod in pods}
-        gone = [pod for pod in self._gone if pod.key not in present and _owner(pod) == uid]
+        gone = [pod for pod in self._gone if _owner(pod) == uid]
         if gone:
+            # First what has become of them: each may have a successor of the same name by now.
             before = progress(job.kind, obj, [*pods, *gone], before, now)
+            tails.follow(before)
         return progress(job.kind, obj, pods, before, now)
 
     def _warned(self, job: JobProgress) -> JobProgress:

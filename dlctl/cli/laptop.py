@@ -37,13 +37,17 @@ class Laptop:
 
 @asynccontextmanager
 async def laptop(
-    kinds: Sequence[Kind], options: LaptopOptions, *, controller: bool = True
+    kinds: Sequence[Kind],
+    options: LaptopOptions,
+    *,
+    controller: bool = True,
+    keep_logs: bool = False,
 ) -> AsyncIterator[Laptop]:
     """Run everything for the duration of the block; then no process of it is left.
 
     :raises ConfigError: if the port is taken, or the network asked for is not to be had.
     """
-    node = NodeOptions(images=options.images, network=options.network)
+    node = NodeOptions(images=options.images, network=options.network, keep_logs=keep_logs)
     async with AsyncExitStack() as stack:
         try:
             cluster = await stack.enter_async_context(LocalCluster(node, port=options.port))

@@ -1,23 +1,22 @@
 """The output of replicas while they run, and its last lines for when they have failed.
 
-Each start of each container is followed from its first line, since its log may be gone with its
-pod by the time that somebody asks.
+Read from the files of the embedded node, which keeps them for as long as it runs: over the API a
+log is gone with its pod, which may be before anybody could ask.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import attrs
 
-from dlctl.api.meta import PODS
-from dlctl.cli.progress import JobProgress, ReplicaProgress, Run
-from dlctl.kube.client import Client
-from dlctl.kube.errors import ApiError, UnreachableError
-
-logger = logging.getLogger(__name__)
+from dlctl.api.meta import UID
+from dlctl.cli.progress import JobProgress, Run
+from dlctl.local.node import logs
+from dlctl.local.node.launch import PodPaths
+from dlctl.local.node.logs import LogFiles, LogQuery
 
 # The last lines, by job and replica as both print.
 Logs = Mapping[tuple[str, str], Sequence[str]]
@@ -29,42 +28,47 @@ _LINE_BYTES: Final = 4096
 
 @attrs.define(eq=False)
 class LogTails:
-    """Follows the logs of all replicas it is shown, each start once; tasks are of the group."""
+    """Follows each start of each replica that it is shown to its end; tasks are of the group."""
 
-    client: Client
+    run_dir: Path
     group: asyncio.TaskGroup
     heard: Callable[[JobProgress, str, str], None]
     lines: dict[tuple[str, str], deque[str]] = attrs.field(init=False, factory=dict)
     _followed: dict[Run, "asyncio.Task[None]"] = attrs.field(init=False, factory=dict)
+    _running: dict[tuple[str, str], Run] = attrs.field(init=False, factory=dict)
 
     def follow(self, job: JobProgress) -> None:
-        """Begin to follow what has started since the last call."""
+        """Take note of what runs now: follow what is new, and read what has ended to its end."""
         for replica in job.replicas:
-            if replica.run and replica.has_log and replica.run not in self._followed:
+            name = (str(job), replica.name)
+            self._running.pop(name, None)
+            if replica.run is None or not replica.has_log:
+                continue
+            if replica.runs:
+                self._running[name] = replica.run
+            if replica.run not in self._followed:
                 self._followed[replica.run] = self.group.create_task(
-                    self._tail(job, replica, replica.run), name=f"log of {replica.pod}"
+                    self._tail(job, replica.name, replica.run), name=f"log of {replica.pod}"
                 )
 
-    async def finish(self, within_s: float) -> None:
-        """Wait for the logs to end, as they do with their containers; drop what goes on."""
+    async def finish(self) -> None:
+        """Read all that has been written so far, and follow no further."""
+        self._running.clear()
         if self._followed:
-            _, late = await asyncio.wait(self._followed.values(), timeout=within_s)
-            for task in late:
-                task.cancel()
+            await asyncio.wait(self._followed.values())
 
-    async def _tail(self, job: JobProgress, replica: ReplicaProgress, run: Run) -> None:
-        kept = self.lines.setdefault((str(job), replica.name), deque(maxlen=KEPT_LINES))
-        path = PODS.path(job.key.namespace, replica.pod, "log")
-        try:
-            async with self.client.stream(
-                path, {"container": run.container, "follow": "true"}
-            ) as chunks:
-                async for line in _lines(chunks):
-                    kept.append(line)
-                    self.heard(job, replica.name, line)
-        except (ApiError, UnreachableError) as error:
-            # The pod has gone; what it said before is kept.
-            logger.debug("log ended early", extra={"pod": replica.pod, "error": str(error)})
+    async def _tail(self, job: JobProgress, replica: str, run: Run) -> None:
+        name = (str(job), replica)
+        kept = self.lines.setdefault(name, deque(maxlen=KEPT_LINES))
+        directory = PodPaths.of(self.run_dir, UID(run.pod_uid)).logs(run.container)
+        chunks = logs.read(
+            LogFiles(directory).path(run.number),
+            LogQuery(follow=True),
+            lambda: self._running.get(name) != run,
+        )
+        async for line in _lines(chunks):
+            kept.append(line)
+            self.heard(job, replica, line)
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:

@@ -70,6 +70,11 @@ class ReplicaProgress:
     def has_log(self) -> bool:
         return self.started is not None
 
+    @property
+    def runs(self) -> bool:
+        """Tell whether its program may still write something."""
+        return self.started is not None and self.ended is None and not self.settled
+
 
 @attrs.frozen
 class JobProgress:

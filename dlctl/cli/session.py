@@ -42,7 +42,7 @@ class Session:
         served = kinds(installed())
         manifests = self._manifests(served)
         with log_file() as log:
-            async with laptop(served, self.options) as running:
+            async with laptop(served, self.options, keep_logs=True) as running:
                 jobs = await submit(running.client, served, manifests, self.namespace)
                 succeeded = await self._follow(running, jobs)
                 if not succeeded:
@@ -67,7 +67,7 @@ class Session:
         console = Console(highlight=False, markup=False)
         console.print(f"network {network_in_words(running.cluster.network)}", style="dim")
         shown = view(console)
-        follower = Follower(running.client, jobs, shown)
+        follower = Follower(running.client, running.cluster.run_dir, jobs, shown)
         with shown:
             in_time = await _in_time(follower, self.timeout_s)
         statuses = "".join([await _status(running, job) for job in jobs])

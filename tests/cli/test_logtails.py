@@ -1,80 +1,100 @@
-"""Lines of replicas as they come over HTTP, from a server whose log is a list of chunks."""
+"""Lines of replicas from the files that the node keeps."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import attrs
 import pytest
 
-from dlctl.api.meta import PODS, ObjectKey
+from dlctl.api.meta import ObjectKey
 from dlctl.cli.logtails import KEPT_LINES, LogTails
 from dlctl.cli.progress import JobProgress, ReplicaProgress, Run
-from dlctl.kube.client import Client
-from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver.server import serve
-from dlctl.local.apiserver.subresources import LogRequest
 from tests.builders import NOW
 
 REPLICA = ReplicaProgress(
-    "worker-0", "worker", pod="linear-0", started=NOW, run=Run("uid-1", "mxnet")
+    "worker-0",
+    "worker",
+    pod="linear-0",
+    phase="Succeeded",
+    started=NOW,
+    ended=NOW,
+    run=Run("uid-1", "mxnet"),
 )
-JOB = JobProgress("mxjob", ObjectKey("default", "linear"), replicas=(REPLICA,))
-POD = {
-    "metadata": {"name": "linear-0"},
-    "spec": {"containers": [{"name": "mxnet", "image": "mxnet"}]},
-}
+JOB = JobProgress("mxjob", ObjectKey("ml", "linear"))
+AGAIN = attrs.evolve(REPLICA, run=Run("uid-1", "mxnet", 1))
+RUNNING = attrs.evolve(REPLICA, phase="Running", ended=None)
 
 
-async def heard_of(chunks: Sequence[bytes], *jobs: JobProgress) -> tuple[list[str], LogTails]:
+def job(*replicas: ReplicaProgress) -> JobProgress:
+    return attrs.evolve(JOB, replicas=replicas)
+
+
+def log(run_dir: Path, start: int = 0) -> Path:
+    directory = run_dir / "pods" / "uid-1" / "logs" / "mxnet"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / f"{start}.log"
+
+
+async def heard_of(run_dir: Path, *looks: JobProgress) -> tuple[list[str], LogTails]:
     heard: list[str] = []
-
-    async def log(_: LogRequest) -> AsyncIterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-            # So that each chunk arrives by itself.
-            await asyncio.sleep(0)
-
-    async with serve(tls=False) as server:
-        server.log_source = log
-        config = ClusterConfig.with_token(server.url, server.token)
-        async with Client(config) as client, asyncio.TaskGroup() as group:
-            await client.create(PODS, "default", POD)
-            tails = LogTails(client, group, lambda _, replica, line: heard.append(line))
-            for job in jobs:
-                tails.follow(job)
-            await tails.finish(5)
+    async with asyncio.TaskGroup() as group:
+        tails = LogTails(run_dir, group, lambda _, replica, line: heard.append(line))
+        for look in looks:
+            tails.follow(look)
+        await tails.finish()
     return heard, tails
 
 
 @pytest.mark.parametrize(
-    ("chunks", "lines"),
+    ("content", "lines"),
     [
-        pytest.param([b"one\ntwo\n"], ["one", "two"], id="whole lines"),
-        pytest.param([b"on", b"e\ntw", b"o"], ["one", "two"], id="lines in pieces"),
-        pytest.param([b" 9%\r50%\r99%\r\n"], ["99%"], id="the last state of a progress bar"),
-        pytest.param([b"\x1b[31mred\x1b[0m\n"], [" [31mred [0m"], id="no control sequences"),
-        pytest.param([b"\xff\n"], ["\N{REPLACEMENT CHARACTER}"], id="no text"),
-        pytest.param([], [], id="nothing"),
+        pytest.param(b"one\ntwo\n", ["one", "two"], id="whole lines"),
+        pytest.param(b"one\ntwo", ["one", "two"], id="no newline at the end"),
+        pytest.param(b" 9%\r50%\r99%\r\n", ["99%"], id="the last state of a progress bar"),
+        pytest.param(b"\x1b[31mred\x1b[0m\n", [" [31mred [0m"], id="no control sequences"),
+        pytest.param(b"\xff\n", ["\N{REPLACEMENT CHARACTER}"], id="no text"),
+        pytest.param(b"", [], id="nothing"),
     ],
 )
-async def test_lines_are_heard_in_order(chunks: list[bytes], lines: list[str]) -> None:
-    heard, _ = await heard_of(chunks, JOB)
+async def test_lines_are_heard_in_order(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    log(tmp_path).write_bytes(content)
+    heard, _ = await heard_of(tmp_path, job(REPLICA))
     assert heard == lines
 
 
-async def test_last_lines_are_kept_for_the_replica() -> None:
-    _, tails = await heard_of([b"%d\n" % n for n in range(200)], JOB)
-    kept = list(tails.lines["mxjob default/linear", "worker-0"])
+async def test_last_lines_are_kept_for_the_replica(tmp_path: Path) -> None:
+    log(tmp_path).write_text("".join(f"{n}\n" for n in range(200)))
+    _, tails = await heard_of(tmp_path, job(REPLICA))
+    kept = list(tails.lines["mxjob ml/linear", "worker-0"])
     assert (len(kept), kept[-1]) == (KEPT_LINES, "199")
 
 
-async def test_each_start_is_followed_once() -> None:
-    again = attrs.evolve(REPLICA, run=Run("uid-1", "mxnet", 1))
-    heard, _ = await heard_of([b"hello\n"], JOB, JOB, attrs.evolve(JOB, replicas=(again,)))
-    assert heard == ["hello", "hello"]
+async def test_each_start_is_followed_once(tmp_path: Path) -> None:
+    log(tmp_path).write_text("first\n")
+    log(tmp_path, 1).write_text("second\n")
+    heard, _ = await heard_of(tmp_path, job(REPLICA), job(REPLICA), job(AGAIN))
+    assert heard == ["first", "second"]
 
 
-async def test_log_that_is_not_to_be_had_is_passed_over() -> None:
-    gone = attrs.evolve(REPLICA, pod="gone")
-    heard, _ = await heard_of([b"hello\n"], attrs.evolve(JOB, replicas=(gone,)))
-    assert heard == []
+async def test_start_that_goes_on_is_read_as_far_as_it_is_when_following_ends(
+    tmp_path: Path,
+) -> None:
+    log(tmp_path).write_text("so far\n")
+    heard, _ = await heard_of(tmp_path, job(RUNNING))
+    assert heard == ["so far"]
+
+
+async def test_start_whose_end_was_not_seen_is_over_with_the_next_one(tmp_path: Path) -> None:
+    log(tmp_path).write_text("first\n")
+    log(tmp_path, 1).write_text("second\n")
+    async with asyncio.TaskGroup() as group:
+        tails = LogTails(tmp_path, group, lambda _, replica, line: None)
+        tails.follow(job(RUNNING))
+        tails.follow(job(attrs.evolve(RUNNING, run=AGAIN.run)))
+        tails.follow(job(AGAIN))
+    assert sorted(tails.lines["mxjob ml/linear", "worker-0"]) == ["first", "second"]
+
+
+async def test_replica_that_has_not_started_has_no_log(tmp_path: Path) -> None:
+    heard, tails = await heard_of(tmp_path, job(ReplicaProgress("worker-0", "worker")))
+    assert (heard, tails.lines) == ([], {})
