@@ -24,6 +24,7 @@ _STUCK: Final[Mapping[str, str]] = {
     "InvalidImageName": "its image name is malformed",
     "RunContainerError": "its container cannot be run",
 }
+_PULLING: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 
 
 class Situation(enum.Enum):
@@ -151,5 +152,7 @@ def _stuck(pod: Pod) -> str:
     ):
         waiting = status.state.waiting if status.state else None
         if waiting and waiting.reason in _STUCK:
-            return _STUCK[waiting.reason]
+            # What a pull says differs from try to try; elsewhere it names what to mend.
+            detail = "" if waiting.reason in _PULLING else waiting.message
+            return f"{_STUCK[waiting.reason]}: {detail}" if detail else _STUCK[waiting.reason]
     return ""
