@@ -15,7 +15,8 @@ RUN python3 -m venv /pip \
 
 FROM ${BASE}
 COPY --from=build /opt/dlctl /opt/dlctl
-ENV PATH=/opt/dlctl/bin:/usr/local/bin:/usr/bin:/bin PYTHONDONTWRITEBYTECODE=1
+# The user has no entry in /etc/passwd, which is where a home would be looked for else.
+ENV PATH=/opt/dlctl/bin:/usr/local/bin:/usr/bin:/bin HOME=/ PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 ENTRYPOINT ["dlctl"]
 CMD ["controller"]

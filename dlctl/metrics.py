@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 # Decades from ten nanoseconds to a quarter of an hour: what a queue does takes microseconds.
 QUEUE_BUCKETS: Final = tuple(1e-8 * 10**n for n in range(12))
@@ -241,6 +241,7 @@ class Metrics:
         )
 
     def _define_process(self) -> None:
+        ProcessCollector(registry=self.registry)
         self.dlctl_event_loop_lag_seconds = self._histogram(
             "dlctl_event_loop_lag_seconds",
             "Seconds by which the event loop woke a sleeper too late",

@@ -51,15 +51,13 @@ def main() -> None:
     args = parser.parse_args()
     try:
         build(args.out, args.name)
-        size = unpacked_bytes(args.out)
-        print(
-            f"{args.name}: {size / 1e6:.0f} MB, {args.out.stat().st_size / 1e6:.0f} MB packed, "
-            f"in {args.out}"
-        )
-        if size >= LIMIT_BYTES:
-            raise ImageError(f"the image is too large: the limit is {LIMIT_BYTES / 1e6:.0f} MB")
     except ImageError as error:
         sys.exit(f"e2e.image: {error}")
+    size, packed = unpacked_bytes(args.out), args.out.stat().st_size
+    figures = f"{size / 1e6:.0f} MB, {packed / 1e6:.0f} MB packed"
+    sys.stdout.write(f"{args.name}: {figures}, in {args.out}\n")
+    if size >= LIMIT_BYTES:
+        sys.exit(f"e2e.image: that is too large: the limit is {LIMIT_BYTES / 1e6:.0f} MB")
 
 
 def build(out: Path, name: str = NAME) -> None:
@@ -157,18 +155,17 @@ def _debian() -> tuple[str, str]:
 
 def _pip_mounts(folder: Path) -> Iterator[str]:
     """Yield mounts that let pip in the build find packages as pip on this machine does."""
-    lines = ["[global]"]
+    settings: dict[str, str] = {}
+    # What is stronger comes last.
     for line in _run([sys.executable, "-m", "pip", "config", "list"]):
         name, _, quoted = line.partition("=")
-        (value,) = shlex.split(quoted) or ("",)
-        if value.startswith("/"):
-            if not Path(value).exists():
-                continue
-            yield f"{value}:{value}:ro"
-        lines.append(f"{name.rpartition('.')[2]} = {value}")
-    settings = folder / "pip.conf"
-    settings.write_text("\n".join(lines) + "\n")
-    yield f"{settings}:/etc/pip.conf:ro"
+        settings[name.rpartition(".")[2]] = "".join(shlex.split(quoted))
+    paths = {value for value in settings.values() if value.startswith("/")}
+    yield from (f"{path}:{path}:ro" for path in paths if Path(path).exists())
+    written = folder / "pip.conf"
+    kept = [f"{k} = {v}" for k, v in settings.items() if v not in paths or Path(v).exists()]
+    written.write_text("\n".join(["[global]", *kept, ""]))
+    yield f"{written}:/etc/pip.conf:ro"
 
 
 def _run(command: Sequence[str], *, quiet: bool = False) -> list[str]:

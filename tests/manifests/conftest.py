@@ -1,0 +1,92 @@
+"""The manifests as kustomize and Helm render them; tests skip where the program is not there."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pytest
+import yaml
+
+from dlctl.api.meta import ObjectKey
+
+JSON = dict[str, Any]
+FOLDER: Final = Path(__file__).parents[2] / "manifests"
+Rendered = Callable[..., "Objects"]
+
+
+@attrs.frozen
+class Objects:
+    """Rendered objects, in the order in which they would be applied, and their text."""
+
+    text: str
+
+    def all(self) -> list[JSON]:
+        return list(_parsed(self.text))
+
+    def of_kind(self, kind: str) -> list[JSON]:
+        return [obj for obj in self.all() if obj["kind"] == kind]
+
+    def one(self, kind: str) -> JSON:
+        (found,) = self.of_kind(kind)
+        return found
+
+    def pod_spec(self) -> JSON:
+        return dict(self.one("Deployment")["spec"]["template"]["spec"])
+
+    def container(self) -> JSON:
+        (container,) = self.pod_spec()["containers"]
+        return dict(container)
+
+    def by_identity(self) -> dict[tuple[str, ObjectKey], JSON]:
+        found = {}
+        for obj in self.all():
+            meta = obj["metadata"]
+            key = ObjectKey(meta.get("namespace", ""), meta["name"])
+            found[obj["kind"], key] = obj
+        return found
+
+
+@pytest.fixture(scope="session")
+def kustomize() -> Rendered:
+    """Render an overlay."""
+    kubectl = _program("kubectl")
+    return lambda overlay: Objects(
+        _output(kubectl, "kustomize", str(FOLDER / "overlays" / overlay))
+    )
+
+
+@pytest.fixture(scope="session")
+def helm() -> Rendered:
+    """Render the chart as a release in ``dlctl-system``, with some values set."""
+    program = _program("helm")
+
+    def render(*values: str, release: str = "dlctl") -> Objects:
+        sets = [f"--set={value}" for value in values]
+        chart = str(FOLDER / "chart")
+        where = ("--namespace", "dlctl-system", "--kube-version", "1.36.0")
+        return Objects(_output(program, "template", release, chart, *where, *sets))
+
+    return render
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not there")
+    return found
+
+
+@cache
+def _output(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+# Pure Python's loader takes a second for the definitions.
+@cache
+def _parsed(text: str) -> tuple[JSON, ...]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return tuple(obj for obj in yaml.load_all(text, Loader=loader) if obj)

@@ -1,0 +1,103 @@
+import subprocess
+
+import pytest
+
+from dlctl.options import Options
+from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
+from tests.manifests.test_kustomize import effective, rules
+
+# What tells a release apart, and who made it.
+OURS = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart"}
+LABELS = {"labels", "matchLabels", "selector"}
+
+
+def substance(value: object, name: str = "") -> object:
+    """Return the value without the labels that Helm's users expect, and without defaults."""
+    if isinstance(value, dict):
+        kept = {k: substance(v, k) for k, v in value.items() if k not in OURS}
+        if name == "labels":
+            kept.pop("app.kubernetes.io/name", None)
+        if kept.get("imagePullPolicy") == "IfNotPresent":
+            del kept["imagePullPolicy"]
+        return {k: v for k, v in kept.items() if v not in ({}, None)}
+    if isinstance(value, list):
+        return [substance(item) for item in value]
+    return value
+
+
+def contents(objects: Objects) -> dict[object, object]:
+    # Helm's users name the namespace, and it makes it.
+    found = {key: substance(obj) for key, obj in objects.by_identity().items()}
+    return {key: obj for key, obj in found.items() if key[0] != "Namespace"}
+
+
+def environment(container: JSON) -> dict[str, str]:
+    return {variable["name"]: variable["value"] for variable in container.get("env", ())}
+
+
+def test_chart_has_no_faults(helm: Rendered) -> None:
+    command = ["helm", "lint", "--strict", str(FOLDER / "chart")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("overlay", "values"),
+    [
+        pytest.param("cluster-wide", [], id="cluster-wide"),
+        pytest.param("monitoring", ["monitoring.enabled=true"], id="monitoring"),
+    ],
+)
+def test_chart_and_overlay_install_the_same(
+    helm: Rendered, kustomize: Rendered, overlay: str, values: list[str]
+) -> None:
+    assert contents(helm(*values)) == contents(kustomize(overlay))
+
+
+def test_chart_for_one_namespace_is_the_overlay_for_one(
+    helm: Rendered, kustomize: Rendered
+) -> None:
+    chart, overlay = helm("singleNamespace=true"), kustomize("single-namespace")
+    assert list(rules(chart)) == list(rules(overlay))
+    assert chart.of_kind("ClusterRole") == chart.of_kind("ClusterRoleBinding") == []
+    assert effective(chart.container()) == Options(leader_elect=True, namespace="dlctl-system")
+
+
+def test_settings_reach_the_controller(helm: Rendered) -> None:
+    container = helm("settings.workers=8", "settings.restart-backoff=2.5").container()
+    assert effective(container) == Options(leader_elect=True, workers=8, restart_backoff_s=2.5)
+
+
+def test_release_of_another_name_has_a_lease_of_its_own(helm: Rendered) -> None:
+    chart = helm(release="second")
+    (narrowed,) = [rule for rule in rules(chart) if "resourceNames" in rule]
+    assert effective(chart.container()).leader_election_id == "second"
+    assert narrowed["resourceNames"] == ["second"]
+    assert chart.one("Service")["spec"]["selector"]["app.kubernetes.io/instance"] == "second"
+
+
+def test_pods_of_the_chart_take_what_is_optional(helm: Rendered) -> None:
+    spec = helm(
+        "priorityClassName=high",
+        "nodeSelector.disk=ssd",
+        "tolerations[0].key=control",
+        "imagePullSecrets[0].name=pull",
+        "image.repository=here/dlctl",
+        "image.tag=2",
+    ).pod_spec()
+    assert spec["priorityClassName"] == "high"
+    assert spec["nodeSelector"] == {"disk": "ssd"}
+    assert spec["tolerations"] == [{"key": "control"}]
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    assert spec["containers"][0]["image"] == "here/dlctl:2"
+
+
+def test_definitions_can_be_kept_or_left_out(helm: Rendered) -> None:
+    kept = helm("crds.keep=true").of_kind("CustomResourceDefinition")
+    annotations = [crd["metadata"]["annotations"] for crd in kept]
+    assert annotations == [{"helm.sh/resource-policy": "keep"}] * len(kept)
+    assert helm("crds.install=false").of_kind("CustomResourceDefinition") == []
+
+
+def test_network_policy_can_be_left_out(helm: Rendered) -> None:
+    assert helm("networkPolicy.enabled=false").of_kind("NetworkPolicy") == []

@@ -1,0 +1,190 @@
+import argparse
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from dlctl.cli.settings import add_settings, settings
+from dlctl.options import Options
+from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
+from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
+
+OVERLAYS = ["cluster-wide", "monitoring", "single-namespace"]
+CLUSTER = os.environ.get("DLCTL_CONTRACT_KUBECONFIG", "")
+
+
+def effective(container: JSON) -> Options:
+    """Return the settings that the controller gets; a field of the pod stands for itself."""
+    parser = argparse.ArgumentParser()
+    add_settings(parser)
+    command, *flags = container["args"]
+    assert command == "controller"
+    environment = {
+        variable["name"]: variable.get("value") or variable["valueFrom"]["fieldRef"]["fieldPath"]
+        for variable in container.get("env", ())
+    }
+    return settings(parser.parse_args(flags), environment)
+
+
+def rules(objects: Objects) -> Iterator[JSON]:
+    for role in objects.of_kind("ClusterRole") + objects.of_kind("Role"):
+        yield from role["rules"]
+
+
+def violations(pod: JSON) -> list[str]:
+    """Return what the restricted Pod Security Standard, and we, would not have."""
+    found = []
+    if not pod["securityContext"].get("runAsNonRoot"):
+        found.append("may run as root")
+    if pod["securityContext"].get("seccompProfile") != {"type": "RuntimeDefault"}:
+        found.append("no seccomp profile")
+    found += [name for name in ("hostNetwork", "hostPID", "hostIPC", "volumes") if pod.get(name)]
+    for container in pod["containers"]:
+        context = container["securityContext"]
+        if context.get("allowPrivilegeEscalation") is not False or context.get("privileged"):
+            found.append("may gain privileges")
+        if context.get("capabilities") != {"drop": ["ALL"]}:
+            found.append("has capabilities")
+        if not context.get("readOnlyRootFilesystem"):
+            found.append("may write to its image")
+    return found
+
+
+def test_definitions_are_current(dlctl: Dlctl) -> None:  # noqa: F811
+    text = (FOLDER / "base" / "crds.yaml").read_text()
+    assert text == dlctl("crds").out, "run `make manifests`"
+
+
+def test_rendered_file_is_current(kustomize: Rendered) -> None:
+    text = (FOLDER / "install.yaml").read_text()
+    assert text == kustomize("cluster-wide").text, "run `make manifests`"
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_pods_obey_the_restricted_standard(kustomize: Rendered, overlay: str) -> None:
+    assert violations(kustomize(overlay).pod_spec()) == []
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_nothing_is_granted_by_wildcard(kustomize: Rendered, overlay: str) -> None:
+    assert [rule for rule in rules(kustomize(overlay)) if "*" in str(rule)] == []
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_secrets_are_nobodys_business(kustomize: Rendered, overlay: str) -> None:
+    assert [rule for rule in rules(kustomize(overlay)) if "secrets" in rule["resources"]] == []
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_binding_names_a_role_and_an_account_that_are_there(
+    kustomize: Rendered, overlay: str
+) -> None:
+    objects = kustomize(overlay)
+    present = {(kind, key.namespace, key.name) for kind, key in objects.by_identity()}
+    for binding in objects.of_kind("ClusterRoleBinding") + objects.of_kind("RoleBinding"):
+        role, (account,) = binding["roleRef"], binding["subjects"]
+        namespace = binding["metadata"].get("namespace", "")
+        assert (role["kind"], namespace, role["name"]) in present
+        assert (account["kind"], account["namespace"], account["name"]) in present
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_selector_selects_the_controller(kustomize: Rendered, overlay: str) -> None:
+    objects = kustomize(overlay)
+    deployment = objects.one("Deployment")["spec"]
+    labels = deployment["template"]["metadata"]["labels"]
+    (spread,) = objects.pod_spec()["topologySpreadConstraints"]
+    assert deployment["selector"]["matchLabels"] == labels
+    assert objects.one("Service")["spec"]["selector"] == labels
+    assert objects.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == labels
+    assert objects.one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == labels
+    assert spread["labelSelector"]["matchLabels"] == labels
+
+
+def test_controller_takes_the_arguments_it_is_given(kustomize: Rendered) -> None:
+    assert effective(kustomize("cluster-wide").container()) == Options(leader_elect=True)
+
+
+def test_single_namespace_is_all_that_the_controller_looks_at(kustomize: Rendered) -> None:
+    options = effective(kustomize("single-namespace").container())
+    assert options == Options(leader_elect=True, namespace="metadata.namespace")
+
+
+def test_lease_of_the_role_is_the_lease_of_the_controller(kustomize: Rendered) -> None:
+    objects = kustomize("cluster-wide")
+    narrowed = [rule for rule in rules(objects) if "resourceNames" in rule]
+    assert [rule["resourceNames"] for rule in narrowed] == [
+        [effective(objects.container()).leader_election_id]
+    ]
+
+
+def test_probes_and_service_use_the_port_that_is_served(kustomize: Rendered) -> None:
+    objects = kustomize("cluster-wide")
+    container = objects.container()
+    (port,) = container["ports"]
+    ports = {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")}
+    assert f":{port['containerPort']}" == effective(container).bind_address
+    assert ports == {port["name"]} == {objects.one("Service")["spec"]["ports"][0]["targetPort"]}
+
+
+def test_pod_outlives_the_grace_of_its_workers(kustomize: Rendered) -> None:
+    grace_s = kustomize("cluster-wide").pod_spec()["terminationGracePeriodSeconds"]
+    assert grace_s >= Options().grace_s + 10
+
+
+def test_single_namespace_grants_nothing_outside_of_it(kustomize: Rendered) -> None:
+    objects = kustomize("single-namespace")
+    scoped = {key.namespace for kind, key in objects.by_identity() if not kind.startswith("Custom")}
+    assert scoped == {"default"}
+
+
+def test_single_namespace_grants_what_the_cluster_wide_role_does(kustomize: Rendered) -> None:
+    whole, single = kustomize("cluster-wide"), kustomize("single-namespace")
+    assert list(rules(single)) == list(rules(whole))
+
+
+@pytest.fixture
+def restricted_namespace() -> Iterator[str]:
+    """A namespace of the real cluster that takes restricted pods alone."""
+    if not CLUSTER:
+        pytest.skip("no real cluster: DLCTL_CONTRACT_KUBECONFIG is not set")
+    name = f"restricted-{uuid.uuid4().hex[:8]}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    kubectl("create", "-f", "-", sent=namespace | {"metadata": {"name": name, "labels": labels}})
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+def kubectl(*arguments: str, sent: Any = None) -> subprocess.CompletedProcess[str]:
+    command = ["kubectl", "--kubeconfig", CLUSTER, *arguments]
+    text = yaml.safe_dump(sent)
+    return subprocess.run(command, input=text, check=False, capture_output=True, text=True)
+
+
+def test_restricted_namespace_takes_the_pod(kustomize: Rendered, restricted_namespace: str) -> None:
+    template = kustomize("cluster-wide").one("Deployment")["spec"]["template"]
+    spec = {**template["spec"], "serviceAccountName": "default"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dlctl"}, "spec": spec}
+    in_there = ("--namespace", restricted_namespace)
+    # The account of a new namespace takes a moment.
+    kubectl("create", "serviceaccount", "default", *in_there)
+    done = kubectl("create", "--dry-run=server", *in_there, "-f", "-", sent=pod)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("overlay", ["cluster-wide", "single-namespace"])
+def test_real_server_takes_every_manifest(
+    kustomize: Rendered, restricted_namespace: str, overlay: str
+) -> None:
+    for obj in kustomize(overlay).all():
+        meta = dict(obj["metadata"])
+        if "namespace" in meta:
+            meta["namespace"] = restricted_namespace
+        sent = {**obj, "metadata": meta}
+        done = kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", sent=sent)
+        assert (done.returncode, done.stderr) == (0, "")
