@@ -5,6 +5,9 @@ import datetime
 from typing import Final
 
 EPOCH: Final = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+# Compacted time stands still while there is work. A wait that rounding has left a hair too short
+# would be begun again at the same moment for ever; on this clock it is over.
+_FAST: Final = 1 + 1e-9
 
 
 class LoopClock:
@@ -14,4 +17,4 @@ class LoopClock:
         return EPOCH + datetime.timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
+        return asyncio.get_running_loop().time() * _FAST
