@@ -15,7 +15,7 @@ from dlctl.api.meta import LEASES, ObjectKey
 from dlctl.clock import Clock
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
-from dlctl.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
+from dlctl.kube.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
 from dlctl.leaderelection import record
 from dlctl.leaderelection.record import JSON
 from dlctl.leaderelection.timing import Timing
@@ -78,12 +78,13 @@ class Claim:
     async def renew(self) -> float:
         """Renew the lease, and return since when it is renewed.
 
-        That the lease is still as we wrote it is left to the server to check. Only if it is not, it
-        is read. Raise LeaseLostError if it has passed to another, or to nobody.
+        That the lease is still as we wrote it is left to the server to check. Only if it refuses,
+        for whatever reason, the lease is read. Raise LeaseLostError if it has passed to another, or
+        to nobody.
         """
         try:
             return await self._put(self._lease)
-        except (ConflictError, NotFoundError):
+        except ApiError:
             self.metrics.leader_election_slowpath_total.labels(self.key.name).inc()
         lease = await self._read()
         if lease is None:

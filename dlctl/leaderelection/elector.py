@@ -87,7 +87,10 @@ class Elector:
             raise LeaseLostError(message) from None
 
     async def _renew(self) -> None:
+        retry_s = self.claim.timing.retry_s
+        loop = asyncio.get_running_loop()
         while True:
+            next_at = loop.time() + retry_s
             try:
                 since = await self.claim.renew()
             except LeaseLostError:
@@ -97,7 +100,8 @@ class Elector:
             else:
                 self.tenure.renewed(since)
                 return
-            await asyncio.sleep(self.claim.timing.retry_s)
+            # A try that hung has been pause enough.
+            await asyncio.sleep(next_at - loop.time())
 
     async def _release(self) -> None:
         while True:

@@ -1,0 +1,115 @@
+"""Leases on an embedded server, claims on them, and clocks that tests set."""
+
+import datetime
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+import attrs
+import pytest
+
+from dlctl.api.meta import LEASES, ObjectKey
+from dlctl.kube.client import Client
+from dlctl.leaderelection.claim import Claim
+from dlctl.leaderelection.record import JSON
+from dlctl.leaderelection.timing import Timing
+from dlctl.local.apiserver.server import ApiServer, serve
+from dlctl.metrics import Metrics
+
+KEY: Final = ObjectKey("default", "dlctl")
+LEASE_PATH: Final = "leases.coordination.k8s.io"
+# The smallest that leave each step some time of its own.
+QUICK: Final = Timing(lease_s=1.0, renew_s=0.6, retry_s=0.15, stall_s=5.0)
+
+
+@attrs.define
+class FakeClock:
+    """Time that moves only when a test says so."""
+
+    seconds: float = 1000.0
+
+    def now(self) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(self.seconds, datetime.UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@attrs.define
+class FakeWatchdog:
+    """Remembers what it was told, and bites nobody."""
+
+    armed_s: float | None = None
+
+    def arm(self, seconds: float) -> None:
+        self.armed_s = seconds
+
+    def disarm(self) -> None:
+        self.armed_s = None
+
+
+def stored_lease(server: ApiServer) -> JSON:
+    stored = server.storage.get(LEASES, KEY)
+    return stored.decoded(LEASES) if stored else {}
+
+
+@attrs.define
+class Court:
+    """A server, a client per user agent, and the lease as it is stored."""
+
+    server: ApiServer
+    user: Client
+
+    @property
+    def lease(self) -> JSON:
+        return stored_lease(self.server)
+
+    @property
+    def spec(self) -> JSON:
+        return self.lease.get("spec") or {}
+
+    @property
+    def holder(self) -> str:
+        return self.spec.get("holderIdentity") or ""
+
+    async def put(self, spec: Mapping[str, Any], **metadata: Any) -> None:
+        """Write a lease as somebody else would."""
+        body: JSON = {"metadata": {"name": KEY.name, **metadata}, "spec": spec}
+        if self.lease:
+            body["metadata"]["resourceVersion"] = self.lease["metadata"]["resourceVersion"]
+            await self.user.replace(LEASES, KEY, body)
+        else:
+            await self.user.create(LEASES, KEY.namespace, body)
+
+    def requests(self, user_agent: str) -> list[str]:
+        """Return the verbs of the requests so far, each as often as it was asked for."""
+        return sorted(
+            audited.verb
+            for audited, count in self.server.audit.items()
+            for _ in range(count)
+            if audited.user_agent == user_agent and audited.resource == LEASE_PATH
+        )
+
+
+@pytest.fixture
+async def court() -> AsyncIterator[Court]:
+    async with (
+        serve(tls=False) as server,
+        Client(server.config(), user_agent="user") as user,
+    ):
+        yield Court(server, user)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+async def claim(court: Court, clock: FakeClock, metrics: Metrics) -> AsyncIterator[Claim]:
+    async with Client(court.server.config(), user_agent="ours") as client:
+        yield Claim(client, KEY, "us", Timing(), clock, metrics)

@@ -1,0 +1,199 @@
+"""The election as a manager uses it, its thread included."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dlctl.errors import ConfigError
+from dlctl.kube.config import ClusterConfig
+from dlctl.leaderelection.claim import LeaseLostError
+from dlctl.leaderelection.election import Election
+from dlctl.leaderelection.leadership import Unelected
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.server import ApiServer
+from tests.leaderelection.conftest import (
+    KEY,
+    LEASE_PATH,
+    QUICK,
+    FakeWatchdog,
+    stored_lease,
+)
+from tests.leaderelection.elsewhere import served_elsewhere
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with served_elsewhere() as server:
+        yield server
+
+
+@pytest.fixture
+def elect(server: ApiServer) -> Callable[..., Election]:
+    async def connect() -> ClusterConfig:
+        return server.config("default")
+
+    def make(identity: str = "us") -> Election:
+        return Election(connect, KEY.name, timing=QUICK, watchdog=FakeWatchdog(), identity=identity)
+
+    return make
+
+
+def holder(server: ApiServer) -> str:
+    return str(stored_lease(server).get("spec", {}).get("holderIdentity") or "")
+
+
+def status_of(election: Election) -> float | None:
+    registry = election.metrics.registry
+    return registry.get_sample_value("leader_election_master_status", {"name": KEY.name})
+
+
+async def test_lease_is_held_for_the_block_and_not_a_moment_less(
+    server: ApiServer, elect: Callable[..., Election]
+) -> None:
+    election, stop = elect(), asyncio.Event()
+    assert (status_of(election), election.may_write()) == (0, False)
+    async with election.held(stop) as leading:
+        assert leading
+        assert (status_of(election), election.may_write()) == (1, True)
+        stop.set()
+        # Longer than the lease: while work goes on, it is renewed.
+        await asyncio.sleep(QUICK.lease_s)
+        assert holder(server) == "us"
+        assert election.may_write()
+    assert holder(server) == ""
+    assert (status_of(election), election.may_write()) == (0, False)
+    assert election.watchdog.armed_s is None  # type: ignore[attr-defined]
+
+
+async def test_standby_takes_over_when_the_leader_has_stopped(
+    elect: Callable[..., Election],
+) -> None:
+    first, second, stop = elect("first"), elect("second"), asyncio.Event()
+    order = []
+
+    async def stand_by() -> None:
+        async with second.held(stop):
+            order.append("second leads")
+
+    async with asyncio.TaskGroup() as group:
+        async with first.held(stop):
+            group.create_task(stand_by())
+            await asyncio.sleep(QUICK.retry_s * 2)
+            order.append("first ends")
+    assert order == ["first ends", "second leads"]
+
+
+async def test_standby_that_is_told_to_stop_never_leads(
+    server: ApiServer, elect: Callable[..., Election]
+) -> None:
+    first, second, stop = elect("first"), elect("second"), asyncio.Event()
+    async with first.held(asyncio.Event()):
+        asyncio.get_running_loop().call_later(QUICK.retry_s, stop.set)
+        async with second.held(stop) as leading:
+            assert not leading
+        assert holder(server) == "first"
+        assert not second.may_write()
+
+
+async def test_one_who_stops_before_the_start_does_not_lead(
+    server: ApiServer, elect: Callable[..., Election]
+) -> None:
+    stop = asyncio.Event()
+    stop.set()
+    async with elect().held(stop) as leading:
+        assert not leading
+    assert holder(server) == ""
+
+
+async def test_loss_cancels_the_block_and_leaves_the_lease_alone(
+    server: ApiServer, elect: Callable[..., Election]
+) -> None:
+    election, told = elect(), []
+
+    async def lead() -> None:
+        async with election.held(asyncio.Event()):
+            broken = status.internal("broken")
+            server.faults.add(Fault(resource=LEASE_PATH, verb="write", status=broken, times=None))
+            began = time.monotonic()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                told.append((time.monotonic() - began, election.may_write()))
+
+    with pytest.raises(LeaseLostError, match="not renewed"):
+        await lead()
+    [(after_s, may_write)] = told
+    assert after_s < QUICK.renew_s + 0.2
+    assert not may_write
+    assert holder(server) == "us"
+    # It goes on being a danger until it is gone, so nothing calls the watchdog off.
+    assert election.watchdog.armed_s is not None  # type: ignore[attr-defined]
+
+
+async def test_blocked_event_loop_costs_nothing_while_the_thread_renews(
+    server: ApiServer, elect: Callable[..., Election]
+) -> None:
+    election = elect()
+    async with election.held(asyncio.Event()) as leading:
+        assert leading
+        time.sleep(QUICK.lease_s * 1.2)  # noqa: ASYNC251 - that is what is tested
+        assert election.may_write()
+        await asyncio.sleep(0)
+    assert holder(server) == ""
+
+
+async def test_failure_of_the_work_gives_the_lease_back_and_is_raised_by_itself(
+    server: ApiServer, elect: Callable[..., Election]
+) -> None:
+    async def work() -> None:
+        async with elect().held(asyncio.Event()):
+            assert holder(server) == "us"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await work()
+    assert holder(server) == ""
+
+
+async def test_cancelled_work_gives_the_lease_back(
+    server: ApiServer, elect: Callable[..., Election]
+) -> None:
+    started = asyncio.Event()
+
+    async def work() -> None:
+        async with elect().held(asyncio.Event()):
+            started.set()
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(work())
+    await started.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert holder(server) == ""
+
+
+async def test_cluster_that_cannot_be_found_ends_the_candidacy() -> None:
+    async def connect() -> ClusterConfig:
+        raise ConfigError("no cluster")
+
+    election = Election(connect, KEY.name, timing=QUICK, watchdog=FakeWatchdog())
+    with pytest.raises(ConfigError, match="no cluster"):
+        async with election.held(asyncio.Event()):
+            pytest.fail("nobody can lead")
+
+
+async def test_controller_that_is_alone_leads_from_start_to_stop() -> None:
+    async with Unelected().held(asyncio.Event()) as leading:
+        assert leading
+        assert Unelected().may_write()
+        assert Unelected().healthy()
+
+
+def test_identities_are_unique() -> None:
+    made = [Election(ClusterConfig, "dlctl", watchdog=FakeWatchdog()).identity for _ in "ab"]  # type: ignore[arg-type]
+    assert made[0] != made[1]
+    assert made[0].rpartition("_")[0] == made[1].rpartition("_")[0]

@@ -1,0 +1,313 @@
+"""Electors against an embedded server, in time that is compacted."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.meta import LEASES
+from dlctl.kube.client import Client
+from dlctl.leaderelection.claim import Claim, LeaseLostError
+from dlctl.leaderelection.elector import Elector
+from dlctl.leaderelection.tenure import Tenure
+from dlctl.leaderelection.timing import Timing
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.metrics import Metrics
+from tests.leaderelection.conftest import KEY, LEASE_PATH, Court, FakeWatchdog
+from tests.support.timing import LoopClock
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+TIMING = Timing()
+
+
+@attrs.define
+class Candidate:
+    """An elector that serves as a process would: until it loses, is killed or stops in order."""
+
+    name: str
+    elector: Elector
+    group: asyncio.TaskGroup
+    silence_s: float = 0.0
+    loss: LeaseLostError | None = None
+    task: "asyncio.Task[None] | None" = None
+
+    def start(self) -> None:
+        self.task = self.group.create_task(self._serve(), name=self.name)
+
+    @property
+    def leads(self) -> bool:
+        """Tell whether it would write now; the dead do not, whatever they believed."""
+        return self.task is not None and not self.task.done() and self.elector.tenure.may_write()
+
+    async def kill(self) -> None:
+        assert self.task
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    async def stop(self) -> None:
+        self.elector.tenure.resign()
+        await self.kill()
+        await self.elector.give_back()
+
+    async def _serve(self) -> None:
+        try:
+            await self.elector.win()
+            await self.elector.keep()
+        except LeaseLostError as error:
+            self.loss = error
+
+
+@attrs.define
+class Race:
+    """Candidates for one lease, and when each of them led."""
+
+    court: Court
+    group: asyncio.TaskGroup
+    stack: AsyncExitStack
+    candidates: list[Candidate] = attrs.field(factory=list)
+    together: bool = False
+
+    async def join(self) -> Candidate:
+        name = f"candidate-{len(self.candidates)}"
+        clock, metrics = LoopClock(), Metrics()
+        client = Client(
+            self.court.server.config(), user_agent=name, request_timeout_s=TIMING.request_s
+        )
+        await self.stack.enter_async_context(client)
+        claim = Claim(client, KEY, name, TIMING, clock, metrics)
+        tenure = Tenure(TIMING, clock, FakeWatchdog())
+        elector = Elector(claim, tenure, lambda: 0.0, random.Random(len(self.candidates)))
+        candidate = Candidate(name, elector, self.group)
+        elector.silence_s = lambda: candidate.silence_s
+        self.candidates.append(candidate)
+        candidate.start()
+        return candidate
+
+    @property
+    def leaders(self) -> list[Candidate]:
+        return [candidate for candidate in self.candidates if candidate.leads]
+
+    async def observe(self) -> None:
+        """Look for two leaders at one moment, all the time."""
+        while True:
+            self.together |= len(self.leaders) > 1
+            await asyncio.sleep(0.02)
+
+    async def led_by(self, candidate: Candidate, *, within_s: float) -> float:
+        """Return after how long it led."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        async with asyncio.timeout(within_s):
+            while True:
+                if self.leaders == [candidate]:
+                    return loop.time() - began
+                await asyncio.sleep(0.01)
+
+    def ails(self, candidate: Candidate, **how: Any) -> None:
+        """Let the requests of one candidate for the lease fail from now on."""
+        fault = Fault(resource=LEASE_PATH, user_agent=candidate.name, times=None)
+        self.court.server.faults.add(attrs.evolve(fault, **how))
+
+
+@asynccontextmanager
+async def running(court: Court) -> AsyncIterator[Race]:
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        race = Race(court, group, stack)
+        observing = group.create_task(race.observe())
+        yield race
+        observing.cancel()
+        for candidate in race.candidates:
+            await candidate.kill()
+        assert not race.together
+
+
+@pytest.fixture
+async def race(court: Court) -> AsyncIterator[Race]:
+    async with running(court) as race:
+        yield race
+
+
+async def test_leader_stays_leader_for_as_long_as_it_renews(race: Race) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    second = await race.join()
+    await asyncio.sleep(300)
+    assert race.leaders == [first]
+    assert race.court.spec["leaseTransitions"] == 0
+    # One read for each renewal that it sees, and a few in between.
+    assert race.court.requests(second.name).count("get") <= 200
+    assert race.court.requests(second.name).count("update") == 0
+
+
+async def test_lease_that_is_given_back_is_taken_at_once(race: Race) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    second = await race.join()
+    await asyncio.sleep(1)
+    await first.stop()
+    assert await race.led_by(second, within_s=3) < 0.5
+
+
+async def test_lease_that_is_given_back_is_taken_soon_where_nothing_can_be_watched(
+    race: Race,
+) -> None:
+    forbidden = status.forbidden(LEASES, KEY.name, "no watch for you")
+    race.court.server.faults.add(Fault(verb="watch", status=forbidden, times=None))
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    second = await race.join()
+    await asyncio.sleep(10)
+    await first.stop()
+    assert await race.led_by(second, within_s=4.5) > 0
+
+
+async def test_leader_that_dies_is_succeeded_when_its_lease_ran_out(race: Race) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    second = await race.join()
+    await asyncio.sleep(9)
+    await first.kill()
+    assert TIMING.renew_s < await race.led_by(second, within_s=17) <= TIMING.lease_s + 0.5
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"status": status.conflict(LEASES, KEY.name)}, id="conflicts"),
+        pytest.param({"status": status.internal("broken")}, id="errors"),
+        pytest.param({"status": status.too_many_requests("busy", 1)}, id="too many requests"),
+        pytest.param({"reset": "before"}, id="resets"),
+        pytest.param({"delay_s": 1e4}, id="hangs"),
+    ],
+)
+async def test_leader_that_cannot_renew_stops_before_another_starts(
+    race: Race, how: dict[str, Any]
+) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    second = await race.join()
+    await asyncio.sleep(5)
+    race.ails(first, **how)
+    await race.led_by(second, within_s=TIMING.lease_s + 2)
+    assert "was not renewed for 9 s" in str(first.loss)
+
+
+async def test_trouble_shorter_than_the_deadline_costs_nothing(race: Race) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    await race.join()
+    for how in ({"delay_s": 1e4}, {"reset": "before"}, {"status": status.internal("broken")}):
+        race.ails(first, **how)
+        await asyncio.sleep(6)
+        race.court.server.faults.clear()
+        await asyncio.sleep(6)
+        assert race.leaders == [first]
+
+
+@pytest.mark.parametrize("how", [{"delay_s": 1e4}, {"reset": "before"}, {"reset": "after"}])
+async def test_candidate_survives_any_trouble(race: Race, how: dict[str, Any]) -> None:
+    fault = Fault(resource=LEASE_PATH, times=None)
+    race.court.server.faults.add(attrs.evolve(fault, **how))
+    first = await race.join()
+    await asyncio.sleep(60)
+    assert not race.leaders
+    race.court.server.faults.clear()
+    await race.led_by(first, within_s=12)
+
+
+async def test_lease_that_another_took_by_force_is_lost_at_the_next_renewal(race: Race) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    await race.court.put({"holderIdentity": "an administrator", "leaseDurationSeconds": 15})
+    await asyncio.sleep(TIMING.retry_s + 0.1)
+    assert not race.leaders
+    assert "an administrator" in str(first.loss)
+
+
+async def test_candidate_whose_event_loop_hangs_lets_others_go_first(race: Race) -> None:
+    first = await race.join()
+    first.silence_s = 0.1
+    second = await race.join()
+    await race.led_by(second, within_s=1)
+
+
+async def test_leader_whose_event_loop_hangs_gives_way_after_a_while(race: Race) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    second = await race.join()
+    first.silence_s = TIMING.stall_s
+    await asyncio.sleep(60)
+    assert race.leaders == [first]
+    first.silence_s += 1
+    await race.led_by(second, within_s=TIMING.retry_s + TIMING.lease_s + 1)
+    assert "blocked for 31.0 s" in str(first.loss)
+
+
+async def test_stop_that_meets_a_request_on_its_way_still_gives_the_lease_back(
+    race: Race,
+) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    race.ails(first, verb="update", delay_s=1e4, times=1)
+    await asyncio.sleep(TIMING.retry_s + 1)
+    await first.stop()
+    assert race.court.holder == ""
+
+
+@pytest.mark.parametrize("how", [{"reset": "before"}, {"status": status.internal("broken")}])
+async def test_release_is_tried_again(race: Race, how: dict[str, Any]) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    race.ails(first, times=3, **how)
+    await first.stop()
+    assert race.court.holder == ""
+
+
+async def test_release_is_given_up_after_the_deadline(race: Race) -> None:
+    first = await race.join()
+    await race.led_by(first, within_s=1)
+    race.ails(first, delay_s=1e4)
+    began = asyncio.get_running_loop().time()
+    await first.stop()
+    assert asyncio.get_running_loop().time() - began <= TIMING.renew_s + 0.1
+    assert race.court.holder == first.name
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_two_lead_at_one_moment_whatever_happens(race: Race, seed: int) -> None:
+    """Three candidates; faults, deaths, stops and returns at random."""
+    chance = random.Random(seed)
+    troubles: list[dict[str, Any]] = [
+        {"status": status.conflict(LEASES, KEY.name)},
+        {"status": status.internal("broken")},
+        {"reset": "before"},
+        {"reset": "after"},
+        {"delay_s": 4.0},
+        {"delay_s": 1e4},
+    ]
+    for _ in range(3):
+        await race.join()
+    for _ in range(25):
+        candidate = chance.choice(race.candidates[-3:])
+        match chance.randrange(6):
+            case 0:
+                await candidate.kill()
+                await race.join()
+            case 1:
+                await candidate.stop()
+                await race.join()
+            case 2:
+                race.court.server.faults.clear()
+            case _:
+                race.ails(candidate, probability=0.7, **chance.choice(troubles))
+        await asyncio.sleep(chance.uniform(0, 12))
+    race.court.server.faults.clear()
+    await race.join()
+    await asyncio.sleep(TIMING.lease_s + 5)
+    assert len(race.leaders) == 1
+    assert race.leaders[0].name == race.court.holder
