@@ -7,7 +7,8 @@ is given back, then informers.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -65,10 +66,12 @@ class Manager:
         for kind in self.kinds:
             self._controllers.append(self._controller(kind))
 
-    @property
-    def synced(self) -> bool:
-        """Tell whether every store has been filled: what readiness means here."""
-        return all(informer.has_synced for informer in self._informers)
+    def synced(self) -> dict[str, Callable[[], bool]]:
+        """Return for every resource what tells whether its store was filled: readiness."""
+        return {
+            informer.resource.qualified: partial(getattr, informer, "has_synced")
+            for informer in self._informers
+        }
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until told to stop, then finish what is in work; cancelling stops at once.

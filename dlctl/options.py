@@ -36,6 +36,9 @@ class Options:
     bind_address: str = _setting(
         ":8080", "where /metrics, /healthz and /readyz are served; empty for nowhere"
     )
+    metrics_authentication: bool = _setting(
+        False, "show /metrics only to those whose token the API server accepts for it"
+    )
     leader_elect: bool = _setting(
         False, "work only while holding a Lease, so that several controllers can run"
     )
@@ -66,6 +69,8 @@ class Options:
             raise ConfigError("--reconcile-timeout must be above 0")
         if self.grace_s < 0:
             raise ConfigError("--grace must be 0 or more")
+        if self.metrics_authentication and not self.bind_address:
+            raise ConfigError("--metrics-authentication is given, but --bind-address is empty")
         if not self.leader_election_id:
             raise ConfigError("--leader-election-id is empty: give the name of a Lease")
         _check_choice("--log-format", self.log_format, ("json", "console"))

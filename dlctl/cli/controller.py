@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
-from dlctl import logs, probes
+from dlctl import logs
 from dlctl.cli.settings import add_settings, settings
 from dlctl.dialects.kinds import kinds
 from dlctl.frameworks.registry import installed
@@ -21,6 +21,8 @@ from dlctl.leaderelection.timing import Timing
 from dlctl.manager import Manager
 from dlctl.metrics import Metrics
 from dlctl.options import Options
+from dlctl.probes.access import Access, ReviewedAccess, anybody
+from dlctl.probes.server import Health, serving
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,13 +49,14 @@ async def _serve(options: Options, timing: Timing) -> None:
         await stack.enter_async_context(client)
         manager = Manager(client, served, options, metrics, leadership=leadership)
         if options.bind_address:
-            serving = probes.serving(
-                options.bind_address,
-                metrics.registry,
-                ready=lambda: manager.synced,
-                healthy=leadership.healthy,
-            )
-            await stack.enter_async_context(serving)
+            health = Health(live={"leadership": leadership.healthy}, ready=manager.synced())
+            access: Access = anybody
+            if options.metrics_authentication:
+                # Not the client of the work, which must not write unless this process leads.
+                reviewer = Client(cluster, user_agent="dlctl/metrics", metrics=metrics)
+                access = ReviewedAccess(await stack.enter_async_context(reviewer))
+            served_at = serving(options.bind_address, metrics.registry, health, access)
+            await stack.enter_async_context(served_at)
         await _until_signalled(manager)
 
 

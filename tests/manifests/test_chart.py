@@ -1,6 +1,9 @@
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from dlctl.options import Options
 from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
@@ -61,6 +64,22 @@ def test_chart_for_one_namespace_is_the_overlay_for_one(
     assert list(rules(chart)) == list(rules(overlay))
     assert chart.of_kind("ClusterRole") == chart.of_kind("ClusterRoleBinding") == []
     assert effective(chart.container()) == Options(leader_elect=True, namespace="dlctl-system")
+
+
+def test_chart_and_component_show_the_metrics_to_the_same(
+    helm: Rendered, kustomize: Rendered, tmp_path: Path
+) -> None:
+    def relative(*parts: str) -> str:
+        return os.path.relpath(FOLDER.joinpath(*parts), tmp_path)
+
+    kustomization = {
+        "resources": [relative("overlays", "cluster-wide")],
+        "components": [relative("components", "metrics-authentication")],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    chart, overlay = helm("metricsAuthentication=true"), kustomize(tmp_path)
+    assert contents(chart) == contents(overlay)
+    assert effective(chart.container()).metrics_authentication
 
 
 def test_settings_reach_the_controller(helm: Rendered) -> None:

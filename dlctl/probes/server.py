@@ -1,0 +1,87 @@
+"""What is served over HTTP: metrics, liveness, readiness. Nothing here writes to the cluster.
+
+A health endpoint says ``ok``, or which check failed; ``?verbose`` lists them all, ``?exclude=``
+leaves one out, and each is at a path of its own below.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import attrs
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from dlctl.errors import ConfigError
+from dlctl.probes.access import Access, anybody
+from dlctl.probes.checks import Checks, report
+
+_Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@attrs.frozen(kw_only=True)
+class Health:
+    """What liveness and readiness consist of, by name."""
+
+    live: Checks = attrs.field(factory=dict)
+    ready: Checks = attrs.field(factory=dict)
+
+
+@asynccontextmanager
+async def serving(
+    bind_address: str, registry: CollectorRegistry, health: Health, access: Access = anybody
+) -> AsyncIterator[str]:
+    """Serve ``/metrics``, ``/healthz`` and ``/readyz`` for the duration of the block.
+
+    ``bind_address`` is ``host:port``; yields the URL, with the port that port 0 became. Who may
+    read the metrics is up to ``access``; probes come without credentials.
+    """
+    host, port = _parsed(bind_address)
+    app = web.Application()
+    app.router.add_get("/metrics", _metrics(registry, access))
+    for path, checks in (("healthz", health.live), ("readyz", health.ready)):
+        app.router.add_get(f"/{path}", _health(path, checks))
+        app.router.add_get(f"/{path}/{{check}}", _health(path, checks))
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise ConfigError(f"cannot serve metrics on {bind_address}: {error}") from error
+        yield f"http://{host or 'localhost'}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def _metrics(registry: CollectorRegistry, access: Access) -> _Answer:
+    async def answer(request: web.Request) -> web.Response:
+        await access(request.headers.get("Authorization", ""))
+        response = web.Response(body=generate_latest(registry))
+        response.headers["Content-Type"] = CONTENT_TYPE_LATEST
+        return response
+
+    return answer
+
+
+def _health(path: str, checks: Checks) -> _Answer:
+    # That there is an answer at all is a check too: of the event loop.
+    everything = {"ping": lambda: True, **checks}
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = everything
+        if name := request.match_info.get("check"):
+            asked = {name: everything[name]} if name in everything else {}
+        if not asked:
+            return web.Response(status=404, text=f"there is no check {name}\n")
+        return report(path, asked, request.query)
+
+    return answer
+
+
+def _parsed(bind_address: str) -> tuple[str | None, int]:
+    host, _, port = bind_address.rpartition(":")
+    if not port.isdecimal():
+        raise ConfigError(f"--bind-address is {bind_address!r}: give host:port or :port")
+    return host.strip("[]") or None, int(port)

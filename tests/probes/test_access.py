@@ -1,0 +1,89 @@
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from dlctl.kube.client import Client
+from dlctl.kube.config import ClusterConfig
+from dlctl.metrics import Metrics
+from dlctl.probes.access import ReviewedAccess
+from dlctl.probes.server import Health
+from dlctl.probes.server import serving as probes
+from tests.kube.conftest import Server, refuses, replies, serving
+
+KNOWN: dict[str, Any] = {
+    "status": {"authenticated": True, "user": {"username": "prometheus", "groups": ["scrapers"]}}
+}
+UNKNOWN: dict[str, Any] = {"status": {"authenticated": False}}
+ALLOWED = {"status": {"allowed": True}}
+DENIED = {"status": {"allowed": False}}
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Server]:
+    """An API server that reviews tokens."""
+    async with serving(Server()) as server:
+        yield server
+
+
+async def scrape(api: Server, *tokens: str | None) -> list[int]:
+    """Return what each of the tokens got, from one and the same controller."""
+    found = []
+    config = ClusterConfig.with_token(api.url, "our-own")
+    async with (
+        Client(config, user_agent="dlctl/metrics") as client,
+        probes("127.0.0.1:0", Metrics().registry, Health(), ReviewedAccess(client)) as url,
+        aiohttp.ClientSession(url) as session,
+    ):
+        for token in tokens:
+            headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+            async with session.get("/metrics", headers=headers) as response:
+                found.append(response.status)
+        async with session.get("/healthz") as response:
+            assert response.status == 200
+    return found
+
+
+async def test_known_user_who_may_is_let_in(api: Server) -> None:
+    api.answers.extend([replies(KNOWN, 201), replies(ALLOWED, 201)])
+
+    assert await scrape(api, "theirs") == [200]
+    reviewed, permitted = api.seen
+    assert reviewed.path == "/apis/authentication.k8s.io/v1/tokenreviews"
+    assert reviewed.body["spec"] == {"token": "theirs"}
+    assert permitted.path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    assert permitted.body["spec"] == {
+        "user": "prometheus",
+        "uid": "",
+        "groups": ["scrapers"],
+        "extra": {},
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }
+
+
+async def test_known_user_who_may_not_is_refused(api: Server) -> None:
+    api.answers.extend([replies(KNOWN, 201), replies(DENIED, 201)])
+    assert await scrape(api, "theirs") == [403]
+
+
+async def test_unknown_token_is_refused(api: Server) -> None:
+    api.answers.append(replies(UNKNOWN, 201))
+    assert await scrape(api, "anything") == [403]
+
+
+async def test_no_token_is_refused_unasked(api: Server) -> None:
+    assert await scrape(api, None) == [401]
+    assert api.seen == []
+
+
+async def test_verdict_is_remembered_for_each_token(api: Server) -> None:
+    api.answers.extend([replies(KNOWN, 201), replies(ALLOWED, 201), replies(UNKNOWN, 201)])
+
+    assert await scrape(api, "theirs", "theirs", "other", "other") == [200, 200, 403, 403]
+    assert len(api.seen) == 3
+
+
+async def test_nobody_is_let_in_while_tokens_cannot_be_reviewed(api: Server) -> None:
+    api.answers.append(refuses(403, "Forbidden"))
+    assert await scrape(api, "theirs", "theirs") == [503, 503]

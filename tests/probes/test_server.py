@@ -1,0 +1,101 @@
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from dlctl.errors import ConfigError
+from dlctl.metrics import Metrics
+from dlctl.probes.server import Health, serving
+
+Get = Callable[[str], Awaitable[tuple[int, str]]]
+HEALTH = Health(
+    live={"leadership": lambda: True},
+    ready={"pods": lambda: True, "mxjobs.kubeflow.org": lambda: False},
+)
+
+
+@asynccontextmanager
+async def served(health: Health = HEALTH) -> AsyncIterator[Get]:
+    async with (
+        serving("127.0.0.1:0", Metrics().registry, health) as url,
+        aiohttp.ClientSession(url) as session,
+    ):
+
+        async def get(path: str) -> tuple[int, str]:
+            async with session.get(path) as response:
+                return response.status, await response.text()
+
+        yield get
+
+
+async def test_metrics_are_there_for_everybody() -> None:
+    async with served() as get:
+        status, text = await get("/metrics")
+    assert status == 200
+    assert "# TYPE leader_election_master_status gauge" in text
+
+
+async def test_what_passes_says_ok_and_no_more() -> None:
+    async with served() as get:
+        assert await get("/healthz") == (200, "ok")
+
+
+async def test_what_passes_lists_its_checks_if_asked() -> None:
+    async with served() as get:
+        assert await get("/healthz?verbose") == (
+            200,
+            "[+]ping ok\n[+]leadership ok\nhealthz check passed\n",
+        )
+
+
+async def test_what_fails_says_which_check_did() -> None:
+    async with served() as get:
+        assert await get("/readyz") == (
+            500,
+            "[+]ping ok\n[+]pods ok\n[-]mxjobs.kubeflow.org failed\nreadyz check failed\n",
+        )
+
+
+async def test_check_left_out_does_not_count() -> None:
+    async with served() as get:
+        assert await get("/readyz?exclude=mxjobs.kubeflow.org") == (200, "ok")
+        assert "[+]pods excluded: ok" in (await get("/readyz?verbose&exclude=pods"))[1]
+
+
+async def test_leaving_out_what_is_no_check_is_said() -> None:
+    async with served() as get:
+        assert "no such checks: ['tea']" in (await get("/healthz?verbose&exclude=tea"))[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        pytest.param("/readyz/pods", 200, id="passes"),
+        pytest.param("/readyz/mxjobs.kubeflow.org", 500, id="fails"),
+        pytest.param("/readyz/tea", 404, id="unknown"),
+        pytest.param("/healthz/ping", 200, id="ping"),
+    ],
+)
+async def test_each_check_can_be_asked_alone(path: str, status: int) -> None:
+    async with served() as get:
+        assert (await get(path))[0] == status
+
+
+async def test_program_that_no_longer_is_what_it_takes_itself_for_is_not_live() -> None:
+    async with served(Health(live={"leadership": lambda: False})) as get:
+        assert (await get("/healthz"))[0] == 500
+
+
+@pytest.mark.parametrize("address", ["", "localhost", ":http", "localhost:"])
+async def test_address_without_a_port_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="give host:port or :port"):
+        async with serving(address, Metrics().registry, HEALTH):
+            pass
+
+
+async def test_address_that_is_taken_is_refused() -> None:
+    async with serving("127.0.0.1:0", Metrics().registry, HEALTH) as url:
+        with pytest.raises(ConfigError, match="cannot serve metrics on "):
+            async with serving(url.rpartition("/")[2], Metrics().registry, HEALTH):
+                pass
