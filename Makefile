@@ -44,6 +44,16 @@ lint: $(READY) ## Format, lint, types, import contracts, spelling
 test: lint ## Lint, then all fast tests
 	$(BIN)/pytest -n 2 -m "not soak"
 
+.PHONY: manifests
+manifests: $(READY) ## Write the CRDs and install.yaml anew
+	$(BIN)/dlctl crds > manifests/base/crds.yaml
+	kubectl kustomize manifests/overlays/cluster-wide > manifests/install.yaml
+
+.PHONY: image
+image: $(READY) ## Build the image to dist/dlctl.tar, without Docker; needs root and Debian
+	@mkdir -p dist
+	$(BIN)/python -m e2e.image dist/dlctl.tar
+
 .PHONY: clean
 clean: ## Remove the environments and all that was made
 	rm -rf $(VENV) .venv-mxnet .venv-numpy .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
