@@ -34,7 +34,11 @@ def run(args: argparse.Namespace) -> int:
     options = settings(args, os.environ)
     timing = _timing(options)
     logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
-    asyncio.run(_serve(options, timing))
+    try:
+        asyncio.run(_serve(options, timing))
+    except asyncio.CancelledError:
+        # Told twice to stop. The work was left where it was; whoever leads next goes on with it.
+        return 1
     return 0
 
 
