@@ -11,7 +11,6 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import PODS, SERVICES, Object, Resource
 from dlctl.kube.client import Client
-from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.creation import Child, Created, Creator
 from dlctl.reconcilers.diff import merge_patch
@@ -53,18 +52,19 @@ class Executor:
         await self._patch(job, resource, {"spec": patch})
 
     async def remove(self, job: Job, plan: Plan) -> None:
-        """Ask for the deletion of what the plan removes; what is gone already is as well."""
+        """Ask for the deletion of what the plan removes; what is gone already is as well.
+
+        :raises ConflictError: if the name of one is another object's by now.
+        """
         victims: list[tuple[Resource, Object]] = [(PODS, pod) for pod in plan.deleted_pods]
         victims += [(SERVICES, service) for service in plan.deleted_services]
 
         async def delete(victim: tuple[Resource, Object]) -> None:
             resource, obj = victim
             uid = obj.metadata.uid
-            try:
-                await self.client.delete(resource, obj.key, uid=uid)
-            except (NotFoundError, ConflictError):
-                # Gone, or another object has its name by now: either way not our concern.
-                return
+            # A conflict says that another object has the name, or that the server is at odds with
+            # itself. The store will show the one; only trying again helps with the other.
+            await self.client.delete(resource, obj.key, uid=uid)
             self.expectations.deleted(job.uid, resource, uid)
 
         await map_all(delete, victims, limit=PARALLEL_DELETES)
