@@ -1,13 +1,12 @@
-"""A clock for tests whose event loop compacts time: wall and monotonic time follow the loop."""
+"""Time for tests whose event loop compacts it: wall and monotonic time follow the loop."""
 
 import asyncio
 import datetime
+import itertools
 from typing import Final
 
 EPOCH: Final = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
-# Compacted time stands still while there is work. A wait that rounding has left a hair too short
-# would be begun again at the same moment for ever; on this clock it is over.
-_FAST: Final = 1 + 1e-9
+_TICK_S: Final = 1e-9
 
 
 class LoopClock:
@@ -17,4 +16,15 @@ class LoopClock:
         return EPOCH + datetime.timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time() * _FAST
+        return asyncio.get_running_loop().time()
+
+
+def let_time_pass() -> None:
+    """Have the running loop's clock move a tick whenever it is read.
+
+    Compacted time stands still while there is work. Whoever is woken a rounding error too early,
+    sees so and waits for the rest, would wait at that same moment for ever.
+    """
+    loop = asyncio.get_running_loop()
+    compacted, ticks = loop.time, itertools.count(1)
+    loop.time = lambda: compacted() + next(ticks) * _TICK_S  # type: ignore[method-assign]

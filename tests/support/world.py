@@ -27,7 +27,7 @@ from tests.builders import KINDS
 from tests.support.fates import Fate, Script, script_of
 from tests.support.history import History
 from tests.support.hollow import HollowNode
-from tests.support.timing import LoopClock
+from tests.support.timing import LoopClock, let_time_pass
 
 JSON = dict[str, Any]
 NAMESPACE: Final = "default"
@@ -206,6 +206,7 @@ async def world(
     window: int = 20_000,
 ) -> AsyncIterator[World]:
     """Serve a cluster with the CRDs of all kinds, or of those that are to be there at first."""
+    let_time_pass()
     try:
         async with AsyncExitStack() as stack:
             whole = await _built(stack, kinds, options or Options(), window)
