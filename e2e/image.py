@@ -20,7 +20,7 @@ from typing import IO, Any, Final
 
 from e2e.cluster.image import write_archive
 
-NAME: Final = "dlctl:e2e"
+NAME: Final = "localhost/dlctl:e2e"
 LIMIT_BYTES: Final = 250_000_000
 _PROJECT: Final = Path(__file__).parents[1]
 # Debian's venv brings the one pip that the first stage needs.

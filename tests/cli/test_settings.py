@@ -1,4 +1,5 @@
 import argparse
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,9 @@ def test_variables_of_services_are_no_settings(name: str) -> None:
 def test_wrong_setting_ends_the_program_with_2_and_one_line(
     dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in os.environ:
+        if name.startswith("DLCTL_"):
+            monkeypatch.delenv(name)
     monkeypatch.setenv("DLCTL_QQQ", "9")
     done = dlctl("controller")
     assert (done.code, done.out) == (2, "")
