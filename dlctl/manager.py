@@ -66,8 +66,13 @@ class Manager:
         for kind in self.kinds:
             self._controllers.append(self._controller(kind))
 
-    def synced(self) -> dict[str, Callable[[], bool]]:
-        """Return for every resource what tells whether its store was filled: readiness."""
+    @property
+    def synced(self) -> bool:
+        """Tell whether every store has been filled: what readiness means here."""
+        return all(synced() for synced in self.checks().values())
+
+    def checks(self) -> dict[str, Callable[[], bool]]:
+        """Return for every resource what tells whether its store has been filled."""
         return {
             informer.resource.qualified: partial(getattr, informer, "has_synced")
             for informer in self._informers

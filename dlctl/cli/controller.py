@@ -53,7 +53,7 @@ async def _serve(options: Options, timing: Timing) -> None:
         await stack.enter_async_context(client)
         manager = Manager(client, served, options, metrics, leadership=leadership)
         if options.bind_address:
-            health = Health(live={"leadership": leadership.healthy}, ready=manager.synced())
+            health = Health(live={"leadership": leadership.healthy}, ready=manager.checks())
             access: Access = anybody
             if options.metrics_authentication:
                 # Not the client of the work, which must not write unless this process leads.
