@@ -48,7 +48,8 @@ class LogTails:
                 self._running[name] = replica.run
             if replica.run not in self._followed:
                 self._followed[replica.run] = self.group.create_task(
-                    self._tail(job, replica.name, replica.run), name=f"log of {replica.pod}"
+                    self._tail(job, replica.name, self._unread(replica.run)),
+                    name=f"log of {replica.pod}",
                 )
 
     async def finish(self) -> None:
@@ -57,18 +58,23 @@ class LogTails:
         if self._followed:
             await asyncio.wait(self._followed.values())
 
-    async def _tail(self, job: JobProgress, replica: str, run: Run) -> None:
+    def _unread(self, run: Run) -> tuple[Run, ...]:
+        """Return a start, after the one before it if that came and went between two looks."""
+        before = attrs.evolve(run, number=run.number - 1)
+        return (run,) if not run.number or before in self._followed else (before, run)
+
+    async def _tail(self, job: JobProgress, replica: str, runs: Sequence[Run]) -> None:
         name = (str(job), replica)
         kept = self.lines.setdefault(name, deque(maxlen=KEPT_LINES))
+        for run in runs:
+            async for line in _lines(self._chunks(name, run)):
+                kept.append(line)
+                self.heard(job, replica, line)
+
+    def _chunks(self, name: tuple[str, str], run: Run) -> AsyncIterator[bytes]:
         directory = PodPaths.of(self.run_dir, UID(run.pod_uid)).logs(run.container)
-        chunks = logs.read(
-            LogFiles(directory).path(run.number),
-            LogQuery(follow=True),
-            lambda: self._running.get(name) != run,
-        )
-        async for line in _lines(chunks):
-            kept.append(line)
-            self.heard(job, replica, line)
+        path = LogFiles(directory).path(run.number)
+        return logs.read(path, LogQuery(follow=True), lambda: self._running.get(name) != run)
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:

@@ -12,7 +12,7 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
-from dlctl.api.pods import ContainerState, ContainerStatus, Pod
+from dlctl.api.pods import ContainerState, ContainerStatus, Pod, Terminated
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
 from dlctl.dialects.kinds import Kind
 from dlctl.errors import InvalidJobError
@@ -155,7 +155,8 @@ def _replica(
         # What happens to the pod afterwards does not change how its program has ended.
         return last
     state = (status.state if status else None) or ContainerState()
-    start, exit_ = state.running or state.terminated, end or state.terminated
+    ended = state.terminated or (_last_end(status) if state.waiting else None)
+    start, exit_ = state.running or ended, end or ended
     return attrs.evolve(
         last,
         pod=pod.metadata.name,
@@ -163,10 +164,15 @@ def _replica(
         restarts=last.restarts + _starts_since(last.run, run),
         exit_code=exit_.exit_code if exit_ else None,
         started=start.started_at if start else None,
-        ended=state.terminated.finished_at if state.terminated else None,
+        ended=ended.finished_at if ended else None,
         run=run,
         trouble=(state.waiting.message if state.waiting else None) or "",
     )
+
+
+def _last_end(status: ContainerStatus | None) -> Terminated | None:
+    """Return how the program ended that waits to be started again."""
+    return status.last_state.terminated if status and status.last_state else None
 
 
 def _starts_since(last: Run | None, run: Run) -> int:

@@ -95,6 +95,15 @@ async def test_start_whose_end_was_not_seen_is_over_with_the_next_one(tmp_path: 
     assert sorted(tails.lines["mxjob ml/linear", "worker-0"]) == ["first", "second"]
 
 
+async def test_start_that_came_and_went_unseen_is_read_before_the_next_one(
+    tmp_path: Path,
+) -> None:
+    log(tmp_path).write_text("first\n")
+    log(tmp_path, 1).write_text("second\n")
+    heard, _ = await heard_of(tmp_path, job(AGAIN), job(AGAIN))
+    assert heard == ["first", "second"]
+
+
 async def test_replica_that_has_not_started_has_no_log(tmp_path: Path) -> None:
     heard, tails = await heard_of(tmp_path, job(ReplicaProgress("worker-0", "worker")))
     assert (heard, tails.lines) == ([], {})

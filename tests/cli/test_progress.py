@@ -60,6 +60,12 @@ def test_what_keeps_a_container_from_starting_is_its_phase() -> None:
     assert worker(look(pod)).phase == "CrashLoopBackOff"
 
 
+def test_program_that_waits_for_its_next_start_has_ended_and_left_a_log() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    seen = worker(look(make_pod(JOB, WORKER, state=waiting, last_state=exited(137))))
+    assert (seen.has_log, seen.runs, seen.exit_code) == (True, False, 137)
+
+
 def test_trouble_of_a_container_is_over_when_it_runs() -> None:
     waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": "no command"}}
     before = look(make_pod(JOB, WORKER, phase="Pending", state=waiting))
