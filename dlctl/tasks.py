@@ -16,19 +16,28 @@ async def map_all(do: Callable[[A], Awaitable[B]], items: Iterable[A], *, limit:
     """Return the results in the order of the items, having run ``limit`` at a time.
 
     The first failure cancels the others and is raised by itself, not in a group: a group would
-    pass by the ``except ConflictError`` of the caller.
+    pass by the ``except ConflictError`` of the caller. A cancellation wins over failures.
     """
     slots = asyncio.Semaphore(limit)
+    failures: list[Exception] = []
+    tasks: list[asyncio.Task[B]] = []
 
     async def run(item: A) -> B:
-        async with slots:
-            return await do(item)
+        try:
+            async with slots:
+                return await do(item)
+        except Exception as error:
+            # Kept from the group, which would lose a cancellation of the caller over it, and in
+            # Python 3.11 leave the caller with one that nobody asked for.
+            failures.append(error)
+            for task in tasks:
+                task.cancel()
+            raise asyncio.CancelledError from error
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run(item)) for item in items]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from failures
+    async with asyncio.TaskGroup() as group:
+        tasks += [group.create_task(run(item)) for item in items]
+    if failures:
+        raise failures[0]
     return [task.result() for task in tasks]
 
 

@@ -1,0 +1,97 @@
+import asyncio
+
+import pytest
+
+from dlctl.tasks import map_all
+
+pytestmark = pytest.mark.looptime
+
+
+class BrokenError(Exception):
+    pass
+
+
+async def test_results_come_in_the_order_of_the_items() -> None:
+    async def late(delay_s: int) -> int:
+        await asyncio.sleep(delay_s)
+        return delay_s
+
+    assert await map_all(late, [3, 1, 2], limit=3) == [3, 1, 2]
+
+
+async def test_no_more_run_at_a_time_than_allowed() -> None:
+    running, most = 0, 0
+
+    async def run(_: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(1)
+        running -= 1
+
+    await map_all(run, range(10), limit=3)
+    assert most == 3
+
+
+async def test_first_failure_is_raised_by_itself_and_ends_the_others() -> None:
+    ended = []
+
+    async def run(item: int) -> None:
+        if item == 1:
+            await asyncio.sleep(1)
+            raise BrokenError
+        try:
+            await asyncio.sleep(10)
+        finally:
+            ended.append(item)
+
+    with pytest.raises(BrokenError):
+        await map_all(run, [0, 1, 2], limit=3)
+    assert ended == [0, 2]
+
+
+async def test_cancellation_wins_over_a_failure_of_the_same_moment() -> None:
+    failing = asyncio.Event()
+
+    async def run(_: int) -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            failing.set()
+            raise BrokenError
+
+    task = asyncio.create_task(map_all(run, [0], limit=1))
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert failing.is_set()
+
+
+async def test_cancellation_while_others_are_ended_for_a_failure_is_not_lost() -> None:
+    async def run(item: int) -> None:
+        if item == 0:
+            await asyncio.sleep(1)
+            raise BrokenError
+        try:
+            await asyncio.sleep(10)
+        finally:
+            await asyncio.sleep(5)
+
+    task = asyncio.create_task(map_all(run, [0, 1], limit=2))
+    await asyncio.sleep(3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_failure_leaves_no_cancellation_behind() -> None:
+    async def run(_: int) -> None:
+        await asyncio.sleep(1)
+        raise BrokenError
+
+    with pytest.raises(BrokenError):
+        await map_all(run, [0, 1], limit=2)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
