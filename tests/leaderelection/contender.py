@@ -18,8 +18,8 @@ from dlctl.leaderelection.election import Election
 from dlctl.leaderelection.timing import Timing
 from dlctl.leaderelection.watchdog import ProcessWatchdog
 
-# Writers at a time: when the loop stops, each is at some other step of its request.
-WRITERS: Final = 8
+# When the loop stops, some wait for an answer and some for the time of their next write.
+WRITERS: Final = 6
 
 
 class Asleep(ProcessWatchdog):
@@ -71,7 +71,7 @@ async def write(client: Client, prefix: str, stop: asyncio.Event) -> None:
             )
         except DlctlError:
             pass
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.02 * (number % 2))
 
 
 if __name__ == "__main__":

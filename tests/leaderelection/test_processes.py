@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
-import pytest
 
 from dlctl.api.meta import CONFIG_MAPS
 from dlctl.local.apiserver.changes import Change, table_of
@@ -127,76 +126,71 @@ async def open_arena() -> AsyncIterator[Arena]:
                     await contender.process.wait()
 
 
-@pytest.fixture
-async def arena() -> AsyncIterator[Arena]:
+async def test_killed_leader_is_succeeded_and_that_one_hands_over_in_order() -> None:
     async with open_arena() as arena:
-        yield arena
+        for name in ("first", "second", "third"):
+            await arena.enter(name)
+        killed = await arena.leader()
+        await arena.wrote(killed)
+        killed.process.kill()
+        began = time.monotonic()
+        stopped = await arena.leader()
+        assert time.monotonic() - began < TIMING["lease_s"] + 2
+        assert arena.writes.last[killed.name] < await arena.wrote(stopped)
+
+        assert stopped.process.stdin
+        stopped.process.stdin.close()
+        began = time.monotonic()
+        last = await arena.leader()
+        assert time.monotonic() - began < 3
+        assert await stopped.ends(within_s=5) == 0
+        assert arena.writes.last[stopped.name] < await arena.wrote(last)
 
 
-async def test_killed_leader_is_succeeded_and_that_one_hands_over_in_order(arena: Arena) -> None:
-    for name in ("first", "second", "third"):
-        await arena.enter(name)
-    killed = await arena.leader()
-    await arena.wrote(killed)
-    killed.process.kill()
-    began = time.monotonic()
-    stopped = await arena.leader()
-    assert time.monotonic() - began < TIMING["lease_s"] + 2
-    assert arena.writes.last[killed.name] < await arena.wrote(stopped)
-
-    assert stopped.process.stdin
-    stopped.process.stdin.close()
-    began = time.monotonic()
-    last = await arena.leader()
-    assert time.monotonic() - began < 3
-    assert await stopped.ends(within_s=5) == 0
-    assert arena.writes.last[stopped.name] < await arena.wrote(last)
+async def test_hanging_process_that_cannot_renew_ends_and_writes_no_more() -> None:
+    async with open_arena() as arena:
+        first = await arena.enter("first")
+        await arena.wrote(first)
+        arena.keep_from_renewing()
+        await first.tell("60")
+        told = time.monotonic()
+        assert await first.ends(within_s=5) == 1
+        assert time.monotonic() - told < TIMING["renew_s"] + 0.5
+        assert arena.writes.last["first"] - told < 0.3
+        assert arena.holder == "first"
 
 
-async def test_hanging_process_that_cannot_renew_ends_and_writes_no_more(arena: Arena) -> None:
-    first = await arena.enter("first")
-    await arena.wrote(first)
-    arena.keep_from_renewing()
-    await first.tell("60")
-    told = time.monotonic()
-    assert await first.ends(within_s=5) == 1
-    assert time.monotonic() - told < TIMING["renew_s"] + 0.5
-    assert arena.writes.last["first"] - told < 0.3
-    assert arena.holder == "first"
-
-
-async def test_loop_that_wakes_up_past_the_deadline_writes_nothing_of_what_it_had_begun(
-    arena: Arena,
-) -> None:
+async def test_loop_that_wakes_up_past_the_deadline_writes_nothing_of_what_it_had_begun() -> None:
     """The watchdog is asleep here: the gate has to do it alone."""
-    first = await arena.enter("first", watchdog=False)
-    await arena.wrote(first)
-    arena.keep_from_renewing()
-    await first.tell("1.3")
-    told = time.monotonic()
-    assert await first.ends(within_s=5) == 1
-    assert time.monotonic() - told > 1.3
-    assert arena.writes.last["first"] - told < 0.3
+    async with open_arena() as arena:
+        first = await arena.enter("first", watchdog=False)
+        await arena.wrote(first)
+        arena.keep_from_renewing()
+        await first.tell("1.3")
+        told = time.monotonic()
+        assert await first.ends(within_s=5) == 1
+        assert time.monotonic() - told > 1.3
+        assert arena.writes.last["first"] - told < 0.3
 
 
-async def test_leader_whose_loop_hangs_ends_though_it_could_renew(arena: Arena) -> None:
-    first = await arena.enter("first")
-    await arena.wrote(first)
-    await first.tell("60")
-    told = time.monotonic()
-    assert await first.ends(within_s=5) == 1
-    assert time.monotonic() - told > TIMING["stall_s"]
+async def test_leader_whose_loop_hangs_ends_though_it_could_renew() -> None:
+    async with open_arena() as arena:
+        first = await arena.enter("first")
+        await arena.wrote(first)
+        await first.tell("60")
+        told = time.monotonic()
+        assert await first.ends(within_s=5) == 1
+        assert time.monotonic() - told > TIMING["stall_s"]
 
 
-async def test_process_that_was_stopped_past_its_lease_writes_nothing_when_it_goes_on(
-    arena: Arena,
-) -> None:
-    for name in ("first", "second"):
-        await arena.enter(name)
-    stopped = await arena.leader()
-    await arena.wrote(stopped)
-    stopped.process.send_signal(signal.SIGSTOP)
-    began = await arena.wrote(await arena.leader())
-    stopped.process.send_signal(signal.SIGCONT)
-    assert await stopped.ends(within_s=5) == 1
-    assert arena.writes.last[stopped.name] < began
+async def test_process_that_was_stopped_past_its_lease_writes_nothing_when_it_goes_on() -> None:
+    async with open_arena() as arena:
+        for name in ("first", "second"):
+            await arena.enter(name)
+        stopped = await arena.leader()
+        await arena.wrote(stopped)
+        stopped.process.send_signal(signal.SIGSTOP)
+        began = await arena.wrote(await arena.leader())
+        stopped.process.send_signal(signal.SIGCONT)
+        assert await stopped.ends(within_s=5) == 1
+        assert arena.writes.last[stopped.name] < began

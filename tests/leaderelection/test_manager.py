@@ -1,0 +1,143 @@
+"""What a manager does before it leads, while it stops, and when it leads no more."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+
+from dlctl.kube.client import Client
+from dlctl.leaderelection.claim import LeaseLostError
+from dlctl.local.apiserver.faults import Fault
+from dlctl.manager import Manager
+from dlctl.metrics import Metrics
+from tests.builders import mxjob
+from tests.support.world import World, world
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+
+
+@attrs.define(eq=False)
+class ToldLeadership:
+    """A leadership that is won and lost when a test says so; it notes what the block left."""
+
+    cluster: World
+    won: asyncio.Event = attrs.field(factory=asyncio.Event)
+    lost: asyncio.Event = attrs.field(factory=asyncio.Event)
+    writes_at_release: int | None = None
+
+    def may_write(self) -> bool:
+        return True
+
+    def healthy(self) -> bool:
+        return True
+
+    @asynccontextmanager
+    async def held(self, stop: asyncio.Event) -> AsyncIterator[bool]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                losing = group.create_task(self._lose())
+                waits = [group.create_task(event.wait()) for event in (self.won, stop)]
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                for wait in waits:
+                    wait.cancel()
+                yield not stop.is_set()
+                losing.cancel()
+        finally:
+            self.writes_at_release = writes(self.cluster)
+
+    async def _lose(self) -> None:
+        await self.lost.wait()
+        raise LeaseLostError("it is gone")
+
+
+@attrs.define(eq=False)
+class Managed:
+    """A manager whose leadership a test decides upon."""
+
+    cluster: World
+    leadership: ToldLeadership
+    manager: Manager
+    stop: asyncio.Event
+    task: "asyncio.Task[None]"
+
+
+def writes(cluster: World) -> int:
+    return cluster.history.writes().total()
+
+
+@asynccontextmanager
+async def managing() -> AsyncIterator[Managed]:
+    async with world() as cluster, Client(cluster.server.config(), user_agent="dlctl") as client:
+        leadership, stop = ToldLeadership(cluster), asyncio.Event()
+        manager = Manager(
+            client,
+            cluster.kinds,
+            cluster.options,
+            Metrics(),
+            cluster.clock,
+            leadership=leadership,
+        )
+        task = asyncio.create_task(manager.run(stop))
+        yield Managed(cluster, leadership, manager, stop, task)
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_standby_knows_everything_and_writes_nothing() -> None:
+    async with managing() as managed:
+        await managed.cluster.submit(mxjob(), {})
+        await asyncio.sleep(60)
+        assert managed.manager.synced
+        assert writes(managed.cluster) == 0
+
+        managed.leadership.won.set()
+        assert (await managed.cluster.ended())["state"] == "Succeeded"
+
+
+async def test_standby_stops_at_once_and_never_works() -> None:
+    async with managing() as managed:
+        await managed.cluster.submit(mxjob(), {})
+        await asyncio.sleep(10)
+        managed.stop.set()
+        managed.leadership.won.set()
+        async with asyncio.timeout(1):
+            await managed.task
+        assert writes(managed.cluster) == 0
+
+
+async def test_lease_is_given_back_when_nothing_is_written_any_more() -> None:
+    async with managing() as managed:
+        cluster = managed.cluster
+        managed.leadership.won.set()
+        # The answers take so long that the stop comes in the middle of the work.
+        cluster.server.faults.add(
+            Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=3, times=None)
+        )
+        await cluster.submit(mxjob(), {})
+        await asyncio.sleep(2)
+        assert cluster.server.faults.taken
+        managed.stop.set()
+        await managed.task
+        assert managed.leadership.writes_at_release == writes(cluster)
+        await asyncio.sleep(60)
+        assert managed.leadership.writes_at_release == writes(cluster)
+        assert cluster.pods()
+        assert "Created" in str(cluster.events())
+
+
+async def test_lost_lease_ends_all_without_grace() -> None:
+    async with managing() as managed:
+        cluster = managed.cluster
+        managed.leadership.won.set()
+        cluster.server.faults.add(
+            Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=1e4, times=None)
+        )
+        await cluster.submit(mxjob(), {})
+        await asyncio.sleep(5)
+        assert cluster.server.faults.taken
+        managed.leadership.lost.set()
+        with pytest.raises(LeaseLostError, match="it is gone"):
+            async with asyncio.timeout(1):
+                await managed.task
