@@ -6,14 +6,16 @@ JSON and YAML are read, and protobuf of some kinds; the rest is answered with a 
 from collections.abc import Callable
 from typing import Any, Final
 
+import attrs
 import msgspec
 import yaml
 
-from dlctl.local.apiserver import protobuf, status, traits
+from dlctl.local.apiserver import decoding, protobuf, status, traits
 from dlctl.local.apiserver.changes import JSON
 from dlctl.local.apiserver.metadata import cannot_decode
 from dlctl.local.apiserver.patches import json_patched, merged
 from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.status import Cause
 from dlctl.local.apiserver.strategic import strategically_merged
 from dlctl.local.apiserver.targets import Target
 
@@ -31,8 +33,8 @@ _STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 _decode_json = msgspec.json.Decoder().decode
 
 
-def parsed(body: bytes, content_type: str) -> Any:
-    """Return the value of a body in JSON, YAML or protobuf."""
+def parsed(body: bytes, content_type: str, kind: str = "") -> Any:
+    """Return the value of a body in JSON, YAML or protobuf; ``kind`` is what it should be."""
     media = content_type.partition(";")[0].strip().lower() or _JSON
     if media == protobuf.MEDIA_TYPE:
         try:
@@ -40,37 +42,66 @@ def parsed(body: bytes, content_type: str) -> Any:
         except protobuf.ProtobufError as error:
             raise status.unsupported_media_type(f"{_UNKNOWN}{_JSON}: {error}") from None
     if media not in (_JSON, _YAML):
-        accepted = f"{_JSON}, {_YAML}"
+        accepted = f"{_JSON}, {_YAML}, {protobuf.MEDIA_TYPE}"
         raise status.unsupported_media_type(_UNKNOWN + accepted)
     try:
         return yaml.safe_load(body) if media == _YAML else _decode_json(body)
     except (msgspec.DecodeError, yaml.YAMLError) as error:
-        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+        problem = decoding.json_problem(error, body) if media == _JSON else str(error)
+        message = f"couldn't get version/kind; json parse error: {problem}"
+        message = decoding.unrecognized(message, kind, body) if kind else message
+        raise status.bad_request(message) from None
 
 
-def sent_object(value: Any, served: ServedResource) -> JSON:
+def sent_object(value: Any, served: ServedResource, body: bytes = b"") -> JSON:
     """Return the object if it is one of the resource, with its kind filled in if it may be."""
-    resource = served.resource
-    if not isinstance(value, dict):
-        message = f"the object provided is unrecognized (must be of type {resource.kind})"
-        raise status.bad_request(f"{message}: json: cannot unmarshal into Go value")
-    if not traits.built_in(resource) and not value.get("kind"):
-        text = msgspec.json.encode(value).decode()
-        raise status.bad_request(f"Object 'Kind' is missing in '{text}'")
-    api_version = value.get("apiVersion") or resource.api_version
-    if api_version != resource.api_version:
-        message = (
-            f"the API version in the data ({api_version}) does not match the expected API version "
-            f"({resource.api_version})"
-        )
-        raise status.bad_request(message)
+    resource, built_in = served.resource, traits.built_in(served.resource)
+    if value is None and built_in:
+        value = {}
+    if not isinstance(value, dict | None):
+        problem = decoding.no_object(value)
+        raise status.bad_request(decoding.unrecognized(problem, resource.kind, body))
+    if value is None or not (built_in or value.get("kind")):
+        text = (body or msgspec.json.encode(value)).decode(errors="replace")
+        problem = f"Object 'Kind' is missing in '{text}'"
+        raise status.bad_request(decoding.unrecognized(problem, resource.kind, body))
+    api_version = value.get("apiVersion") or (resource.api_version if built_in else "")
     kind = value.get("kind") or resource.kind
-    if kind != resource.kind:
-        raise status.bad_request(
-            f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-            f"converting ({kind}) to ({resource.kind}): unknown conversion"
-        )
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        raise _of_another_kind(api_version, kind, value, served)
     return {**value, "apiVersion": api_version, "kind": kind}
+
+
+def _of_another_kind(
+    api_version: str, kind: str, value: JSON, served: ServedResource
+) -> status.StatusError:
+    resource = served.resource
+    if not traits.built_in(resource):
+        if api_version != resource.api_version:
+            message = (
+                f"the API version in the data ({api_version}) does not match the expected API "
+                f"version ({resource.api_version})"
+            )
+            return status.bad_request(message)
+        cause = Cause.invalid("kind", kind, f"must be {resource.kind}")
+        meta = value.get("metadata")
+        name = meta.get("name", "") if isinstance(meta, dict) else ""
+        # Named after the kind that was sent.
+        renamed = attrs.evolve(resource, kind=kind)
+        return status.invalid(renamed, name, [cause])
+    if api_version != resource.api_version:
+        problem = f'no kind "{kind}" is registered for version "{api_version}"'
+        return cannot_decode(attrs.evolve(resource, version=api_version), problem)
+    package = resource.group.partition(".")[0] or "core"
+    problem = (
+        f"converting ({resource.version}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+    )
+    message = (
+        f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problem}'
+    )
+    error = status.bad_request(message)
+    error.problem = problem
+    return error
 
 
 def check_name(obj: JSON, target: Target) -> None:
@@ -98,16 +129,22 @@ def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[J
         message = "server-side apply is not served by the embedded cluster; it takes: "
         raise status.unsupported_media_type(message + ", ".join(accepted))
     if media not in accepted:
-        raise status.unsupported_media_type(_UNKNOWN + ", ".join(accepted))
+        message = _UNKNOWN + ", ".join(accepted)
+        # Built-in resources are behind a layer of their own that minds the type of a body.
+        if traits.built_in(served.resource):
+            message = "415: Unsupported Media Type"
+        raise status.unsupported_media_type(message)
+    start = "" if media == _STRATEGIC_PATCH else "error decoding patch: "
     try:
         value = _decode_json(body)
     except msgspec.DecodeError as error:
-        raise status.bad_request(f"error decoding patch: {error}") from None
+        raise status.bad_request(start + decoding.json_problem(error, body)) from None
     if media == _JSON_PATCH:
         _check_size(value)
         return lambda obj: _object(json_patched(obj, value), served)
     if not isinstance(value, dict):
-        raise status.bad_request("Invalid JSON Patch")
+        problem = start + decoding.wrong_type(value, "map[string]interface {}")
+        raise status.bad_request("Invalid JSON Patch" if value is None else problem)
     if media == _MERGE_PATCH:
         return lambda obj: _object(merged(obj, value), served)
     return lambda obj: _object(strategically_merged(obj, value, served.merge_keys), served)

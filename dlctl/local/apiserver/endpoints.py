@@ -4,8 +4,7 @@ Nothing here is asynchronous but the streams that watches and logs reply with.
 """
 
 import enum
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 import attrs
 import msgspec
@@ -13,12 +12,19 @@ import msgspec
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import bodies, deletion, lists, selectors, status, traits
 from dlctl.local.apiserver.changes import JSON, Stored
+from dlctl.local.apiserver.decoding import duplicate_fields
 from dlctl.local.apiserver.metadata import cannot_decode
 from dlctl.local.apiserver.objects import Objects
-from dlctl.local.apiserver.options import DeleteOptions, ListOptions, WriteOptions
+from dlctl.local.apiserver.options import (
+    DeleteOptions,
+    ListOptions,
+    WriteOptions,
+    object_version,
+)
 from dlctl.local.apiserver.representations import Presenter, Tables, wanted
 from dlctl.local.apiserver.resources import ServedResource
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.shaping import Shaping
+from dlctl.local.apiserver.status import Cause, StatusError
 from dlctl.local.apiserver.targets import Target
 from dlctl.local.apiserver.watches import BOOKMARK_INTERVAL_S, Watch
 
@@ -56,6 +62,10 @@ class Stream:
     content_type: str = "application/json"
 
 
+_INCLUDED = ("None", "Metadata", "Object")
+_INCLUDED_DETAIL = "must be 'Metadata', 'Object', 'None', or empty"
+
+
 class _Kind(enum.StrEnum):
     CREATE = "CreateOptions"
     UPDATE = "UpdateOptions"
@@ -71,6 +81,9 @@ class Endpoints:
     bookmark_interval_s: float = BOOKMARK_INTERVAL_S
 
     def get(self, served: ServedResource, call: Call) -> Reply:
+        wanted = object_version(call.query.get("resourceVersion", ""), "resourceVersion")
+        if wanted > self.objects.storage.revision:
+            raise status.too_large_version(wanted, self.objects.storage.revision)
         stored = self.objects.get(served, call.target.key)
         return Reply(self._presenter(served, call).one(stored))
 
@@ -96,16 +109,16 @@ class Endpoints:
 
     def create(self, served: ServedResource, call: Call) -> Reply:
         options, presenter = _write_options(call, _Kind.CREATE), self._presenter(served, call)
-        obj = bodies.sent_object(bodies.parsed(call.body, call.content_type), served)
-        _check_fields(served, obj, options)
+        obj = _sent_object(served, call)
+        _check_fields(served, call, obj, options)
         stored = self.objects.create(served, call.target.namespace, obj, dry_run=options.dry_run)
         return Reply(presenter.one(stored), 201)
 
     def update(self, served: ServedResource, call: Call) -> Reply:
         options, presenter = _write_options(call, _Kind.UPDATE), self._presenter(served, call)
-        obj = bodies.sent_object(bodies.parsed(call.body, call.content_type), served)
+        obj = _sent_object(served, call)
         bodies.check_name(obj, call.target)
-        _check_fields(served, obj, options)
+        _check_fields(served, call, obj, options)
         key, resource = call.target.key, served.resource
         absent = self.objects.storage.get(resource, key) is None
         if absent and traits.created_on_update(resource) and not call.target.subresource:
@@ -117,13 +130,20 @@ class Endpoints:
         options, presenter = _write_options(call, _Kind.PATCH), self._presenter(served, call)
         change = bodies.patch(call.body, call.content_type, served)
 
+        patched: JSON = {}
+
         def checked(obj: JSON) -> JSON:
-            result = bodies.sent_object(change(obj), served)
+            patched.update(change(obj))
+            result = bodies.sent_object(patched, served)
             bodies.check_name(result, call.target)
             _check_patched_fields(served, result, options)
             return result
 
-        return Reply(presenter.one(self._changed(served, call, checked, options)))
+        try:
+            stored = self._changed(served, call, checked, options, guarded_by_uid=False)
+        except StatusError as error:
+            raise _unfit(patched, error.problem) if error.problem else error from None
+        return Reply(presenter.one(stored))
 
     def delete(self, served: ServedResource, call: Call) -> Reply:
         options = _delete_options(call)
@@ -142,7 +162,13 @@ class Endpoints:
         return Reply(presenter.many(deleted, page.meta))
 
     def _changed(
-        self, served: ServedResource, call: Call, change: Any, options: WriteOptions
+        self,
+        served: ServedResource,
+        call: Call,
+        change: Callable[[JSON], JSON],
+        options: WriteOptions,
+        *,
+        guarded_by_uid: bool = True,
     ) -> Stored:
         target = call.target
         return self.objects.update(
@@ -150,11 +176,16 @@ class Endpoints:
             target.key,
             change,
             subresource=target.subresource,
+            guarded_by_uid=guarded_by_uid,
             dry_run=options.dry_run,
         )
 
     def _presenter(self, served: ServedResource, call: Call) -> Presenter:
         include = call.query.get("includeObject") or "Metadata"
+        if include not in _INCLUDED:
+            shown = Cause.invalid("includeObject", include, _INCLUDED_DETAIL).message
+            message = f"Unable to convert to Table as requested: includeObject: {shown}"
+            raise status.bad_request(message)
         return Presenter(served, wanted(call.accept), self.tables, include)
 
 
@@ -183,17 +214,33 @@ def _unknown_fields(served: ServedResource, obj: JSON, options: WriteOptions) ->
     unknown = getattr(served.strategy, "unknown_fields", None)
     if options.field_validation != "Strict" or unknown is None:
         return ""
-    return ", ".join(f'unknown field "{path}"' for path in unknown(obj))
+    shaping = Shaping(served.resource)
+    shaping.metadata(obj.get("metadata"))
+    paths = [*shaping.unknown, *unknown(obj)]
+    return ", ".join(f'unknown field "{path}"' for path in paths)
 
 
-def _check_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
-    if unknown := _unknown_fields(served, obj, options):
+def _sent_object(served: ServedResource, call: Call) -> JSON:
+    value = bodies.parsed(call.body, call.content_type, served.resource.kind)
+    return bodies.sent_object(value, served, call.body)
+
+
+def _check_fields(served: ServedResource, call: Call, obj: JSON, options: WriteOptions) -> None:
+    unknown = _unknown_fields(served, obj, options)
+    if options.field_validation == "Strict":
+        twice = [f'duplicate field "{path}"' for path in duplicate_fields(call.body)]
+        unknown = ", ".join(filter(None, [unknown, *twice]))
+    if unknown:
         raise cannot_decode(served.resource, f"strict decoding error: {unknown}")
 
 
 def _check_patched_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
     if unknown := _unknown_fields(served, obj, options):
-        text = msgspec.json.encode(obj).decode()
-        cause = Cause.invalid("patch", text, f"strict decoding error: {unknown}")
-        # The real server names no kind here.
-        raise status.invalid(Resource("", "", "", ""), "", [cause])
+        raise _unfit(obj, f"strict decoding error: {unknown}")
+
+
+def _unfit(patched: JSON, problem: str) -> StatusError:
+    """Return the refusal of what a patch has made of an object."""
+    cause = Cause.invalid("patch", msgspec.json.encode(patched).decode(), problem)
+    # The real server names no kind here.
+    return status.invalid(Resource("", "", "", ""), "", [cause])

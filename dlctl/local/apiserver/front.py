@@ -19,6 +19,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.bodies import LIMIT_BYTES
 from dlctl.local.apiserver.endpoints import Call, Reply, Stream
 from dlctl.local.apiserver.faults import Fault, Faults
+from dlctl.local.apiserver.options import flag
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.targets import Target, target
@@ -45,6 +46,8 @@ class Front:
 
     token: str
     find: Callable[[Target], ServedResource | None]
+    # Whether anything is served in the group and version of a path.
+    knows: Callable[[Target], bool]
     answer: Callable[[ServedResource, Call], Reply | Stream]
     documents: Documents
     faults: Faults
@@ -72,10 +75,10 @@ class Front:
         wanted = target(path)
         if wanted is None:
             document = self.documents(path, request.query, request.headers.get("Accept", ""))
-            if document is None:
-                raise status.unknown_path()
-            return _whole(document)
+            return _nowhere() if document is None else _whole(document)
         served = self.find(wanted)
+        if served is None and not self.knows(wanted):
+            return _nowhere()
         if served is None or not _is_complete(wanted, served):
             raise status.unknown_path()
         call = await _call(request, wanted)
@@ -124,7 +127,7 @@ def _is_complete(wanted: Target, served: ServedResource) -> bool:
 
 async def _call(request: web.BaseRequest, wanted: Target) -> Call:
     query = request.query
-    watch = query.get("watch", "").lower() in ("true", "1")
+    watch = bool(flag(query, "watch"))
     return Call(
         verb=wanted.verb(request.method, watch=watch),
         target=wanted,
@@ -180,6 +183,11 @@ async def _sent(request: web.BaseRequest, reply: Reply | Stream) -> web.StreamRe
             await reply.chunks.aclose()
     await response.write_eof()
     return response
+
+
+def _nowhere() -> web.Response:
+    """Return the answer to a path of which not even the beginning is served: it is no Status."""
+    return web.Response(text="404 page not found\n", status=404, headers=_headers())
 
 
 def _headers() -> dict[str, str]:

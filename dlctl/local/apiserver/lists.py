@@ -30,9 +30,9 @@ _EXPIRED_TOKEN: Final = (
 
 
 class _Token(msgspec.Struct):
-    v: str
-    rv: int
-    start: str
+    v: str = ""
+    rv: int = 0
+    start: str = ""
 
 
 @attrs.frozen
@@ -126,8 +126,11 @@ def _decoded(text: str) -> _Token:
     try:
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         token = msgspec.json.decode(raw, type=_Token)
-    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
-        raise status.bad_request(f"{problem}: {error}") from None
-    if token.v != _TOKEN_VERSION or not token.start or token.rv == 0:
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        raise status.bad_request(f"{problem}: illegal base64 data at input byte 0") from None
+    if token.v != _TOKEN_VERSION:
+        version_problem = f"server does not recognize this encoded version {token.v}"
+        raise status.bad_request(f"{problem}: {version_problem}")
+    if not token.start or token.rv == 0:
         raise status.bad_request(problem)
     return token

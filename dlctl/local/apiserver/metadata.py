@@ -7,8 +7,6 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import names, status
 from dlctl.local.apiserver.changes import JSON
@@ -18,50 +16,16 @@ _ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
 # No vowels and nothing that looks like another, so that no words come out.
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_LENGTH: Final = 63
+_FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
 _LABEL_NAMES: Final = ("namespaces", "services")
-
-
-class _OwnerReference(msgspec.Struct, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-    block_owner_deletion: bool | None = None
-
-
-class _Shape(msgspec.Struct, rename="camel"):
-    """The types of the fields of metadata, for objects that come from outside."""
-
-    name: str | None = None
-    generate_name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    owner_references: list[_OwnerReference] | None = None
-    finalizers: list[str] | None = None
-
-
-def shaped(obj: JSON, resource: Resource) -> JSON:
-    """Return the object with well-typed metadata without nulls, or refuse it."""
-    meta = obj.get("metadata")
-    try:
-        msgspec.convert({} if meta is None else meta, _Shape)
-    except msgspec.ValidationError as error:
-        raise cannot_decode(resource, f"metadata: {error}") from None
-    kept = {key: value for key, value in (meta or {}).items() if value is not None}
-    # Field management comes with server-side apply, which is not served.
-    kept.pop("managedFields", None)
-    kept.pop("selfLink", None)
-    return {**obj, "metadata": kept}
 
 
 def cannot_decode(resource: Resource, problem: str) -> status.StatusError:
     kind = resource.kind
     message = f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {problem}'
-    return status.bad_request(message)
+    error = status.bad_request(message)
+    error.problem = problem
+    return error
 
 
 def generated_name(prefix: str) -> str:
@@ -70,26 +34,27 @@ def generated_name(prefix: str) -> str:
     return prefix[: _GENERATED_LENGTH - len(suffix)] + suffix
 
 
-def check(obj: JSON, resource: Resource) -> None:
-    """Refuse an object whose metadata breaks a rule."""
+def causes(obj: JSON, resource: Resource) -> list[Cause]:
+    """Return which rules the metadata of an object breaks."""
     meta = obj["metadata"]
-    causes = [
+    return [
+        *_generate_name_causes(meta.get("generateName", ""), resource),
         *_name_causes(meta.get("name", ""), resource),
         *_label_causes(meta.get("labels") or {}),
         *_annotation_causes(meta.get("annotations") or {}),
         *_owner_causes(meta.get("ownerReferences") or []),
-        *_finalizer_causes(meta.get("finalizers") or []),
+        *_finalizer_causes(meta.get("finalizers") or [], resource),
     ]
-    if causes:
-        raise status.invalid(resource, meta.get("name", ""), causes)
 
 
-def check_update(old: JSON, new: JSON, resource: Resource) -> None:
-    """Refuse an update that changes what may not change."""
-    before, after = old["metadata"], new["metadata"]
-    causes = []
-    if after.get("uid") != before["uid"]:
-        causes.append(Cause.invalid("metadata.uid", after.get("uid"), "field is immutable"))
+def update_causes(old: JSON, sent: JSON) -> list[Cause]:
+    """Return what of the metadata that was sent may not change."""
+    before, after = old["metadata"], sent["metadata"]
+    found = []
+    for name in ("uid", "deletionTimestamp"):
+        value = after.get(name)
+        if value and value != before.get(name):
+            found.append(Cause.invalid(f"metadata.{name}", value, "field is immutable"))
     if before.get("deletionTimestamp"):
         extra = sorted({*after.get("finalizers", ())} - {*before.get("finalizers", ())})
         if extra:
@@ -98,9 +63,21 @@ def check_update(old: JSON, new: JSON, resource: Resource) -> None:
                 "no new finalizers can be added if the object is being deleted, "
                 f"found new finalizers []string{{{shown}}}"
             )
-            causes.append(Cause.forbidden("metadata.finalizers", detail))
-    if causes:
-        raise status.invalid(resource, before["name"], causes)
+            found.append(Cause.forbidden("metadata.finalizers", detail))
+    return found
+
+
+def _rule(resource: Resource) -> names.Check:
+    if resource.group == "rbac.authorization.k8s.io":
+        return names.path_segment
+    return names.dns_label if resource.qualified in _LABEL_NAMES else names.dns_subdomain
+
+
+def _generate_name_causes(prefix: str, resource: Resource) -> Iterator[Cause]:
+    # What is generated follows the dash.
+    checked = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
+    for complaint in _rule(resource)(checked) if prefix else ():
+        yield Cause.invalid("metadata.generateName", prefix, complaint)
 
 
 def _name_causes(name: str, resource: Resource) -> Iterator[Cause]:
@@ -108,12 +85,7 @@ def _name_causes(name: str, resource: Resource) -> Iterator[Cause]:
     if not name:
         yield Cause.required(field, "name or generateName is required")
         return
-    rule = names.dns_subdomain
-    if resource.group == "rbac.authorization.k8s.io":
-        rule = names.path_segment
-    elif resource.qualified in _LABEL_NAMES:
-        rule = names.dns_label
-    for complaint in rule(name):
+    for complaint in _rule(resource)(name):
         yield Cause.invalid(field, name, complaint)
 
 
@@ -142,12 +114,17 @@ def _annotation_causes(annotations: Mapping[str, str]) -> Iterator[Cause]:
 def _owner_causes(references: list[Mapping[str, Any]]) -> Iterator[Cause]:
     field = "metadata.ownerReferences"
     controllers = []
-    for index, reference in enumerate(references):
-        if not reference.get("apiVersion"):
-            yield Cause.invalid(f"{field}[{index}].apiVersion", "", "version must not be empty")
+    for reference in references:
+        group, _, version = (reference.get("apiVersion") or "").rpartition("/")
+        if not version or "/" in group:
+            shown = reference.get("apiVersion", "")
+            yield Cause.invalid(f"{field}.apiVersion", shown, "version must not be empty")
         for name in ("kind", "name", "uid"):
             if not reference.get(name):
-                yield Cause.invalid(f"{field}[{index}].{name}", "", "must not be empty")
+                yield Cause.invalid(f"{field}.{name}", "", "must not be empty")
+        if (group, version, reference.get("kind")) == ("", "v1", "Event"):
+            detail = "/v1, Kind=Event is disallowed from being an owner"
+            yield Cause.invalid(field, reference, detail)
         if reference.get("controller"):
             controllers.append(f"{reference.get('kind')}/{reference.get('name')}")
     for other in controllers[1:]:
@@ -158,10 +135,14 @@ def _owner_causes(references: list[Mapping[str, Any]]) -> Iterator[Cause]:
         yield Cause.invalid(field, references, detail)
 
 
-def _finalizer_causes(finalizers: list[str]) -> Iterator[Cause]:
+def _finalizer_causes(finalizers: list[str], resource: Resource) -> Iterator[Cause]:
     field = "metadata.finalizers"
-    for finalizer in finalizers:
+    for index, finalizer in enumerate(finalizers):
         yield from _key_causes(field, finalizer)
+        # Only the types of the core group know which short names there are.
+        if not resource.group and "/" not in finalizer and finalizer not in _FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield Cause.invalid(f"{field}[{index}]", finalizer, detail)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         yield Cause.invalid(field, finalizers, detail)

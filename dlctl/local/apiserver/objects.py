@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.local.apiserver import metadata, status, traits
 from dlctl.local.apiserver.changes import JSON, Stored
-from dlctl.local.apiserver.options import version
+from dlctl.local.apiserver.options import object_version
 from dlctl.local.apiserver.resources import ServedResource
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.shaping import with_metadata
+from dlctl.local.apiserver.status import Cause, StatusError
 from dlctl.local.apiserver.storage import Storage
 
 # What is done to an object of one resource before it is created, beyond its strategy.
@@ -54,12 +55,12 @@ class Objects:
     ) -> Stored:
         """Store a new object under its own or a generated name."""
         resource = served.resource
-        obj = metadata.shaped(obj, resource)
+        obj = with_metadata(obj, resource)
         meta = obj["metadata"]
         if meta.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise status.StatusError(500, "", message)
-        _place(meta, namespace if resource.namespaced else "")
+        _place(obj, namespace if resource.namespaced else "")
         self.check_namespace(served, obj)
         prefix = meta.get("generateName", "")
         if meta.get("name") or not prefix:
@@ -77,15 +78,15 @@ class Objects:
             "uid": str(uuid.uuid4()),
             "creationTimestamp": timestamp(self.clock.now()),
         }
-        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             meta.pop(name, None)
         if traits.generation_kept(resource):
             meta["generation"] = 1
         obj = {**obj, "metadata": meta}
         if served.has_status and not traits.status_taken_on_create(resource):
             obj.pop("status", None)
-        obj = served.strategy.admit_create(obj)
-        metadata.check(obj, resource)
+        sent, wrong = obj, metadata.causes(obj, resource)
+        obj = _unless(wrong, resource, obj, lambda: served.strategy.admit_create(sent))
         if prepare := self.prepare.get(resource.qualified):
             obj = prepare(obj)
         if self.storage.get(resource, _key(obj)) is not None:
@@ -99,15 +100,19 @@ class Objects:
         change: Callable[[JSON], JSON],
         *,
         subresource: str = "",
+        guarded_by_uid: bool = True,
         dry_run: bool = False,
     ) -> Stored:
         """Store what ``change`` makes of the current object; the same content is no write.
 
-        The result of ``change`` is checked against the version it names itself, if it names one.
+        The result of ``change`` is checked against the version it names itself, if it names one,
+        and against the UID if that is what guards it.
         """
         old_stored = self.get(served, key)
         old = old_stored.decoded(served.resource)
-        sent = metadata.shaped(change(old_stored.decoded(served.resource)), served.resource)
+        sent = with_metadata(change(old_stored.decoded(served.resource)), served.resource)
+        if guarded_by_uid:
+            _check_uid(served.resource, old_stored, sent)
         self._check_version(served, old_stored, sent)
         new = self._admitted(served, old, sent, subresource)
         return self._committed(served, old_stored, new, dry_run=dry_run)
@@ -143,13 +148,7 @@ class Objects:
 
     def _check_version(self, served: ServedResource, old: Stored, sent: JSON) -> None:
         resource = served.resource
-        uid = sent["metadata"].get("uid")
-        if uid and uid != old.uid:
-            message = (
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
-            )
-            raise status.conflict(resource, old.key.name, message)
-        wanted = version(sent["metadata"].get("resourceVersion", ""))
+        wanted = object_version(sent["metadata"].get("resourceVersion", ""))
         if wanted and wanted != old.revision:
             raise status.conflict(resource, old.key.name)
         if not wanted and not traits.updated_unconditionally(resource):
@@ -159,8 +158,8 @@ class Objects:
 
     def _admitted(self, served: ServedResource, old: JSON, sent: JSON, subresource: str) -> JSON:
         resource = served.resource
-        before = old["metadata"]
-        _place(sent["metadata"], before.get("namespace", ""))
+        before, wrong = old["metadata"], metadata.update_causes(old, sent)
+        _place(sent, before.get("namespace", ""))
         kept = {name: before[name] for name in _KEPT if name in before}
         meta = {k: v for k, v in sent["metadata"].items() if k not in _KEPT} | kept
         meta["uid"] = before["uid"]
@@ -169,7 +168,11 @@ class Objects:
             meta["generation"] = before["generation"]
         new = {**sent, "metadata": meta, "apiVersion": old["apiVersion"], "kind": old["kind"]}
         if subresource == "status":
-            new = served.strategy.admit_status(old, _status_only(old, new))
+            isolated = _status_only(resource, old, new)
+            # The metadata of custom resources is not looked at here, a wrong UID included.
+            wrong = wrong if traits.built_in(resource) else []
+            wrong = [*metadata.causes(isolated, resource), *wrong]
+            new = _unless(wrong, resource, old, lambda: served.strategy.admit_status(old, isolated))
         else:
             if served.has_status:
                 new.pop("status", None)
@@ -177,9 +180,8 @@ class Objects:
             prepare = self.prepare_update.get(resource.qualified)
             if prepare and not subresource:
                 new = prepare(old, new)
-            new = served.strategy.admit_update(old, new)
-        metadata.check(new, resource)
-        metadata.check_update(old, new, resource)
+            whole, wrong = new, [*metadata.causes(new, resource), *wrong]
+            new = _unless(wrong, resource, old, lambda: served.strategy.admit_update(old, whole))
         if "generation" in before and not subresource and _spec_differs(served, old, new):
             new = {**new, "metadata": new["metadata"] | {"generation": before["generation"] + 1}}
         return new
@@ -189,20 +191,59 @@ def _key(obj: JSON) -> ObjectKey:
     return ObjectKey(obj["metadata"].get("namespace", ""), obj["metadata"].get("name", ""))
 
 
-def _place(meta: JSON, namespace: str) -> None:
-    if meta.get("namespace") and meta["namespace"] != namespace:
+def check_place(obj: JSON, namespace: str) -> None:
+    """Refuse an object that is sent to a namespace other than its own."""
+    own = (obj.get("metadata") or {}).get("namespace")
+    if own and own != namespace:
         message = (
             "the namespace of the provided object does not match the namespace sent on the request"
         )
         raise status.bad_request(message)
+
+
+def _place(obj: JSON, namespace: str) -> None:
+    check_place(obj, namespace)
+    meta = obj["metadata"]
     meta.pop("namespace", None)
     if namespace:
         meta["namespace"] = namespace
 
 
-def _status_only(old: JSON, new: JSON) -> JSON:
-    # Also built-ins keep their metadata, where the real server lets labels through.
+def _check_uid(resource: Resource, old: Stored, sent: JSON) -> None:
+    uid = sent["metadata"].get("uid")
+    if uid and uid != old.uid:
+        parts = (resource.group if not traits.built_in(resource) else "", resource.plural)
+        key = "/".join(filter(None, ("/registry", *parts, old.key.namespace, old.key.name)))
+        message = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+            "AdditionalErrorMsg: Precondition failed: "
+            f"UID in precondition: {uid}, UID in object meta: {old.uid}"
+        )
+        raise status.conflict(resource, old.key.name, message)
+
+
+def _unless(wrong: list[Cause], resource: Resource, obj: JSON, admit: Callable[[], JSON]) -> JSON:
+    """Return what is admitted; what is wrong with metadata and the rest is told at once."""
+    name = obj["metadata"].get("name", "")
+    try:
+        admitted = admit()
+    except StatusError as error:
+        if not wrong or error.reason != "Invalid":
+            raise
+        more = [Cause(**cause) for cause in (error.details or {}).get("causes", ())]
+        raise status.invalid(resource, name, [*wrong, *more]) from None
+    if wrong:
+        raise status.invalid(resource, name, wrong)
+    return admitted
+
+
+def _status_only(resource: Resource, old: JSON, new: JSON) -> JSON:
     kept = {name: value for name, value in old.items() if name != "status"}
+    if traits.built_in(resource):
+        # All but the owners goes through, as with the real server.
+        owners = {k: v for k, v in old["metadata"].items() if k == "ownerReferences"}
+        meta = {k: v for k, v in new["metadata"].items() if k != "ownerReferences"}
+        kept["metadata"] = meta | owners
     return kept | ({"status": new["status"]} if "status" in new else {})
 
 

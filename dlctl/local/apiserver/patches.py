@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from dlctl.local.apiserver import status
+from dlctl.local.apiserver.decoding import wrong_type
 
 
 class _Operation(msgspec.Struct):
-    op: str
-    path: str
+    op: str = ""
+    path: str | None = None
     from_: str | None = msgspec.field(default=None, name="from")
     value: Any = msgspec.UNSET
 
@@ -34,6 +35,9 @@ def merged(target: Any, patch: Any) -> Any:
 
 def json_patched(target: Any, operations: Any) -> Any:
     """Return the target after all operations; a test that fails refuses them together."""
+    if not isinstance(operations, list):
+        problem = wrong_type(operations, "[]handlers.jsonPatchOp")
+        raise status.bad_request(f"error decoding patch: {problem}")
     try:
         parsed = msgspec.convert(operations, list[_Operation])
     except msgspec.ValidationError as error:
@@ -45,12 +49,13 @@ def json_patched(target: Any, operations: Any) -> Any:
 
 
 def _applied(root: Any, operation: _Operation) -> Any:
+    if operation.path is None:
+        raise status.unprocessable()
     path = _tokens(operation.path)
     match operation.op:
         case "add":
             return _put(root, path, _value(operation), insert=True)
         case "replace":
-            _read(root, path)
             return _put(root, path, _value(operation), insert=False)
         case "remove":
             return _removed(root, path)
@@ -65,14 +70,12 @@ def _applied(root: Any, operation: _Operation) -> Any:
                 root = _removed(root, source)
             return _put(root, path, value, insert=True)
         case _:
-            raise status.bad_request(f'error decoding patch: unexpected op "{operation.op}"')
+            raise status.unprocessable()
 
 
 def _value(operation: _Operation) -> Any:
     if operation.value is msgspec.UNSET:
-        if operation.op == "test":
-            return None
-        raise status.unprocessable()
+        return None
     return copy.deepcopy(operation.value)
 
 
@@ -112,7 +115,7 @@ def _put(root: Any, path: list[str], value: Any, *, insert: bool) -> Any:
     last = path[-1]
     if isinstance(parent, list):
         at = len(parent) if last == "-" else _index(parent, last)
-        if at > len(parent):
+        if at > len(parent) - (not insert):
             raise status.unprocessable()
         if insert:
             parent.insert(at, value)

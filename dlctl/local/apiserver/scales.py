@@ -6,8 +6,10 @@ Pure functions between an object and its ``Scale``; the paths come from the reso
 from collections.abc import Mapping
 from typing import Any
 
+from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.changes import JSON
+from dlctl.local.apiserver.status import Cause
 
 
 def scale_of(obj: JSON, paths: Mapping[str, str]) -> JSON:
@@ -28,11 +30,22 @@ def scale_of(obj: JSON, paths: Mapping[str, str]) -> JSON:
     }
 
 
-def scaled(obj: JSON, scale: JSON, paths: Mapping[str, str]) -> JSON:
+def check_scale(obj: JSON, paths: Mapping[str, str]) -> None:
+    """Refuse to show the Scale of an object that does not say its replicas."""
+    field = paths["specReplicasPath"]
+    if _at(obj, field) is None:
+        raise status.internal(f'the spec replicas field "{field}" does not exist')
+
+
+def scaled(obj: JSON, scale: JSON, resource: Resource, paths: Mapping[str, str]) -> JSON:
     """Return the object with the replicas of the Scale, for the version that it names."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or replicas < 0:
-        raise status.bad_request("spec.replicas: must be greater than or equal to 0")
+    if not isinstance(replicas, int):
+        raise status.bad_request("no kind is registered for the type v1.Scale")
+    if replicas < 0:
+        detail = "should be a non-negative integer"
+        cause = Cause.invalid(paths["specReplicasPath"], replicas, detail)
+        raise status.invalid(resource, obj["metadata"]["name"], [cause])
     names = paths["specReplicasPath"].strip(".").split(".")
     result: JSON = _replaced(obj, names, replicas)
     version = (scale.get("metadata") or {}).get("resourceVersion")

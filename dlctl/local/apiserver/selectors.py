@@ -10,8 +10,9 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.meta import Resource
-from dlctl.local.apiserver import status
+from dlctl.local.apiserver import status, traits
 from dlctl.local.apiserver.changes import Stored
+from dlctl.local.apiserver.labelselectors import Requirement, parse_labels
 
 _META: Final = ("metadata.name", "metadata.namespace")
 _FIELDS: Final[Mapping[str, Sequence[str]]] = {
@@ -44,81 +45,6 @@ _FIELDS: Final[Mapping[str, Sequence[str]]] = {
     "services": ("spec.clusterIP", "spec.type"),
     "jobs.batch": ("status.successful",),
 }
-_REQUIREMENT = re.compile(
-    r"""\s*(?:
-        (?P<absent>!)\s*(?P<no_key>[\w./-]+)
-      | (?P<key>[\w./-]+)\s*(?:
-            (?P<set_op>in|notin)\s*\((?P<values>[^()]*)\)
-          | (?P<op>==|=|!=|>|<)\s*(?P<value>[\w.-]*)
-        )?
-    )\s*(?:,|$)""",
-    re.VERBOSE,
-)
-
-
-@attrs.frozen
-class Requirement:
-    """One condition on one label."""
-
-    key: str
-    op: str
-    values: Sequence[str] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        value = labels.get(self.key)
-        match self.op:
-            case "exists":
-                return value is not None
-            case "!":
-                return value is None
-            case "in":
-                return value in self.values
-            case "notin":
-                return value not in self.values
-            case _:
-                return value is not None and _compares(value, self.op, self.values[0])
-
-
-def _compares(value: str, op: str, bound: str) -> bool:
-    if not value.lstrip("-").isdecimal():
-        return False
-    return int(value) > int(bound) if op == ">" else int(value) < int(bound)
-
-
-def parse_labels(text: str) -> list[Requirement]:
-    """Parse a label selector; one that cannot be read is a bad request."""
-    requirements = []
-    at = 0
-    while at < len(text):
-        found = _REQUIREMENT.match(text, at)
-        if found is None or found.end() == at:
-            raise status.bad_request(f"unable to parse requirement: {text[at:]!r}")
-        at = found.end()
-        requirements.append(_requirement(found))
-    if text.rstrip().endswith(","):
-        message = "found '', expected: identifier after ','"
-        raise status.bad_request(f"unable to parse requirement: {message}")
-    return requirements
-
-
-def _requirement(found: re.Match[str]) -> Requirement:
-    if found["absent"]:
-        return Requirement(found["no_key"], "!")
-    if found["set_op"]:
-        values = tuple(value.strip() for value in found["values"].split(","))
-        return Requirement(found["key"], found["set_op"], values)
-    op = found["op"]
-    if op is None:
-        return Requirement(found["key"], "exists")
-    if op in (">", "<"):
-        if not found["value"].lstrip("-").isdecimal():
-            message = (
-                f"unable to parse requirement: values[0][{found['key']}]: Invalid value: "
-                f"\"{found['value']}\": for 'Gt', 'Lt' operators, the value must be an integer"
-            )
-            raise status.bad_request(message)
-        return Requirement(found["key"], op, (found["value"],))
-    return Requirement(found["key"], "notin" if op == "!=" else "in", (found["value"],))
 
 
 @attrs.frozen
@@ -135,14 +61,23 @@ def parse_fields(text: str, resource: Resource, selectable: Sequence[str]) -> li
     known = {*_META, *_FIELDS.get(resource.qualified, ()), *selectable}
     terms = []
     for part in filter(None, text.split(",")):
-        found = re.fullmatch(r"\s*([^=!]+?)\s*(==|=|!=)\s*(.*?)\s*", part)
+        found = re.fullmatch(r"\s*([^=!]*?)\s*(==|=|!=)\s*(.*?)\s*", part)
         if found is None:
             raise status.bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         field, op, value = found.groups()
+        if not field and not value:
+            continue
         if field not in known:
-            raise status.bad_request(f"field label not supported: {field}")
+            raise status.bad_request(_unknown_field(field, resource))
         terms.append(FieldTerm(field, value, op != "!="))
     return terms
+
+
+def _unknown_field(field: str, resource: Resource) -> str:
+    if not traits.built_in(resource) or resource.qualified in _FIELDS:
+        return f"field label not supported: {field}"
+    only = ", ".join(f'"{name}"' for name in _META)
+    return f'"{field}" is not a known field selector: only {only}'
 
 
 def field_value(obj: Mapping[str, Any], resource: Resource, field: str) -> str:

@@ -112,9 +112,14 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     def find(target: Target) -> ServedResource | None:
         return registry.find(target.group, target.version, target.plural)
 
+    def knows(target: Target) -> bool:
+        versions = {(each.resource.group, each.resource.version) for each in registry}
+        return (target.group, target.version) in versions
+
     front = Front(
         token=token or secrets.token_urlsafe(24),
         find=find,
+        knows=knows,
         answer=reviews.answering(subresources.answer),
         documents=documents(registry),
         faults=faults or Faults(),

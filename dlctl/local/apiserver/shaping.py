@@ -9,6 +9,8 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.meta import Resource
+from dlctl.local.apiserver import traits
+from dlctl.local.apiserver.decoding import wrong_type
 from dlctl.local.apiserver.kindtypes import Field, Kind, kinds
 from dlctl.local.apiserver.metadata import cannot_decode
 from dlctl.local.apiserver.quantities import QuantityError, canonical
@@ -16,6 +18,7 @@ from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.validation import type_name
 
 _DROPPED: Final = object()
+_UNKEPT: Final = ("managedFields", "selfLink")
 _GO_NAMES: Final = {
     "str": "string",
     "bool": "bool",
@@ -54,6 +57,19 @@ class Shaping:
         meta = {key: obj[key] for key in ("kind", "apiVersion", "metadata") if key in obj}
         rest = {key: value for key, value in obj.items() if key not in meta}
         return meta | self._struct(rest, kind, "", "")
+
+    def metadata(self, value: Any) -> JSON:
+        """Return metadata with the fields that it has in every kind."""
+        built_in = traits.built_in(self.resource)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            if not built_in:
+                raise cannot_decode(self.resource, wrong_type(value, "v1.ObjectMeta"))
+            raise self._mismatch(value, f"{self.resource.kind}.metadata", "v1.ObjectMeta")
+        # Field management comes with server-side apply, which is not served.
+        kept = {key: each for key, each in value.items() if key not in _UNKEPT}
+        return self._struct(kept, kinds()["ObjectMeta"], "metadata", "metadata" if built_in else "")
 
     def _struct(self, value: JSON, kind: Kind, path: str, go_path: str) -> JSON:
         result = {}
@@ -114,6 +130,11 @@ class Shaping:
             f"of type {go_type}"
         )
         return cannot_decode(self.resource, problem)
+
+
+def with_metadata(obj: JSON, resource: Resource) -> JSON:
+    """Return the object with well-typed metadata of known fields, or refuse it."""
+    return {**obj, "metadata": Shaping(resource).metadata(obj.get("metadata"))}
 
 
 def _go_type(field: Field, shape: tuple[str, ...]) -> str:

@@ -83,6 +83,8 @@ class StatusError(DlctlError):
         self.details = details
         # A list that expired half-way through tells how to go on with what is left of it.
         self.continue_ = ""
+        # Why an object cannot be decoded, when that is the trouble: a patch words it otherwise.
+        self.problem = ""
 
     @property
     def retry_after_s(self) -> int:
@@ -203,6 +205,12 @@ def too_many_requests(message: str, retry_after_s: int) -> StatusError:
 def too_large(limit_bytes: int) -> StatusError:
     message = f"Request entity too large: limit is {limit_bytes}"
     return StatusError(413, "RequestEntityTooLarge", message)
+
+
+def not_supported(resource: Resource, verb: str) -> StatusError:
+    """Return the refusal of a verb by a subresource of a custom resource."""
+    message = f'{verb} is not supported on resources of kind "{resource.qualified}"'
+    return StatusError(405, "MethodNotAllowed", message, _details(resource, ""))
 
 
 def method_not_allowed() -> StatusError:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.local.apiserver import status
+from dlctl.local.apiserver.decoding import go_map
 
 MergeKeys = Mapping[str, str]
 _PATCH: Final = "$patch"
@@ -30,7 +31,8 @@ def _merged(target: Any, patch: Mapping[str, Any], keys: MergeKeys, path: str) -
     if directive == "replace":
         return _plain(body)
     if directive not in (None, "merge"):
-        raise status.bad_request(f"Unknown patch type found: {directive}")
+        message = f"unknown patch type: {directive} in map: {go_map(dict(patch))}"
+        raise status.StatusError(500, "", message)
     result = dict(target) if isinstance(target, Mapping) else {}
     if _RETAIN in patch:
         result = {key: value for key, value in result.items() if key in patch[_RETAIN]}
@@ -65,7 +67,8 @@ def _merged_value(old: Any, value: Any, keys: MergeKeys, path: str) -> Any:
     if key:
         return _merged_list(items, value, keys, path)
     if path in _SETS or keys.get(path) == "":
-        return [*items, *(each for each in value if each not in items)]
+        # Those that are new come first.
+        return [*(each for each in value if each not in items), *items]
     return [_plain(each) for each in value]
 
 
@@ -78,7 +81,8 @@ def _merged_list(old: Sequence[Any], patch: Sequence[Any], keys: MergeKeys, path
     result = list(old)
     for item in patch:
         if not isinstance(item, Mapping) or key not in item:
-            raise status.bad_request(f"map: {item} does not contain declared merge key: {key}")
+            message = f"map: {go_map(item)} does not contain declared merge key: {key}"
+            raise status.StatusError(500, "", message)
         at = next((i for i, each in enumerate(result) if each.get(key) == item[key]), None)
         if item.get(_PATCH) == "delete":
             result = [each for each in result if each.get(key) != item[key]]

@@ -9,14 +9,14 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.meta import PODS
-from dlctl.local.apiserver import bodies, deletion, status
+from dlctl.api.meta import NAMESPACES, PODS
+from dlctl.local.apiserver import bodies, deletion, status, traits
 from dlctl.local.apiserver.changes import JSON
 from dlctl.local.apiserver.endpoints import Call, Endpoints, Reply, Stream
-from dlctl.local.apiserver.objects import timestamp
+from dlctl.local.apiserver.objects import check_place, timestamp
 from dlctl.local.apiserver.options import DeleteOptions, flag, integer
 from dlctl.local.apiserver.resources import ServedResource
-from dlctl.local.apiserver.scales import scale_of, scaled
+from dlctl.local.apiserver.scales import check_scale, scale_of, scaled
 
 _STATUS_VERBS: Final = ("get", "update", "patch")
 _CREATED: Final = {
@@ -63,6 +63,8 @@ class Subresources:
         if subresource not in allowed:
             raise status.unknown_path()
         if call.verb not in allowed[subresource]:
+            if call.verb and not traits.built_in(served.resource):
+                raise status.not_supported(served.resource, call.verb)
             raise status.method_not_allowed()
         match subresource:
             case "binding":
@@ -90,6 +92,8 @@ class Subresources:
 
     def _verb(self, served: ServedResource, call: Call) -> Reply | Stream:
         verb: Verb | None = getattr(self.endpoints, call.verb) if call.verb else None
+        if call.verb == "deletecollection" and served.resource == NAMESPACES:
+            raise status.method_not_allowed()
         # Nothing is created in all namespaces at once.
         if verb is None or (
             call.verb == "create"
@@ -102,13 +106,18 @@ class Subresources:
         paths, objects = served.scale or {}, self.endpoints.objects
         if call.verb == "get":
             stored = objects.get(served, call.target.key)
+            check_scale(stored.decoded(served.resource), paths)
         else:
 
             def change(obj: JSON) -> JSON:
                 if call.verb == "patch":
                     edit = bodies.patch(call.body, call.content_type, served)
-                    return scaled(obj, edit(scale_of(obj, paths)), paths)
-                return scaled(obj, bodies.parsed(call.body, call.content_type), paths)
+                    sent = edit(scale_of(obj, paths))
+                else:
+                    sent = bodies.parsed(call.body, call.content_type, "Scale")
+                    bodies.check_name(sent, call.target)
+                check_place(sent, call.target.namespace)
+                return scaled(obj, sent, served.resource, paths)
 
             dry_run = bool(call.dry_run)
             stored = objects.update(served, call.target.key, change, dry_run=dry_run)

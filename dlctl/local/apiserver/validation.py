@@ -89,7 +89,7 @@ class _Validation:
             return
         actual = type_name(value)
         if wanted and not _is_of(value, actual, wanted):
-            yield self._wrong_type(path, wanted, value if actual == "string" else actual)
+            yield self._wrong_type(path, wanted, actual)
         yield from self._combined(value, schema, path, old)
         if isinstance(value, str):
             yield from self._string(value, schema, path)
@@ -160,7 +160,8 @@ class _Validation:
     def _number(self, value: float, schema: JSON, path: str) -> Iterator[Cause]:
         if schema.get("type") == "integer":
             format_ = schema.get("format", "")
-            if int(value) not in (_INT32 if format_ == "int32" else _INT64):
+            allowed = _INT32 if format_ == "int32" else _INT64
+            if value != int(value) or int(value) not in allowed:
                 kind = f"with format {format_}" if format_ else "(default format)"
                 detail = f"Checked value must be of type integer {kind} in {path}"
                 yield Cause.invalid(self.under or ROOT, "", detail)

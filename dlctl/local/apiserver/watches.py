@@ -13,7 +13,7 @@ import msgspec
 
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.changes import Change, EventType, Stored, frame
-from dlctl.local.apiserver.options import ListOptions, version
+from dlctl.local.apiserver.options import ListOptions, object_version
 from dlctl.local.apiserver.representations import METADATA_KIND, Presenter, View
 from dlctl.local.apiserver.selectors import Selector
 from dlctl.local.apiserver.storage import Storage
@@ -46,7 +46,7 @@ class Watch:
 
     @_since.default
     def _(self) -> int:
-        return version(self.options.resource_version)
+        return object_version(self.options.resource_version, "resourceVersion")
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield pieces of the stream until the watch times out; each is whole lines."""

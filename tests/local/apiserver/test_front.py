@@ -39,20 +39,32 @@ async def test_health_and_version_are_told_to_anybody(server: ApiServer, path: s
 @pytest.mark.parametrize(
     "path",
     [
-        "/nothing",
-        "/api/v2/pods",
-        "/apis/none.io/v1/things",
         "/api/v1/things",
         "/api/v1/pods/a",
         "/api/v1/namespaces/default/nodes",
         "/api/v1/namespaces/default/pods/a/nothing",
-        "/api/v1/namespaces/default/pods/a/status/more",
     ],
 )
 async def test_unknown_path_is_not_found(wire: Wire, path: str) -> None:
     answer = await wire.get(path)
     assert (answer.code, answer.body["reason"]) == (404, "NotFound")
     assert answer.body["message"] == "the server could not find the requested resource"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/api/v2/pods",
+        "/apis/none.io/v1/things",
+        "/api/v1/namespaces/default/pods/a/status/more",
+    ],
+)
+async def test_path_outside_of_all_that_is_served_is_answered_in_plain_text(
+    wire: Wire, path: str
+) -> None:
+    answer = await wire.get(path)
+    assert (answer.code, answer.body) == (404, "404 page not found\n")
 
 
 @pytest.mark.parametrize(

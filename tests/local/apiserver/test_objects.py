@@ -221,7 +221,7 @@ async def test_dry_run_of_another_kind_is_invalid(wire: Wire) -> None:
     ("body", "message"),
     [
         pytest.param(b"{", "json parse error", id="no json"),
-        pytest.param({"apiVersion": "v2"}, "(v2) does not match the expected", id="version"),
+        pytest.param({"apiVersion": "v2"}, 'no kind "ConfigMap" is registered', id="version"),
         pytest.param({"kind": "Pod"}, "Pod in version", id="kind"),
         pytest.param({"metadata": {"labels": {"a": 1}}}, "cannot be handled", id="label type"),
         pytest.param({"metadata": []}, "cannot be handled", id="metadata type"),

@@ -70,7 +70,7 @@ def test_json_patch(operations: Any, result: Any) -> None:
     [
         pytest.param({"op": "test", "path": "/a", "value": 2}, id="test that fails"),
         pytest.param({"op": "remove", "path": "/x"}, id="remove of nothing"),
-        pytest.param({"op": "replace", "path": "/x", "value": 1}, id="replace of nothing"),
+        pytest.param({"op": "replace", "path": "/x/y", "value": 1}, id="replace in nothing"),
         pytest.param({"op": "add", "path": "/x/y", "value": 1}, id="add below nothing"),
         pytest.param({"op": "add", "path": "/l/5", "value": 1}, id="index out of range"),
         pytest.param({"op": "move", "from": "/x", "path": "/y"}, id="move of nothing"),
@@ -142,7 +142,7 @@ def test_strategic_retain_keys_drops_the_others() -> None:
 def test_strategic_primitive_lists_lose_and_gain_items() -> None:
     target = {"metadata": {"finalizers": ["a", "b"]}}
     patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["b", "c"]}}
-    assert strategic(target, patch) == {"metadata": {"finalizers": ["b", "c"]}}
+    assert strategic(target, patch) == {"metadata": {"finalizers": ["c", "b"]}}
 
 
 def test_strategic_element_order_sorts_what_it_names() -> None:
