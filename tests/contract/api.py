@@ -1,0 +1,155 @@
+"""A raw client of an API server, embedded or real: codes, headers and bodies as they are sent.
+
+Every test has a namespace of its own; what has no namespace carries its name.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import attrs
+
+from tests.local.apiserver.wire import MERGE, Answer, Events
+
+JSON = dict[str, Any]
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_TRIES = 700
+_PAUSE_S = 0.02
+_DIFFERENT_EACH_TIME = (
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
+    # The whole object as text.
+    (r'Invalid value: "\{.*\}"', "Invalid value: OBJECT"),
+    # The place in the source of the real server.
+    (r' in scheme "[^"]*"', ""),
+    (r"(current: |in record \()\d+", r"\1VERSION"),
+    # Examples, which the message ends with.
+    (r" \(e\.g\. .*?regex used for validation is '[^']*'\)", ""),
+)
+
+
+@attrs.frozen
+class Api:
+    """One server as one test sees it."""
+
+    kind: str
+    session: aiohttp.ClientSession
+    namespace: str
+    # Forgets all history up to now; None where that cannot be asked for.
+    compact: Callable[[], Awaitable[None]] | None
+
+    @property
+    def is_real(self) -> bool:
+        return self.kind == "real"
+
+    def path(self, plural: str, name: str = "", *, group: str = "v1") -> str:
+        """Return the path of a resource in the test's namespace: ``/name/subresource`` too."""
+        root = "/api/v1" if group == "v1" else f"/apis/{group}"
+        return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+    async def call(
+        self, method: str, path: str, body: Any = None, *, type_: str = "", **params: Any
+    ) -> Answer:
+        sent = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        headers = {"Content-Type": type_ or "application/json"} if sent is not None else {}
+        if accept := params.pop("accept", ""):
+            headers["Accept"] = accept
+        texts = {name.rstrip("_"): str(value) for name, value in params.items()}
+        async with self.session.request(
+            method, path, data=sent, params=texts, headers=headers
+        ) as response:
+            raw = await response.read()
+            is_json = response.content_type == "application/json"
+            value: Any = json.loads(raw) if is_json else raw.decode()
+            return Answer(response.status, value, dict(response.headers))
+
+    async def get(self, path: str, **params: Any) -> Answer:
+        return await self.call("GET", path, **params)
+
+    async def post(self, path: str, body: Any, **params: Any) -> Answer:
+        return await self.call("POST", path, body, **params)
+
+    async def put(self, path: str, body: Any, **params: Any) -> Answer:
+        return await self.call("PUT", path, body, **params)
+
+    async def patch(self, path: str, body: Any, type_: str = MERGE, **params: Any) -> Answer:
+        return await self.call("PATCH", path, body, type_=type_, **params)
+
+    async def delete(self, path: str, body: Any = None, **params: Any) -> Answer:
+        return await self.call("DELETE", path, body, **params)
+
+    async def create(self, path: str, body: JSON) -> JSON:
+        """Create what a test needs and is not about."""
+        answer = await self.post(path, body)
+        assert answer.code == 201, answer.body
+        created: JSON = answer.body
+        return created
+
+    @asynccontextmanager
+    async def watch(self, path: str, **params: Any) -> AsyncIterator[Events]:
+        texts = {"watch": "true"} | {name: str(value) for name, value in params.items()}
+        async with self.session.get(path, params=texts) as response:
+            assert response.status == 200, await response.text()
+            yield Events(response)
+
+    async def until(self, path: str, holds: Callable[[Answer], bool], **params: Any) -> Answer:
+        """Ask until the answer is the wanted one: what controllers do takes a moment."""
+        answer = await self.get(path, **params)
+        for _ in range(_TRIES):
+            if holds(answer):
+                return answer
+            await asyncio.sleep(_PAUSE_S if self.is_real else 0)
+            answer = await self.get(path, **params)
+        raise AssertionError(f"it does not come about: {answer.body}")
+
+    async def gone(self, path: str) -> None:
+        await self.until(path, lambda answer: answer.code == 404)
+
+    async def define(self, crd: JSON) -> None:
+        """Have a definition in effect: its objects can be listed and created."""
+        answer = await self.post(CRDS, crd)
+        assert answer.code in (201, 409), answer.body
+        name = crd["metadata"]["name"]
+        await self.until(f"{CRDS}/{name}", is_established)
+        spec = crd["spec"]
+        for version in spec["versions"]:
+            if version["served"]:
+                path = f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
+                await self.until(path, lambda listed: listed.code == 200)
+
+    def said(self, answer: Answer) -> str:
+        """Return what a failure says, in one line: code, reason, causes, message.
+
+        What is different each time has a name instead; several causes are in alphabetical order,
+        as the real server has them in none.
+        """
+        body = answer.body
+        if isinstance(body, str):
+            return f"{answer.code} {body.strip()}"
+        assert body["kind"] == "Status", body
+        assert (body["apiVersion"], body["status"], body["code"]) == ("v1", "Failure", answer.code)
+        message, causes = body["message"], body.get("details", {}).get("causes", ())
+        texts = sorted({_text(cause) for cause in causes})
+        if len(texts) > 1:
+            message = f"{message.partition(' is invalid: ')[0]} is invalid: {', '.join(texts)}"
+        names = sorted({f"{each.get('reason', '')} {each.get('field', '')}" for each in causes})
+        shown = "".join(f"[{name.strip()}] " for name in names)
+        return anonymous(f"{answer.code} {body.get('reason', '')}: {shown}{message}", self)
+
+
+def _text(cause: JSON) -> str:
+    return f"{cause.get('field', '')}: {cause['message']}"
+
+
+def anonymous(text: str, api: Api) -> str:
+    for pattern, name in _DIFFERENT_EACH_TIME:
+        text = re.sub(pattern, name, text)
+    return text.replace(api.namespace, "NAMESPACE")
+
+
+def is_established(answer: Answer) -> bool:
+    conditions = answer.body.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)

@@ -1,0 +1,117 @@
+"""Two servers, one contract: each test runs against the embedded API server and a real one.
+
+The real one is the cluster of DLCTL_CONTRACT_KUBECONFIG; without it only the embedded one is asked.
+"""
+
+import asyncio
+import base64
+import os
+import ssl
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from dlctl.local.apiserver.server import serve
+from tests.contract.api import Api
+from tests.contract.definitions import gadgets
+from tests.local.apiserver.wire import Answer
+
+_KUBECONFIG = os.environ.get("DLCTL_CONTRACT_KUBECONFIG", "")
+
+
+@pytest.fixture(params=["embedded", "real"] if _KUBECONFIG else ["embedded"])
+def server_kind(request: pytest.FixtureRequest) -> str:
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+async def api(server_kind: str) -> AsyncIterator[Api]:
+    async with _embedded() if server_kind == "embedded" else _real() as running:
+        yield running
+
+
+@pytest.fixture
+async def gadget_api(api: Api) -> Api:
+    """A server that has the definition of gadgets in effect."""
+    await api.define(gadgets())
+    return api
+
+
+@asynccontextmanager
+async def _embedded() -> AsyncIterator[Api]:
+    async with serve(tls=False, bookmark_interval_s=0.05) as server:
+
+        async def compact() -> None:
+            server.storage.compact(server.storage.revision)
+
+        headers = {"Authorization": f"Bearer {server.token}"}
+        async with (
+            aiohttp.ClientSession(server.url, headers=headers) as session,
+            _namespace(Api("embedded", session, _name(), compact)) as api,
+        ):
+            yield api
+
+
+@asynccontextmanager
+async def _real() -> AsyncIterator[Api]:
+    url, headers, context = _connection(Path(_KUBECONFIG))
+    connector = aiohttp.TCPConnector(ssl=context)
+    async with (
+        aiohttp.ClientSession(url, headers=headers, connector=connector) as session,
+        _namespace(Api("real", session, _name(), _compaction(session))) as api,
+    ):
+        yield api
+
+
+def _name() -> str:
+    return f"contract-{uuid.uuid4().hex[:8]}"
+
+
+@asynccontextmanager
+async def _namespace(api: Api) -> AsyncIterator[Api]:
+    path = f"/api/v1/namespaces/{api.namespace}"
+    await api.create("/api/v1/namespaces", {"metadata": {"name": api.namespace}})
+    # Pods are refused until their service account is there.
+    await api.until(f"{path}/serviceaccounts/default", _is_there)
+    yield api
+    if api.is_real:
+        await api.delete(path)
+
+
+def _is_there(answer: Answer) -> bool:
+    return answer.code == 200
+
+
+def _connection(kubeconfig: Path) -> tuple[str, dict[str, str], ssl.SSLContext]:
+    config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    authority = cluster.get("certificate-authority-data")
+    context = ssl.create_default_context(
+        cafile=cluster.get("certificate-authority"),
+        cadata=base64.b64decode(authority).decode() if authority else None,
+    )
+    return cluster["server"], {"Authorization": f"Bearer {user['token']}"}, context
+
+
+def _compaction(session: aiohttp.ClientSession) -> Callable[[], Awaitable[None]] | None:
+    """Return what compacts the etcd of a cluster of our own, of which we know the address."""
+    file = Path(_KUBECONFIG).parent / "etcd.url"
+    if not file.exists():
+        return None
+    etcd = file.read_text()
+
+    async def compact() -> None:
+        async with session.post(f"{etcd}/v3/kv/range", json={"key": "AA=="}) as response:
+            revision = (await response.json())["header"]["revision"]
+        async with session.post(f"{etcd}/v3/kv/compaction", json={"revision": revision}):
+            # The API server looks at etcd's progress from time to time, not at each request.
+            await asyncio.sleep(0)
+
+    return compact

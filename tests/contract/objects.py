@@ -1,0 +1,38 @@
+"""Objects of the built-in kinds: valid unless a test says otherwise."""
+
+from typing import Any
+
+JSON = dict[str, Any]
+
+
+def config_map(name: str = "a", *, data: JSON | None = None, **meta: Any) -> JSON:
+    return {"metadata": {"name": name} | meta, "data": {"k": "v"} if data is None else data}
+
+
+def pod(name: str = "a", *, node: str = "", meta: JSON | None = None, **spec: Any) -> JSON:
+    """Return a pod that no scheduler takes: it stays where a test puts it."""
+    shape: JSON = {
+        "schedulerName": "nobody",
+        "automountServiceAccountToken": False,
+        "containers": [{"name": "main", "image": "mxnet"}],
+    }
+    if node:
+        shape["nodeName"] = node
+    return {"metadata": {"name": name} | (meta or {}), "spec": shape | spec}
+
+
+def service(name: str = "a", **spec: Any) -> JSON:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]} | spec}
+
+
+def owned_by(owner: JSON, *, block: bool = True) -> list[JSON]:
+    return [
+        {
+            "apiVersion": owner["apiVersion"],
+            "kind": owner["kind"],
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": block,
+        }
+    ]

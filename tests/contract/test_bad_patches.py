@@ -1,0 +1,250 @@
+"""Patches that cannot be read, and those that do not fit."""
+
+import pytest
+
+from tests.contract.api import Api
+from tests.contract.definitions import V1, gadget
+from tests.contract.objects import config_map
+from tests.local.apiserver.wire import JSON_PATCH, MERGE, STRATEGIC
+
+
+@pytest.mark.parametrize(
+    ("type_", "patch", "said"),
+    [
+        pytest.param(
+            MERGE,
+            b"{",
+            "400 BadRequest: error decoding patch: unexpected end of JSON input",
+            id="truncated",
+        ),
+        pytest.param(
+            MERGE,
+            b"",
+            "400 BadRequest: error decoding patch: unexpected end of JSON input",
+            id="empty",
+        ),
+        pytest.param(
+            MERGE,
+            [],
+            (
+                "400 BadRequest: error decoding patch: json: cannot unmarshal array into "
+                "Go value of type map[string]interface {}"
+            ),
+            id="list",
+        ),
+        pytest.param(
+            MERGE,
+            "x",
+            (
+                "400 BadRequest: error decoding patch: json: cannot unmarshal string into"
+                " Go value of type map[string]interface {}"
+            ),
+            id="text",
+        ),
+        pytest.param(MERGE, b"null", "400 BadRequest: Invalid JSON Patch", id="null"),
+        pytest.param(
+            JSON_PATCH,
+            b"{",
+            "400 BadRequest: error decoding patch: unexpected end of JSON input",
+            id="truncated operations",
+        ),
+        pytest.param(
+            JSON_PATCH,
+            {},
+            (
+                "400 BadRequest: error decoding patch: json: cannot unmarshal object into"
+                " Go value of type []handlers.jsonPatchOp"
+            ),
+            id="object for operations",
+        ),
+        pytest.param(
+            STRATEGIC,
+            b"{",
+            "400 BadRequest: unexpected end of JSON input",
+            id="truncated strategic",
+        ),
+        pytest.param(
+            STRATEGIC,
+            [],
+            (
+                "400 BadRequest: json: cannot unmarshal array into Go value of type "
+                "map[string]interface {}"
+            ),
+            id="strategic list",
+        ),
+        pytest.param(
+            "application/json",
+            {},
+            "415 UnsupportedMediaType: 415: Unsupported Media Type",
+            id="plain JSON",
+        ),
+        pytest.param(
+            STRATEGIC,
+            {"metadata": {"$patch": "foo"}},
+            "500 : unknown patch type: foo in map: map[$patch:foo]",
+            id="unknown directive",
+        ),
+    ],
+)
+async def test_patch_that_cannot_be_read_is_a_bad_request(
+    api: Api, type_: str, patch: object, said: str
+) -> None:
+    await api.create(api.path("configmaps"), config_map())
+    answer = await api.patch(api.path("configmaps", "a"), patch, type_)
+    assert api.said(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        pytest.param(
+            {"data": "x"},
+            (
+                '422 Invalid: [FieldValueInvalid patch]  "" is invalid: patch: Invalid '
+                "value: OBJECT: json: cannot unmarshal string into Go struct field "
+                "ConfigMap.data of type map[string]string"
+            ),
+            id="type",
+        ),
+        pytest.param(
+            {"data": {"a": 1}},
+            (
+                '422 Invalid: [FieldValueInvalid patch]  "" is invalid: patch: Invalid '
+                "value: OBJECT: json: cannot unmarshal number into Go struct field "
+                "ConfigMap.data of type string"
+            ),
+            id="type of an item",
+        ),
+        pytest.param(
+            {"foo": 1},
+            (
+                '422 Invalid: [FieldValueInvalid patch]  "" is invalid: patch: Invalid '
+                'value: OBJECT: strict decoding error: unknown field "foo"'
+            ),
+            id="unknown field",
+        ),
+        pytest.param(
+            {"apiVersion": "v2"},
+            (
+                '422 Invalid: [FieldValueInvalid patch]  "" is invalid: patch: Invalid '
+                'value: OBJECT: no kind "ConfigMap" is registered for version "v2"'
+            ),
+            id="version",
+        ),
+    ],
+)
+async def test_patch_to_what_cannot_be_decoded_is_invalid(
+    api: Api, patch: object, said: str
+) -> None:
+    await api.create(api.path("configmaps"), config_map())
+    answer = await api.patch(api.path("configmaps", "a"), patch, fieldValidation="Strict")
+    assert api.said(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        pytest.param(
+            {"spec": {"zz": 1}},
+            (
+                '422 Invalid: [FieldValueInvalid patch]  "" is invalid: patch: Invalid '
+                'value: OBJECT: strict decoding error: unknown field "spec.zz"'
+            ),
+            id="unknown field",
+        ),
+        pytest.param(
+            {"kind": "Secret"},
+            (
+                '422 Invalid: [FieldValueInvalid kind] Secret.contract.dlctl.dev "a" is '
+                'invalid: kind: Invalid value: "Secret": must be Gadget'
+            ),
+            id="kind",
+        ),
+        pytest.param(
+            {"metadata": {"uid": "x"}},
+            (
+                "422 Invalid: [FieldValueInvalid metadata.uid] Gadget.contract.dlctl.dev "
+                '"a" is invalid: metadata.uid: Invalid value: "x": field is immutable'
+            ),
+            id="uid",
+        ),
+        pytest.param(
+            {"metadata": {"resourceVersion": "1"}},
+            (
+                "409 Conflict: Operation cannot be fulfilled on "
+                'gadgets.contract.dlctl.dev "a": the object has been modified; please '
+                "apply your changes to the latest version and try again"
+            ),
+            id="old version",
+        ),
+        pytest.param(
+            {"metadata": {"name": "b"}},
+            ("400 BadRequest: the name of the object (b) does not match the name on the URL (a)"),
+            id="name",
+        ),
+    ],
+)
+async def test_patch_of_a_gadget_that_does_not_fit_is_refused(
+    gadget_api: Api, patch: object, said: str
+) -> None:
+    await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget())
+    answer = await gadget_api.patch(
+        gadget_api.path("gadgets", "a", group=V1), patch, fieldValidation="Strict"
+    )
+    assert gadget_api.said(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        pytest.param(
+            {"op": "foo", "path": "/data/k"},
+            ("422 Invalid: the server rejected our request due to an error in our request"),
+            id="unknown",
+        ),
+        pytest.param(
+            {"op": "add", "value": 1},
+            ("422 Invalid: the server rejected our request due to an error in our request"),
+            id="no path",
+        ),
+        pytest.param(
+            {"op": "remove", "path": "/data/zz"},
+            ("422 Invalid: the server rejected our request due to an error in our request"),
+            id="remove of nothing",
+        ),
+        pytest.param(
+            {"op": "test", "path": "/data/k", "value": "no"},
+            ("422 Invalid: the server rejected our request due to an error in our request"),
+            id="test of another value",
+        ),
+        pytest.param(
+            {"op": "test", "path": "/data/zz", "value": "1"},
+            ("422 Invalid: the server rejected our request due to an error in our request"),
+            id="test of nothing",
+        ),
+        pytest.param(
+            {"op": "add", "path": "/a/b", "value": "2"},
+            ("422 Invalid: the server rejected our request due to an error in our request"),
+            id="add in nothing",
+        ),
+        pytest.param(
+            {"op": "move", "from": "/data/zz", "path": "/data/z"},
+            ("422 Invalid: the server rejected our request due to an error in our request"),
+            id="move of nothing",
+        ),
+        pytest.param(
+            {"op": "replace", "path": "", "value": {}},
+            (
+                "400 BadRequest: the name of the object (a based on URL) was "
+                "undeterminable: name must be provided"
+            ),
+            id="all replaced",
+        ),
+    ],
+)
+async def test_operation_that_does_not_fit_is_unprocessable(
+    api: Api, patch: object, said: str
+) -> None:
+    await api.create(api.path("configmaps"), config_map())
+    answer = await api.patch(api.path("configmaps", "a"), [patch], JSON_PATCH)
+    assert api.said(answer) == said
