@@ -55,7 +55,8 @@ def _fail(report_fd: int, failure: OSError) -> NoReturn:
         errno.EACCES: _NOT_EXECUTABLE,
         errno.ENOEXEC: _NOT_EXECUTABLE,
     }.get(failure.errno or 0, _CANNOT_START)
-    report = StartFailure(error=str(failure), exit_code=code)
+    error = f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure)
+    report = StartFailure(error=error, exit_code=code)
     os.write(report_fd, msgspec.json.encode(report))
     os._exit(code)
 
@@ -89,7 +90,11 @@ def _execute(start: StartContainer, log_fd: int) -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.execvpe(start.argv[0], start.argv, start.env)
+    try:
+        os.execvpe(start.argv[0], start.argv, start.env)
+    except OSError as failure:
+        # To name what was asked for, and not the last place on PATH where it was looked for.
+        raise OSError(failure.errno, failure.strerror, start.argv[0]) from None
 
 
 def _wait(child: int, *, isolated: bool) -> int:

@@ -37,7 +37,7 @@ async def test_program_that_cannot_be_executed_fails_the_pod(
     status = await lab.run(name, command=[program])
     state = container(status)["state"]["terminated"]
     assert (state["exitCode"], state["reason"]) == (code, "StartError")
-    assert program in state["message"]
+    assert state["message"].startswith(f"{program}: ")
     assert program in await lab.log(name)
 
 
