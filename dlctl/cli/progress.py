@@ -166,13 +166,20 @@ def _replica(
         started=start.started_at if start else None,
         ended=ended.finished_at if ended else None,
         run=run,
-        trouble=(state.waiting.message if state.waiting else None) or "",
+        trouble=_trouble(observed, state),
     )
 
 
 def _last_end(status: ContainerStatus | None) -> Terminated | None:
     """Return how the program ended that waits to be started again."""
     return status.last_state.terminated if status and status.last_state else None
+
+
+def _trouble(observed: ObservedReplica, state: ContainerState) -> str:
+    """Return what the node says of a start that is still to come; others have ended."""
+    if observed.situation is not Situation.PENDING or state.waiting is None:
+        return ""
+    return state.waiting.message or ""
 
 
 def _starts_since(last: Run | None, run: Run) -> int:

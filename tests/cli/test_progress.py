@@ -66,6 +66,16 @@ def test_program_that_waits_for_its_next_start_has_ended_and_left_a_log() -> Non
     assert (seen.has_log, seen.runs, seen.exit_code) == (True, False, 137)
 
 
+def test_program_that_is_not_started_again_has_no_trouble_with_it() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    pods = [make_pod(JOB, WORKER, state=waiting, last_state=exited(code)) for code in (137, 1)]
+    seen = [worker(look(pod)) for pod in pods]
+    assert [(one.phase, one.trouble) for one in seen] == [
+        ("CrashLoopBackOff", "back-off 10s"),
+        ("Failed", ""),
+    ]
+
+
 def test_trouble_of_a_container_is_over_when_it_runs() -> None:
     waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": "no command"}}
     before = look(make_pod(JOB, WORKER, phase="Pending", state=waiting))
