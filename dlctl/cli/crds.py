@@ -11,6 +11,10 @@ from dlctl.frameworks.registry import installed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Print the CustomResourceDefinitions of all kinds, those of installed frameworks "
+        "included, for `kubectl apply -f -`."
+    )
     parser.set_defaults(command=print_crds)
 
 

@@ -52,7 +52,16 @@ def _documents(name: str) -> list[Any]:
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text()
         return [document for document in yaml.safe_load_all(text) if document is not None]
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"{name} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{name} cannot be read: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{name} is no YAML: {error}") from error
+        raise ConfigError(f"{name} is no YAML: {_in_one_line(error)}") from error
+
+
+def _in_one_line(error: yaml.YAMLError) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return str(error)
+    mark = error.problem_mark
+    return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"

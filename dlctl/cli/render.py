@@ -10,7 +10,7 @@ import yaml
 from dlctl.api.meta import UID
 from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced
 from dlctl.dialects.kinds import Kind, kinds
-from dlctl.errors import ConfigError
+from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.registry import installed
 from dlctl.reconcilers.children import Renderer
 
@@ -19,6 +19,10 @@ OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Print the services and pods that jobs would get. Nothing is asked of a cluster, which "
+        "gives the UID and so, where the manifest has none, the RuntimeId in the names."
+    )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     parser.add_argument(
         "-n", "--namespace", default="default", help="for jobs that name none (%(default)s)"
@@ -42,7 +46,10 @@ def render(args: argparse.Namespace) -> int:
 def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
     manifest["metadata"].setdefault("uid", OFFLINE_UID)
     obj = as_job_object(manifest)
-    job = kind.read(obj)
+    try:
+        job = kind.read(obj)
+    except InvalidJobError as error:
+        raise ConfigError(f"{kind.singular} {obj.metadata.name}: {error}") from error
     renderer = Renderer(job, kind.dialect_of(obj), kind.framework)
     for replica in renderer.replicas_with_service():
         yield renderer.service(replica)

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +32,9 @@ def _bad_count() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        pytest.param(_bad_count(), "spec.replicaSpecs[0].replicas", id="invalid field"),
+        pytest.param(
+            _bad_count(), "mxjob linear: spec.replicaSpecs[0].replicas", id="invalid field"
+        ),
         pytest.param({"kind": "ConfigMap", "apiVersion": "v1"}, "none of the manifests", id="none"),
         pytest.param(["no", "object"], "without a kind", id="no object"),
     ],
@@ -47,4 +50,13 @@ def test_what_is_wrong_is_named_and_exits_2(
 def test_file_that_is_not_there_is_named(dlctl: Dlctl) -> None:
     done = dlctl("render", "nowhere.yaml")
     assert done.code == 2
-    assert "nowhere.yaml" in done.err
+    assert done.err == "dlctl: nowhere.yaml cannot be read: No such file or directory\n"
+
+
+def test_file_that_is_no_yaml_is_named_with_the_line(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("kind: MXJob\nspec: [\n")
+    done = dlctl("render", str(path))
+    assert done.code == 2
+    assert done.err.startswith(f"dlctl: {path} is no YAML: line 3, column 1: ")
+    assert done.err.count("\n") == 1
