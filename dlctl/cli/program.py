@@ -46,9 +46,20 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         prog="dlctl",
         description="Distributed deep-learning jobs on Kubernetes, and on this machine.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, help_ in COMMANDS.items():
         command = commands.add_parser(name, help=help_)
         if name in arguments[:1]:
             importlib.import_module(f"dlctl.cli.{name}").configure(command)
     return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"dlctl {version('dlctl')}")
+        parser.exit()

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 import yaml
@@ -40,6 +41,11 @@ def test_wrong_command_line_exits_2_and_says_how_it_is_used(
     done = dlctl(*arguments)
     assert done.code == 2
     assert "usage: dlctl" in done.err
+
+
+def test_version_is_that_of_the_package(dlctl: Dlctl) -> None:
+    done = dlctl("--version")
+    assert (done.code, done.out) == (0, f"dlctl {version('dlctl')}\n")
 
 
 @pytest.mark.parametrize("command", ["run", "up", "controller", "crds", "render"])
