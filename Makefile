@@ -44,6 +44,10 @@ lint: $(READY) ## Format, lint, types, import contracts, spelling
 test: lint ## Lint, then all fast tests
 	$(BIN)/pytest -n 2 -m "not soak"
 
+.PHONY: soak
+soak: $(READY) ## The tests of many seeds and of long runs
+	$(BIN)/pytest -n 2 -m soak
+
 .PHONY: manifests
 manifests: $(READY) ## Write the CRDs and install.yaml anew
 	$(BIN)/dlctl crds > manifests/base/crds.yaml
