@@ -99,3 +99,15 @@ async def test_invalid_job_does_not_stop_the_other_jobs() -> None:
         await cluster.submit(mxjob(), {})
         assert (await cluster.ended())["state"] == "Succeeded"
         assert cluster.status("broken")["phase"] == "Failed"
+
+
+async def test_deletion_that_meets_a_conflict_is_tried_again() -> None:
+    conflict = status.conflict(PODS, "linear-worker", "the object has been modified")
+    fault = Fault(verb="delete", resource="pods", user_agent="dlctl", status=conflict, times=6)
+    async with world() as cluster:
+        cluster.server.faults.add(fault)
+        cluster.start()
+        await cluster.submit(mxjob(), {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+        await cluster.settled()
+        assert not cluster.pods()
