@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey
 from dlctl.local.apiserver.changes import Change, EventType
-from dlctl.local.apiserver.selectors import Selector, parse_labels
+from dlctl.local.apiserver.labelselectors import parse_labels
+from dlctl.local.apiserver.selectors import Selector
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage import Storage
 from dlctl.local.apiserver.watches import seen_as

@@ -1,0 +1,186 @@
+"""Deletions: at once, with grace, behind finalizers, and what becomes of dependents."""
+
+import pytest
+
+from tests.contract.api import JSON, Api
+from tests.contract.definitions import V1, gadget
+from tests.contract.objects import config_map, owned_by, pod
+
+
+@pytest.fixture
+def gadgets(gadget_api: Api) -> str:
+    return gadget_api.path("gadgets", group=V1)
+
+
+async def test_deletion_at_once_is_a_success_that_names_the_object(
+    gadget_api: Api, gadgets: str
+) -> None:
+    created = await gadget_api.create(gadgets, gadget())
+    answer = await gadget_api.delete(f"{gadgets}/a")
+    assert answer.body == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {
+            "name": "a",
+            "group": "contract.dlctl.dev",
+            "kind": "gadgets",
+            "uid": created["metadata"]["uid"],
+        },
+    }
+
+
+async def test_pod_on_no_node_is_gone_at_once_and_returned(api: Api) -> None:
+    await api.create(api.path("pods"), pod())
+    answer = await api.delete(api.path("pods", "a"))
+    assert (answer.code, answer.body["kind"]) == (200, "Pod")
+    assert answer.body["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert (await api.get(api.path("pods", "a"))).code == 404
+
+
+async def test_pod_on_a_node_has_its_grace(api: Api) -> None:
+    path = api.path("pods", "a")
+    await api.create(api.path("pods"), pod(node="nowhere", terminationGracePeriodSeconds=7))
+    meta = (await api.delete(path)).body["metadata"]
+    assert (meta["deletionGracePeriodSeconds"], meta["generation"]) == (7, 2)
+    assert (await api.delete(path)).body["metadata"]["deletionGracePeriodSeconds"] == 7
+    shorter = await api.delete(path, gracePeriodSeconds=3)
+    assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 3
+    await api.delete(path, gracePeriodSeconds=0)
+    assert (await api.get(path)).code == 404
+
+
+async def test_pod_that_has_ended_has_no_grace(api: Api) -> None:
+    path = api.path("pods", "a")
+    await api.create(api.path("pods"), pod(node="nowhere"))
+    await api.patch(f"{path}/status", {"status": {"phase": "Succeeded"}})
+    assert (await api.delete(path)).body["metadata"]["deletionGracePeriodSeconds"] == 0
+    assert (await api.get(path)).code == 404
+
+
+async def test_finalizer_holds_an_object_until_it_is_removed(gadget_api: Api, gadgets: str) -> None:
+    path = f"{gadgets}/a"
+    await gadget_api.create(gadgets, gadget(meta={"finalizers": ["a.b/c"]}))
+    meta = (await gadget_api.delete(path)).body["metadata"]
+    assert (meta["deletionGracePeriodSeconds"], meta["generation"]) == (0, 2)
+    assert (await gadget_api.delete(path)).code == 200
+    more = {"metadata": {"finalizers": ["a.b/c", "a.b/d"]}}
+    assert gadget_api.said(await gadget_api.patch(path, more)) == (
+        '422 Invalid: [FieldValueForbidden metadata.finalizers] Gadget.contract.dlctl.dev "a" is '
+        "invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is "
+        'being deleted, found new finalizers []string{"a.b/d"}'
+    )
+    assert (await gadget_api.patch(path, {"metadata": {"finalizers": None}})).code == 200
+    assert (await gadget_api.get(path)).code == 404
+
+
+async def test_preconditions_that_hold_let_it_go(api: Api) -> None:
+    meta = (await api.create(api.path("configmaps"), config_map()))["metadata"]
+    held = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+    answer = await api.delete(api.path("configmaps", "a"), {"preconditions": held})
+    assert answer.code == 200
+
+
+async def test_collection_goes_by_its_selector(api: Api) -> None:
+    path = api.path("configmaps")
+    for name in "ab":
+        await api.create(path, config_map(name, labels={"x": name}))
+    answer = await api.delete(path, labelSelector="x=a")
+    assert (answer.body["kind"], answer.names) == ("ConfigMapList", ["a"])
+    assert (await api.get(path, labelSelector="x")).names == ["b"]
+
+
+@pytest.mark.parametrize("policy", [{}, {"propagationPolicy": "Background"}], ids=["none", "set"])
+async def test_dependents_follow_their_owner(gadget_api: Api, gadgets: str, policy: JSON) -> None:
+    owner = await gadget_api.create(gadgets, gadget())
+    child = config_map("child", ownerReferences=owned_by(owner))
+    await gadget_api.create(gadget_api.path("configmaps"), child)
+    assert (await gadget_api.delete(f"{gadgets}/a", **policy)).body["status"] == "Success"
+    await gadget_api.gone(gadget_api.path("configmaps", "child"))
+
+
+async def test_owner_in_the_foreground_waits_for_its_dependents(
+    gadget_api: Api, gadgets: str
+) -> None:
+    owner = await gadget_api.create(gadgets, gadget())
+    held = config_map("child", ownerReferences=owned_by(owner), finalizers=["a.b/c"])
+    path = gadget_api.path("configmaps", "child")
+    await gadget_api.create(gadget_api.path("configmaps"), held)
+    answer = await gadget_api.delete(f"{gadgets}/a", propagationPolicy="Foreground")
+    assert answer.body["metadata"]["finalizers"] == ["foregroundDeletion"]
+    await gadget_api.until(path, lambda a: "deletionTimestamp" in a.body["metadata"])
+    assert (await gadget_api.get(f"{gadgets}/a")).code == 200
+    await gadget_api.patch(path, {"metadata": {"finalizers": None}})
+    await gadget_api.gone(f"{gadgets}/a")
+
+
+async def test_dependent_that_does_not_block_is_not_waited_for(
+    gadget_api: Api, gadgets: str
+) -> None:
+    owner = await gadget_api.create(gadgets, gadget())
+    references = owned_by(owner, block=False)
+    held = config_map("child", ownerReferences=references, finalizers=["a.b/c"])
+    path = gadget_api.path("configmaps", "child")
+    await gadget_api.create(gadget_api.path("configmaps"), held)
+    await gadget_api.delete(f"{gadgets}/a", propagationPolicy="Foreground")
+    await gadget_api.gone(f"{gadgets}/a")
+    await gadget_api.patch(path, {"metadata": {"finalizers": None}})
+
+
+async def test_orphans_stay_without_their_reference(gadget_api: Api, gadgets: str) -> None:
+    owner = await gadget_api.create(gadgets, gadget())
+    child = config_map("child", ownerReferences=owned_by(owner))
+    path = gadget_api.path("configmaps", "child")
+    await gadget_api.create(gadget_api.path("configmaps"), child)
+    answer = await gadget_api.delete(f"{gadgets}/a", {"propagationPolicy": "Orphan"})
+    assert answer.body["metadata"]["finalizers"] == ["orphan"]
+    await gadget_api.gone(f"{gadgets}/a")
+    assert "ownerReferences" not in (await gadget_api.get(path)).body["metadata"]
+
+
+async def test_dependent_of_an_owner_that_never_was_is_collected(
+    gadget_api: Api, gadgets: str
+) -> None:
+    owner = await gadget_api.create(gadgets, gadget())
+    owner["metadata"] |= {"name": "b", "uid": "11111111-2222-3333-4444-555555555555"}
+    child = config_map("child", ownerReferences=owned_by(owner))
+    await gadget_api.create(gadget_api.path("configmaps"), child)
+    await gadget_api.gone(gadget_api.path("configmaps", "child"))
+
+
+async def test_dependent_of_two_owners_loses_one(gadget_api: Api, gadgets: str) -> None:
+    owners = [await gadget_api.create(gadgets, gadget(name)) for name in "ab"]
+    references = [owned_by(owner)[0] | {"controller": False} for owner in owners]
+    path = gadget_api.path("configmaps", "child")
+    child = config_map("child", ownerReferences=references)
+    await gadget_api.create(gadget_api.path("configmaps"), child)
+    await gadget_api.delete(f"{gadgets}/a")
+    left = await gadget_api.until(path, lambda a: len(a.body["metadata"]["ownerReferences"]) == 1)
+    assert left.body["metadata"]["ownerReferences"][0]["name"] == "b"
+
+
+async def test_namespace_takes_its_contents_along_and_refuses_more(api: Api) -> None:
+    path = f"/api/v1/namespaces/{api.namespace}"
+    held = config_map("held", finalizers=["a.b/c"])
+    await api.create(api.path("configmaps"), held)
+    await api.create(api.path("configmaps"), config_map("free"))
+    deleted = await api.delete(path)
+    assert (deleted.code, deleted.body["status"]["phase"]) == (200, "Terminating")
+    assert deleted.body["spec"]["finalizers"] == ["kubernetes"]
+    await api.gone(api.path("configmaps", "free"))
+    answer = await api.post(api.path("configmaps"), config_map("late"))
+    assert api.said(answer) == (
+        '403 Forbidden: [NamespaceTerminating metadata.namespace] configmaps "late" is forbidden: '
+        "unable to create new content in namespace NAMESPACE because it is being terminated"
+    )
+    await api.patch(api.path("configmaps", "held"), {"metadata": {"finalizers": None}})
+    await api.gone(path)
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system"])
+async def test_namespace_of_the_cluster_may_not_be_deleted(api: Api, name: str) -> None:
+    answer = await api.delete(f"/api/v1/namespaces/{name}")
+    assert api.said(answer) == (
+        f'403 Forbidden: namespaces "{name}" is forbidden: this namespace may not be deleted'
+    )

@@ -1,0 +1,220 @@
+"""Writes that succeed: what the server adds, keeps, drops and counts."""
+
+import re
+
+import pytest
+
+from tests.contract.api import JSON, Api
+from tests.contract.definitions import V1, gadget
+from tests.contract.objects import config_map, pod
+from tests.local.apiserver.wire import JSON_PATCH, STRATEGIC
+
+
+@pytest.fixture
+def gadgets(gadget_api: Api) -> str:
+    return gadget_api.path("gadgets", group=V1)
+
+
+async def test_new_object_has_what_the_server_gives(gadget_api: Api, gadgets: str) -> None:
+    meta = (await gadget_api.create(gadgets, gadget()))["metadata"]
+    assert re.fullmatch("[0-9a-f-]{36}", meta["uid"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", meta["creationTimestamp"])
+    assert (meta["generation"], meta["namespace"]) == (1, gadget_api.namespace)
+    assert meta["resourceVersion"].isdecimal()
+
+
+async def test_what_only_the_server_may_say_is_taken_from_no_client(
+    gadget_api: Api, gadgets: str
+) -> None:
+    said = {"uid": "u", "generation": 7, "creationTimestamp": "2000-01-01T00:00:00Z"}
+    gone = {"deletionTimestamp": "2000-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3}
+    meta = (await gadget_api.create(gadgets, gadget(meta=said | gone)))["metadata"]
+    assert meta["uid"] != "u"
+    assert meta["generation"] == 1
+    assert not meta["creationTimestamp"].startswith("2000")
+    assert not set(gone) & set(meta)
+
+
+async def test_generated_name_is_the_prefix_and_five_characters(api: Api) -> None:
+    answer = await api.post(api.path("configmaps"), {"metadata": {"generateName": "job-"}})
+    assert re.fullmatch("job-[bcdfghjklmnpqrstvwxz2456789]{5}", answer.body["metadata"]["name"])
+
+
+async def test_long_prefix_is_cut_to_a_label(api: Api) -> None:
+    answer = await api.post(api.path("configmaps"), {"metadata": {"generateName": "x" * 80}})
+    assert len(answer.body["metadata"]["name"]) == 63
+
+
+async def test_defaults_are_filled_in_and_unknown_fields_pruned(
+    gadget_api: Api, gadgets: str
+) -> None:
+    created = await gadget_api.create(gadgets, gadget(what=1, ports=[{"name": "a", "x": 1}]))
+    assert created["spec"] == {
+        "size": 1,
+        "color": "red",
+        "nested": {"depth": 3},
+        "ports": [{"name": "a", "port": 80}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        pytest.param({"color": None}, {"color": "red"}, id="null takes the default"),
+        pytest.param({"maybe": None}, {"maybe": None}, id="nullable null stays"),
+        pytest.param({"open": {"a": {"b": 1}}}, {"open": {"a": {"b": 1}}}, id="open object"),
+        pytest.param({"nested": {"x": 1}}, {"nested": {"depth": 3}}, id="pruned and filled"),
+        pytest.param({"amount": 1}, {"amount": 1}, id="integer"),
+        pytest.param({"amount": "50%"}, {"amount": "50%"}, id="or string"),
+        pytest.param({"limits": {"a": 1}}, {"limits": {"a": 1}}, id="map"),
+        pytest.param({"ratio": 0.5}, {"ratio": 0.5}, id="fraction"),
+    ],
+)
+async def test_field_is_kept_as(gadget_api: Api, gadgets: str, sent: JSON, kept: JSON) -> None:
+    spec = (await gadget_api.create(gadgets, gadget(**sent)))["spec"]
+    assert {name: spec[name] for name in kept} == kept
+
+
+@pytest.mark.parametrize(
+    ("meta", "kept"),
+    [
+        pytest.param({"labels": {"a": None}}, {"labels": {"a": ""}}, id="null label"),
+        pytest.param({"labels": {}}, {}, id="no labels"),
+        pytest.param({"labels": None}, {}, id="null labels"),
+        pytest.param({"foo": 1, "selfLink": "x"}, {}, id="unknown"),
+        pytest.param(
+            {"annotations": {"A/C": "x"}}, {"annotations": {"A/C": "x"}}, id="capital"
+        ),
+    ],
+)
+async def test_metadata_is_kept_as(api: Api, meta: JSON, kept: JSON) -> None:
+    created = (await api.create(api.path("configmaps"), config_map(**meta)))["metadata"]
+    server = ("creationTimestamp", "managedFields", "name", "namespace", "resourceVersion", "uid")
+    assert {name: value for name, value in created.items() if name not in server} == kept
+
+
+async def test_dry_run_answers_as_if_and_keeps_nothing(gadget_api: Api, gadgets: str) -> None:
+    dry = await gadget_api.post(gadgets, gadget(), dryRun="All")
+    assert (dry.code, dry.body["spec"]["color"]) == (201, "red")
+    assert "resourceVersion" not in dry.body["metadata"]
+    assert (await gadget_api.get(f"{gadgets}/a")).code == 404
+    await gadget_api.create(gadgets, gadget())
+    patched = await gadget_api.patch(f"{gadgets}/a", {"spec": {"size": 2}}, dryRun="All")
+    assert patched.body["spec"]["size"] == 2
+    deleted = await gadget_api.delete(f"{gadgets}/a", dryRun="All")
+    assert deleted.body["status"] == "Success"
+    assert (await gadget_api.get(f"{gadgets}/a")).body["spec"]["size"] == 1
+    assert (await gadget_api.post(gadgets, gadget(), dryRun="All")).code == 409
+
+
+async def test_name_that_is_taken_already_exists(gadget_api: Api, gadgets: str) -> None:
+    await gadget_api.create(gadgets, gadget())
+    answer = await gadget_api.post(gadgets, gadget())
+    assert gadget_api.said(answer) == (
+        '409 AlreadyExists: gadgets.contract.dlctl.dev "a" already exists'
+    )
+    assert answer.body["details"] == {
+        "name": "a",
+        "group": "contract.dlctl.dev",
+        "kind": "gadgets",
+    }
+
+
+async def test_namespace_that_is_absent_is_not_found(api: Api) -> None:
+    answer = await api.post("/api/v1/namespaces/nope/configmaps", config_map())
+    assert api.said(answer) == '404 NotFound: namespaces "nope" not found'
+    assert answer.body["details"] == {"name": "nope", "kind": "namespaces"}
+
+
+async def test_generation_counts_changes_of_the_spec_alone(gadget_api: Api, gadgets: str) -> None:
+    await gadget_api.create(gadgets, gadget())
+    changes: list[tuple[str, JSON, int]] = [
+        ("a", {"metadata": {"labels": {"x": "y"}}}, 1),
+        ("a/status", {"status": {"phase": "Ready"}}, 1),
+        ("a", {"spec": {"size": 2}}, 2),
+        ("a", {"spec": {"size": 2}}, 2),
+        ("a", {"metadata": {"generation": 50}}, 2),
+        ("a", {"status": {"phase": "Failed"}}, 2),
+    ]
+    for path, change, generation in changes:
+        answer = await gadget_api.patch(f"{gadgets}/{path}", change)
+        assert answer.body["metadata"]["generation"] == generation, change
+    assert answer.body["status"] == {"phase": "Ready"}
+
+
+async def test_status_is_dropped_on_creation(gadget_api: Api, gadgets: str) -> None:
+    created = await gadget_api.create(gadgets, gadget(status={"phase": "nonsense"}))
+    assert "status" not in created
+
+
+async def test_status_subresource_takes_the_status_alone(gadget_api: Api, gadgets: str) -> None:
+    await gadget_api.create(gadgets, gadget())
+    change = {
+        "metadata": {"labels": {"x": "y"}, "finalizers": ["a.b/c"]},
+        "spec": {"size": -1},
+        "status": {"phase": "Ready"},
+    }
+    body = (await gadget_api.patch(f"{gadgets}/a/status", change)).body
+    assert (body["spec"]["size"], body["status"]) == (1, {"phase": "Ready"})
+    assert not {"labels", "finalizers"} & set(body["metadata"])
+
+
+async def test_uid_in_a_patch_of_a_status_is_no_precondition(gadget_api: Api, gadgets: str) -> None:
+    await gadget_api.create(gadgets, gadget())
+    change = {"metadata": {"uid": "of another"}, "status": {"phase": "Ready"}}
+    answer = await gadget_api.patch(f"{gadgets}/a/status", change)
+    assert (answer.code, answer.body["status"]) == (200, {"phase": "Ready"})
+
+
+@pytest.mark.parametrize(("uid", "code"), [(None, 200), ("of another", 422)])
+async def test_uid_tested_by_a_json_patch_of_a_status_is_one(
+    gadget_api: Api, gadgets: str, uid: str | None, code: int
+) -> None:
+    created = await gadget_api.create(gadgets, gadget())
+    patch = [
+        {"op": "test", "path": "/metadata/uid", "value": uid or created["metadata"]["uid"]},
+        {"op": "add", "path": "/status", "value": {"phase": "Ready"}},
+    ]
+    answer = await gadget_api.patch(f"{gadgets}/a/status", patch, JSON_PATCH)
+    assert answer.code == code
+
+
+async def test_version_in_a_patch_of_a_status_is_a_precondition(
+    gadget_api: Api, gadgets: str
+) -> None:
+    await gadget_api.create(gadgets, gadget())
+    change = {"metadata": {"resourceVersion": "1"}, "status": {"phase": "Ready"}}
+    assert (await gadget_api.patch(f"{gadgets}/a/status", change)).code == 409
+
+
+async def test_status_of_a_pod_takes_labels_and_no_spec(api: Api) -> None:
+    await api.create(api.path("pods"), pod())
+    change = {
+        "metadata": {"labels": {"x": "y"}},
+        "spec": {"nodeName": "n"},
+        "status": {"phase": "Running"},
+    }
+    body = (await api.patch(api.path("pods", "a/status"), change)).body
+    assert (body["metadata"]["labels"], body["status"]["phase"]) == ({"x": "y"}, "Running")
+    assert "nodeName" not in body["spec"]
+
+
+async def test_conditions_of_a_pod_merge_by_their_type(api: Api) -> None:
+    await api.create(api.path("pods"), pod())
+    for type_ in ("Ready", "Initialized", "Ready"):
+        change = {"status": {"conditions": [{"type": type_, "status": "True"}]}}
+        answer = await api.patch(api.path("pods", "a/status"), change, STRATEGIC)
+    types = [each["type"] for each in answer.body["status"]["conditions"]]
+    assert sorted(types) == ["Initialized", "Ready"]
+
+
+async def test_update_of_a_built_in_needs_no_version(api: Api) -> None:
+    await api.create(api.path("configmaps"), config_map())
+    answer = await api.put(api.path("configmaps", "a"), config_map(data={"n": "1"}))
+    assert (answer.code, answer.body["data"]) == (200, {"n": "1"})
+
+
+async def test_yaml_is_read(api: Api) -> None:
+    body = b"metadata: {name: a}\ndata: {k: v}\n"
+    answer = await api.post(api.path("configmaps"), body, type_="application/yaml")
+    assert (answer.code, answer.body["data"]) == (201, {"k": "v"})
