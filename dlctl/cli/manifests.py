@@ -48,6 +48,18 @@ def as_job_object(manifest: JSON) -> JobObject:
         raise ConfigError(f"the metadata of the manifest is malformed: {error}") from error
 
 
+def images(manifest: Any) -> Iterator[str]:
+    """Yield the images of all containers, wherever the manifest's form has them."""
+    if isinstance(manifest, dict):
+        for container in manifest.get("containers") or ():
+            if isinstance(container, dict) and isinstance(name := container.get("image"), str):
+                yield name
+        manifest = list(manifest.values())
+    if isinstance(manifest, list):
+        for part in manifest:
+            yield from images(part)
+
+
 def _documents(name: str) -> list[Any]:
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dlctl.cli.extras import add_laptop_arguments, laptop_options
 from dlctl.cli.interrupts import run_interruptibly
+from dlctl.errors import ConfigError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     options = laptop_options(args)
+    if args.timeout is not None and not args.timeout > 0:
+        raise ConfigError(f"--timeout is {args.timeout:g}: it must be more than 0 seconds")
     from dlctl.cli.session import Session
 
     session = Session(

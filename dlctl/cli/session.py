@@ -14,7 +14,7 @@ from dlctl.cli.follow import Follower
 from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.laptop import Laptop, laptop, network_in_words, usage
 from dlctl.cli.logfile import log_file
-from dlctl.cli.manifests import JSON, job_kind, load
+from dlctl.cli.manifests import JSON, images, job_kind, load
 from dlctl.cli.outcome import cause, status_yaml
 from dlctl.cli.screen import picture, screen
 from dlctl.cli.submission import SubmittedJob, submit
@@ -24,6 +24,7 @@ from dlctl.dialects.kinds import Kind, kinds
 from dlctl.errors import ConfigError
 from dlctl.frameworks.registry import installed
 from dlctl.kube.errors import NotFoundError
+from dlctl.local.node.images import find
 
 
 @attrs.frozen
@@ -46,6 +47,7 @@ class Session:
                 jobs = await submit(running.client, served, manifests, self.namespace)
                 succeeded = await self._follow(running, jobs)
                 if not succeeded:
+                    self._tell_unmapped(manifests)
                     log.keep()
                     print(f"the controller's log: {log.path}", file=sys.stderr)
                 if self.keep:
@@ -83,6 +85,16 @@ class Session:
             for line in cause(job, follower.logs):
                 print(line, file=sys.stderr)
         return all(job.succeeded for job in follower.progress)
+
+    def _tell_unmapped(self, manifests: Sequence[JSON]) -> None:
+        """Name the images for which nothing stood: that may be why a program found no module."""
+        for name in dict.fromkeys(images(manifests)):
+            if find(self.options.images, name).target is None:
+                print(
+                    f"image {name} is not mapped: its programs were those of this machine "
+                    f"(--image {name}=PREFIX)",
+                    file=sys.stderr,
+                )
 
 
 async def _in_time(follower: Follower, timeout_s: float | None) -> bool:

@@ -44,6 +44,7 @@ def test_job_that_fails_exits_1_with_the_first_cause(dlctl: Dlctl, written: Writ
     assert "mxjob default/linear failed: worker-1 (pod linear-worker-" in done.err
     assert "exit code 1 (general error)" in done.err
     assert "last lines of worker-1:\n  | no such data set\n" in done.err
+    assert done.err.count("image python is not mapped") == 1
     log = kept_log(done)
     assert "controller started" in log.read_text()
     log.unlink()
@@ -125,6 +126,13 @@ def test_wrong_image_mapping_exits_2(dlctl: Dlctl, arguments: list[str], message
     done = dlctl("run", "job.yaml", *arguments)
     assert done.code == 2
     assert message in done.err
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "nan"])
+def test_time_limit_that_is_none_exits_2(dlctl: Dlctl, written: Written, limit: str) -> None:
+    done = dlctl("run", written(mxjob()), "--timeout", limit)
+    assert done.code == 2
+    assert "--timeout" in done.err
 
 
 def test_picture_of_the_last_screen_fetches_nothing(
