@@ -49,8 +49,9 @@ soak: $(READY) ## The tests of many seeds and of long runs
 	$(BIN)/pytest -n 2 -m soak
 
 .PHONY: manifests
-manifests: $(READY) ## Write the CRDs and install.yaml anew
+manifests: $(READY) ## Write the CRDs, the role and install.yaml anew
 	$(BIN)/dlctl crds > manifests/base/crds.yaml
+	$(BIN)/dlctl rbac > manifests/base/rbac.yaml
 	kubectl kustomize manifests/overlays/cluster-wide > manifests/install.yaml
 
 .PHONY: image

@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "up": "run a cluster on this machine, for kubectl",
     "controller": "run the operator against a cluster",
     "crds": "print the CustomResourceDefinitions as YAML",
+    "rbac": "print the role that the controller needs as YAML",
     "render": "print the children that jobs would get, offline",
 }
 

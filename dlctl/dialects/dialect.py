@@ -19,6 +19,8 @@ class Dialect(abc.ABC):
     port_name: str = "dljob-port"
     # Whether each replica has a service of its own, or the chief alone.
     service_per_replica: bool = True
+    # Whether the user's spec is completed: with the runtime id, and nothing else.
+    completes_spec: bool = False
     # Added to what the framework says.
     extra_environment: Mapping[str, str] = {}
 

@@ -46,6 +46,7 @@ class ReplicaList(Dialect):
     signals: ExitClass
     port_name: str = "dljob-port"
     service_per_replica: bool = False
+    completes_spec: bool = True
     extra_environment: Mapping[str, str] = attrs.field(factory=dict)
 
     def recognises(self, spec: Any) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from dlctl.api.job import Job, JobObject, Replica
 from dlctl.dialects.crds import crd
 from dlctl.dialects.kinds import Kind, by_api_version, kinds
+from dlctl.dialects.rbac import cluster_role
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.registry import installed
 from dlctl.reconcilers.children import Renderer
@@ -95,3 +96,10 @@ def test_its_replicas_are_dialled_by_name(kind: Kind) -> None:
     assert list(renderer.replicas_with_service()) == list(job.replicas)
     ports = renderer.service(Replica("worker", 0))["spec"]["ports"]
     assert [port["port"] for port in ports] == [7000]
+
+
+def test_framework_is_granted_what_its_jobs_take(sample_framework: Path) -> None:
+    rules = cluster_role(kinds(installed()))["rules"]
+    granted = {resource: rule["verbs"] for rule in rules for resource in rule["resources"]}
+    assert granted["ringjobs"] == ["list", "watch"]
+    assert granted["ringjobs/status"] == ["patch"]

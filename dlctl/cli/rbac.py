@@ -1,0 +1,23 @@
+"""``dlctl rbac``: the controller's role as YAML, for the frameworks that are installed."""
+
+import argparse
+import sys
+
+import yaml
+
+from dlctl.dialects.kinds import kinds
+from dlctl.dialects.rbac import cluster_role
+from dlctl.frameworks.registry import installed
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Print the ClusterRole that the controller needs, for the kinds of all installed "
+        "frameworks: what it does, and nothing else."
+    )
+    parser.set_defaults(command=print_role)
+
+
+def print_role(_: argparse.Namespace) -> int:
+    yaml.safe_dump(cluster_role(kinds(installed())), sys.stdout, sort_keys=False)
+    return 0

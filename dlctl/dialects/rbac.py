@@ -1,0 +1,40 @@
+"""The role that a controller of some kinds needs: what it does, and nothing else.
+
+Computed from the kinds, so that a framework of another package is granted what its jobs take.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dlctl.dialects.kinds import Kind
+
+JSON = dict[str, Any]
+
+
+def cluster_role(kinds: Iterable[Kind]) -> JSON:
+    """Return the ClusterRole in its wire form."""
+    rules = [rule for kind in kinds for rule in _of_jobs(kind)]
+    rules.append(_rule("", ["pods", "services"], ["get", "list", "watch", "create", "delete"]))
+    rules.append(_rule("", ["events"], ["create", "patch"]))
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "dlctl"},
+        "rules": rules,
+    }
+
+
+def _of_jobs(kind: Kind) -> list[JSON]:
+    group, plural = kind.resource.group, kind.resource.plural
+    completed = any(dialect.completes_spec for dialect in kind.dialects.values())
+    return [
+        _rule(group, [plural], ["list", "watch", *(["patch"] if completed else [])]),
+        _rule(group, [f"{plural}/status"], ["patch"]),
+        # Never called: clusters that enforce OwnerReferencesPermissionEnforcement ask it of
+        # whoever names an owner that blocks deletion.
+        _rule(group, [f"{plural}/finalizers"], ["update"]),
+    ]
+
+
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> JSON:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
