@@ -23,9 +23,13 @@ _DIFFERENT_EACH_TIME = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
     # The whole object as text.
     (r'Invalid value: "\{.*\}"', "Invalid value: OBJECT"),
+    # Fields have other names inside the real server.
+    (r"(Invalid|Duplicate) value: \[?\{.*?\}\]?(?=$|: |, )", r"\1 value: OBJECT"),
     # The place in the source of the real server.
     (r' in scheme "[^"]*"', ""),
     (r"(current: |in record \()\d+", r"\1VERSION"),
+    # What differs between two pods, in a form of Go's.
+    (r"(?s)\n.*", ""),
     # Examples, which the message ends with.
     (r" \(e\.g\. .*?regex used for validation is '[^']*'\)", ""),
 )

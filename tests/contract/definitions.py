@@ -160,3 +160,8 @@ def gadget(
         "spec": {"size": 1} | spec,
     }
     return obj if status is None else obj | {"status": status}
+
+
+def version_of(schema: JSON) -> JSON:
+    """Return a version with a schema."""
+    return open_version() | {"schema": {"openAPIV3Schema": schema}}

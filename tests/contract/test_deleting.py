@@ -175,7 +175,11 @@ async def test_namespace_takes_its_contents_along_and_refuses_more(api: Api) -> 
         "unable to create new content in namespace NAMESPACE because it is being terminated"
     )
     await api.patch(api.path("configmaps", "held"), {"metadata": {"finalizers": None}})
-    await api.gone(path)
+
+
+async def test_namespace_with_nothing_in_it_goes(api: Api) -> None:
+    await api.delete(f"/api/v1/namespaces/{api.namespace}")
+    await api.gone(f"/api/v1/namespaces/{api.namespace}")
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system"])

@@ -82,9 +82,7 @@ async def test_field_is_kept_as(gadget_api: Api, gadgets: str, sent: JSON, kept:
         pytest.param({"labels": {}}, {}, id="no labels"),
         pytest.param({"labels": None}, {}, id="null labels"),
         pytest.param({"foo": 1, "selfLink": "x"}, {}, id="unknown"),
-        pytest.param(
-            {"annotations": {"A/C": "x"}}, {"annotations": {"A/C": "x"}}, id="capital"
-        ),
+        pytest.param({"annotations": {"A/C": "x"}}, {"annotations": {"A/C": "x"}}, id="capital"),
     ],
 )
 async def test_metadata_is_kept_as(api: Api, meta: JSON, kept: JSON) -> None:

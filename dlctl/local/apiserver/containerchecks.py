@@ -174,7 +174,7 @@ def _resources(resources: JSON, path: str) -> Iterator[Cause]:
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():
-            yield from _resource_name(name, f"{path}.{field}")
+            yield from _resource_name(name, f"{path}.{field}[{name}]")
             if amount(value) < 0:
                 detail = "must be greater than or equal to 0"
                 yield Cause.invalid(f"{path}.{field}[{name}]", value, detail)

@@ -115,6 +115,17 @@ def _versions(versions: list[JSON]) -> Iterator[Cause]:
     if sum(bool(version.get("storage")) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
         yield Cause.invalid("spec.versions", versions, detail)
+        yield from _stored_causes([v["name"] for v in versions if v.get("storage")])
+
+
+def _stored_causes(stored: list[str]) -> Iterator[Cause]:
+    """Yield what follows from several stored versions, or none, for the status."""
+    field = "status.storedVersions"
+    if stored:
+        detail = f"must have the storage version {stored[-1]}"
+        yield Cause.invalid(field, stored[:1], detail)
+    else:
+        yield Cause.invalid(field, None, "must have at least one stored version")
 
 
 def _columns(columns: list[JSON], version: str) -> Iterator[Cause]:

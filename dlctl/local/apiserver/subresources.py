@@ -127,7 +127,7 @@ class Subresources:
         binding = bodies.parsed(call.body, call.content_type)
         node = ((binding if isinstance(binding, dict) else {}).get("target") or {}).get("name")
         if not node:
-            raise status.bad_request("target.name: Required value")
+            raise status.StatusError(500, "", "target.name: Required value")
         now = timestamp(self.endpoints.objects.clock.now())
         dry_run = bool(call.dry_run)
 

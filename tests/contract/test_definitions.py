@@ -1,0 +1,79 @@
+"""The life of a definition: established, served in its versions, changed, withdrawn."""
+
+import uuid
+
+import pytest
+
+from tests.contract.api import CRDS, Api, is_established
+from tests.contract.definitions import definition, open_version
+
+
+@pytest.fixture
+def group() -> str:
+    # A definition is of the whole cluster, so each test has a group to itself.
+    return f"g{uuid.uuid4().hex[:8]}.dlctl.dev"
+
+
+async def test_definition_is_completed_and_established(api: Api, group: str) -> None:
+    await api.create(CRDS, definition("things", group=group, short_names=["tg"]))
+    path = f"{CRDS}/things.{group}"
+    crd = (await api.until(path, is_established)).body
+    names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+    assert crd["spec"]["names"] == names | {"shortNames": ["tg"], "categories": ["all"]}
+    assert crd["status"]["acceptedNames"] == crd["spec"]["names"]
+    assert crd["status"]["storedVersions"] == ["v1"]
+    conditions = {each["type"]: each["status"] for each in crd["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
+    await api.delete(path)
+
+
+async def test_kind_that_is_taken_is_not_accepted(api: Api, group: str) -> None:
+    await api.define(definition("things", group=group))
+    other = definition("others", group=group)
+    other["spec"]["names"] |= {"kind": "Thing", "listKind": "ThingList"}
+    await api.create(CRDS, other)
+    path = f"{CRDS}/others.{group}"
+    crd = (await api.until(path, lambda a: bool(a.body["status"].get("conditions")))).body
+    conditions = {each["type"]: each for each in crd["status"]["conditions"]}
+    assert conditions["NamesAccepted"]["status"] == "False"
+    assert conditions["Established"]["status"] == "False"
+    for name in ("things", "others"):
+        await api.delete(f"{CRDS}/{name}.{group}")
+
+
+async def test_object_is_served_in_each_version(api: Api, group: str) -> None:
+    versions = [open_version("v1"), open_version("v2", storage=False)]
+    await api.define(definition("things", group=group, versions=versions))
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {}}
+    await api.create(api.path("things", group=f"{group}/v1"), thing)
+    answer = await api.get(api.path("things", "a", group=f"{group}/v2"))
+    assert (answer.code, answer.body["apiVersion"]) == (200, f"{group}/v2")
+    await api.delete(f"{CRDS}/things.{group}")
+
+
+async def test_definition_takes_its_objects_along(api: Api, group: str) -> None:
+    await api.define(definition("things", group=group))
+    path = api.path("things", group=f"{group}/v1")
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}}
+    await api.create(path, thing)
+    deleted = await api.delete(f"{CRDS}/things.{group}")
+    assert deleted.code == 200
+    await api.gone(f"{CRDS}/things.{group}")
+    await api.gone(path)
+
+
+async def test_discovery_shows_what_is_served(api: Api, group: str) -> None:
+    await api.define(definition("things", group=group, short_names=["tg"]))
+    answer = await api.until(f"/apis/{group}/v1", lambda a: a.code == 200)
+    assert (answer.body["kind"], answer.body["groupVersion"]) == ("APIResourceList", f"{group}/v1")
+    [resource] = answer.body["resources"]
+    assert resource["name"] == "things"
+    assert (resource["singularName"], resource["kind"]) == ("thing", "Thing")
+    assert (resource["namespaced"], resource["shortNames"]) == (True, ["tg"])
+    assert set(resource["verbs"]) == {
+        *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    }
+    whole = await api.until(f"/apis/{group}", lambda a: a.code == 200)
+    assert (whole.body["kind"], whole.body["name"]) == ("APIGroup", group)
+    assert whole.body["preferredVersion"] == {"groupVersion": f"{group}/v1", "version": "v1"}
+    await api.delete(f"{CRDS}/things.{group}")

@@ -1,0 +1,275 @@
+"""What a pod may not be, and may not become."""
+
+import pytest
+
+from tests.contract.api import JSON, Api
+from tests.contract.objects import pod
+from tests.local.apiserver.wire import STRATEGIC
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param(
+            pod(containers=[]),
+            (
+                '422 Invalid: [FieldValueRequired spec.containers] Pod "a" is invalid: '
+                "spec.containers: Required value"
+            ),
+            id="no containers",
+        ),
+        pytest.param(
+            pod(containers=[{}]),
+            (
+                "422 Invalid: [FieldValueRequired spec.containers[0].image] "
+                '[FieldValueRequired spec.containers[0].name] Pod "a" is invalid: '
+                "spec.containers[0].image: Required value, spec.containers[0].name: "
+                "Required value"
+            ),
+            id="no name and no image",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "a", "image": "x"}, {"name": "a", "image": "x"}]),
+            (
+                '422 Invalid: [FieldValueDuplicate spec.containers[1].name] Pod "a" is '
+                'invalid: spec.containers[1].name: Duplicate value: "a"'
+            ),
+            id="same name twice",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "A_", "image": "x"}]),
+            (
+                '422 Invalid: [FieldValueInvalid spec.containers[0].name] Pod "a" is '
+                'invalid: spec.containers[0].name: Invalid value: "A_": a lowercase RFC '
+                "1123 label must consist of lower case alphanumeric characters or '-', "
+                "and must start and end with an alphanumeric character"
+            ),
+            id="name",
+        ),
+        pytest.param(
+            pod(restartPolicy="Sometimes"),
+            (
+                '422 Invalid: [FieldValueNotSupported spec.restartPolicy] Pod "a" is '
+                'invalid: spec.restartPolicy: Unsupported value: "Sometimes": supported '
+                'values: "Always", "OnFailure", "Never"'
+            ),
+            id="restart policy",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "a", "image": "x", "ports": [{"containerPort": 70000}]}]),
+            (
+                "422 Invalid: [FieldValueInvalid "
+                'spec.containers[0].ports[0].containerPort] Pod "a" is invalid: '
+                "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be"
+                " between 1 and 65535, inclusive"
+            ),
+            id="port",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "a", "image": "x", "imagePullPolicy": "Maybe"}]),
+            (
+                "422 Invalid: [FieldValueNotSupported spec.containers[0].imagePullPolicy]"
+                ' Pod "a" is invalid: spec.containers[0].imagePullPolicy: Unsupported '
+                'value: "Maybe": supported values: "Always", "IfNotPresent", "Never"'
+            ),
+            id="pull policy",
+        ),
+        pytest.param(
+            pod(
+                containers=[
+                    {"name": "a", "image": "x", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+                ]
+            ),
+            (
+                "422 Invalid: [FieldValueNotFound "
+                'spec.containers[0].volumeMounts[0].name] Pod "a" is invalid: '
+                'spec.containers[0].volumeMounts[0].name: Not found: "v"'
+            ),
+            id="unknown volume",
+        ),
+        pytest.param(
+            pod(
+                containers=[
+                    {
+                        "name": "a",
+                        "image": "x",
+                        "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}},
+                    }
+                ]
+            ),
+            (
+                "422 Invalid: [FieldValueInvalid spec.containers[0].resources.requests] "
+                'Pod "a" is invalid: spec.containers[0].resources.requests: Invalid '
+                'value: "2": must be less than or equal to cpu limit of 1'
+            ),
+            id="request above the limit",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "a", "image": "x", "resources": {"limits": {"gpu": "1"}}}]),
+            (
+                "422 Invalid: [FieldValueInvalid "
+                "spec.containers[0].resources.limits[gpu]] [FieldValueInvalid "
+                'spec.containers[0].resources.requests[gpu]] Pod "a" is invalid: '
+                'spec.containers[0].resources.limits[gpu]: Invalid value: "gpu": must be '
+                "a standard resource for containers, "
+                'spec.containers[0].resources.limits[gpu]: Invalid value: "gpu": must be '
+                "a standard resource type or fully qualified, "
+                'spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": must '
+                "be a standard resource for containers, "
+                'spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": must '
+                "be a standard resource type or fully qualified"
+            ),
+            id="resource of no domain",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "a", "image": "x", "resources": {"limits": {"cpu": "x"}}}]),
+            (
+                '400 BadRequest: Pod in version "v1" cannot be handled as a Pod: '
+                "quantities must match the regular expression "
+                "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            ),
+            id="quantity",
+        ),
+    ],
+)
+async def test_pod_that_is_not_well_formed_is_invalid(api: Api, body: object, said: str) -> None:
+    answer = await api.post(api.path("pods"), body)
+    assert api.said(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param(
+            pod(containers="x"),
+            (
+                '400 BadRequest: Pod in version "v1" cannot be handled as a Pod: json: '
+                "cannot unmarshal string into Go struct field PodSpec.spec.containers of "
+                "type []v1.Container"
+            ),
+            id="containers",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "a", "image": "x", "env": [{"name": "A", "value": 1}]}]),
+            (
+                '400 BadRequest: Pod in version "v1" cannot be handled as a Pod: json: '
+                "cannot unmarshal number into Go struct field "
+                "EnvVar.spec.containers.env.value of type string"
+            ),
+            id="env value",
+        ),
+        pytest.param(
+            {"metadata": {"name": "a"}, "spec": []},
+            (
+                '400 BadRequest: Pod in version "v1" cannot be handled as a Pod: json: '
+                "cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec"
+            ),
+            id="spec",
+        ),
+        pytest.param(
+            pod(hostNetwork="yes"),
+            (
+                '400 BadRequest: Pod in version "v1" cannot be handled as a Pod: json: '
+                "cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of"
+                " type bool"
+            ),
+            id="host network",
+        ),
+    ],
+)
+async def test_field_of_a_pod_of_the_wrong_type_is_a_bad_request(
+    api: Api, body: object, said: str
+) -> None:
+    answer = await api.post(api.path("pods"), body)
+    assert api.said(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(
+            {"spec": {"containers": [{"name": "b", "image": "x"}]}},
+            (
+                '422 Invalid: [FieldValueForbidden spec.containers] Pod "a" is invalid: '
+                "spec.containers: Forbidden: pod updates may not add or remove containers"
+            ),
+            id="another container",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "main", "command": ["x"]}]}},
+            (
+                '422 Invalid: [FieldValueForbidden spec] Pod "a" is invalid: spec: '
+                "Forbidden: pod updates may not change fields other than `spec.containers"
+                "[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`"
+                "spec.tolerations` (only additions to existing "
+                "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to"
+                " 1 if it was previously negative)"
+            ),
+            id="command",
+        ),
+        pytest.param(
+            {"spec": {"activeDeadlineSeconds": 9}},
+            (
+                '422 Invalid: [FieldValueInvalid spec.activeDeadlineSeconds] Pod "a" is '
+                "invalid: spec.activeDeadlineSeconds: Invalid value: 9: must be less than"
+                " or equal to previous value"
+            ),
+            id="later deadline",
+        ),
+        pytest.param(
+            {"spec": {"activeDeadlineSeconds": None}},
+            (
+                '422 Invalid: [FieldValueInvalid spec.activeDeadlineSeconds] Pod "a" is '
+                "invalid: spec.activeDeadlineSeconds: Invalid value: null: must not "
+                "update from a positive integer to nil value"
+            ),
+            id="no deadline",
+        ),
+    ],
+)
+async def test_change_of_a_pod_that_may_not_be_is_invalid(
+    api: Api, change: JSON, said: str
+) -> None:
+    await api.create(api.path("pods"), pod(activeDeadlineSeconds=5))
+    answer = await api.patch(api.path("pods", "a"), change, STRATEGIC)
+    assert api.said(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        pytest.param(
+            "bound/binding",
+            {"metadata": {"name": "bound"}, "target": {"kind": "Node", "name": "m"}},
+            (
+                '409 Conflict: Operation cannot be fulfilled on pods/binding "bound": pod'
+                ' bound is already assigned to node "n"'
+            ),
+            id="bound already",
+        ),
+        pytest.param(
+            "none/binding",
+            {"metadata": {"name": "none"}, "target": {"kind": "Node", "name": "m"}},
+            '404 NotFound: pods "none" not found',
+            id="binding of none",
+        ),
+        pytest.param(
+            "bound/binding",
+            {"metadata": {"name": "bound"}, "target": {}},
+            "500 : target.name: Required value",
+            id="to no node",
+        ),
+        pytest.param(
+            "none/eviction",
+            {"metadata": {"name": "none"}},
+            '404 NotFound: pods "none" not found',
+            id="eviction of none",
+        ),
+    ],
+)
+async def test_binding_and_eviction_that_cannot_be_are_refused(
+    api: Api, path: str, body: object, said: str
+) -> None:
+    await api.create(api.path("pods"), pod("bound", node="n"))
+    answer = await api.post(api.path("pods", path), body)
+    assert api.said(answer) == said
