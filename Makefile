@@ -48,6 +48,19 @@ test: lint ## Lint, then all fast tests
 soak: $(READY) ## The tests of many seeds and of long runs
 	$(BIN)/pytest -n 2 -m soak
 
+# The version of Kubernetes that contract and e2e tests run on: 1.36, or 1.33.
+K8S ?= 1.36
+
+.PHONY: e2e-cluster
+e2e-cluster: $(READY) ## Build the programs of a real cluster of Kubernetes $(K8S); needs Go
+	$(BIN)/python -m e2e.cluster build --k8s $(K8S)
+
+.PHONY: contract
+contract: $(READY) ## Ask the embedded API server and a real one the same questions; needs Go
+	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)
+	$(BIN)/python -m e2e.cluster run --k8s $(K8S) -- \
+		sh -c 'DLCTL_CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract'
+
 .PHONY: manifests
 manifests: $(READY) ## Write the CRDs, the role and install.yaml anew
 	$(BIN)/dlctl crds > manifests/base/crds.yaml
