@@ -34,7 +34,8 @@ def log_file() -> Iterator[LogFile]:
         logs.set_up(stream, format_=logs.LogFormat.CONSOLE)
         try:
             yield log
-        except ConfigError:
+        except (ConfigError, BrokenPipeError):
+            # Neither is a crash: the user's mistake, or the user has seen enough.
             raise
         except Exception:
             log.keep()
