@@ -129,12 +129,13 @@ async def test_any_word_asks_for_a_watch(api: Api) -> None:
         assert (response.status, await response.read()) == (200, b"")
 
 
-async def test_version_before_all_history_is_expired_in_the_stream(api: Api) -> None:
-    if api.compact is None:
+async def test_version_before_all_history_is_expired_in_the_stream(gadget_api: Api) -> None:
+    if gadget_api.compact is None:
         pytest.skip("nobody knows the etcd of this cluster")
-    await api.create(api.path("pods"), pod("a"))
-    await api.compact()
-    async with api.watch(api.path("pods"), resourceVersion=1) as events:
+    path = gadget_api.path("gadgets", group=V1)
+    await gadget_api.create(path, gadget("a"))
+    await gadget_api.compact()
+    async with gadget_api.watch(path, resourceVersion=1) as events:
         type_, status = await events.next()
         assert type_ == "ERROR"
         assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")

@@ -58,6 +58,7 @@ def descriptions() -> Mapping[str, str]:
     return {name: said for name, _, said in pairs}
 
 
+@lru_cache
 def merge_keys(root: str) -> Mapping[str, str]:
     """Return the merge key of each list that merges in objects of the type, by field path."""
     return dict(_merging(root, "", ()))
