@@ -51,7 +51,7 @@ told = {{"env": env, "args": sys.argv[1:], "cwd": os.getcwd()}}
 def connected():
     for _ in range(200):
         try:
-            return socket.create_connection(root, timeout=10)
+            return socket.create_connection(root)
         except OSError as error:
             print(error, flush=True)
             time.sleep(0.05)
@@ -210,6 +210,7 @@ async def writes_in(name: str, prefix: Path, seconds: float) -> Counter[tuple[st
         await asyncio.sleep(0.5)
         before = stage.history.writes()
         await asyncio.sleep(seconds)
+        assert stage.status["phase"] == "Running", stage.status
         return stage.history.writes() - before
 
 
