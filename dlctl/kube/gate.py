@@ -16,13 +16,6 @@ from dlctl.kube.errors import WriteHeldError
 MayWrite = Callable[[], bool]
 # The value of SO_LINGER by which a close waits for nothing and drops what is not sent.
 AT_ONCE: Final = struct.pack("ii", 1, 0)
-# Questions are asked by POST there, and the server keeps nothing of them.
-_REVIEWS: Final = ("/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/")
-
-
-def is_write(method: str, path: str) -> bool:
-    """Tell whether a request changes anything on the server."""
-    return method != "GET" and not path.startswith(_REVIEWS)
 
 
 def held(may_write: MayWrite, body: bytes | None) -> "HeldBody | None":

@@ -148,7 +148,7 @@ class Transport:
         if request.body is not None:
             headers["Content-Type"] = request.media_type
         body: bytes | gate.HeldBody | None = request.body
-        if self._may_write and gate.is_write(request.method, request.path):
+        if self._may_write and request.method != "GET":
             body = gate.held(self._may_write, request.body)
         started = time.monotonic()
         with _translated(request):

@@ -122,13 +122,16 @@ class Elector:
     async def _pause(self) -> None:
         """Wait until the lease may have become free, or a while."""
         longest_s = self.claim.timing.retry_s * self.jitter.uniform(1, 1 + RETRY_STRETCH)
+        spread_s = self.jitter.uniform(0, HERD_S)
         free_in_s = self.claim.free_in_s
         try:
-            async with asyncio.timeout(min(longest_s, free_in_s) if free_in_s > 0 else longest_s):
+            async with asyncio.timeout(
+                min(longest_s, free_in_s + spread_s) if free_in_s > 0 else longest_s
+            ):
                 await self._changed.wait()
         except TimeoutError:
             return
-        await asyncio.sleep(self.jitter.uniform(0, HERD_S))
+        await asyncio.sleep(spread_s)
         self._changed.clear()
 
     async def _listen(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.meta import PODS, SERVICES, ObjectKey, Resource
+from dlctl.api.meta import PODS, SERVICES, ObjectKey
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.errors import UnreachableError, WriteHeldError
@@ -19,7 +19,6 @@ from tests.kube.conftest import Server, refuses, replies
 
 KEY = ObjectKey("ns", "a")
 POD: dict[str, Any] = {"metadata": {"name": "a"}}
-REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
 
 
 @attrs.define
@@ -73,12 +72,6 @@ async def test_reads_are_always_sent(client: Client, server: Server, gate: Gate)
     async with client.watch(SERVICES, namespace="ns") as lines:
         assert [line async for line in lines]
     assert len(server.seen) == 2
-
-
-async def test_reviews_are_questions(client: Client, server: Server, gate: Gate) -> None:
-    gate.answers_left = 0
-    await client.create(REVIEWS, "", {})
-    assert server.seen[0].method == "POST"
 
 
 async def test_write_that_was_on_its_way_is_held_when_the_connection_is_there(

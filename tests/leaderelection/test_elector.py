@@ -19,7 +19,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.metrics import Metrics
 from tests.leaderelection.conftest import KEY, LEASE_PATH, Court, FakeWatchdog
-from tests.support.timing import LoopClock
+from tests.support.timing import LoopClock, let_time_pass
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
 TIMING = Timing()
@@ -116,6 +116,7 @@ class Race:
 
 @asynccontextmanager
 async def running(court: Court) -> AsyncIterator[Race]:
+    let_time_pass()
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         race = Race(court, group, stack)
         observing = group.create_task(race.observe())
