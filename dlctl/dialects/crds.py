@@ -1,6 +1,6 @@
 """The CustomResourceDefinition of a kind, small enough for a plain ``kubectl apply``."""
 
-from typing import Any
+from typing import Any, Final
 
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
 from dlctl.dialects.dialect import Dialect
@@ -8,6 +8,9 @@ from dlctl.dialects.kinds import Kind
 from dlctl.dialects.names import LIMIT
 
 JSON = dict[str, Any]
+
+CATEGORY: Final = "dlctl"
+OPEN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def crd(kind: Kind) -> JSON:
@@ -28,6 +31,8 @@ def crd(kind: Kind) -> JSON:
                 "singular": kind.singular,
                 "kind": resource.kind,
                 "listKind": f"{resource.kind}List",
+                # Several groups have a kind of this name: ``kubectl get dlctl`` shows them all.
+                "categories": [CATEGORY],
             },
             "versions": [
                 _version(name, dialect, kind, stored=name == resource.version)
@@ -84,15 +89,33 @@ def _status_schema() -> JSON:
     return {
         "type": "object",
         "description": "What the controller last saw; only it writes here.",
-        "x-kubernetes-preserve-unknown-fields": True,
+        **OPEN,
         "properties": {
-            "phase": {"type": "string", "description": "Creating, Running, CleanUp, Done, Failed."},
-            "state": {"type": "string", "description": "Unknown, Running, Succeeded, Failed."},
-            "reason": {"type": "string", "description": "Why the job failed."},
-            "startTime": {"type": "string", "format": "date-time"},
-            "completionTime": {"type": "string", "format": "date-time"},
+            "phase": _text("Creating, Running, CleanUp or Done; Failed if the spec is invalid."),
+            "state": _text("Unknown, Running, Succeeded or Failed."),
+            "reason": _text("Why the job failed."),
+            "startTime": {**_text("When the job began."), "format": "date-time"},
+            "completionTime": {**_text("When the job ended."), "format": "date-time"},
+            "conditions": _objects("What holds or held of the job; the last one is the news."),
+            "replicaStatuses": _objects("How many replicas of each type are in which state."),
+            "restarts": _object("Tries that replicas have used up, by replica."),
+            "failure": _object("The first cause of the failure: replica, pod, exit code, message."),
         },
     }
+
+
+def _text(description: str) -> JSON:
+    return {"type": "string", "description": description}
+
+
+def _object(description: str) -> JSON:
+    return {"type": "object", "description": description, **OPEN}
+
+
+def _objects(description: str) -> JSON:
+    items = {"type": "object", **OPEN}
+    # The systems before dlctl wrote null for none.
+    return {"type": "array", "nullable": True, "description": description, "items": items}
 
 
 def _column(name: str, path: str, type_: str) -> JSON:

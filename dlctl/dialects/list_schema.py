@@ -48,6 +48,7 @@ def of_replica_list(dialect: "ReplicaList", framework: type[DLJob]) -> JSON:
     ]
     return {
         "type": "object",
+        "description": "What the job consists of and what becomes of it.",
         **_OPEN,
         "properties": {
             "replicaSpecs": {
@@ -76,7 +77,15 @@ def of_replica_list(dialect: "ReplicaList", framework: type[DLJob]) -> JSON:
 
 
 def of_bare_list(framework: type[DLJob]) -> JSON:
-    entry = _entry({"replicaType": {"type": "string", "maxLength": 63}})
+    entry = _entry(
+        {
+            "replicaType": {
+                "type": "string",
+                "maxLength": 63,
+                "description": f"One of {', '.join(_spellings(framework))}.",
+            }
+        }
+    )
     entry["required"] = ["replicas", "replicaType", "template"]
     entry["x-kubernetes-validations"] = [
         _one_of("replicaType", framework),
