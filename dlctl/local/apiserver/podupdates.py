@@ -45,7 +45,7 @@ def _deadline(old: int | None, new: int | None) -> Iterator[Cause]:
     if old is not None and new is None:
         yield Cause.invalid(path, None, "must not update from a positive integer to nil value")
     elif old is not None and new is not None and new > old:
-        yield Cause.invalid(path, new, f"must be less than or equal to previous value")
+        yield Cause.invalid(path, new, "must be less than or equal to previous value")
 
 
 def _immutable(spec: JSON, old: JSON) -> JSON:
