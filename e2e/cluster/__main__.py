@@ -5,6 +5,7 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,8 @@ def _around(args: argparse.Namespace) -> int:
     program = [arg for index, arg in enumerate(args.program) if index or arg != "--"]
     if not program:
         raise ClusterError("run needs a program: run [options] -- PROGRAM ...")
+    # As after Ctrl-C, so that what was started ends also where a timeout ends us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="dlctl-e2e-", ignore_cleanup_errors=True) as scratch:
         plane = ControlPlane(Path(scratch), programs.folder(args.k8s))
         try:
