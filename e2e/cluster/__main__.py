@@ -11,6 +11,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from e2e.cluster import programs
 from e2e.cluster.build import build
@@ -109,12 +111,18 @@ def _down(plane: ControlPlane) -> None:
     plane.down()
 
 
+def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+    # A second one, which ``timeout`` sends, would keep us from ending the cluster.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def _around(args: argparse.Namespace) -> int:
     program = [arg for index, arg in enumerate(args.program) if index or arg != "--"]
     if not program:
         raise ClusterError("run needs a program: run [options] -- PROGRAM ...")
     # As after Ctrl-C, so that what was started ends also where a timeout ends us.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGTERM, _leave)
     with tempfile.TemporaryDirectory(prefix="dlctl-e2e-", ignore_cleanup_errors=True) as scratch:
         plane = ControlPlane(Path(scratch), programs.folder(args.k8s))
         try:
