@@ -36,20 +36,25 @@ class Executor:
 
     async def write_status(
         self, job: Object, resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]
-    ) -> None:
-        """Patch what differs between two statuses; of another job under the same name, never.
+    ) -> Object:
+        """Patch what differs between two statuses; return the job as it is then.
 
         Both are as we write them, so what another operator left there stays as it is.
 
-        :raises NotFoundError, ConflictError: if this very job is gone.
+        :raises ConflictError: if the job is not as it was read, or another one under its name.
+        :raises NotFoundError: if it is gone.
         """
         patch = merge_patch(old, new)
-        if patch:
-            await self._patch(job, resource, {"status": patch}, subresource="status")
+        if not patch:
+            return job
+        return await self._patch(job, resource, {"status": patch}, subresource="status")
 
-    async def write_spec(self, job: Object, resource: Resource, patch: Mapping[str, Any]) -> None:
-        """Merge into the user's spec what belongs there: see :attr:`Job.spec_patch`."""
-        await self._patch(job, resource, {"spec": patch})
+    async def write_spec(self, job: Object, resource: Resource, patch: Mapping[str, Any]) -> Object:
+        """Merge into the user's spec what belongs there: see :attr:`Job.spec_patch`.
+
+        It returns and raises as :meth:`write_status` does.
+        """
+        return await self._patch(job, resource, {"spec": patch})
 
     async def remove(self, job: Job, plan: Plan) -> None:
         """Ask for the deletion of what the plan removes; what is gone already is as well.
@@ -84,11 +89,13 @@ class Executor:
 
     async def _patch(
         self, job: Object, resource: Resource, body: Mapping[str, Any], *, subresource: str = ""
-    ) -> None:
-        # With the UID the server refuses to patch a job that was created anew under the name.
-        body = {"metadata": {"uid": job.metadata.uid}, **body}
+    ) -> Object:
+        # Without the version the patch would land on whatever job has the name by now. The UID
+        # is no guard: the server ignores metadata in patches of the status.
+        body = {"metadata": {"resourceVersion": job.metadata.resource_version}, **body}
         patched = await self.client.patch(resource, job.key, body, Object, subresource=subresource)
         self.expectations.wrote(job.metadata.uid, resource, patched.metadata.resource_version)
+        return patched
 
 
 def _told(resource: Resource, names: Iterable[str]) -> Iterator[str]:

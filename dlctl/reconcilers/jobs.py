@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from dlctl.api.job import Job, JobObject
-from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey, Resource
+from dlctl.api.meta import PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.dialects.kinds import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.informers.store import Store
-from dlctl.kube.errors import InvalidError, NotFoundError
+from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
 from dlctl.reconcilers import status
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.controller import Result
+from dlctl.reconcilers.creation import Created
 from dlctl.reconcilers.execute import Executor
 from dlctl.reconcilers.job_metrics import JobFigures
 from dlctl.reconcilers.observe import Children, observe
@@ -77,67 +78,64 @@ class JobReconciler:
             job = self.kind.read(obj)
             return await self._advance(job, obj, memory)
         except InvalidJobError as error:
-            return await self._refuse(obj, written, str(error))
+            return await self._refuse(obj, obj, written, str(error))
         except NotFoundError:
             # The job was deleted meanwhile; its event is on the way.
             return Result()
+        except ConflictError:
+            # Somebody else has changed the job or a child meanwhile: a normal day.
+            return Result(requeue=True)
 
     async def _advance(self, job: Job, obj: JobObject, memory: Memory) -> Result:
-        dialect = self.kind.dialect_of(obj)
-        renderer = Renderer(job, dialect, self.kind.framework)
-        children = Children(
-            self.pods.owned_by(job.uid),
-            self.services.owned_by(job.uid),
-            memory.blocked,
-        )
-        observed = observe(job, self.kind.framework, children, self.clock.now())
-        with_service = list(renderer.replicas_with_service())
-        planned = plan(job, observed, with_service, self.clock.now(), self.backoff)
-        planned = self._debounced(job, planned, memory)
+        renderer = Renderer(job, self.kind.dialect_of(obj), self.kind.framework)
+        planned = self._plan(job, renderer, memory)
+        current: Object = obj
         if planned.status != job.status:
-            await self._write_status(obj, job.status, planned.status)
+            current = await self._write_status(obj, obj, job.status, planned.status)
             memory.status_written_s = self.clock.monotonic()
             self.figures.wrote(job, obj.metadata, planned.status, self.clock.now())
         for note in planned.notes:
             self.executor.note(job.resource, obj, note.type, note.reason, note.message)
         await self.executor.remove(job, planned)
-        result = await self._make(job, obj, planned, renderer, memory)
-        if job.spec_patch and planned.pods:
-            await self.executor.write_spec(obj, job.resource, job.spec_patch)
-        return result
-
-    async def _make(
-        self, job: Job, obj: JobObject, planned: Plan, renderer: Renderer, memory: Memory
-    ) -> Result:
         try:
             created = await self.executor.make(job, obj, planned, renderer)
         except InvalidError as error:
             # The template is the user's, so what the server refuses in it is the user's to mend.
-            return await self._refuse(obj, planned.status, f"spec: {error}")
-        changed = created.blocked != memory.blocked
-        memory.blocked = created.blocked
-        if changed:
-            # The status is to say so, and that is for the next plan.
-            return Result(requeue_after_s=0)
-        if created.blocked:
-            return Result(requeue_after_s=BLOCKED_RETRY_S)
-        return Result(requeue_after_s=planned.wake_after_s)
+            return await self._refuse(obj, current, planned.status, f"spec: {error}")
+        if job.spec_patch and (planned.pods or planned.status.phase is JobPhase.CREATING):
+            await self.executor.write_spec(current, job.resource, job.spec_patch)
+        return _next(planned, created, memory)
 
-    async def _refuse(self, obj: JobObject, written: JobStatus, reason: str) -> Result:
+    def _plan(self, job: Job, renderer: Renderer, memory: Memory) -> Plan:
+        children = Children(
+            self.pods.owned_by(job.uid), self.services.owned_by(job.uid), memory.blocked
+        )
+        now = self.clock.now()
+        observed = observe(job, self.kind.framework, children, now)
+        with_service = list(renderer.replicas_with_service())
+        planned = plan(job, observed, with_service, now, self.backoff)
+        return self._debounced(job, planned, memory)
+
+    async def _refuse(
+        self, obj: JobObject, current: Object, written: JobStatus, reason: str
+    ) -> Result:
         """Write down why the job cannot be; the next change of its spec revives it."""
         resource = self.kind.resource
         new, notes = status.invalid(
             written, resource.kind, obj.metadata.generation or 0, reason, self.clock.now()
         )
-        await self._write_status(obj, written, new)
+        await self._write_status(obj, current, written, new)
         for note in notes:
             self.executor.note(resource, obj, note.type, note.reason, note.message)
         return Result()
 
-    async def _write_status(self, obj: JobObject, old: JobStatus, new: JobStatus) -> None:
+    async def _write_status(
+        self, obj: JobObject, current: Object, old: JobStatus, new: JobStatus
+    ) -> Object:
+        """Write the status; ``current`` is the job as our last write has left it."""
         dialect = self.kind.dialect_of(obj)
-        await self.executor.write_status(
-            obj, self.kind.resource, dialect.write_status(old), dialect.write_status(new)
+        return await self.executor.write_status(
+            current, self.kind.resource, dialect.write_status(old), dialect.write_status(new)
         )
 
     def _debounced(self, job: Job, planned: Plan, memory: Memory) -> Plan:
@@ -173,3 +171,15 @@ class JobReconciler:
         if obj is not None and memory is None:
             memory = self._memories[key] = Memory(obj.metadata.uid)
         return memory
+
+
+def _next(planned: Plan, created: Created, memory: Memory) -> Result:
+    """Return when to look again, and remember what could not be created."""
+    changed = created.blocked != memory.blocked
+    memory.blocked = created.blocked
+    if changed:
+        # The status is to say so, and that is for the next plan.
+        return Result(requeue_after_s=0)
+    if created.blocked:
+        return Result(requeue_after_s=BLOCKED_RETRY_S)
+    return Result(requeue_after_s=planned.wake_after_s)

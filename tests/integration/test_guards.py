@@ -1,0 +1,60 @@
+"""Writes that come too late: they must not land on another object under the same name."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import Object, ObjectKey
+from dlctl.clock import SystemClock
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ConflictError
+from dlctl.metrics import Metrics
+from dlctl.reconcilers.events import EventRecorder
+from dlctl.reconcilers.execute import Executor
+from dlctl.reconcilers.expectations import Expectations
+from tests.builders import kind_of, mxjob
+from tests.support.world import NAMESPACE, World, world
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+KIND = kind_of()
+KEY = ObjectKey(NAMESPACE, "linear")
+
+
+def executor(client: Client) -> Executor:
+    clock = SystemClock()
+    recorder = EventRecorder(client, clock=clock, metrics=Metrics())
+    return Executor(client, Expectations(clock), recorder)
+
+
+async def submitted(cluster: World) -> Object:
+    await cluster.submit(mxjob(), {})
+    return await cluster.user.get(KIND.resource, KEY, Object)
+
+
+async def test_status_of_a_job_that_is_gone_does_not_land_on_its_successor() -> None:
+    async with world() as cluster:
+        old = await submitted(cluster)
+        await cluster.user.delete(KIND.resource, KEY)
+        await cluster.until(lambda: not cluster.objects(KIND.resource))
+        await submitted(cluster)
+        with pytest.raises(ConflictError):
+            await executor(cluster.user).write_status(old, KIND.resource, {}, {"phase": "Done"})
+        assert "status" not in await cluster.user.get(KIND.resource, KEY, dict[str, Any])
+
+
+async def test_status_computed_before_somebody_changed_the_job_is_computed_anew() -> None:
+    async with world() as cluster:
+        old = await submitted(cluster)
+        await cluster.user.patch(KIND.resource, KEY, {"metadata": {"labels": {"team": "vision"}}})
+        with pytest.raises(ConflictError):
+            await executor(cluster.user).write_status(old, KIND.resource, {}, {"phase": "Done"})
+
+
+async def test_two_writes_in_a_row_build_on_each_other() -> None:
+    async with world() as cluster:
+        job = await submitted(cluster)
+        work = executor(cluster.user)
+        job = await work.write_status(job, KIND.resource, {}, {"phase": "Creating"})
+        job = await work.write_spec(job, KIND.resource, {"RuntimeId": "abcd"})
+        found = await cluster.user.get(KIND.resource, KEY, dict[str, Any])
+        assert (found["status"]["phase"], found["spec"]["RuntimeId"]) == ("Creating", "abcd")
