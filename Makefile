@@ -59,7 +59,7 @@ e2e-cluster: $(READY) ## Build the programs of a real cluster of Kubernetes $(K8
 contract: $(READY) ## Ask the embedded API server and a real one the same questions; needs Go
 	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) -- \
-		sh -c 'DLCTL_CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract'
+		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract'
 
 .PHONY: manifests
 manifests: $(READY) ## Write the CRDs, the role and install.yaml anew

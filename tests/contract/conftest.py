@@ -1,6 +1,6 @@
 """Two servers, one contract: each test runs against the embedded API server and a real one.
 
-The real one is the cluster of DLCTL_CONTRACT_KUBECONFIG; without it only the embedded one is asked.
+The real one is the cluster of CONTRACT_KUBECONFIG; without it only the embedded one is asked.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from tests.contract.api import Api
 from tests.contract.definitions import gadgets
 from tests.local.apiserver.wire import Answer
 
-_KUBECONFIG = os.environ.get("DLCTL_CONTRACT_KUBECONFIG", "")
+_KUBECONFIG = os.environ.get("CONTRACT_KUBECONFIG", "")
 
 
 @pytest.fixture(params=["embedded", "real"] if _KUBECONFIG else ["embedded"])

@@ -1,4 +1,4 @@
-"""Where the embedded server differs on purpose, each with the reason; the list is complete.
+"""Where the embedded server differs on purpose, each with the reason.
 
 Both answers are held, so that a difference that is none any more is found.
 """

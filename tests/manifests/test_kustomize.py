@@ -14,7 +14,7 @@ from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
 from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
 
 OVERLAYS = ["cluster-wide", "monitoring", "single-namespace"]
-CLUSTER = os.environ.get("DLCTL_CONTRACT_KUBECONFIG", "")
+CLUSTER = os.environ.get("CONTRACT_KUBECONFIG", "")
 
 
 def effective(container: JSON) -> Options:
@@ -151,7 +151,7 @@ def test_single_namespace_grants_what_the_cluster_wide_role_does(kustomize: Rend
 def restricted_namespace() -> Iterator[str]:
     """A namespace of the real cluster that takes restricted pods alone."""
     if not CLUSTER:
-        pytest.skip("no real cluster: DLCTL_CONTRACT_KUBECONFIG is not set")
+        pytest.skip("no real cluster: CONTRACT_KUBECONFIG is not set")
     name = f"restricted-{uuid.uuid4().hex[:8]}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
