@@ -250,10 +250,12 @@ def test_definition_that_cannot_be_served_is_refused(crd: JSON, message: str) ->
 
 
 def test_definition_needs_exactly_one_storage_version() -> None:
-    (message,) = said(changed(versions=[version("v1"), version("v2")]))
+    versions, stored = said(changed(versions=[version("v1"), version("v2")]))
 
-    assert message.startswith("spec.versions: Invalid value: [{")
-    assert message.endswith("must have exactly one version marked as storage version")
+    assert versions.startswith("spec.versions: Invalid value: [{")
+    assert versions.endswith("must have exactly one version marked as storage version")
+    # The real server looks at what is stored as well, and then finds fault with that.
+    assert stored.startswith('status.storedVersions: Invalid value: ["v1"]')
 
 
 ROOT = "spec.validation.openAPIV3Schema"
