@@ -48,6 +48,13 @@ test: lint ## Lint, then all fast tests
 soak: $(READY) ## The tests of many seeds and of long runs
 	$(BIN)/pytest -n 2 -m soak
 
+.PHONY: bench
+bench: $(READY) ## Measure, each figure beside its goal
+	$(BIN)/python -m bench.decode
+	$(BIN)/python -m bench.watch
+	$(BIN)/python -m bench.work_queue
+	$(BIN)/python -m bench.job
+
 # The version of Kubernetes that contract and e2e tests run on: 1.36, or 1.33.
 K8S ?= 1.36
 
