@@ -17,7 +17,8 @@ from tests.local.apiserver.wire import MERGE, Answer, Events
 
 JSON = dict[str, Any]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_TRIES = 700
+# A minute: the real garbage collector looks for new kinds of owners every 30 seconds.
+_TRIES = 3000
 _PAUSE_S = 0.02
 _DIFFERENT_EACH_TIME = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),

@@ -91,6 +91,7 @@ async def test_collection_goes_by_its_selector(api: Api) -> None:
     assert (await api.get(path, labelSelector="x")).names == ["b"]
 
 
+@pytest.mark.timeout(90)
 @pytest.mark.parametrize("policy", [{}, {"propagationPolicy": "Background"}], ids=["none", "set"])
 async def test_dependents_follow_their_owner(gadget_api: Api, gadgets: str, policy: JSON) -> None:
     owner = await gadget_api.create(gadgets, gadget())
@@ -100,6 +101,7 @@ async def test_dependents_follow_their_owner(gadget_api: Api, gadgets: str, poli
     await gadget_api.gone(gadget_api.path("configmaps", "child"))
 
 
+@pytest.mark.timeout(90)
 async def test_owner_in_the_foreground_waits_for_its_dependents(
     gadget_api: Api, gadgets: str
 ) -> None:
