@@ -22,7 +22,6 @@ OBJECT: Final = "object"
 KEY: Final = "key"
 ERROR: Final = "error"
 RETRY_S: Final = "retry_s"
-RESOURCE: Final = "resource"
 
 _fields: contextvars.ContextVar[Mapping[str, object]] = contextvars.ContextVar("log fields")
 

@@ -4,16 +4,13 @@ Every test has a namespace of its own; what has no namespace carries its name.
 """
 
 import asyncio
-import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-import aiohttp
 import attrs
 
-from tests.local.apiserver.wire import MERGE, Answer, Events
+from tests.local.apiserver.wire import Answer, Verbs
 
 JSON = dict[str, Any]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -37,11 +34,10 @@ _DIFFERENT_EACH_TIME = (
 
 
 @attrs.frozen
-class Api:
+class Api(Verbs):
     """One server as one test sees it."""
 
     kind: str
-    session: aiohttp.ClientSession
     namespace: str
     # Forgets all history up to now; None where that cannot be asked for.
     compact: Callable[[], Awaitable[None]] | None
@@ -54,51 +50,6 @@ class Api:
         """Return the path of a resource in the test's namespace: ``/name/subresource`` too."""
         root = "/api/v1" if group == "v1" else f"/apis/{group}"
         return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
-
-    async def call(
-        self, method: str, path: str, body: Any = None, *, type_: str = "", **params: Any
-    ) -> Answer:
-        sent = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        headers = {"Content-Type": type_ or "application/json"} if sent is not None else {}
-        if accept := params.pop("accept", ""):
-            headers["Accept"] = accept
-        texts = {name.rstrip("_"): str(value) for name, value in params.items()}
-        async with self.session.request(
-            method, path, data=sent, params=texts, headers=headers
-        ) as response:
-            raw = await response.read()
-            is_json = response.content_type == "application/json"
-            value: Any = json.loads(raw) if is_json else raw.decode()
-            return Answer(response.status, value, dict(response.headers))
-
-    async def get(self, path: str, **params: Any) -> Answer:
-        return await self.call("GET", path, **params)
-
-    async def post(self, path: str, body: Any, **params: Any) -> Answer:
-        return await self.call("POST", path, body, **params)
-
-    async def put(self, path: str, body: Any, **params: Any) -> Answer:
-        return await self.call("PUT", path, body, **params)
-
-    async def patch(self, path: str, body: Any, type_: str = MERGE, **params: Any) -> Answer:
-        return await self.call("PATCH", path, body, type_=type_, **params)
-
-    async def delete(self, path: str, body: Any = None, **params: Any) -> Answer:
-        return await self.call("DELETE", path, body, **params)
-
-    async def create(self, path: str, body: JSON) -> JSON:
-        """Create what a test needs and is not about."""
-        answer = await self.post(path, body)
-        assert answer.code == 201, answer.body
-        created: JSON = answer.body
-        return created
-
-    @asynccontextmanager
-    async def watch(self, path: str, **params: Any) -> AsyncIterator[Events]:
-        texts = {"watch": "true"} | {name: str(value) for name, value in params.items()}
-        async with self.session.get(path, params=texts) as response:
-            assert response.status == 200, await response.text()
-            yield Events(response)
 
     async def until(self, path: str, holds: Callable[[Answer], bool], **params: Any) -> Answer:
         """Ask until the answer is the wanted one: what controllers do takes a moment."""

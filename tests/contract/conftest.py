@@ -54,7 +54,7 @@ async def _embedded() -> AsyncIterator[Api]:
         headers = {"Authorization": f"Bearer {server.token}"}
         async with (
             aiohttp.ClientSession(server.url, headers=headers) as session,
-            _namespace(Api("embedded", session, _name(), compact)) as api,
+            _namespace(Api(session, "embedded", _name(), compact)) as api,
         ):
             yield api
 
@@ -65,7 +65,7 @@ async def _real() -> AsyncIterator[Api]:
     connector = aiohttp.TCPConnector(ssl=context)
     async with (
         aiohttp.ClientSession(url, headers=headers, connector=connector) as session,
-        _namespace(Api("real", session, _name(), _compaction(session))) as api,
+        _namespace(Api(session, "real", _name(), _compaction(session))) as api,
     ):
         yield api
 

@@ -5,14 +5,13 @@ Emptying is done in steps by whoever calls :func:`empty` until it is done; there
 
 import attrs
 
-from dlctl.api.meta import NAMESPACES, ObjectKey, Resource
+from dlctl.api.meta import NAMESPACES, ObjectKey
 from dlctl.local.apiserver import deletion, status
 from dlctl.local.apiserver.changes import JSON, Stored
 from dlctl.local.apiserver.objects import Objects
 from dlctl.local.apiserver.options import DeleteOptions
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 
-SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _FINALIZER = "kubernetes"
 
 

@@ -24,7 +24,7 @@ async def server() -> AsyncIterator[ApiServer]:
 async def wire(server: ApiServer) -> AsyncIterator[Wire]:
     headers = {"Authorization": f"Bearer {server.token}"}
     async with aiohttp.ClientSession(server.url, headers=headers) as session:
-        yield Wire(server, session)
+        yield Wire(session, server)
 
 
 @pytest.fixture

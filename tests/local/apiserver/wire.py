@@ -62,8 +62,9 @@ class Events:
 
 
 @attrs.frozen
-class Wire:
-    server: ApiServer
+class Verbs:
+    """The requests themselves; a parameter whose name is a keyword ends in an underscore."""
+
     session: aiohttp.ClientSession
 
     async def call(
@@ -74,7 +75,7 @@ class Wire:
         accept = params.pop("accept", "")
         if accept:
             headers["Accept"] = accept
-        texts = {name: str(value) for name, value in params.items()}
+        texts = {name.rstrip("_"): str(value) for name, value in params.items()}
         # In this form aiohttp takes also large ones without a complaint.
         data = None if sent is None else io.BytesIO(sent)
         async with self.session.request(
@@ -111,8 +112,15 @@ class Wire:
     async def watch(self, path: str, **params: Any) -> AsyncIterator[Events]:
         texts = {"watch": "true"} | {name: str(value) for name, value in params.items()}
         async with self.session.get(path, params=texts) as response:
-            assert response.status == 200
+            assert response.status == 200, await response.text()
             yield Events(response)
+
+
+@attrs.frozen
+class Wire(Verbs):
+    """The requests, and the server behind them."""
+
+    server: ApiServer
 
     async def gone(self, path: str) -> None:
         """Wait until the garbage collector has done its work."""
