@@ -45,12 +45,15 @@ class Kind:
 
     def dialect_of(self, obj: JobObject) -> Dialect:
         """Return the dialect that a job is written in, else that of the stored version."""
+        stored, *others = self.dialects.values()
+        # Where there is nothing to choose, the spec need not be decoded; this is asked often.
+        if not others:
+            return stored
         try:
             spec = msgspec.json.decode(obj.spec)
         except msgspec.DecodeError:
-            spec = None
-        dialects = self.dialects.values()
-        return next((d for d in dialects if d.recognises(spec)), next(iter(dialects)))
+            return stored
+        return next((d for d in (stored, *others) if d.recognises(spec)), stored)
 
     def read(self, obj: JobObject) -> Job:
         """Read a job of this kind.
