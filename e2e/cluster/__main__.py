@@ -1,9 +1,11 @@
 """``python -m e2e.cluster``: build, start, fill and end a cluster.
 
-``run`` does it around one command, which finds the cluster in ``KUBECONFIG``.
+``run`` does it around one command, which finds the cluster in ``KUBECONFIG``, and its folder in
+``E2E_CLUSTER``. With real nodes it does so in a network of its own, so that two can run at a time.
 """
 
 import argparse
+import itertools
 import os
 import signal
 import subprocess
@@ -12,15 +14,18 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from e2e.cluster import programs
 from e2e.cluster.build import build
 from e2e.cluster.controlplane import ControlPlane
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.image import write_archive
+from e2e.cluster.network import raise_bridge, start_services
 from e2e.cluster.node import Node
 from e2e.cluster.programs import Release
+
+_APART: Final = "E2E_CLUSTER_APART"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -30,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     built.add_argument("--what", choices=("control-plane", "node"), default="node")
     up = commands.add_parser("up", help="start a cluster and print the path of its kubeconfig")
     down = commands.add_parser("down", help="end a cluster and its containers")
-    load = commands.add_parser("load", help="import OCI archives into the real node")
+    load = commands.add_parser("load", help="import OCI archives into the real nodes")
     image = commands.add_parser("image", help="wrap a root file system as an OCI archive")
     run = commands.add_parser("run", help="run a command with a cluster around it")
     for command in (built, up, down, load, run):
@@ -40,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("directory", type=Path)
     for command in (up, run):
         command.add_argument("--kwok", type=int, default=0, metavar="N", help="pretended nodes")
-        command.add_argument("--node", action="store_true", help="one real node; needs root")
+        command.add_argument("--nodes", type=int, default=0, metavar="N", help="real ones; as root")
         command.add_argument("--audit", action="store_true", help="log all requests to audit.log")
     load.add_argument("archive", type=Path, nargs="+")
     image.add_argument("name")
@@ -70,8 +75,9 @@ def _run(args: argparse.Namespace) -> int:
         case "down":
             _down(_plane(args))
         case "load":
-            for archive in args.archive:
-                Node(_plane(args)).load(archive)
+            for node in _nodes(_plane(args)):
+                for archive in args.archive:
+                    node.load(archive)
         case "image":
             write_archive(args.out, args.name, args.root, args.entrypoint)
         case _:
@@ -92,22 +98,33 @@ def _build(release: Release, *, node: bool) -> None:
 
 def _up(plane: ControlPlane, args: argparse.Namespace) -> None:
     _build_quietly(args)
-    plane.up(for_node=args.node, audit=args.audit)
+    if args.nodes:
+        raise_bridge(args.nodes)
+    plane.up(for_nodes=args.nodes > 0, audit=args.audit)
     if args.kwok:
-        plane.add_pretended_nodes(args.kwok)
-    if args.node:
-        Node(plane).up()
+        plane.add_pretended_nodes(args.kwok, apart=args.nodes > 0)
+    if args.nodes:
+        start_services(plane)
+        for number in range(args.nodes):
+            Node(plane, number + 1).up()
 
 
 def _build_quietly(args: argparse.Namespace) -> None:
-    if args.node and not args.k8s.has_node:
+    if args.nodes and not args.k8s.has_node:
         raise ClusterError(f"there is no real node of Kubernetes {args.k8s}")
     wanted = programs.control_plane(args.k8s)
-    build(wanted + (programs.node(args.k8s) if args.node else []), programs.folder(args.k8s))
+    build(wanted + (programs.node(args.k8s) if args.nodes else []), programs.folder(args.k8s))
+
+
+def _nodes(plane: ControlPlane) -> list[Node]:
+    numbers = itertools.count(1)
+    nodes = (Node(plane, number) for number in numbers)
+    return list(itertools.takewhile(lambda node: node.directory.exists(), nodes))
 
 
 def _down(plane: ControlPlane) -> None:
-    Node(plane).down()
+    for node in _nodes(plane):
+        node.down()
     plane.down()
 
 
@@ -117,17 +134,25 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
+def _go_apart() -> NoReturn:
+    """Begin anew in a network and with mounts of our own: the machine's stay as they are."""
+    command = ["unshare", "--net", "--mount", sys.executable, "-m", "e2e.cluster", *sys.argv[1:]]
+    os.execvpe(command[0], command, os.environ | {_APART: "1"})
+
+
 def _around(args: argparse.Namespace) -> int:
     program = [arg for index, arg in enumerate(args.program) if index or arg != "--"]
     if not program:
         raise ClusterError("run needs a program: run [options] -- PROGRAM ...")
+    if args.nodes and _APART not in os.environ:
+        _go_apart()
     # As after Ctrl-C, so that what was started ends also where a timeout ends us.
     signal.signal(signal.SIGTERM, _leave)
     with tempfile.TemporaryDirectory(prefix="dlctl-e2e-", ignore_cleanup_errors=True) as scratch:
         plane = ControlPlane(Path(scratch), programs.folder(args.k8s))
         try:
             _up(plane, args)
-            environment = os.environ | {"KUBECONFIG": str(plane.kubeconfig)}
+            environment = os.environ | {"KUBECONFIG": str(plane.kubeconfig), "E2E_CLUSTER": scratch}
             return subprocess.run(program, env=environment, check=False).returncode
         finally:
             _down(plane)

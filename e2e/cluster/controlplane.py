@@ -14,13 +14,15 @@ from typing import Final
 
 import attrs
 
-from e2e.cluster.addresses import NODE, SERVICES, free_port
+from e2e.cluster.addresses import GATEWAY, SERVICES, free_port
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.identity import Identity
 from e2e.cluster.processes import Processes
 
 _READY_S: Final = 90.0
 _POLL_S: Final = 0.1
+# So long a real node may be silent.
+NODE_LOST_S: Final = 10
 _AUDIT_POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -50,8 +52,8 @@ class ControlPlane:
         """Return the file that says where etcd listens, for tests that compact it."""
         return self.directory / "etcd.url"
 
-    def up(self, *, for_node: bool = False, audit: bool = False) -> None:
-        """Start it; ``for_node`` lets pods and a kubelet reach the API server, too."""
+    def up(self, *, for_nodes: bool = False, audit: bool = False) -> None:
+        """Start it; ``for_nodes`` lets pods and kubelets reach the API server, too."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if self.processes.running():
             raise ClusterError(f"a cluster is running in {self.directory} already")
@@ -59,7 +61,7 @@ class ControlPlane:
         token = identity.write()
         port = free_port()
         self._start_etcd()
-        self._start_api_server(identity, port, for_node=for_node, audit=audit)
+        self._start_api_server(identity, port, for_nodes=for_nodes, audit=audit)
         server = f"https://127.0.0.1:{port}"
         identity.write_kubeconfig(self.kubeconfig, server, token)
         self._wait(server, token, identity.authority)
@@ -85,7 +87,7 @@ class ControlPlane:
         )
 
     def _start_api_server(
-        self, identity: Identity, port: int, *, for_node: bool, audit: bool
+        self, identity: Identity, port: int, *, for_nodes: bool, audit: bool
     ) -> None:
         args = [
             f"--etcd-servers={self.etcd_url.read_text()}",
@@ -100,9 +102,12 @@ class ControlPlane:
             f"--token-auth-file={identity.tokens}",
             "--authorization-mode=RBAC",
             "--allow-privileged=true",
+            # The strictest that there is: who makes a child that blocks its owner's deletion must
+            # be allowed to set finalizers of the owner.
+            "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
         ]
-        if for_node:
-            args += ["--bind-address=0.0.0.0", f"--advertise-address={NODE}"]
+        if for_nodes:
+            args += ["--bind-address=0.0.0.0", f"--advertise-address={GATEWAY}"]
             args += ["--kubelet-preferred-address-types=InternalIP"]
         else:
             args += ["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"]
@@ -123,6 +128,9 @@ class ControlPlane:
             f"--root-ca-file={identity.authority}",
             "--kube-api-qps=200",
             "--kube-api-burst=400",
+            # A lost node is noticed soon; real nodes report as often.
+            f"--node-monitor-grace-period={NODE_LOST_S}s",
+            "--node-monitor-period=1s",
         )
         self.processes.start(
             "kube-scheduler",
@@ -155,9 +163,12 @@ class ControlPlane:
                 time.sleep(_POLL_S)
         raise ClusterError(f"the API server is not ready: see {self.directory}/kube-apiserver.log")
 
-    def add_pretended_nodes(self, count: int) -> None:
-        """Register nodes on which pods become Running, and nothing runs; start what pretends."""
-        nodes = [_pretended_node(f"kwok-{index}") for index in range(count)]
+    def add_pretended_nodes(self, count: int, *, apart: bool) -> None:
+        """Register nodes on which pods become Running, and nothing runs; start what pretends.
+
+        Those ``apart`` take only pods that tolerate their taint, so that others really run.
+        """
+        nodes = [_pretended_node(f"kwok-{index}", apart=apart) for index in range(count)]
         document = json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
         self.kubectl("apply", "-f", "-", stdin=document)
         self.processes.start(
@@ -175,7 +186,8 @@ class ControlPlane:
         return run.stdout
 
 
-def _pretended_node(name: str) -> dict[str, object]:
+def _pretended_node(name: str, *, apart: bool) -> dict[str, object]:
+    taint = {"key": _PRETENDING, "value": "fake", "effect": "NoSchedule"}
     size = {"cpu": "1000", "memory": "1Ti", "pods": "10000", "nvidia.com/gpu": "1000"}
     return {
         "apiVersion": "v1",
@@ -183,7 +195,8 @@ def _pretended_node(name: str) -> dict[str, object]:
         "metadata": {
             "name": name,
             "annotations": {_PRETENDING: "fake"},
-            "labels": {"kubernetes.io/hostname": name},
+            "labels": {"kubernetes.io/hostname": name, "type": "kwok"},
         },
+        "spec": {"taints": [taint] if apart else []},
         "status": {"allocatable": size, "capacity": size},
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import trustme
 
-from e2e.cluster.addresses import NODE, SERVICE
+from e2e.cluster.addresses import GATEWAY, SERVICE
 
 _NAMES = (
     "127.0.0.1",
@@ -19,7 +19,7 @@ _NAMES = (
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
-    NODE,
+    GATEWAY,
     SERVICE,
 )
 

@@ -1,89 +1,101 @@
-"""One real node: containerd, kubelet, name server and service proxy, on a bridge of this machine.
+"""One real node: containerd and a kubelet, with control groups and pod addresses of its own.
 
-Needs root, iproute2, iptables, conntrack and the standard CNI plugins under /usr/lib/cni.
+Needs root, and the network of the cluster to be up.
 """
 
 import subprocess
+import tarfile
 import time
 from pathlib import Path
 from typing import Final
 
 import attrs
 
-from e2e.cluster import nodeconfig
-from e2e.cluster.addresses import NODE, PODS, free_port
+from e2e.cluster import cgroups, nodeconfig
+from e2e.cluster.addresses import node_address
 from e2e.cluster.controlplane import ControlPlane
 from e2e.cluster.errors import ClusterError
+from e2e.cluster.image import write_archive
 
-NAME: Final = "node-1"
 _SOCKET_S: Final = 30.0
 _POLL_S: Final = 0.1
-_NODE_PROGRAMS: Final = ("kubelet", "kube-proxy", "coredns")
 
 
 @attrs.frozen
 class Node:
-    """The node of a control plane; its files lie in the folder ``node`` of the cluster."""
+    """A node of a control plane, by its number from 1; its files lie in a folder of its name."""
 
     plane: ControlPlane
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"node-{self.number}"
 
     @property
     def directory(self) -> Path:
-        return self.plane.directory / "node"
+        return self.plane.directory / self.name
 
     @property
     def socket(self) -> Path:
         return self.directory / "containerd.sock"
 
+    @property
+    def cgroup(self) -> str:
+        return f"/{self.plane.directory.name}-{self.name}"
+
+    @property
+    def kubelet(self) -> str:
+        """Return the name of the kubelet's process."""
+        return f"kubelet-{self.number}"
+
+    @property
+    def containerd(self) -> str:
+        """Return the name of the process that starts containers."""
+        return f"containerd-{self.number}"
+
     def up(self) -> None:
         """Start it; it registers itself and is ready some seconds later."""
         (self.directory / "cni").mkdir(parents=True, exist_ok=True)
-        _raise_bridge()
+        cgroups.make(self.cgroup)
         self._start_containerd()
+        self._load_pause()
         self._start_kubelet()
-        self._start_network()
 
     def _start_containerd(self) -> None:
         settings = self.directory / "containerd.toml"
         settings.write_text(nodeconfig.containerd(self.directory, self.socket))
         network = self.directory / "cni" / "10-bridge.conflist"
-        network.write_text(nodeconfig.network(self.directory))
-        self.plane.processes.start("containerd", "-c", str(settings))
+        network.write_text(nodeconfig.network(self.directory, self.number))
+        self.plane.processes.start("containerd", "-c", str(settings), name=self.containerd)
         deadline = time.monotonic() + _SOCKET_S
         while not self.socket.exists():
             if time.monotonic() > deadline:
-                log = self.plane.directory / "containerd.log"
+                log = self.plane.directory / f"{self.containerd}.log"
                 raise ClusterError(f"containerd does not listen: see {log}")
             time.sleep(_POLL_S)
 
+    def _load_pause(self) -> None:
+        root, archive = self.directory / "pause-root.tar", self.directory / "pause.tar"
+        with tarfile.open(root, "w") as tar:
+            tar.add(self.plane.programs / "pause", "pause")
+        write_archive(archive, nodeconfig.PAUSE, root, ["/pause"])
+        self.load(archive)
+
     def _start_kubelet(self) -> None:
         settings = self.directory / "kubelet.json"
-        settings.write_text(nodeconfig.kubelet(self.directory, self.socket))
+        settings.write_text(
+            nodeconfig.kubelet(self.directory, self.socket, self.number, self.cgroup)
+        )
         self.plane.processes.start(
             "kubelet",
             f"--config={settings}",
             f"--kubeconfig={self.plane.kubeconfig}",
             f"--root-dir={self.directory}/kubelet",
-            f"--hostname-override={NAME}",
-            f"--node-ip={NODE}",
+            f"--hostname-override={self.name}",
+            f"--node-ip={node_address(self.number)}",
             f"--cert-dir={self.directory}/pki",
-        )
-
-    def _start_network(self) -> None:
-        names = self.directory / "Corefile"
-        names.write_text(nodeconfig.name_server(self.plane.kubeconfig))
-        self.plane.processes.start("coredns", "-conf", str(names))
-        self.plane.processes.start(
-            "kube-proxy",
-            f"--kubeconfig={self.plane.kubeconfig}",
-            f"--hostname-override={NAME}",
-            "--proxy-mode=iptables",
-            # Leave the limit of the machine as it is: /proc/sys may be read-only.
-            "--conntrack-max-per-core=0",
-            f"--cluster-cidr={PODS}",
-            f"--bind-address={NODE}",
-            f"--healthz-bind-address=127.0.0.1:{free_port()}",
-            f"--metrics-bind-address=127.0.0.1:{free_port()}",
+            name=self.kubelet,
         )
 
     def load(self, archive: Path) -> None:
@@ -91,14 +103,15 @@ class Node:
         self._ctr("images", "import", str(archive))
 
     def down(self) -> None:
-        """End the node and all containers; containerd itself ends with the control plane."""
+        """End all containers and the node."""
         processes = self.plane.processes
         # Before the containers, or it starts them again.
-        processes.kill("kubelet")
-        if "containerd" in processes.running():
+        processes.kill(self.kubelet)
+        if self.containerd in processes.running():
             for container in self._ctr("tasks", "ls", "-q").split():
                 self._ctr("tasks", "kill", "-s", "SIGKILL", container, check=False)
-        processes.stop(_NODE_PROGRAMS)
+        processes.stop([self.containerd])
+        cgroups.remove(self.cgroup)
 
     def _ctr(self, *args: str, check: bool = True) -> str:
         program = str(self.plane.programs / "ctr")
@@ -107,15 +120,3 @@ class Node:
         if check and run.returncode:
             raise ClusterError(f"ctr {' '.join(args)}: {run.stderr.strip()}")
         return run.stdout
-
-
-def _raise_bridge() -> None:
-    """Have the bridge ready before anything binds to its address; it may be there already."""
-    steps = (
-        f"ip link add {nodeconfig.BRIDGE} type bridge",
-        f"ip addr add {NODE}/16 dev {nodeconfig.BRIDGE}",
-        f"ip link set {nodeconfig.BRIDGE} up",
-        "sysctl -w net.ipv4.ip_forward=1",
-    )
-    for step in steps:
-        subprocess.run(step.split(), capture_output=True, check=False)

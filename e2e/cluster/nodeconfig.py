@@ -5,10 +5,12 @@ Pure text; two settings are for machines without CAP_SYS_RESOURCE and with cgrou
 
 import json
 from pathlib import Path
+from typing import Final
 
-from e2e.cluster.addresses import FIRST_POD, NODE, PODS
+from e2e.cluster.addresses import GATEWAY, PODS, node_address, pod_addresses
 
-BRIDGE = "dlctl0"
+BRIDGE: Final = "dlctl0"
+PAUSE: Final = "localhost/pause:1"
 
 
 def containerd(directory: Path, socket: Path) -> str:
@@ -24,7 +26,7 @@ address = "{socket}"
 address = "{socket}.ttrpc"
 
 [plugins."io.containerd.cri.v1.images".pinned_images]
-sandbox = "local/pause:1"
+sandbox = "{PAUSE}"
 
 [{runtime}]
 # Lowering the score below one's own takes CAP_SYS_RESOURCE.
@@ -42,11 +44,12 @@ SystemdCgroup = false
 """
 
 
-def network(directory: Path) -> str:
+def network(directory: Path, number: int) -> str:
+    first, last = pod_addresses(number)
     addresses = {
         "type": "host-local",
         "dataDir": f"{directory}/ipam",
-        "ranges": [[{"subnet": PODS, "rangeStart": FIRST_POD}]],
+        "ranges": [[{"subnet": PODS, "rangeStart": first, "rangeEnd": last, "gateway": GATEWAY}]],
         "routes": [{"dst": "0.0.0.0/0"}],
     }
     bridge = {
@@ -61,23 +64,24 @@ def network(directory: Path) -> str:
     return json.dumps({"cniVersion": "1.0.0", "name": "dlctl", "plugins": [bridge, ports]})
 
 
-def kubelet(directory: Path, socket: Path) -> str:
+def kubelet(directory: Path, socket: Path, number: int, cgroup: str) -> str:
     return json.dumps(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
-            "address": NODE,
+            "address": node_address(number),
             "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
             "healthzPort": 0,
             "containerRuntimeEndpoint": f"unix://{socket}",
             "cgroupDriver": "cgroupfs",
+            "cgroupRoot": cgroup,
             "enforceNodeAllocatable": [],
             # Machines with the first version of cgroups are still about.
             "failCgroupV1": False,
             "failSwapOn": False,
             "clusterDomain": "cluster.local",
-            "clusterDNS": [NODE],
+            "clusterDNS": [GATEWAY],
             "resolvConf": "",
             # A full disk of the machine is not what is tested.
             "evictionHard": {
@@ -87,6 +91,9 @@ def kubelet(directory: Path, socket: Path) -> str:
             },
             "imageGCHighThresholdPercent": 100,
             "maxPods": 200,
+            # A lost node is to be noticed soon.
+            "nodeLeaseDurationSeconds": 4,
+            "nodeStatusUpdateFrequency": "2s",
             "podLogsDir": f"{directory}/logs",
         }
     )
@@ -94,7 +101,7 @@ def kubelet(directory: Path, socket: Path) -> str:
 
 def name_server(kubeconfig: Path) -> str:
     return f""".:53 {{
-  bind {NODE}
+  bind {GATEWAY}
   errors
   kubernetes cluster.local {{
     kubeconfig {kubeconfig} e2e

@@ -3,60 +3,91 @@
 The list is a file in the cluster's folder, so another program can end what this one started.
 """
 
+import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import attrs
 
+from e2e.cluster.errors import ClusterError
+
 _STOP_S: Final = 5.0
 _POLL_S: Final = 0.05
 
 
 @attrs.frozen
+class Entry:
+    """One start of a program, as the list has it."""
+
+    pid: int
+    name: str
+    command: Sequence[str]
+
+    @property
+    def is_alive(self) -> bool:
+        # The number may belong to somebody else by now.
+        try:
+            command = Path(f"/proc/{self.pid}/cmdline").read_bytes()
+        except OSError:
+            return False
+        return command.split(b"\0")[0] == self.command[0].encode()
+
+
+@attrs.frozen
 class Processes:
-    """Programs of one folder that run for one cluster; each has a log of its name."""
+    """Programs of one folder that run for one cluster; each has a name, and a log of that name."""
 
     directory: Path
     programs: Path
 
     @property
     def _list(self) -> Path:
-        return self.directory / "pids"
+        return self.directory / "processes"
 
-    def start(self, name: str, *args: str) -> int:
+    def start(self, program: str, *args: str, name: str = "") -> None:
+        """Start a program; where two of it run, ``name`` tells them apart."""
+        self._start(name or program, [str(self.programs / program), *args])
+
+    def restart(self, name: str) -> None:
+        """Start anew, with the same arguments, what has ended."""
+        entries = [entry for entry in self._entries() if entry.name == name]
+        if not entries:
+            raise ClusterError(f"{name} has never been started here")
+        if entries[-1].is_alive:
+            raise ClusterError(f"{name} is running")
+        self._start(name, entries[-1].command)
+
+    def _start(self, name: str, command: Sequence[str]) -> None:
         environment = os.environ | {"PATH": f"{self.programs}:{os.environ['PATH']}"}
         with (self.directory / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                [str(self.programs / name), *args],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=environment,
                 start_new_session=True,
             )
-        with self._list.open("a") as pids:
-            pids.write(f"{process.pid} {name}\n")
-        return process.pid
+        entry = {"pid": process.pid, "name": name, "command": command}
+        with self._list.open("a") as entries:
+            entries.write(f"{json.dumps(entry)}\n")
 
     def running(self) -> dict[str, int]:
-        """Return the process of each program that is alive; of two of a name, the later one."""
-        if not self._list.exists():
-            return {}
-        lines = (line.split() for line in self._list.read_text().splitlines())
-        return {name: int(pid) for pid, name in lines if self._is_alive(int(pid), name)}
+        """Return the process of each name that is alive."""
+        return {entry.name: entry.pid for entry in self._entries() if entry.is_alive}
 
     def stop(self, names: Iterable[str] | None = None) -> None:
-        """End the named programs, or all, first politely; those not running are no error."""
+        """End the named ones, or all, first politely; those not running are no error."""
         running = self.running()
         chosen = [pid for name, pid in running.items() if names is None or name in names]
         for number in (signal.SIGTERM, signal.SIGKILL):
-            self._signal(chosen, number)
+            _signal(chosen, number)
             deadline = time.monotonic() + _STOP_S
             while chosen and time.monotonic() < deadline:
                 chosen = [pid for pid in chosen if not _is_over(pid)]
@@ -65,24 +96,21 @@ class Processes:
             self._list.unlink(missing_ok=True)
 
     def kill(self, name: str) -> None:
-        """End a program as a crash would."""
+        """End one as a crash would."""
         if pid := self.running().get(name):
-            self._signal([pid], signal.SIGKILL)
+            _signal([pid], signal.SIGKILL)
             while not _is_over(pid):
                 time.sleep(_POLL_S)
 
-    def _signal(self, pids: Iterable[int], number: signal.Signals) -> None:
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+    def _entries(self) -> Iterator[Entry]:
+        if self._list.exists():
+            yield from (Entry(**json.loads(line)) for line in self._list.read_text().splitlines())
 
-    def _is_alive(self, pid: int, name: str) -> bool:
-        # The number may belong to somebody else by now.
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            return False
-        return command.split(b"\0")[0] == str(self.programs / name).encode()
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _is_over(pid: int) -> bool:

@@ -79,6 +79,7 @@ def node(release: Release) -> list[Program]:
             ("-tags", "seccomp", *_STRIPPED),
         ),
         Program("coredns", ".", _MODULES / "coredns"),
+        Program("pause", ".", _MODULES / "pause"),
     ]
 
 

@@ -1,0 +1,52 @@
+"""The control groups of a real node: a tree of its own, so that two nodes keep apart.
+
+Both versions of cgroups are known; a kubelet refuses to make the root of its tree itself.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_MOUNTED: Final = Path("/sys/fs/cgroup")
+_CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory", "pids")
+
+
+def make(root: str) -> None:
+    """Make a root, such as ``/cluster-node-1``, in each hierarchy that the machine has."""
+    for hierarchy in _hierarchies():
+        (hierarchy / root.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    if _is_unified():
+        _delegate(root)
+
+
+def _delegate(root: str) -> None:
+    """Let the groups on the way down hand on what a kubelet sets limits of."""
+    parent = _MOUNTED
+    for name in ("", *root.strip("/").split("/")):
+        parent /= name
+        for controller in _CONTROLLERS:
+            # One that the machine does not have, or does not hand on itself, is left out.
+            with suppress(OSError):
+                (parent / "cgroup.subtree_control").write_text(f"+{controller}")
+
+
+def remove(root: str) -> None:
+    """Remove a root and all below; a group in which something still runs stays."""
+    for hierarchy in _hierarchies():
+        top = hierarchy / root.lstrip("/")
+        groups = sorted(top.rglob("*/"), key=lambda group: -len(group.parts))
+        for group in (*(g for g in groups if g.is_dir()), top):
+            with suppress(OSError):
+                group.rmdir()
+
+
+def _is_unified() -> bool:
+    return (_MOUNTED / "cgroup.controllers").exists()
+
+
+def _hierarchies() -> Iterator[Path]:
+    if _is_unified():
+        yield _MOUNTED
+    else:
+        yield from (path for path in _MOUNTED.iterdir() if path.is_dir())

@@ -1,0 +1,3 @@
+module dlctl/e2e/pause
+
+go 1.26
