@@ -51,6 +51,34 @@ async def test_pod_on_a_node_has_its_grace(api: Api) -> None:
     assert (await api.get(path)).code == 404
 
 
+async def test_answer_to_a_deletion_by_force_has_the_version_of_the_deletion(api: Api) -> None:
+    path = api.path("pods", "a")
+    await api.create(api.path("pods"), pod(node="nowhere"))
+    asked = (await api.delete(path)).body["metadata"]
+    held = {"preconditions": {"uid": asked["uid"]}, "gracePeriodSeconds": 0}
+    answer = await api.delete(path, held)
+    assert (answer.code, answer.body["metadata"]["deletionGracePeriodSeconds"]) == (200, 0)
+    assert int(answer.body["metadata"]["resourceVersion"]) > int(asked["resourceVersion"])
+    assert (await api.get(path)).code == 404
+
+
+async def test_finalizer_holds_a_pod_that_is_deleted_by_force(api: Api) -> None:
+    path = api.path("pods", "a")
+    created = pod(node="nowhere")
+    created["metadata"]["finalizers"] = ["a.b/c"]
+    await api.create(api.path("pods"), created)
+    await api.delete(path)
+    forced = (await api.delete(path, gracePeriodSeconds=0)).body["metadata"]
+    assert (forced["deletionGracePeriodSeconds"], forced["finalizers"]) == (0, ["a.b/c"])
+    there = (await api.get(path)).body["metadata"]
+    assert there["resourceVersion"] == forced["resourceVersion"]
+    assert there["deletionGracePeriodSeconds"] == 0
+    again = (await api.delete(path, gracePeriodSeconds=0)).body["metadata"]
+    assert again["resourceVersion"] == there["resourceVersion"]
+    await api.patch(path, {"metadata": {"finalizers": None}})
+    assert (await api.get(path)).code == 404
+
+
 async def test_pod_that_has_ended_has_no_grace(api: Api) -> None:
     path = api.path("pods", "a")
     await api.create(api.path("pods"), pod(node="nowhere"))

@@ -2,9 +2,11 @@
 
 import pytest
 
-from tests.contract.api import Api
+from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
+
+LEASES = "coordination.k8s.io/v1"
 
 
 @pytest.mark.parametrize(
@@ -236,3 +238,61 @@ async def test_update_that_does_not_fit_is_refused(
         gadget_api.path(*name.split(" "), group=V1 if name.startswith("gadgets") else "v1"), body
     )
     assert gadget_api.said(answer) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "body", "said"),
+    [
+        pytest.param(
+            "leases a",
+            LEASES,
+            {"metadata": {"name": "a"}},
+            (
+                '409 Conflict: Operation cannot be fulfilled on leases.coordination.k8s.io "a": '
+                "StorageError: invalid object, Code: 4, Key: /registry/leases/NAMESPACE/a, "
+                "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: "
+                "UID, UID in object meta: "
+            ),
+            id="lease, which an update may create",
+        ),
+        pytest.param(
+            "configmaps a",
+            "v1",
+            config_map(),
+            '404 NotFound: configmaps "a" not found',
+            id="config map",
+        ),
+        pytest.param(
+            "gadgets a",
+            V1,
+            gadget(),
+            '404 NotFound: gadgets.contract.dlctl.dev "a" not found',
+            id="gadget",
+        ),
+        pytest.param(
+            "gadgets a/status",
+            V1,
+            gadget(),
+            '404 NotFound: gadgets.contract.dlctl.dev "a" not found',
+            id="status of a gadget",
+        ),
+    ],
+)
+async def test_update_of_what_was_deleted_meanwhile_is_refused(
+    gadget_api: Api, name: str, group: str, body: JSON, said: str
+) -> None:
+    plural, path = name.split(" ")
+    created = await gadget_api.create(gadget_api.path(plural, group=group), body)
+    await gadget_api.delete(gadget_api.path(plural, "a", group=group))
+    answer = await gadget_api.put(gadget_api.path(plural, path, group=group), created)
+    assert gadget_api.said(answer) == said
+
+
+async def test_lease_that_is_updated_without_a_uid_is_created_anew(api: Api) -> None:
+    where = api.path("leases", group=LEASES)
+    created = await api.create(where, {"metadata": {"name": "a"}})
+    await api.delete(f"{where}/a")
+    uid = created["metadata"].pop("uid")
+    answer = await api.put(f"{where}/a", created)
+    assert answer.code == 201
+    assert answer.body["metadata"]["uid"] != uid

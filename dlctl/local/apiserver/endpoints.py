@@ -122,7 +122,7 @@ class Endpoints:
         key, resource = call.target.key, served.resource
         absent = self.objects.storage.get(resource, key) is None
         if absent and traits.created_on_update(resource) and not call.target.subresource:
-            stored = self.objects.create(served, key.namespace, obj, dry_run=options.dry_run)
+            stored = self.objects.create_by_update(served, key, obj, dry_run=options.dry_run)
             return Reply(presenter.one(stored), 201)
         return Reply(presenter.one(self._changed(served, call, lambda _: obj, options)))
 

@@ -93,6 +93,18 @@ class Objects:
             raise status.already_exists(resource, obj["metadata"]["name"])
         return Stored.of(obj, 0) if dry_run else self.storage.create(resource, obj)
 
+    def create_by_update(
+        self, served: ServedResource, key: ObjectKey, obj: JSON, *, dry_run: bool = False
+    ) -> Stored:
+        """Store as a new object what an update has not found; that it had a version is forgotten.
+
+        :raises StatusError: if it has a UID: then the sender means one that was there.
+        """
+        obj = with_metadata(obj, served.resource)
+        _check_uid(served.resource, key, "", obj)
+        meta = {name: v for name, v in obj["metadata"].items() if name != "resourceVersion"}
+        return self.create(served, key.namespace, {**obj, "metadata": meta}, dry_run=dry_run)
+
     def update(
         self,
         served: ServedResource,
@@ -112,7 +124,7 @@ class Objects:
         old = old_stored.decoded(served.resource)
         sent = with_metadata(change(old_stored.decoded(served.resource)), served.resource)
         if guarded_by_uid:
-            _check_uid(served.resource, old_stored, sent)
+            _check_uid(served.resource, key, old_stored.uid, sent)
         self._check_version(served, old_stored, sent)
         new = self._admitted(served, old, sent, subresource)
         return self._committed(served, old_stored, new, dry_run=dry_run)
@@ -209,17 +221,18 @@ def _place(obj: JSON, namespace: str) -> None:
         meta["namespace"] = namespace
 
 
-def _check_uid(resource: Resource, old: Stored, sent: JSON) -> None:
-    uid = sent["metadata"].get("uid")
-    if uid and uid != old.uid:
+def _check_uid(resource: Resource, key: ObjectKey, uid: str, sent: JSON) -> None:
+    """Refuse what names another UID than the object's; any, if the object's is empty."""
+    wanted = sent["metadata"].get("uid")
+    if wanted and wanted != uid:
         parts = (resource.group if not traits.built_in(resource) else "", resource.plural)
-        key = "/".join(filter(None, ("/registry", *parts, old.key.namespace, old.key.name)))
+        path = "/".join(filter(None, ("/registry", *parts, key.namespace, key.name)))
         message = (
-            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+            f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
             "AdditionalErrorMsg: Precondition failed: "
-            f"UID in precondition: {uid}, UID in object meta: {old.uid}"
+            f"UID in precondition: {wanted}, UID in object meta: {uid}"
         )
-        raise status.conflict(resource, old.key.name, message)
+        raise status.conflict(resource, key.name, message)
 
 
 def _unless(wrong: list[Cause], resource: Resource, obj: JSON, admit: Callable[[], JSON]) -> JSON:
