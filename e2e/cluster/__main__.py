@@ -152,10 +152,18 @@ def _around(args: argparse.Namespace) -> int:
         plane = ControlPlane(Path(scratch), programs.folder(args.k8s))
         try:
             _up(plane, args)
-            environment = os.environ | {"KUBECONFIG": str(plane.kubeconfig), "E2E_CLUSTER": scratch}
-            return subprocess.run(program, env=environment, check=False).returncode
+            return subprocess.run(program, env=_environment(plane), check=False).returncode
         finally:
             _down(plane)
+
+
+def _environment(plane: ControlPlane) -> dict[str, str]:
+    return os.environ | {
+        "KUBECONFIG": str(plane.kubeconfig),
+        "E2E_CLUSTER": str(plane.directory),
+        # With the kubectl of its version.
+        "PATH": f"{plane.programs}:{os.environ['PATH']}",
+    }
 
 
 if __name__ == "__main__":

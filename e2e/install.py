@@ -1,0 +1,71 @@
+"""Installs dlctl as its users do: a kustomization of their own that names the image.
+
+What is made goes through ``kubectl apply -k``; nothing is patched that users do not patch.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from e2e.kubectl import JSON, Kubectl
+
+NAMESPACE: Final = "dlctl-system"
+SELECTOR: Final = "app.kubernetes.io/name=dlctl,app.kubernetes.io/component=controller"
+MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
+_ROLLOUT_S: Final = 120.0
+
+
+def kustomization(folder: Path, image: str, overlay: str = "cluster-wide", **fields: Any) -> Path:
+    """Write a kustomization over one of ours into an empty folder, and return the folder."""
+    # Kustomize takes no absolute paths.
+    source = os.path.relpath(MANIFESTS / "overlays" / overlay, folder.resolve())
+    name, _, tag = image.rpartition(":")
+    content = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [source],
+        "images": [{"name": "dlctl", "newName": name, "newTag": tag}],
+        **fields,
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    return folder
+
+
+@contextmanager
+def installed(kubectl: Kubectl, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
+    """Apply a kustomization, wait for the controllers, and remove all of it in the end."""
+    kubectl("apply", "-k", str(folder))
+    try:
+        rolled_out(kubectl, namespace)
+        yield
+    finally:
+        remove(kubectl, folder)
+
+
+def remove(kubectl: Kubectl, folder: Path) -> None:
+    arguments = ("--ignore-not-found", "--wait=true", f"--timeout={_ROLLOUT_S:g}s")
+    kubectl("delete", "-k", str(folder), *arguments, within_s=_ROLLOUT_S + 5)
+
+
+def rolled_out(kubectl: Kubectl, namespace: str = NAMESPACE) -> None:
+    """Wait until all replicas are there and ready, and none that should be gone."""
+    inside = kubectl.within(namespace)
+    waiting = ("rollout", "status", "deployment/dlctl", f"--timeout={_ROLLOUT_S:g}s")
+    inside(*waiting, within_s=_ROLLOUT_S + 5)
+
+
+def controllers(kubectl: Kubectl, namespace: str = NAMESPACE) -> list[JSON]:
+    """Return the pods of the controller that are not about to go."""
+    pods = kubectl.within(namespace).items("pods", SELECTOR)
+    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+def leader(kubectl: Kubectl, namespace: str = NAMESPACE) -> str:
+    """Return the name of the pod that holds the lease, or nothing."""
+    lease = kubectl.within(namespace).get("lease", "dlctl")
+    holder = lease["spec"].get("holderIdentity") if lease else ""
+    return (holder or "").partition("_")[0]

@@ -1,0 +1,77 @@
+"""A cluster as its users know it: kubectl and a kubeconfig, which kubectl finds by itself.
+
+Whatever is waited for has a bound, and says what was there instead.
+"""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import attrs
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+_POLL_S: Final = 0.2
+_CALL_S: Final = 60.0
+
+
+class KubectlError(Exception):
+    """kubectl refused; the message is what it said."""
+
+
+@attrs.frozen
+class Kubectl:
+    """kubectl in one namespace, or in the kubeconfig's own."""
+
+    namespace: str = ""
+
+    def __call__(self, *args: str, stdin: str = "", within_s: float = _CALL_S) -> str:
+        """Run it and return what it printed.
+
+        :raises KubectlError: if it failed, or took longer.
+        """
+        command = ["kubectl", *(["--namespace", self.namespace] if self.namespace else []), *args]
+        try:
+            run = subprocess.run(
+                command,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=within_s,
+            )
+        except subprocess.TimeoutExpired:
+            raise KubectlError(f"kubectl {' '.join(args)}: no answer in {within_s:g} s") from None
+        if run.returncode:
+            raise KubectlError(f"kubectl {' '.join(args)}: {run.stderr.strip()}")
+        return run.stdout
+
+    def within(self, namespace: str) -> "Kubectl":
+        return attrs.evolve(self, namespace=namespace)
+
+    def apply(self, *manifests: JSON) -> None:
+        whole = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        self("apply", "-f", "-", stdin=json.dumps(whole))
+
+    def get(self, resource: str, name: str) -> JSON | None:
+        """Return one object, or None where there is none."""
+        found = self("get", resource, name, "-o", "json", "--ignore-not-found")
+        return json.loads(found) if found else None
+
+    def items(self, resource: str, selector: str = "") -> list[JSON]:
+        found = self("get", resource, "-o", "json", "--selector", selector)
+        items: list[JSON] = json.loads(found)["items"]
+        return items
+
+    def until(self, probe: Callable[[], T | None], *, within_s: float, what: str) -> T:
+        """Return what the probe finds first; what is false is not found yet."""
+        deadline = time.monotonic() + within_s
+        while True:
+            found = probe()
+            if found:
+                return found
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not within {within_s:g} s: {what}; last there was {found!r}")
+            time.sleep(_POLL_S)

@@ -1,0 +1,1 @@
+"""What users see of dlctl in a real cluster; run with ``make e2e``."""

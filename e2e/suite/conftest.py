@@ -1,0 +1,103 @@
+"""A cluster with dlctl in it, a namespace for each test, and what there was when one fails.
+
+``KUBECONFIG`` says which cluster; ``E2E_CLUSTER``, that it is ours to break.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from e2e import install
+from e2e.bed import Bed
+from e2e.cluster import programs
+from e2e.cluster.programs import Release
+from e2e.kubectl import JSON, Kubectl, KubectlError
+from e2e.suite import jobs
+
+_FAILED: Final = pytest.StashKey[bool]()
+# A test that breaks what the others share comes after them; what reads their traces, last.
+_LAST: Final = ("test_api_faults", "test_node_loss", "test_audit", "test_install")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _LAST.index(item.path.stem) if item.path.stem in _LAST else -1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if call.excinfo and not call.excinfo.errisinstance(pytest.skip.Exception):
+        item.stash[_FAILED] = True
+    return report
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Kubectl:
+    """The cluster, without dlctl perhaps."""
+    return Kubectl()
+
+
+@pytest.fixture(scope="session")
+def controller(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    """dlctl, installed for all namespaces; kubectl in the namespace that it runs in."""
+    folder = install.kustomization(tmp_path_factory.mktemp("install"), jobs.IMAGE)
+    with install.installed(cluster, folder):
+        yield cluster.within(install.NAMESPACE)
+
+
+@pytest.fixture
+def kubectl(
+    request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
+) -> Iterator[Kubectl]:
+    """kubectl in a namespace of the test's own, in a cluster with dlctl."""
+    name = f"e2e-{uuid.uuid4().hex[:8]}"
+    cluster("create", "namespace", name)
+    inside = cluster.within(name)
+    inside.until(
+        lambda: inside.get("serviceaccount", "default"), within_s=30, what="an account for pods"
+    )
+    yield inside
+    if request.node.stash.get(_FAILED, False):
+        dump(inside, controller)
+    cluster("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def bed() -> Bed:
+    """The cluster as its owner has it; tests that need this are skipped in any other."""
+    directory = os.environ.get("E2E_CLUSTER")
+    if not directory:
+        pytest.skip("the cluster is not ours to break: `make e2e` without KUBECONFIG has one")
+    return Bed(Path(directory), programs.folder(Release(os.environ.get("K8S", Release.NEWEST))))
+
+
+def dump(kubectl: Kubectl, controller: Kubectl) -> None:
+    """Print what there is, for people."""
+    for ask in (
+        ("get", "dlctl", "-o", "yaml"),
+        ("get", "pods", "-o", "wide"),
+        ("get", "events", "--sort-by=.lastTimestamp"),
+        ("describe", "pods"),
+    ):
+        _print(kubectl, *ask)
+    for pod in kubectl.items("pods"):
+        _print(kubectl, "logs", _name(pod), "--all-containers", "--tail=40")
+    for pod in controller.items("pods", install.SELECTOR):
+        _print(controller, "logs", _name(pod), "--tail=60")
+
+
+def _print(kubectl: Kubectl, *ask: str) -> None:
+    try:
+        said = kubectl(*ask)
+    except KubectlError as error:
+        said = str(error)
+    print(f"--- {' '.join(ask)}\n{said}")
+
+
+def _name(obj: JSON) -> str:
+    name: str = obj["metadata"]["name"]
+    return name

@@ -1,0 +1,75 @@
+"""Jobs for the tests, and what a user asks kubectl about them.
+
+Replicas run the image of the controller, which has a shell and Python; nothing else is assumed.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+from e2e.kubectl import JSON, Kubectl
+
+IMAGE: Final = os.environ.get("E2E_IMAGE", "localhost/dlctl:e2e")
+ENDED: Final = ("Done", "Failed")
+
+
+def replicas(type_: str, count: int, command: Sequence[str], **pod: Any) -> JSON:
+    """Return an entry of ``replicaSpecs``; ``pod`` are fields of the pod's spec."""
+    container = {
+        "name": "mxnet",
+        "image": IMAGE,
+        "command": list(command),
+        **pod.pop("container", {}),
+    }
+    spec = {"restartPolicy": "Never", "containers": [container], **pod}
+    return {"mxReplicaType": type_, "replicas": count, "template": {"spec": spec}}
+
+
+def mxjob(name: str, *entries: JSON, **spec: Any) -> JSON:
+    """Return a job of mx-operator's later form whose chief is the first worker."""
+    chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 0}}
+    fields = {"jobMode": "local", "terminationPolicy": chief, "replicaSpecs": list(entries)}
+    return {
+        "apiVersion": "kubeflow.org/v1alpha1",
+        "kind": "MXJob",
+        "metadata": {"name": name},
+        "spec": {**fields, **spec},
+    }
+
+
+def status(kubectl: Kubectl, name: str, resource: str = "mxjobs.kubeflow.org") -> JSON:
+    job = kubectl.get(resource, name)
+    return (job or {}).get("status") or {}
+
+
+def ended(
+    kubectl: Kubectl, name: str, resource: str = "mxjobs.kubeflow.org", *, within_s: float = 90
+) -> JSON:
+    """Wait for the end of a job, and return its status."""
+
+    def probe() -> JSON | None:
+        found = status(kubectl, name, resource)
+        return found if found.get("phase") in ENDED else None
+
+    return kubectl.until(probe, within_s=within_s, what=f"the end of {name}")
+
+
+def running(
+    kubectl: Kubectl, name: str, resource: str = "mxjobs.kubeflow.org", *, within_s: float = 60
+) -> JSON:
+    """Wait until all replicas of a job run, and return its status."""
+
+    def probe() -> JSON | None:
+        found = status(kubectl, name, resource)
+        return found if found.get("phase") == "Running" else None
+
+    return kubectl.until(probe, within_s=within_s, what=f"{name} to run")
+
+
+def events(kubectl: Kubectl, name: str, reason: str = "") -> list[str]:
+    """Return what users were told of a job, for one reason or for all."""
+    return [e["message"] for e in kubectl.items("events") if _is_about(e, name, reason)]
+
+
+def _is_about(event: JSON, name: str, reason: str) -> bool:
+    return event["involvedObject"]["name"] == name and reason in ("", event["reason"])
