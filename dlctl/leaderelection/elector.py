@@ -13,6 +13,7 @@ import attrs
 
 from dlctl import logs
 from dlctl.api.meta import LEASES
+from dlctl.kube.errors import ForbiddenError, UnauthorizedError
 from dlctl.leaderelection.claim import Claim, LeaseLostError
 from dlctl.leaderelection.tenure import Tenure
 from dlctl.leaderelection.timing import RETRY_STRETCH
@@ -107,6 +108,10 @@ class Elector:
         while True:
             try:
                 await self.claim.release()
+            except (ForbiddenError, UnauthorizedError) as error:
+                # Whoever removes a whole installation removes our rights before us.
+                self._warn("lease not released", error)
+                return
             except Exception as error:  # noqa: BLE001 - we go in any case
                 self._warn("lease not released", error)
             else:

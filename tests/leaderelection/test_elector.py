@@ -16,6 +16,7 @@ from dlctl.leaderelection.elector import Elector
 from dlctl.leaderelection.tenure import Tenure
 from dlctl.leaderelection.timing import Timing
 from dlctl.local.apiserver import status
+from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.faults import Fault
 from dlctl.metrics import Metrics
 from tests.leaderelection.conftest import KEY, LEASE_PATH, Court, FakeWatchdog
@@ -281,6 +282,17 @@ async def test_release_is_tried_again(court: Court, how: dict[str, Any]) -> None
         race.ails(first, times=3, **how)
         await first.stop()
         assert race.court.holder == ""
+
+
+async def test_release_without_the_right_to_it_is_given_up_at_once(court: Court) -> None:
+    async with running(court) as race:
+        first = await race.join()
+        await race.led_by(first, within_s=1)
+        race.ails(first, status=StatusError(403, "Forbidden", "no"))
+        began = asyncio.get_running_loop().time()
+        await first.stop()
+        assert asyncio.get_running_loop().time() - began < 0.1
+        assert race.court.holder == first.name
 
 
 async def test_release_is_given_up_after_the_deadline(court: Court) -> None:
