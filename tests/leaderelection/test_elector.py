@@ -16,8 +16,8 @@ from dlctl.leaderelection.elector import Elector
 from dlctl.leaderelection.tenure import Tenure
 from dlctl.leaderelection.timing import Timing
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import StatusError
 from dlctl.metrics import Metrics
 from tests.leaderelection.conftest import KEY, LEASE_PATH, Court, FakeWatchdog
 from tests.support.timing import LoopClock, let_time_pass
