@@ -30,6 +30,7 @@ from dlctl.reconcilers.execute import Executor
 from dlctl.reconcilers.expectations import Expectations
 from dlctl.reconcilers.job_metrics import JobFigures
 from dlctl.reconcilers.jobs import JobReconciler
+from dlctl.reconcilers.plan import Policy
 from dlctl.reconcilers.queue_metrics import QueueFigures
 from dlctl.reconcilers.restarts import RestartBackoff
 from dlctl.tasks import unwrapped
@@ -149,11 +150,7 @@ class Manager:
             self._executor,
             self.clock,
             JobFigures(self.metrics, name),
-            RestartBackoff(
-                options.restart_backoff_s,
-                options.restart_backoff_cap_s,
-                options.restart_backoff_reset_s,
-            ),
+            _policy(options),
         )
         return Controller(
             name,
@@ -165,3 +162,10 @@ class Manager:
             wait_synced=[i.wait_synced for i in (jobs, self._pods, self._services)],
             sync_timeout_s=SYNC_TIMEOUT_S,
         )
+
+
+def _policy(options: Options) -> Policy:
+    backoff = RestartBackoff(
+        options.restart_backoff_s, options.restart_backoff_cap_s, options.restart_backoff_reset_s
+    )
+    return Policy(backoff, options.force_delete_after_s)

@@ -32,6 +32,9 @@ class Options:
     restart_backoff_reset_s: float = _setting(
         600.0, "seconds of running after which the wait starts anew"
     )
+    force_delete_after_s: float = _setting(
+        0.0, "seconds that a pod may stay after it was to be gone, as on a dead node; 0 for ever"
+    )
     grace_s: float = _setting(30.0, "seconds that workers may go on after a SIGTERM")
     bind_address: str = _setting(
         ":8080", "where /metrics, /healthz and /readyz are served; empty for nowhere"
@@ -67,6 +70,8 @@ class Options:
             )
         if self.reconcile_timeout_s <= 0:
             raise ConfigError("--reconcile-timeout must be above 0")
+        if self.force_delete_after_s < 0:
+            raise ConfigError("--force-delete-after must be 0 or more")
         if self.grace_s < 0:
             raise ConfigError("--grace must be 0 or more")
         if self.metrics_authentication and not self.bind_address:

@@ -19,6 +19,9 @@ _DISRUPTIONS: Final = frozenset(
         "OutOfpods", "Preempting", "Shutdown", "Terminated", "UnexpectedAdmissionError",
     }
 )  # fmt: skip
+# What the container runtime and the kubelet say of a container that nobody saw end: its node was
+# down meanwhile. The exit codes that come with it, 255 and 137, are made up.
+_UNSEEN: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
 OOM_KILLED: Final = "OOMKilled"
 
 
@@ -95,18 +98,22 @@ def _after_deletion(pod: Pod, terminated: Terminated) -> bool:
 
 
 def _of_container(terminated: Terminated, signals: ExitClass, now: datetime.datetime) -> Ending:
-    code = terminated.exit_code
-    oom = terminated.reason == OOM_KILLED
-    said = f": {terminated.message.strip()}" if terminated.message else ""
-    what = "out of memory: the container's limit was reached" if oom else meaning(code)
-    return Ending(
+    code, reason = terminated.exit_code, terminated.reason
+    class_, what = exit_class(code, signals=signals), meaning(code)
+    if reason == OOM_KILLED:
         # A restart would reach the same limit again.
-        exit_class=ExitClass.PERMANENT if oom else exit_class(code, signals=signals),
-        reason=terminated.reason or ("Completed" if code == 0 else "Error"),
+        class_, what = ExitClass.PERMANENT, "out of memory: the container's limit was reached"
+    elif reason in _UNSEEN:
+        class_, what = ExitClass.RETRYABLE, "nobody saw it end: its node was down or restarted"
+    said = f": {terminated.message.strip()}" if terminated.message else ""
+    return Ending(
+        exit_class=class_,
+        reason=reason or ("Completed" if code == 0 else "Error"),
         message=f"exit code {code} ({what}){said}",
         time=_time(terminated, now),
         started=terminated.started_at,
         exit_code=code,
+        disruption=reason in _UNSEEN,
     )
 
 

@@ -10,6 +10,7 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import PODS, SERVICES, Object, Resource
+from dlctl.api.pods import Pod
 from dlctl.kube.client import Client
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.creation import Child, Created, Creator
@@ -24,6 +25,7 @@ PARALLEL_DELETES: Final = 32
 EVENTS_EACH: Final = 5
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
+POD_FORCE_DELETED: Final = "PodForceDeleted"
 
 
 @attrs.frozen
@@ -74,6 +76,25 @@ class Executor:
 
         await map_all(delete, victims, limit=PARALLEL_DELETES)
 
+    async def force_out(self, job: Job, obj: Object, plan: Plan) -> None:
+        """Delete the pods that overstay, whether or not their processes have ended.
+
+        :raises ConflictError: if the name of one is another pod's by now.
+        """
+
+        async def delete(pod: Pod) -> None:
+            uid = pod.metadata.uid
+            there = await self.client.delete(PODS, pod.key, uid=uid, grace_period_s=0)
+            if there is None:
+                # It has gone by itself.
+                return
+            # Gone, or without grace where finalizers keep it: the store is to show which.
+            self.expectations.wrote(job.uid, PODS, there.metadata.resource_version)
+            # One each, as many as a node has: users must hear of every process that may still run.
+            self.note(job.resource, obj, "Warning", POD_FORCE_DELETED, _forced(pod))
+
+        await map_all(delete, plan.forced_pods, limit=PARALLEL_DELETES)
+
     async def make(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> Created:
         """Create what the plan lacks, services before the pods that look them up."""
         children = [Child(SERVICES, renderer.service(replica)) for replica in plan.services]
@@ -105,3 +126,11 @@ def _told(resource: Resource, names: Iterable[str]) -> Iterator[str]:
         yield from (f"Created {kind}: {name}" for name in names)
     else:
         yield f"Created {len(names)} {kind}s: {names[0]} and so on"
+
+
+def _forced(pod: Pod) -> str:
+    node = (pod.spec.node_name if pod.spec else None) or "unknown"
+    return (
+        f"Deleted pod {pod.metadata.name} without a word from its node {node}: "
+        "if the node is merely cut off, the old process may still run there"
+    )

@@ -25,8 +25,7 @@ from dlctl.reconcilers.creation import Created
 from dlctl.reconcilers.execute import Executor
 from dlctl.reconcilers.job_metrics import JobFigures
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan, plan
-from dlctl.reconcilers.restarts import RestartBackoff
+from dlctl.reconcilers.plan import Plan, Policy, plan
 
 if TYPE_CHECKING:
     from dlctl.reconcilers.expectations import Readable
@@ -60,7 +59,7 @@ class JobReconciler:
     executor: Executor
     clock: Clock
     figures: JobFigures
-    backoff: RestartBackoff = attrs.field(factory=RestartBackoff)
+    policy: Policy = attrs.field(factory=Policy)
     _memories: dict[ObjectKey, Memory] = attrs.field(init=False, factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -97,6 +96,7 @@ class JobReconciler:
         for note in planned.notes:
             self.executor.note(job.resource, obj, note.type, note.reason, note.message)
         await self.executor.remove(job, planned)
+        await self.executor.force_out(job, obj, planned)
         try:
             created = await self.executor.make(job, obj, planned, renderer)
         except InvalidError as error:
@@ -113,7 +113,7 @@ class JobReconciler:
         now = self.clock.now()
         observed = observe(job, self.kind.framework, children, now)
         with_service = list(renderer.replicas_with_service())
-        planned = plan(job, observed, with_service, now, self.backoff)
+        planned = plan(job, observed, with_service, now, self.policy)
         return self._debounced(job, planned, memory)
 
     async def _refuse(

@@ -73,6 +73,11 @@ class Observed:
     # Children that could not be created a moment ago, and why.
     blocked: Mapping[str, str] = attrs.field(factory=dict)
 
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        of_replicas = (o.pod for o in self.replicas if o.pod is not None)
+        return (*of_replicas, *self.surplus_pods)
+
     def situation(self, replica: Replica) -> Situation:
         found = (o.situation for o in self.replicas if o.replica == replica)
         return next(found, Situation.MISSING)

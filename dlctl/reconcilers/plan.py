@@ -14,9 +14,19 @@ from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers import restarts, status
 from dlctl.reconcilers.observe import Observed, Situation
+from dlctl.reconcilers.overstays import overstays
 from dlctl.reconcilers.restarts import RestartBackoff
 from dlctl.reconcilers.status import Note
 from dlctl.reconcilers.verdict import verdict
+
+
+@attrs.frozen
+class Policy:
+    """What is settled for all jobs of a controller; its settings, as far as plans need them."""
+
+    backoff: RestartBackoff = attrs.field(factory=RestartBackoff)
+    # Seconds after its deletion timestamp; 0 means never.
+    force_delete_after_s: float = 0.0
 
 
 @attrs.frozen
@@ -29,6 +39,8 @@ class Plan:
     status: JobStatus
     notes: tuple[Note, ...] = ()
     deleted_pods: tuple[Pod, ...] = ()
+    # Told to go long ago: they are deleted without waiting for their node.
+    forced_pods: tuple[Pod, ...] = ()
     deleted_services: tuple[Service, ...] = ()
     services: tuple[Replica, ...] = ()
     pods: tuple[Replica, ...] = ()
@@ -41,10 +53,24 @@ def plan(
     observed: Observed,
     with_service: Collection[Replica],
     now: datetime.datetime,
-    backoff: RestartBackoff,
+    policy: Policy,
 ) -> Plan:
     """Return what the job needs now; ``with_service`` are the replicas that others dial."""
     now = now.replace(microsecond=0)
+    made = _plan(job, observed, with_service, now, policy.backoff)
+    # Also once the job has ended: a pod that stays holds its share of a quota.
+    over = overstays(observed.pods, now, policy.force_delete_after_s)
+    waits = [wait_s for wait_s in (made.wake_after_s, over.next_s) if wait_s is not None]
+    return attrs.evolve(made, forced_pods=over.pods, wake_after_s=min(waits, default=None))
+
+
+def _plan(
+    job: Job,
+    observed: Observed,
+    with_service: Collection[Replica],
+    now: datetime.datetime,
+    backoff: RestartBackoff,
+) -> Plan:
     if job.status.phase is JobPhase.DONE or _refused(job):
         return Plan(job.status)
     if job.status.phase is JobPhase.CLEAN_UP:
@@ -84,8 +110,8 @@ def _clean_up(job: Job, ended: JobStatus, observed: Observed) -> Plan:
 def _to_clean(policy: CleanPodPolicy, observed: Observed) -> Iterator[Pod]:
     if policy is CleanPodPolicy.NONE:
         return
-    for pod in (*(o.pod for o in observed.replicas), *observed.surplus_pods):
-        if pod is None or pod.metadata.terminating:
+    for pod in observed.pods:
+        if pod.metadata.terminating:
             continue
         if policy is CleanPodPolicy.ALL or not pod.phase.finished:
             yield pod

@@ -96,6 +96,11 @@ def test_words_that_yaml_has_a_meaning_for_stay_words(config_file: ConfigFile) -
             "which is 1",
             id="contradiction",
         ),
+        pytest.param(
+            {"DLCTL_FORCE_DELETE_AFTER": "-1"},
+            "--force-delete-after must be 0 or more",
+            id="negative",
+        ),
     ],
 )
 def test_wrong_environment_is_refused(environment: Mapping[str, str], complaint: str) -> None:

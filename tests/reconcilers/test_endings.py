@@ -131,6 +131,32 @@ def test_evicted_pod_without_word_of_its_containers_costs_no_failure() -> None:
     assert (end.reason, end.message, end.disruption) == ("Evicted", "low on disk", True)
 
 
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        pytest.param(255, "Unknown", id="containerd, after the node was restarted"),
+        pytest.param(137, "ContainerStatusUnknown", id="kubelet that does not find it any more"),
+    ],
+)
+def test_end_that_nobody_saw_is_retryable_and_costs_no_failure(code: int, reason: str) -> None:
+    end = found(phase="Failed", state=exited(code, reason=reason))
+    assert (end.exit_class, end.disruption) == (ExitClass.RETRYABLE, True)
+    assert "nobody saw it end" in end.message
+    again = end_of(state=RUNNING, last_state=exited(code, reason=reason))
+    assert again is None, "the kubelet runs it again in the same pod"
+
+
+def test_exit_code_of_the_program_s_own_is_no_end_that_nobody_saw() -> None:
+    assert found(state=exited(255)).exit_class is ExitClass.PERMANENT
+
+
+@pytest.mark.parametrize("phase", ["Running", "Failed"])
+def test_pod_evicted_from_a_lost_node_has_no_ending(phase: str) -> None:
+    lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    asked = NOW - MINUTE
+    assert end_of(phase=phase, state=RUNNING, conditions=[lost], metadata=deletion(asked)) is None
+
+
 def test_success_stands_though_the_pod_was_disrupted() -> None:
     assert found(state=exited(0), **DISRUPTED).exit_class is ExitClass.SUCCESS
 

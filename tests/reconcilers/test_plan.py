@@ -12,16 +12,17 @@ from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers import status
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan, plan
-from dlctl.reconcilers.restarts import RestartBackoff
+from dlctl.reconcilers.plan import Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
 
 SCHEDULER, SERVER = Replica("scheduler", 0), Replica("server", 0)
 FIRST, SECOND = Replica("worker", 0), Replica("worker", 1)
 SERVED = (SCHEDULER,)
-BACKOFF = RestartBackoff()
+POLICY = Policy()
+IMPATIENT = Policy(force_delete_after_s=60)
 LOST: dict[str, Any] = {"phase": "Failed", "state": exited(137)}
 LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0}
+STUCK = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
 
 
 def seconds(after: float) -> datetime.datetime:
@@ -33,10 +34,14 @@ def service(job: Job, replica: Replica = SCHEDULER) -> Service:
 
 
 def planned(
-    job: Job, *pods: Pod, services: tuple[Service, ...] = (), now: datetime.datetime = NOW
+    job: Job,
+    *pods: Pod,
+    services: tuple[Service, ...] = (),
+    now: datetime.datetime = NOW,
+    policy: Policy = POLICY,
 ) -> Plan:
     observed = observe(job, kind_of().framework, Children(pods, services), now)
-    return plan(job, observed, SERVED, now, BACKOFF)
+    return plan(job, observed, SERVED, now, policy)
 
 
 def carried_out(job: Job, made: Plan) -> Job:
@@ -73,7 +78,7 @@ def test_job_that_has_all_it_needs_gets_nothing() -> None:
 def test_local_job_gets_one_pod_and_no_service() -> None:
     job = make_job(jobMode="local", workers=4)
     observed = observe(job, kind_of().framework, Children(), NOW)
-    made = plan(job, observed, (), NOW, BACKOFF)
+    made = plan(job, observed, (), NOW, POLICY)
     assert (made.services, made.pods) == ((), (FIRST,))
 
 
@@ -88,6 +93,63 @@ def test_replica_whose_pod_is_still_leaving_waits_for_its_name() -> None:
     job = make_job()
     made = planned(job, *whole(job, worker0={"state": RUNNING, "metadata": LEAVING}))
     assert (made.pods, made.deleted_pods) == ((), ())
+
+
+def test_pod_that_does_not_leave_is_removed_by_force_when_its_time_is_over() -> None:
+    job = make_job()
+    pods = whole(job, worker0={"state": RUNNING, "metadata": STUCK})
+    waiting = planned(job, *pods, policy=IMPATIENT)
+    assert (waiting.forced_pods, waiting.wake_after_s) == ((), 60)
+
+    over = planned(job, *pods, now=seconds(60.4), policy=IMPATIENT)
+    assert names(over.forced_pods) == [job.child_name(FIRST)]
+    # The name is not free before the store shows so.
+    assert (over.pods, over.deleted_pods, over.wake_after_s) == ((), (), None)
+
+    gone = planned(job, *(pod for pod in pods if pod not in over.forced_pods), policy=IMPATIENT)
+    assert gone.pods == (FIRST,)
+    assert gone.status.restarts == {}
+
+
+def test_pod_that_does_not_leave_stays_where_nothing_is_set() -> None:
+    job = make_job()
+    pods = whole(job, worker0={"state": RUNNING, "metadata": STUCK})
+    made = planned(job, *pods, now=seconds(1e6))
+    assert (made.forced_pods, made.wake_after_s) == ((), None)
+
+
+def test_surplus_pod_that_does_not_leave_is_removed_by_force_too() -> None:
+    pods = whole(make_job(), worker1={"state": RUNNING, "metadata": STUCK})
+    made = planned(make_job(workers=1), *pods, now=seconds(60), policy=IMPATIENT)
+    assert made.forced_pods == (pods[-1],)
+
+
+@pytest.mark.parametrize("policy", ["All", "None"])
+def test_pod_that_does_not_leave_is_removed_by_force_also_when_the_job_has_ended(
+    policy: str,
+) -> None:
+    job = make_job(cleanupPodPolicy=policy)
+    job = attrs.evolve(job, status=JobStatus(phase=JobPhase.DONE, state=JobState.SUCCEEDED))
+    stuck = make_pod(job, SERVER, state=RUNNING, metadata=STUCK)
+    assert planned(job, stuck, policy=IMPATIENT) == Plan(job.status, wake_after_s=60)
+    over = planned(job, stuck, now=seconds(60), policy=IMPATIENT)
+    assert over == Plan(job.status, forced_pods=(stuck,))
+
+
+def test_clean_up_leaves_force_for_later() -> None:
+    job = make_job()
+    job = carried_out(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
+    stuck = make_pod(job, FIRST, state=RUNNING, metadata=STUCK)
+    made = planned(job, stuck, now=seconds(9), policy=IMPATIENT)
+    assert (made.status.phase, made.wake_after_s) == (JobPhase.DONE, 51)
+
+
+def test_plan_wakes_for_whichever_comes_first() -> None:
+    job = make_job()
+    pods = whole(job, worker0=LOST, worker1={"state": RUNNING, "metadata": STUCK})
+    assert planned(job, *pods, policy=IMPATIENT).wake_after_s == 10
+    due = planned(carried_out(job, planned(job, *pods)), *pods, now=seconds(10), policy=IMPATIENT)
+    assert due.wake_after_s == 50
 
 
 def test_lost_pod_stays_until_its_replicas_turn() -> None:

@@ -12,8 +12,7 @@ from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.observe import Children, Observed, observe
-from dlctl.reconcilers.plan import Plan, plan
-from dlctl.reconcilers.restarts import RestartBackoff
+from dlctl.reconcilers.plan import Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
 
 KIND = kind_of()
@@ -65,7 +64,7 @@ def seen(job: Job, pods: list[Pod]) -> Observed:
 
 def planned(job: Job, pods: list[Pod]) -> Plan:
     served = (KIND.framework.default_chief(),)
-    return plan(job, seen(job, pods), served, NOW, RestartBackoff())
+    return plan(job, seen(job, pods), served, NOW, Policy())
 
 
 def on_the_wire(job: Job, status: JobStatus) -> JobStatus:

@@ -1,0 +1,185 @@
+"""A node that dies with its pods on it: they never come to their end, and hold their names."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import PODS, UID, ObjectKey
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.options import Options
+from tests.builders import kind_of, mxjob
+from tests.support.fates import DONE, RUNS_ON
+from tests.support.hollow import NODE
+from tests.support.world import NAMESPACE, World, world
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+JSON = dict[str, Any]
+GRACE_S = 30
+AFTER_S = 60
+IMPATIENT = Options(force_delete_after_s=AFTER_S)
+# The ID is given, so that the pods' names are known.
+JOB = mxjob(RuntimeId="abcd", cleanupPodPolicy="None")
+LOST = "linear-worker-abcd-1"
+KEY = ObjectKey(NAMESPACE, LOST)
+
+
+async def start(cluster: World) -> str:
+    """Have a job run, and return the UID of the pod that is to be lost."""
+    cluster.start()
+    await cluster.submit(JOB, {"scheduler-0": [RUNS_ON], "worker-1": [RUNS_ON, DONE]})
+    await cluster.until(lambda: runs(cluster))
+    return uid(cluster)
+
+
+async def lose_node(cluster: World) -> None:
+    """Let no word of the pod's node through, and have its pod evicted as the control plane does."""
+    conflict = status.conflict(PODS, LOST, "the node is not there")
+    cluster.server.faults.add(
+        Fault(
+            verb="write",
+            resource="pods",
+            name=LOST,
+            user_agent="kubelet",
+            status=conflict,
+            times=None,
+        )
+    )
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    condition = {"status": {"conditions": [target]}}
+    await cluster.user.patch(PODS, KEY, condition, subresource="status")
+    await cluster.user.delete(PODS, KEY, grace_period_s=GRACE_S)
+    # The node has given up by then; what comes next under the pod's name is none of its.
+    await asyncio.sleep(1)
+
+
+def pods(cluster: World) -> list[JSON]:
+    return [pod for pod in cluster.objects(PODS) if pod["metadata"]["name"] == LOST]
+
+
+def uid(cluster: World) -> str:
+    return "".join(pod["metadata"]["uid"] for pod in pods(cluster))
+
+
+def runs(cluster: World) -> bool:
+    return any((pod.get("status") or {}).get("phase") == "Running" for pod in pods(cluster))
+
+
+def is_replaced(cluster: World, lost: str) -> bool:
+    return uid(cluster) not in ("", lost)
+
+
+def deletions(cluster: World) -> int:
+    return cluster.history.writes()["delete", "pods"]
+
+
+async def test_pod_of_a_lost_node_is_replaced_when_its_time_is_over() -> None:
+    async with world(options=IMPATIENT) as cluster:
+        lost = await start(cluster)
+        asked = cluster.clock.monotonic()
+        await lose_node(cluster)
+        cluster.server.faults.clear()
+        await cluster.until(lambda: is_replaced(cluster, lost))
+        waited_s = cluster.clock.monotonic() - asked
+        assert GRACE_S + AFTER_S - 1 <= waited_s <= GRACE_S + AFTER_S + 2
+
+        await cluster.settled()
+        told = cluster.events()["PodForceDeleted"]
+        assert LOST in told
+        assert NODE in told
+        assert "may still run" in told
+        assert deletions(cluster) == 1
+        # The new pod has met its fate; the loss was nobody's failure.
+        assert "restarts" not in cluster.status()
+        assert not cluster.history.breaches
+
+
+async def test_nothing_asks_for_the_pod_while_its_time_lasts() -> None:
+    async with world(options=IMPATIENT) as cluster:
+        await start(cluster)
+        await cluster.settled()
+        await lose_node(cluster)
+        await asyncio.sleep(10)
+        before = cluster.server.audit.copy()
+        await asyncio.sleep(GRACE_S + AFTER_S - 20)
+        requests = cluster.server.audit - before
+        assert not [one for one in requests if one.user_agent == "dlctl" and one.verb != "watch"]
+
+
+async def test_pod_of_a_lost_node_stays_for_ever_where_nothing_is_set() -> None:
+    async with world() as cluster:
+        lost = await start(cluster)
+        await lose_node(cluster)
+        await asyncio.sleep(1800)
+        assert uid(cluster) == lost
+        assert deletions(cluster) == 0
+
+
+async def test_node_that_comes_back_in_time_keeps_force_away() -> None:
+    async with world(options=IMPATIENT) as cluster:
+        lost = await start(cluster)
+        await lose_node(cluster)
+        await asyncio.sleep(GRACE_S + AFTER_S / 2)
+        cluster.server.faults.clear()
+        await cluster.user.delete(PODS, KEY, uid=UID(lost), grace_period_s=0)
+        await cluster.until(lambda: is_replaced(cluster, lost))
+        await cluster.settled()
+        assert deletions(cluster) == 0
+        assert "PodForceDeleted" not in cluster.events()
+
+
+async def test_pod_that_finalizers_keep_is_deleted_by_force_only_once() -> None:
+    async with world(options=IMPATIENT) as cluster:
+        lost = await start(cluster)
+        await cluster.user.patch(PODS, KEY, {"metadata": {"finalizers": ["a.b/c"]}})
+        await lose_node(cluster)
+        await asyncio.sleep(10 * AFTER_S)
+        assert deletions(cluster) == 1
+        assert uid(cluster) == lost
+
+        cluster.server.faults.clear()
+        await cluster.user.patch(PODS, KEY, {"metadata": {"finalizers": None}})
+        await cluster.until(lambda: runs(cluster))
+        assert is_replaced(cluster, lost)
+        assert not cluster.history.breaches
+
+
+async def test_force_that_is_refused_is_tried_again_ever_later() -> None:
+    refusal = status.internal("the storage is ill")
+    fault = Fault(verb="delete", resource="pods", user_agent="dlctl", status=refusal, times=None)
+    async with world(options=IMPATIENT) as cluster:
+        lost = await start(cluster)
+        await lose_node(cluster)
+        cluster.server.faults.clear()
+        cluster.server.faults.add(fault)
+        await asyncio.sleep(GRACE_S + AFTER_S + 60)
+        assert 3 <= deletions(cluster) <= 20
+        assert "PodForceDeleted" not in cluster.events()
+
+        cluster.server.faults.clear()
+        await cluster.until(lambda: is_replaced(cluster, lost))
+
+
+async def test_pod_of_a_job_that_has_ended_goes_by_force_too() -> None:
+    async with world(options=IMPATIENT) as cluster:
+        cluster.start()
+        await cluster.submit(JOB, {"worker-1": [RUNS_ON]})
+        await cluster.until(lambda: runs(cluster))
+        await lose_node(cluster)
+        await cluster.ended()
+        assert LOST in cluster.pods()
+        await cluster.until(lambda: LOST not in cluster.pods())
+        await cluster.settled()
+        assert LOST not in cluster.pods()
+        assert cluster.status()["state"] == "Succeeded"
+
+
+async def test_pod_of_a_job_that_was_deleted_is_left_to_the_garbage_collector() -> None:
+    async with world(options=IMPATIENT) as cluster:
+        await start(cluster)
+        await lose_node(cluster)
+        await cluster.user.delete(kind_of().resource, ObjectKey(NAMESPACE, "linear"))
+        await asyncio.sleep(10 * AFTER_S)
+        assert LOST in cluster.pods()
+        assert deletions(cluster) == 0
