@@ -126,9 +126,15 @@ def test_probes_and_service_use_the_port_that_is_served(kustomize: Rendered) -> 
     objects = kustomize("cluster-wide")
     container = objects.container()
     (port,) = container["ports"]
-    ports = {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")}
+    probes = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
+    ports = {probe["port"] for probe in probes}
     assert f":{port['containerPort']}" == effective(container).bind_address
     assert ports == {port["name"]} == {objects.one("Service")["spec"]["ports"][0]["targetPort"]}
+
+
+def test_slow_start_is_no_reason_to_be_killed(kustomize: Rendered) -> None:
+    probe = kustomize("cluster-wide").container()["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 120
 
 
 def test_pod_outlives_the_grace_of_its_workers(kustomize: Rendered) -> None:
