@@ -16,6 +16,7 @@ import attrs
 
 from e2e.cluster.controlplane import ControlPlane
 from e2e.cluster.processes import Processes
+from e2e.kubectl import JSON
 
 
 @attrs.frozen
@@ -57,7 +58,18 @@ class Bed:
         self._etcd("compaction", {"revision": revision, "physical": True})
         return revision
 
-    def audit(self) -> Iterator[dict[str, object]]:
+    @contextmanager
+    def without(self, feature: str) -> Iterator[None]:
+        """Have the API server lack a feature, as older ones do; it is away before and after."""
+        try:
+            self.processes.kill("kube-apiserver")
+            self.processes.restart("kube-apiserver", f"--feature-gates={feature}=false")
+            yield
+        finally:
+            self.processes.kill("kube-apiserver")
+            self.processes.restart("kube-apiserver")
+
+    def audit(self) -> Iterator[JSON]:
         """Yield all requests that the API server has answered."""
         with (self.directory / "audit.log").open() as log:
             yield from (json.loads(line) for line in log)

@@ -54,14 +54,14 @@ class Processes:
         """Start a program; where two of it run, ``name`` tells them apart."""
         self._start(name or program, [str(self.programs / program), *args])
 
-    def restart(self, name: str) -> None:
-        """Start anew, with the same arguments, what has ended."""
+    def restart(self, name: str, *more: str) -> None:
+        """Start anew what has ended, with the arguments that it had at first, and more."""
         entries = [entry for entry in self._entries() if entry.name == name]
         if not entries:
             raise ClusterError(f"{name} has never been started here")
         if entries[-1].is_alive:
             raise ClusterError(f"{name} is running")
-        self._start(name, entries[-1].command)
+        self._start(name, [*entries[0].command, *more])
 
     def _start(self, name: str, command: Sequence[str]) -> None:
         environment = os.environ | {"PATH": f"{self.programs}:{os.environ['PATH']}"}
@@ -74,6 +74,8 @@ class Processes:
                 env=environment,
                 start_new_session=True,
             )
+        # Whoever ends it will wait for it; the interpreter need not miss that.
+        process.returncode = 0
         entry = {"pid": process.pid, "name": name, "command": command}
         with self._list.open("a") as entries:
             entries.write(f"{json.dumps(entry)}\n")

@@ -6,6 +6,7 @@
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests have measured: properties that they recorded."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in report.user_properties if report.when == "call" else ():
+            terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {name}: {value}")
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Kubectl:
     """The cluster, without dlctl perhaps."""
@@ -49,21 +57,35 @@ def controller(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> It
         yield cluster.within(install.NAMESPACE)
 
 
-@pytest.fixture
-def kubectl(
-    request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
-) -> Iterator[Kubectl]:
-    """kubectl in a namespace of the test's own, in a cluster with dlctl."""
+@contextmanager
+def own_namespace(cluster: Kubectl) -> Iterator[Kubectl]:
+    """Make a namespace in which pods can be created; its end is not waited for."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     cluster("create", "namespace", name)
     inside = cluster.within(name)
     inside.until(
         lambda: inside.get("serviceaccount", "default"), within_s=30, what="an account for pods"
     )
-    yield inside
-    if request.node.stash.get(_FAILED, False):
-        dump(inside, controller)
-    cluster("delete", "namespace", name, "--wait=false")
+    try:
+        yield inside
+    finally:
+        cluster("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+def failed(request: pytest.FixtureRequest) -> bool:
+    """Tell a fixture, in the end, whether the test has failed."""
+    return bool(request.node.stash.get(_FAILED, False))
+
+
+@pytest.fixture
+def kubectl(
+    request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
+) -> Iterator[Kubectl]:
+    """kubectl in a namespace of the test's own, in a cluster with dlctl."""
+    with own_namespace(cluster) as inside:
+        yield inside
+        if failed(request):
+            dump(inside, controller)
 
 
 @pytest.fixture(scope="session")
