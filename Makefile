@@ -68,6 +68,30 @@ contract: $(READY) ## Ask the embedded API server and a real one the same questi
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) -- \
 		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract'
 
+# Without KUBECONFIG the cluster is made for the tests, which needs root, Debian and Go, and may be
+# broken by them. Any other must be able to pull E2E_IMAGE, and E2E_MXNET_IMAGE unless it is empty.
+.PHONY: e2e
+ifeq ($(origin KUBECONFIG),command line)
+e2e: $(READY) ## Try dlctl in a real cluster: one of its own, or that of KUBECONFIG=...
+	KUBECONFIG=$(KUBECONFIG) $(E2E)
+else
+e2e: $(READY) dist/dlctl.tar dist/mxnet.tar
+	$(BIN)/python -m e2e.cluster build --k8s $(K8S)
+	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --nodes 2 --kwok 3 --audit \
+		--load dist/dlctl.tar --load dist/mxnet.tar -- $(E2E)
+endif
+
+E2E := $(BIN)/pytest e2e/suite --override-ini timeout=600
+
+.PHONY: e2e-kind
+e2e-kind: $(READY) ## The same in a kind cluster made for it; needs Docker and kind
+	docker build --tag localhost/dlctl:e2e .
+	docker build --tag localhost/mxnet:1.9.1 examples/mxnet
+	kind create cluster --name dlctl-e2e --config e2e/kind.yaml --kubeconfig dist/kind.kubeconfig
+	kind load docker-image --name dlctl-e2e localhost/dlctl:e2e localhost/mxnet:1.9.1
+	KUBECONFIG=dist/kind.kubeconfig $(E2E); \
+		status=$$?; kind delete cluster --name dlctl-e2e; exit $$status
+
 .PHONY: manifests
 manifests: $(READY) ## Write the CRDs, the role and install.yaml anew
 	$(BIN)/dlctl crds > manifests/base/crds.yaml
@@ -75,9 +99,15 @@ manifests: $(READY) ## Write the CRDs, the role and install.yaml anew
 	kubectl kustomize manifests/overlays/cluster-wide > manifests/install.yaml
 
 .PHONY: image
-image: $(READY) ## Build the image to dist/dlctl.tar, without Docker; needs root and Debian
+image: dist/dlctl.tar ## Build the image to dist/dlctl.tar, without Docker; needs root and Debian
+
+dist/dlctl.tar: Dockerfile pyproject.toml constraints.txt $(shell find dlctl -name '*.py') | $(READY)
 	@mkdir -p dist
-	$(BIN)/python -m e2e.image dist/dlctl.tar
+	$(BIN)/python -m e2e.image $@
+
+dist/mxnet.tar: $(wildcard examples/mxnet/*) | $(READY)
+	@mkdir -p dist
+	$(BIN)/python -m e2e.image $@ --name localhost/mxnet:1.9.1 --context examples/mxnet --limit-mb 500
 
 .PHONY: clean
 clean: ## Remove the environments and all that was made

@@ -1,4 +1,4 @@
-"""Builds the image of the Dockerfile where there is no Docker: Debian's buildah and debootstrap.
+"""Builds the image of a Dockerfile where there is no Docker: Debian's buildah and debootstrap.
 
 ``python -m e2e.image OUT`` writes an OCI archive. It takes root, and Debian as configured on this
 machine; the base image stays in the cache. Nothing of the machine's configuration gets into it.
@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 from e2e.cluster.image import write_archive
 
 NAME: Final = "localhost/dlctl:e2e"
-LIMIT_BYTES: Final = 250_000_000
+LIMIT_MB: Final = 250
 _PROJECT: Final = Path(__file__).parents[1]
 # Debian's venv brings the one pip that the first stage needs.
 _PACKAGES: Final = "python3,python3-venv"
@@ -37,6 +37,8 @@ _WASTE: Final = (
     "./var/lib/apt/lists/*",
     "./var/log/*",
 )
+# Packages come in a build from where this machine has them.
+_APT: Final = "/etc/apt:/etc/apt:ro"
 _PIP: Final = ("./usr/share/python-wheels", "./usr/lib/python3*/ensurepip")
 
 
@@ -48,20 +50,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the image to an OCI archive.")
     parser.add_argument("out", type=Path)
     parser.add_argument("--name", default=NAME, help="%(default)s")
+    parser.add_argument("--context", type=Path, default=_PROJECT, help="folder of the Dockerfile")
+    parser.add_argument(
+        "--limit-mb", type=int, default=LIMIT_MB, help="refuse more than %(default)s"
+    )
     args = parser.parse_args()
     try:
-        build(args.out, args.name)
+        build(args.out, args.name, args.context)
     except ImageError as error:
         sys.exit(f"e2e.image: {error}")
     size, packed = unpacked_bytes(args.out), args.out.stat().st_size
     figures = f"{size / 1e6:.0f} MB, {packed / 1e6:.0f} MB packed"
     sys.stdout.write(f"{args.name}: {figures}, in {args.out}\n")
-    if size >= LIMIT_BYTES:
-        sys.exit(f"e2e.image: that is too large: the limit is {LIMIT_BYTES / 1e6:.0f} MB")
+    if size >= args.limit_mb * 1e6:
+        sys.exit(f"e2e.image: that is too large: the limit is {args.limit_mb} MB")
 
 
-def build(out: Path, name: str = NAME) -> None:
-    """Build the image of the checkout; whatever was at ``out`` is replaced."""
+def build(out: Path, name: str = NAME, context: Path = _PROJECT) -> None:
+    """Build the image of a folder, by default the checkout; what was at ``out`` is replaced."""
     if os.geteuid() != 0:
         raise ImageError("only root can make a root file system: run this as root")
     base, builder = _bases(_cache())
@@ -72,9 +78,9 @@ def build(out: Path, name: str = NAME) -> None:
         command = [*buildah, "build", "--quiet", "--isolation", "chroot", "--format", "oci"]
         command += ["--build-arg", f"BASE=oci-archive:{base}"]
         command += ["--build-arg", f"BUILDER=oci-archive:{builder}"]
-        command += [f"--volume={mount}" for mount in _pip_mounts(Path(folder))]
+        command += [f"--volume={mount}" for mount in (*_pip_mounts(Path(folder)), _APT)]
         try:
-            _run([*command, "--tag", name, str(_PROJECT)])
+            _run([*command, "--tag", name, str(context)])
             _run([*buildah, "push", "--quiet", name, f"oci-archive:{scratch}:{name}"])
             scratch.replace(out)
         finally:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
@@ -47,6 +48,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--kwok", type=int, default=0, metavar="N", help="pretended nodes")
         command.add_argument("--nodes", type=int, default=0, metavar="N", help="real ones; as root")
         command.add_argument("--audit", action="store_true", help="log all requests to audit.log")
+        command.add_argument(
+            "--load", type=Path, action="append", default=[], metavar="ARCHIVE", help="as load does"
+        )
     load.add_argument("archive", type=Path, nargs="+")
     image.add_argument("name")
     image.add_argument("root", type=Path, help="tar file of the root file system")
@@ -68,16 +72,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     match args.command:
         case "build":
-            _build(args.k8s, node=args.what == "node" and args.k8s.has_node)
+            _build(args.k8s, node=args.what == "node")
         case "up":
             _up(_plane(args), args)
             sys.stdout.write(f"{_plane(args).kubeconfig}\n")
         case "down":
             _down(_plane(args))
         case "load":
-            for node in _nodes(_plane(args)):
-                for archive in args.archive:
-                    node.load(archive)
+            _load(_nodes(_plane(args)), args.archive)
         case "image":
             write_archive(args.out, args.name, args.root, args.entrypoint)
         case _:
@@ -105,13 +107,19 @@ def _up(plane: ControlPlane, args: argparse.Namespace) -> None:
         plane.add_pretended_nodes(args.kwok, apart=args.nodes > 0)
     if args.nodes:
         start_services(plane)
-        for number in range(args.nodes):
-            Node(plane, number + 1).up()
+        nodes = [Node(plane, number + 1) for number in range(args.nodes)]
+        for node in nodes:
+            node.up()
+        _load(nodes, args.load)
+
+
+def _load(nodes: Sequence[Node], archives: Sequence[Path]) -> None:
+    # Most of it is unpacking, and each node has a store of its own.
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda node: [node.load(archive) for archive in archives], nodes))
 
 
 def _build_quietly(args: argparse.Namespace) -> None:
-    if args.nodes and not args.k8s.has_node:
-        raise ClusterError(f"there is no real node of Kubernetes {args.k8s}")
     wanted = programs.control_plane(args.k8s)
     build(wanted + (programs.node(args.k8s) if args.nodes else []), programs.folder(args.k8s))
 

@@ -30,11 +30,6 @@ class Release(enum.StrEnum):
         """Return the full version, as ``kubectl version`` prints it."""
         return _VERSIONS[self]
 
-    @property
-    def has_node(self) -> bool:
-        """Tell whether a real node is built of this version, too."""
-        return self is Release.NEWEST
-
 
 _VERSIONS: Final[Mapping[Release, str]] = {Release.OLDEST: "v1.33.13", Release.NEWEST: "v1.36.3"}
 
