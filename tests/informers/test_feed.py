@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.meta import PODS, UID, Object, ObjectKey, ObjectMeta, OwnerReference
@@ -76,7 +76,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(STEPS)
 async def test_store_and_handlers_follow_events_and_relists_after_gaps(
     steps: list[tuple[str, str, str]],

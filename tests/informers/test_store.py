@@ -1,7 +1,7 @@
 """The store's indexes are exact, whatever happens to the objects."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.api.meta import UID, Object, ObjectKey, ObjectMeta, OwnerReference
@@ -130,7 +130,6 @@ OBJECTS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), OBJECTS)))
 def test_buckets_are_exactly_what_the_objects_say(steps: list[tuple[bool, Object]]) -> None:
     store = Store[Object](labels=["job"])

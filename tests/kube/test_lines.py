@@ -4,7 +4,7 @@ import itertools
 from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.kube.errors import UnexpectedAnswerError
@@ -16,7 +16,6 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=8)), st.lists(st.integers(0, 80)))
 async def test_lines_do_not_depend_on_the_chunks(texts: list[bytes], cuts: list[int]) -> None:
     expected = [text.replace(b"\n", b"") for text in texts]

@@ -203,7 +203,6 @@ TestQueueBehavesLikeTheModel = QueueMachine.TestCase
 TestQueueBehavesLikeTheModel.settings = settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
     # Making a failure smaller takes longer than a test may; do it by hand, with shrinking on.
     phases=[Phase.reuse, Phase.generate],
 )

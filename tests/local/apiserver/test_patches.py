@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlctl.local.apiserver.patches import json_patched, merged
@@ -91,7 +91,6 @@ documents = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(documents, documents)
 def test_merge_patch_applied_twice_changes_nothing_more(target: Any, patch: Any) -> None:
     once = merged(target, patch)

@@ -86,7 +86,7 @@ writes = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(writes, max_size=40))
 def test_who_starts_to_watch_anywhere_ends_with_what_a_list_shows(
     operations: list[tuple[str, str, str, int]],
