@@ -4,7 +4,7 @@ What is made goes through ``kubectl apply -k``; nothing is patched that users do
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -19,15 +19,26 @@ MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
 _ROLLOUT_S: Final = 120.0
 
 
-def kustomization(folder: Path, image: str, overlay: str = "cluster-wide", **fields: Any) -> Path:
+def kustomization(
+    folder: Path,
+    image: str,
+    overlay: str = "cluster-wide",
+    *,
+    components: Sequence[str] = (),
+    **fields: Any,
+) -> Path:
     """Write a kustomization over one of ours into an empty folder, and return the folder."""
-    # Kustomize takes no absolute paths.
-    source = os.path.relpath(MANIFESTS / "overlays" / overlay, folder.resolve())
+
+    def ours(*parts: str) -> str:
+        # Kustomize takes no absolute paths.
+        return os.path.relpath(MANIFESTS.joinpath(*parts), folder.resolve())
+
     name, _, tag = image.rpartition(":")
     content = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [source],
+        "resources": [ours("overlays", overlay)],
+        "components": [ours("components", name) for name in components],
         "images": [{"name": "dlctl", "newName": name, "newTag": tag}],
         **fields,
     }
