@@ -67,7 +67,7 @@ async def _moment(cluster: World, kill: Kill) -> None:
 
 async def _check_rest(cluster: World) -> None:
     """Check that nothing is left to do, neither for this controller nor for the next one."""
-    await cluster.settled(quiet_s=15)
+    await cluster.settled()
     written = cluster.history.writes()
     await asyncio.sleep(_QUIET_S)
     assert cluster.history.writes() == written, "it goes on writing after the end"

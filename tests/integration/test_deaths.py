@@ -8,15 +8,15 @@ import pytest
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import mxjob
 from tests.support.fates import DONE, RUNS_ON, Evicted, Exit
-from tests.support.world import world
+from tests.support.world import Worlds
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
 JSON = dict[str, Any]
 
 
+@pytest.mark.embedded_only("in real time nothing is done in so few turns")
 @pytest.mark.parametrize("turns", [20, 30, 40, 50, 60, 75, 90, 105, 120, 150, 180, 220])
 async def test_controller_killed_every_so_many_turns_of_the_loop_still_gets_there(
-    turns: int,
+    turns: int, world: Worlds
 ) -> None:
     manifest = mxjob(cleanupPodPolicy="None")
     for entry in manifest["spec"]["replicaSpecs"]:
@@ -41,7 +41,8 @@ async def test_controller_killed_every_so_many_turns_of_the_loop_still_gets_ther
         assert made == {"scheduler-0": 1, "server-0": 1, "worker-0": 2, "worker-1": 2}
 
 
-async def test_stopping_controller_finishes_what_it_has_begun() -> None:
+@pytest.mark.embedded_only("it counts the seconds of production")
+async def test_stopping_controller_finishes_what_it_has_begun(world: Worlds) -> None:
     slow = Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=5, times=None)
     async with world() as cluster:
         cluster.server.faults.add(slow)
@@ -60,7 +61,8 @@ async def test_stopping_controller_finishes_what_it_has_begun() -> None:
         assert cluster.status()["phase"] == "Creating"
 
 
-async def test_stopping_controller_gives_up_what_takes_longer_than_the_grace() -> None:
+@pytest.mark.embedded_only("it counts the seconds of production")
+async def test_stopping_controller_gives_up_what_takes_longer_than_the_grace(world: Worlds) -> None:
     stuck = Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=50)
     async with world() as cluster:
         cluster.server.faults.add(stuck)
@@ -76,7 +78,7 @@ async def test_stopping_controller_gives_up_what_takes_longer_than_the_grace() -
         assert not cluster.history.breaches
 
 
-async def test_stopping_controller_takes_no_more_work() -> None:
+async def test_stopping_controller_takes_no_more_work(world: Worlds) -> None:
     async with world() as cluster:
         controller = cluster.start()
         await cluster.submit(mxjob(), {"scheduler-0": [RUNS_ON]})
@@ -90,7 +92,8 @@ async def test_stopping_controller_takes_no_more_work() -> None:
         assert not cluster.status("late")
 
 
-async def test_controller_that_has_no_kind_to_serve_yet_stops_at_once() -> None:
+@pytest.mark.embedded_only("other tests need the definitions that it does without")
+async def test_controller_that_has_no_kind_to_serve_yet_stops_at_once(world: Worlds) -> None:
     async with world(installed=()) as cluster:
         controller = cluster.start()
         await asyncio.sleep(20)

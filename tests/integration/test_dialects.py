@@ -12,9 +12,8 @@ from tests.builders import bare_job, mxjob
 from tests.sample_framework.ring_dlctl import RingJob
 from tests.support.fates import RUNS_ON
 from tests.support.hollow import replica_of
-from tests.support.world import World, world
+from tests.support.world import World, Worlds
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
 JSON = dict[str, Any]
 ALL = ["scheduler-0", "server-0", "worker-0", "worker-1"]
 TF = ["ps-0", "worker-0", "worker-1"]
@@ -42,7 +41,7 @@ def env(cluster: World, replica: str) -> Mapping[str, str]:
     ],
 )
 async def test_job_gets_its_children_and_runs_to_success(
-    manifest: JSON, pods: list[str], services: list[str]
+    manifest: JSON, pods: list[str], services: list[str], world: Worlds
 ) -> None:
     async with world() as cluster:
         cluster.start()
@@ -76,7 +75,7 @@ async def end(cluster: World, replica: str) -> None:
             await cluster.node.finish(pod["metadata"]["uid"])
 
 
-async def test_local_job_is_one_process_without_services() -> None:
+async def test_local_job_is_one_process_without_services(world: Worlds) -> None:
     chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 0}}
     manifest = mxjob(jobMode="local", terminationPolicy=chief, cleanupPodPolicy="None")
     async with world() as cluster:
@@ -88,7 +87,7 @@ async def test_local_job_is_one_process_without_services() -> None:
         assert "env" not in cluster.objects(PODS)[0]["spec"]["containers"][0]
 
 
-async def test_framework_of_another_package_runs_end_to_end() -> None:
+async def test_framework_of_another_package_runs_end_to_end(world: Worlds) -> None:
     theirs = kinds({"MXJob": MXJob, "RingJob": RingJob})
     async with world(kinds=theirs) as cluster:
         cluster.start()
@@ -100,7 +99,7 @@ async def test_framework_of_another_package_runs_end_to_end() -> None:
         assert (await cluster.ended())["state"] == "Succeeded"
 
 
-async def test_jobs_whose_names_begin_alike_keep_their_own_children() -> None:
+async def test_jobs_whose_names_begin_alike_keep_their_own_children(world: Worlds) -> None:
     name = "a-name-that-is-longer-than-forty-characters"
     async with world() as cluster:
         cluster.start()

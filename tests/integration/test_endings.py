@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.meta import PODS, ObjectKey
+from dlctl.api.meta import PODS
 from tests.builders import mxjob
 from tests.support.fates import DONE, OOM_KILLED, RUNS_ON, Deleted, Evicted, Exit, Fate
 from tests.support.hollow import replica_of
-from tests.support.world import NAMESPACE, World, world
+from tests.support.world import World, Worlds
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
 JSON = dict[str, Any]
 
 
@@ -36,7 +35,9 @@ def made(cluster: World, replica: str) -> int:
         pytest.param(OOM_KILLED, "OOMKilled", 137, id="OOMKilled"),
     ],
 )
-async def test_permanent_end_of_a_worker_fails_the_job(fate: Fate, reason: str, code: int) -> None:
+async def test_permanent_end_of_a_worker_fails_the_job(
+    fate: Fate, reason: str, code: int, world: Worlds
+) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(
@@ -53,7 +54,9 @@ async def test_permanent_end_of_a_worker_fails_the_job(fate: Fate, reason: str, 
         assert "worker-1" in cluster.events()["MXJobFailed"]
 
 
-async def test_permanent_end_fails_the_job_even_where_the_kubelet_would_try_again() -> None:
+async def test_permanent_end_fails_the_job_even_where_the_kubelet_would_try_again(
+    world: Worlds,
+) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(
@@ -64,7 +67,7 @@ async def test_permanent_end_fails_the_job_even_where_the_kubelet_would_try_agai
 
 
 @pytest.mark.parametrize("code", [130, 137, 138, 143])
-async def test_retryable_end_costs_a_failure_and_a_new_pod(code: int) -> None:
+async def test_retryable_end_costs_a_failure_and_a_new_pod(code: int, world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(never(), {"worker-1": [Exit(code), DONE]})
@@ -75,7 +78,7 @@ async def test_retryable_end_costs_a_failure_and_a_new_pod(code: int) -> None:
         assert made(cluster, "worker-1") == 2
 
 
-async def test_retryable_end_that_the_kubelet_repeats_costs_no_pod() -> None:
+async def test_retryable_end_that_the_kubelet_repeats_costs_no_pod(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(mxjob(), {"worker-1": [Exit(143), Exit(143), DONE]})
@@ -85,7 +88,7 @@ async def test_retryable_end_that_the_kubelet_repeats_costs_no_pod() -> None:
         assert made(cluster, "worker-1") == 1
 
 
-async def test_eviction_costs_no_failure() -> None:
+async def test_eviction_costs_no_failure(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(never(), {"server-0": [Evicted(), RUNS_ON]})
@@ -96,7 +99,7 @@ async def test_eviction_costs_no_failure() -> None:
         assert made(cluster, "server-0") == 2
 
 
-async def test_pod_deleted_by_hand_is_made_again_at_no_cost() -> None:
+async def test_pod_deleted_by_hand_is_made_again_at_no_cost(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(never(), {"worker-0": [Deleted(), Deleted(), DONE]})
@@ -107,7 +110,8 @@ async def test_pod_deleted_by_hand_is_made_again_at_no_cost() -> None:
         assert not cluster.history.breaches
 
 
-async def test_restarts_back_off_and_keep_the_pod_until_then() -> None:
+@pytest.mark.embedded_only("the pauses of production take minutes")
+async def test_restarts_back_off_and_keep_the_pod_until_then(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(never(), {"worker-1": [Exit(143), Exit(143), Exit(143), DONE]})
@@ -128,13 +132,13 @@ def is_made(cluster: World, times: int) -> bool:
     return made(cluster, "worker-1") == times
 
 
-async def test_worker_that_is_done_is_not_made_again_when_its_pod_is_deleted() -> None:
+async def test_worker_that_is_done_is_not_made_again_when_its_pod_is_deleted(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(never(), {"scheduler-0": [RUNS_ON]})
         await cluster.until(lambda: completed(cluster) == "0-1")
         for name in [n for n in cluster.pods() if "worker" in n]:
-            await cluster.user.delete(PODS, ObjectKey(NAMESPACE, name))
+            await cluster.user.delete(PODS, cluster.key(name))
         await cluster.settled()
         assert made(cluster, "worker-0") == made(cluster, "worker-1") == 1
         assert cluster.status()["phase"] == "Running"
@@ -162,7 +166,7 @@ def completed(cluster: World) -> str:
     ],
 )
 async def test_pods_go_as_the_policy_says(
-    policy: str, pods: list[str], services: list[str]
+    policy: str, pods: list[str], services: list[str], world: Worlds
 ) -> None:
     async with world() as cluster:
         cluster.start()

@@ -1,13 +1,9 @@
 """What the metrics say of jobs once they have been through something."""
 
-import pytest
-
-from dlctl.api.meta import ObjectKey
 from tests.builders import kind_of, mxjob
 from tests.support.fates import DONE, Evicted, Exit
-from tests.support.world import NAMESPACE, Running, world
+from tests.support.world import Running, Worlds
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
 NAME = "mxjobs.kubeflow.org"
 
 
@@ -16,7 +12,7 @@ def figure(controller: Running, name: str, **labels: str) -> float | None:
     return controller.manager.metrics.registry.get_sample_value(name, sample)
 
 
-async def test_restarts_are_counted_once_each_and_by_whose_doing_they_were() -> None:
+async def test_restarts_are_counted_once_each_and_by_whose_doing_they_were(world: Worlds) -> None:
     async with world() as cluster:
         controller = cluster.start()
         manifest = mxjob()
@@ -32,15 +28,14 @@ async def test_restarts_are_counted_once_each_and_by_whose_doing_they_were() -> 
         assert figure(controller, "dlctl_job_start_duration_seconds_count") == 1
 
 
-async def test_jobs_are_counted_in_the_phase_they_are_in_until_they_are_gone() -> None:
+async def test_jobs_are_counted_in_the_phase_they_are_in_until_they_are_gone(world: Worlds) -> None:
     async with world() as cluster:
         controller = cluster.start()
         await cluster.submit(mxjob(cleanupPodPolicy="None"), {})
         await cluster.ended()
         await cluster.settled()
-        jobs = {"name": "dlctl_jobs", "namespace": NAMESPACE}
+        jobs = {"name": "dlctl_jobs", "namespace": cluster.namespace}
         assert figure(controller, **jobs, phase="Done") == 1
         assert figure(controller, **jobs, phase="Running") == 0
-        await cluster.user.delete(kind_of().resource, ObjectKey(NAMESPACE, "linear"))
-        await cluster.settled()
-        assert figure(controller, **jobs, phase="Done") == 0
+        await cluster.user.delete(kind_of().resource, cluster.key())
+        await cluster.until(lambda: figure(controller, **jobs, phase="Done") == 0)

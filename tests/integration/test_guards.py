@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.meta import Object, ObjectKey
+from dlctl.api.meta import Object
 from dlctl.clock import SystemClock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError
@@ -13,11 +13,9 @@ from dlctl.reconcilers.events import EventRecorder
 from dlctl.reconcilers.execute import Executor
 from dlctl.reconcilers.expectations import Expectations
 from tests.builders import kind_of, mxjob
-from tests.support.world import NAMESPACE, World, world
+from tests.support.world import World, Worlds
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
 KIND = kind_of()
-KEY = ObjectKey(NAMESPACE, "linear")
 
 
 def executor(client: Client) -> Executor:
@@ -28,33 +26,37 @@ def executor(client: Client) -> Executor:
 
 async def submitted(cluster: World) -> Object:
     await cluster.submit(mxjob(), {})
-    return await cluster.user.get(KIND.resource, KEY, Object)
+    return await cluster.user.get(KIND.resource, cluster.key(), Object)
 
 
-async def test_status_of_a_job_that_is_gone_does_not_land_on_its_successor() -> None:
+async def test_status_of_a_job_that_is_gone_does_not_land_on_its_successor(world: Worlds) -> None:
     async with world() as cluster:
         old = await submitted(cluster)
-        await cluster.user.delete(KIND.resource, KEY)
+        await cluster.user.delete(KIND.resource, cluster.key())
         await cluster.until(lambda: not cluster.objects(KIND.resource))
         await submitted(cluster)
         with pytest.raises(ConflictError):
             await executor(cluster.user).write_status(old, KIND.resource, {}, {"phase": "Done"})
-        assert "status" not in await cluster.user.get(KIND.resource, KEY, dict[str, Any])
+        assert "status" not in await cluster.user.get(KIND.resource, cluster.key(), dict[str, Any])
 
 
-async def test_status_computed_before_somebody_changed_the_job_is_computed_anew() -> None:
+async def test_status_computed_before_somebody_changed_the_job_is_computed_anew(
+    world: Worlds,
+) -> None:
     async with world() as cluster:
         old = await submitted(cluster)
-        await cluster.user.patch(KIND.resource, KEY, {"metadata": {"labels": {"team": "vision"}}})
+        await cluster.user.patch(
+            KIND.resource, cluster.key(), {"metadata": {"labels": {"team": "vision"}}}
+        )
         with pytest.raises(ConflictError):
             await executor(cluster.user).write_status(old, KIND.resource, {}, {"phase": "Done"})
 
 
-async def test_two_writes_in_a_row_build_on_each_other() -> None:
+async def test_two_writes_in_a_row_build_on_each_other(world: Worlds) -> None:
     async with world() as cluster:
         job = await submitted(cluster)
         work = executor(cluster.user)
         job = await work.write_status(job, KIND.resource, {}, {"phase": "Creating"})
         job = await work.write_spec(job, KIND.resource, {"RuntimeId": "abcd"})
-        found = await cluster.user.get(KIND.resource, KEY, dict[str, Any])
+        found = await cluster.user.get(KIND.resource, cluster.key(), dict[str, Any])
         assert (found["status"]["phase"], found["spec"]["RuntimeId"]) == ("Creating", "abcd")

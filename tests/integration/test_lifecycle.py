@@ -10,12 +10,10 @@ from dlctl.api.meta import CRDS, PODS, SERVICES, ObjectKey
 from tests.builders import KINDS, bare_job, kind_of, mxjob
 from tests.support.fates import RUNS_ON, Fate, script_of
 from tests.support.hollow import replica_of
-from tests.support.world import NAMESPACE, World, owner_uid, world
+from tests.support.world import World, Worlds, owner_uid
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
 JSON = dict[str, Any]
 KIND = kind_of()
-KEY = ObjectKey(NAMESPACE, "linear")
 STEADY: Mapping[str, Sequence[Fate]] = {
     "scheduler-0": [RUNS_ON],
     "worker-0": [RUNS_ON],
@@ -31,11 +29,11 @@ async def running(cluster: World, manifest: JSON | None = None) -> JSON:
     return job
 
 
-async def test_children_go_with_their_job() -> None:
+async def test_children_go_with_their_job(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await running(cluster)
-        await cluster.user.delete(KIND.resource, KEY)
+        await cluster.user.delete(KIND.resource, cluster.key())
         await cluster.until(lambda: not cluster.pods() and not cluster.services())
         made = sum(cluster.history.made.values())
         await cluster.settled()
@@ -43,11 +41,11 @@ async def test_children_go_with_their_job() -> None:
         assert sum(cluster.history.made.values()) == made == 4
 
 
-async def test_job_made_again_under_its_name_at_once_is_another_job() -> None:
+async def test_job_made_again_under_its_name_at_once_is_another_job(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         old = await running(cluster)
-        await cluster.user.delete(KIND.resource, KEY)
+        await cluster.user.delete(KIND.resource, cluster.key())
         new = await cluster.submit(mxjob(cleanupPodPolicy="None"), {})
         assert old["metadata"]["uid"] != new["metadata"]["uid"]
         assert (await cluster.ended())["state"] == "Succeeded"
@@ -56,23 +54,23 @@ async def test_job_made_again_under_its_name_at_once_is_another_job() -> None:
         assert not cluster.history.breaches
 
 
-async def test_job_made_again_with_the_names_of_the_old_one_waits_for_them() -> None:
+async def test_job_made_again_with_the_names_of_the_old_one_waits_for_them(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await running(cluster, mxjob(RuntimeId="same"))
-        await cluster.user.delete(KIND.resource, KEY)
+        await cluster.user.delete(KIND.resource, cluster.key())
         new = await cluster.submit(mxjob(RuntimeId="same", cleanupPodPolicy="None"), {})
         assert (await cluster.ended())["state"] == "Succeeded"
         await cluster.settled()
         assert len(cluster.owned(PODS, new)) == len(cluster.pods()) == 4
 
 
-async def test_scale_down_removes_what_is_left_over() -> None:
+async def test_scale_down_removes_what_is_left_over(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         job = await running(cluster)
         specs = mxjob(workers=1)["spec"]["replicaSpecs"]
-        await cluster.user.patch(KIND.resource, KEY, {"spec": {"replicaSpecs": specs}})
+        await cluster.user.patch(KIND.resource, cluster.key(), {"spec": {"replicaSpecs": specs}})
         await cluster.until(lambda: len(cluster.pods()) == 3)
         await cluster.settled()
         left = sorted(str(replica_of(pod, "linear")) for pod in cluster.pods())
@@ -81,7 +79,8 @@ async def test_scale_down_removes_what_is_left_over() -> None:
         assert len(cluster.owned(SERVICES, job)) == 1
 
 
-async def test_crd_may_be_installed_after_the_controller_has_started() -> None:
+@pytest.mark.embedded_only("other tests need the definitions that it does without")
+async def test_crd_may_be_installed_after_the_controller_has_started(world: Worlds) -> None:
     async with world(installed=()) as cluster:
         cluster.start()
         await cluster.settled()
@@ -90,7 +89,8 @@ async def test_crd_may_be_installed_after_the_controller_has_started() -> None:
         assert (await cluster.ended())["state"] == "Succeeded"
 
 
-async def test_kind_without_its_crd_does_not_keep_the_others_waiting() -> None:
+@pytest.mark.embedded_only("other tests need the definitions that it does without")
+async def test_kind_without_its_crd_does_not_keep_the_others_waiting(world: Worlds) -> None:
     others = [kind for kind in KINDS if kind.resource.kind != "TFJob"]
     async with world(installed=others) as cluster:
         cluster.start()
@@ -98,8 +98,9 @@ async def test_kind_without_its_crd_does_not_keep_the_others_waiting() -> None:
         assert (await cluster.ended())["state"] == "Succeeded"
 
 
+@pytest.mark.embedded_only("other tests need the definitions that it does without")
 async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_errors(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, world: Worlds
 ) -> None:
     async with world() as cluster:
         cluster.start()
@@ -109,7 +110,7 @@ async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_e
         await cluster.settled()
         caplog.clear()
         requests = sum(cluster.server.audit.values())
-        await cluster.settled(quiet_s=100)
+        await cluster.lapse(300)
         assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
         # Asking for the kind goes on, but at the back-off's pace.
         warned = [record for record in caplog.records if record.levelno == logging.WARNING]
@@ -120,7 +121,8 @@ async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_e
         assert (await cluster.ended("other"))["state"] == "Succeeded"
 
 
-async def test_crd_that_comes_back_brings_its_jobs_back() -> None:
+@pytest.mark.embedded_only("other tests need the definitions that it does without")
+async def test_crd_that_comes_back_brings_its_jobs_back(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await running(cluster)

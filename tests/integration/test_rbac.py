@@ -4,19 +4,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 import yaml
 
-from dlctl.api.meta import PODS, SERVICES, ObjectKey
+from dlctl.api.meta import PODS, SERVICES
 from dlctl.dialects.kinds import Kind
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from dlctl.local.apiserver.server import ApiServer
 from tests.builders import KINDS, bare_job, mxjob, template
 from tests.support.fates import RUNS_ON, Exit
-from tests.support.world import NAMESPACE, World, owner_uid, world
+from tests.support.server import Server
+from tests.support.world import World, Worlds, owner_uid
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
 JSON = dict[str, Any]
 Grant = tuple[str, str, str]
 MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
@@ -39,7 +37,7 @@ def granted() -> set[Grant]:
     }
 
 
-def used(server: ApiServer) -> set[Grant]:
+def used(server: Server) -> set[Grant]:
     grants = set()
     for audited in server.audit:
         if audited.user_agent.startswith("dlctl"):
@@ -54,7 +52,7 @@ def demanded_by_admission(kinds: list[Kind]) -> set[Grant]:
     return {(k.resource.group, f"{k.resource.plural}/finalizers", "update") for k in kinds}
 
 
-async def test_role_grants_exactly_what_is_used() -> None:
+async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
     jobs = [
         mxjob(name="one", RuntimeId="abcd"),
         mxjob(name="two", RuntimeId="abcd"),
@@ -82,15 +80,15 @@ async def take_names(cluster: World) -> None:
     """Make the controller look at a pod and at a service whose names it wants."""
     pod = {"metadata": {"name": "one-worker-abcd-0"}, **template()}
     service = {"metadata": {"name": "two-scheduler-abcd-0"}, "spec": {"ports": [{"port": 80}]}}
-    await cluster.user.create(PODS, NAMESPACE, pod)
-    await cluster.user.create(SERVICES, NAMESPACE, service)
+    await cluster.user.create(PODS, cluster.namespace, pod)
+    await cluster.user.create(SERVICES, cluster.namespace, service)
 
 
 async def free_names(cluster: World) -> None:
     for name, resource in (("one", PODS), ("two", SERVICES)):
         await cluster.until(partial(cluster.condition, "Blocked", name))
         taken = next(o for o in cluster.objects(resource) if not owner_uid(o))
-        key = ObjectKey(NAMESPACE, taken["metadata"]["name"])
+        key = cluster.key(taken["metadata"]["name"])
         await cluster.user.delete(resource, key)
 
 

@@ -1,44 +1,39 @@
 """What keeps a job from running: it waits where waiting helps, and says so either way."""
 
-import asyncio
 from typing import Any
 
-import pytest
-
-from dlctl.api.meta import PODS, ObjectKey
+from dlctl.api.meta import PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import kind_of, mxjob, template
 from tests.support.fates import script_of
-from tests.support.world import NAMESPACE, World, world
+from tests.support.world import World, Worlds
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
 JSON = dict[str, Any]
 JOBS = kind_of().resource
-KEY = ObjectKey(NAMESPACE, "linear")
 
 
 async def patch_spec(cluster: World, spec: JSON) -> None:
-    await cluster.user.patch(JOBS, KEY, {"spec": spec})
+    await cluster.user.patch(JOBS, cluster.key(), {"spec": spec})
 
 
-async def test_name_that_is_taken_blocks_the_job_until_it_is_free() -> None:
+async def test_name_that_is_taken_blocks_the_job_until_it_is_free(world: Worlds) -> None:
     manifest = mxjob(RuntimeId="abcd")
     name = "linear-worker-abcd-1"
     squatter = {"metadata": {"name": name}, **template()}
     async with world() as cluster:
-        await cluster.user.create(PODS, NAMESPACE, squatter)
+        await cluster.user.create(PODS, cluster.namespace, squatter)
         cluster.start()
         await cluster.submit(manifest, {})
         await cluster.until(lambda: name in cluster.condition("Blocked"))
         assert "taken" in cluster.condition("Blocked")
 
-        await cluster.user.delete(PODS, ObjectKey(NAMESPACE, name), grace_period_s=0)
+        await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
         assert (await cluster.ended())["state"] == "Succeeded"
         assert not cluster.condition("Blocked")
 
 
-async def test_full_quota_blocks_the_job_until_there_is_room() -> None:
+async def test_full_quota_blocks_the_job_until_there_is_room(world: Worlds) -> None:
     full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
     fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=full, times=None)
     async with world() as cluster:
@@ -46,7 +41,7 @@ async def test_full_quota_blocks_the_job_until_there_is_room() -> None:
         cluster.start()
         await cluster.submit(mxjob(), {})
         await cluster.until(lambda: "exceeded quota" in cluster.condition("Blocked"))
-        await asyncio.sleep(60)
+        await cluster.lapse(60)
         assert cluster.history.writes()["create", "pods"] <= 12, "it is tried now and then"
 
         cluster.server.faults.clear()
@@ -54,7 +49,9 @@ async def test_full_quota_blocks_the_job_until_there_is_room() -> None:
         assert not cluster.condition("Blocked")
 
 
-async def test_template_that_the_server_refuses_fails_the_job_until_it_is_mended() -> None:
+async def test_template_that_the_server_refuses_fails_the_job_until_it_is_mended(
+    world: Worlds,
+) -> None:
     broken = mxjob()
     container = broken["spec"]["replicaSpecs"][2]["template"]["spec"]["containers"][0]
     container["ports"] = [{"containerPort": 123456}]
@@ -71,7 +68,7 @@ async def test_template_that_the_server_refuses_fails_the_job_until_it_is_mended
         assert (await cluster.ended())["state"] == "Succeeded"
 
 
-async def test_invalid_job_is_told_once_has_no_pods_and_runs_once_mended() -> None:
+async def test_invalid_job_is_told_once_has_no_pods_and_runs_once_mended(world: Worlds) -> None:
     chief = {"replicaName": "WORKER", "replicaIndex": 7}
     invalid = mxjob(terminationPolicy={"chief": chief})
     async with world() as cluster:
@@ -91,7 +88,7 @@ async def test_invalid_job_is_told_once_has_no_pods_and_runs_once_mended() -> No
         assert not cluster.condition("Failed")
 
 
-async def test_invalid_job_does_not_stop_the_other_jobs() -> None:
+async def test_invalid_job_does_not_stop_the_other_jobs(world: Worlds) -> None:
     second = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
     async with world() as cluster:
         cluster.start()
@@ -101,7 +98,7 @@ async def test_invalid_job_does_not_stop_the_other_jobs() -> None:
         assert cluster.status("broken")["phase"] == "Failed"
 
 
-async def test_deletion_that_meets_a_conflict_is_tried_again() -> None:
+async def test_deletion_that_meets_a_conflict_is_tried_again(world: Worlds) -> None:
     conflict = status.conflict(PODS, "linear-worker", "the object has been modified")
     fault = Fault(verb="delete", resource="pods", user_agent="dlctl", status=conflict, times=6)
     async with world() as cluster:

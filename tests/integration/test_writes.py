@@ -1,6 +1,5 @@
 """A controller that has nothing to do writes nothing."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,7 +7,8 @@ import pytest
 
 from tests.builders import bare_job, kind_of, mxjob
 from tests.support.fates import RUNS_ON, Evicted, Fate
-from tests.support.world import World, world
+from tests.support.world import World, Worlds
+from tests.support.world import world as embedded
 
 JSON = dict[str, Any]
 JOBS = [
@@ -21,7 +21,6 @@ STEADY: Mapping[str, Sequence[Fate]] = {
     "worker-0": [RUNS_ON],
     "worker-1": [RUNS_ON],
 }
-compacted = pytest.mark.looptime(noop_cycles=8)
 
 
 async def running(cluster: World, manifest: JSON) -> None:
@@ -29,34 +28,32 @@ async def running(cluster: World, manifest: JSON) -> None:
     await cluster.until(lambda: cluster.status().get("phase") == "Running")
 
 
-@compacted
 @pytest.mark.parametrize("manifest", JOBS)
-async def test_running_job_costs_no_writes(manifest: JSON) -> None:
+async def test_running_job_costs_no_writes(manifest: JSON, world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await running(cluster, manifest)
         await cluster.settled()
-        revision, writes = cluster.server.storage.revision, cluster.history.writes()
-        await asyncio.sleep(120)
+        job, writes = cluster.job(), cluster.history.writes()
+        await cluster.lapse(120)
         assert cluster.history.writes() == writes
-        assert cluster.server.storage.revision == revision
+        assert cluster.job() == job
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(90)
 async def test_running_job_costs_no_writes_in_half_a_minute_of_real_time() -> None:
-    async with world() as cluster:
+    async with embedded() as cluster:
         cluster.start()
         await running(cluster, mxjob())
-        await asyncio.sleep(5)
+        await cluster.lapse(5)
         writes = cluster.history.writes()
-        await asyncio.sleep(30)
+        await cluster.lapse(30)
         assert cluster.history.writes() == writes
 
 
-@compacted
 @pytest.mark.parametrize("manifest", JOBS)
-async def test_reconciling_again_writes_nothing(manifest: JSON) -> None:
+async def test_reconciling_again_writes_nothing(manifest: JSON, world: Worlds) -> None:
     kind = kind_of(manifest["apiVersion"], manifest["kind"])
     async with world() as cluster:
         controller = cluster.start()
@@ -65,12 +62,11 @@ async def test_reconciling_again_writes_nothing(manifest: JSON) -> None:
         writes = cluster.history.writes()
         for _ in range(3):
             controller.reconcile(kind)
-            await asyncio.sleep(2)
+            await cluster.lapse(2)
         assert cluster.history.writes() == writes
 
 
-@compacted
-async def test_new_controller_finds_nothing_to_write() -> None:
+async def test_new_controller_finds_nothing_to_write(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await running(cluster, mxjob())
@@ -78,12 +74,11 @@ async def test_new_controller_finds_nothing_to_write() -> None:
         await cluster.kill_all()
         writes = cluster.history.writes()
         cluster.start()
-        await asyncio.sleep(60)
+        await cluster.lapse(60)
         assert cluster.history.writes() == writes
 
 
-@compacted
-async def test_small_job_costs_one_write_a_child_and_few_for_its_status() -> None:
+async def test_small_job_costs_one_write_a_child_and_few_for_its_status(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
         await cluster.submit(mxjob(cleanupPodPolicy="None"), {})
@@ -96,8 +91,8 @@ async def test_small_job_costs_one_write_a_child_and_few_for_its_status() -> Non
         assert writes["patch", "mxjobs.kubeflow.org"] == 1
 
 
-@compacted
-async def test_replica_that_waits_for_its_turn_costs_no_writes() -> None:
+@pytest.mark.embedded_only("it waits for longer than a real test may")
+async def test_replica_that_waits_for_its_turn_costs_no_writes(world: Worlds) -> None:
     manifest = mxjob()
     for entry in manifest["spec"]["replicaSpecs"]:
         entry["template"]["spec"]["restartPolicy"] = "Never"
@@ -111,7 +106,7 @@ async def test_replica_that_waits_for_its_turn_costs_no_writes() -> None:
         await cluster.until(
             lambda: cluster.status().get("restarts", {}).get("worker-0", {}).get("tries") == 3
         )
-        await asyncio.sleep(5)
+        await cluster.lapse(5)
         writes = cluster.history.writes()
-        await asyncio.sleep(30)
+        await cluster.lapse(30)
         assert cluster.history.writes() == writes

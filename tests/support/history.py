@@ -10,8 +10,8 @@ from dlctl.api.job import Replica
 from dlctl.api.meta import PODS, UID
 from dlctl.local.apiserver.changes import Change, Stored, table_of
 from dlctl.local.apiserver.front import Audited
-from dlctl.local.apiserver.server import ApiServer
 from tests.support.hollow import replica_of
+from tests.support.server import Server
 
 JSON = dict[str, Any]
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -29,7 +29,7 @@ class Member(NamedTuple):
 class History:
     """Follows a server; ``breaches`` tells which invariants did not hold, and when."""
 
-    server: ApiServer
+    server: Server
     made: Counter[Member] = attrs.field(factory=Counter)
     breaches: list[str] = attrs.field(factory=list)
     changed: asyncio.Event = attrs.field(factory=asyncio.Event)

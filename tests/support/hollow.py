@@ -1,7 +1,7 @@
 """A node without processes: it binds pods and reports what a script says becomes of them.
 
-It learns of pods from the storage, so that it never lags, and writes over HTTP like a kubelet.
-It knows nothing of controllers.
+It learns of pods from what observes the server, and writes over HTTP like a kubelet. It knows
+nothing of controllers. Where pods run of themselves, ``kwok`` is the node to take.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from dlctl.clock import Clock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.local.apiserver.changes import Change, Stored, table_of
-from dlctl.local.apiserver.server import ApiServer
 from tests.support.fates import RUNS_ON, Deleted, Evicted, Exit, Fate, Part, RunsOn, Script
+from tests.support.server import Server
 
 JSON = dict[str, Any]
 USER_AGENT: Final = "kubelet"
@@ -25,7 +25,7 @@ _PODS: Final = table_of(PODS)
 
 
 @attrs.define(eq=False)
-class _Life:
+class Life:
     """One pod on the node, until it is gone."""
 
     key: ObjectKey
@@ -55,13 +55,13 @@ class HollowNode:
     takes ``run_s`` seconds, a restart in place as long again.
     """
 
-    server: ApiServer
+    server: Server
     client: Client
     clock: Clock
     scripts: dict[ObjectKey, Script] = attrs.field(factory=dict)
     run_s: float = 0.05
-    _lives: dict[str, _Life] = attrs.field(init=False, factory=dict)
-    _arrived: asyncio.Queue[_Life] = attrs.field(init=False, factory=asyncio.Queue)
+    _lives: dict[str, Life] = attrs.field(init=False, factory=dict)
+    _arrived: asyncio.Queue[Life] = attrs.field(init=False, factory=asyncio.Queue)
     _moved: asyncio.Condition = attrs.field(init=False, factory=asyncio.Condition)
 
     def __attrs_post_init__(self) -> None:
@@ -89,22 +89,22 @@ class HollowNode:
             if life is not None:
                 life.gone.set()
                 life.leaving.set()
-        elif life is None:
+        elif change.old is None:
             self._lives[stored.uid] = life = self._life(change.new)
             self._arrived.put_nowait(life)
-        elif change.new.meta.deletion_timestamp:
+        elif life is not None and change.new.meta.deletion_timestamp:
             life.leaving.set()
 
-    def _life(self, stored: Stored) -> _Life:
+    def _life(self, stored: Stored) -> Life:
         pod = stored.decoded(PODS)
         owner = next(iter(pod["metadata"].get("ownerReferences") or ()), {"name": ""})
         replica = replica_of(stored.key.name, owner["name"])
         script = self.scripts.get(ObjectKey(stored.key.namespace, owner["name"]))
         if script is not None and replica not in script.parts:
             script = None
-        return _Life(stored.key, UID(stored.uid), pod, script, replica)
+        return Life(stored.key, UID(stored.uid), pod, script, replica)
 
-    async def _live(self, life: _Life) -> None:
+    async def _live(self, life: Life) -> None:
         try:
             await self._start(life)
             while not life.leaving.is_set():
@@ -119,7 +119,7 @@ class HollowNode:
         finally:
             del self._lives[life.uid]
 
-    async def _start(self, life: _Life) -> None:
+    async def _start(self, life: Life) -> None:
         if not life.pod["spec"].get("nodeName"):
             target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
             binding = Resource("", "v1", f"pods/{life.key.name}/binding", "Binding")
@@ -133,7 +133,7 @@ class HollowNode:
         life.started = self._now()
         await self._report(life, "Running", {"running": {"startedAt": life.started}})
 
-    async def _next_run(self, life: _Life) -> bool:
+    async def _next_run(self, life: Life) -> bool:
         """Meet the next fate; tell whether the pod runs on with another one."""
         part = life.part
         fate = part.fates[part.played] if part.played < len(part.fates) else RUNS_ON
@@ -150,7 +150,7 @@ class HollowNode:
         await self._wake_others()
         return goes_on
 
-    async def _wait_for_turn(self, life: _Life) -> None:
+    async def _wait_for_turn(self, life: Life) -> None:
         await asyncio.sleep(self.run_s)
         if life.script is None or life.script.may_end(life.replica):
             return
@@ -171,7 +171,7 @@ class HollowNode:
         async with self._moved:
             self._moved.notify_all()
 
-    async def _meet(self, life: _Life, fate: Fate) -> bool:
+    async def _meet(self, life: Life, fate: Fate) -> bool:
         match fate:
             case Exit(code, reason) if code and life.restarts_in_place:
                 await self._restart(life, code, reason)
@@ -193,7 +193,7 @@ class HollowNode:
                 pass
         return False
 
-    async def _restart(self, life: _Life, code: int, reason: str) -> None:
+    async def _restart(self, life: Life, code: int, reason: str) -> None:
         ended = self._terminated(life, code, reason)
         await self._report(life, "Running", ended)
         await asyncio.sleep(self.run_s)
@@ -202,7 +202,7 @@ class HollowNode:
         running = {"running": {"startedAt": life.started}}
         await self._report(life, "Running", running, last=ended)
 
-    async def _stop(self, life: _Life) -> None:
+    async def _stop(self, life: Life) -> None:
         """Stop a pod that was told to go, and let it go."""
         await asyncio.sleep(self.run_s)
         try:
@@ -213,7 +213,7 @@ class HollowNode:
             return
 
     async def _report(
-        self, life: _Life, phase: str, state: JSON, *, last: JSON | None = None, **said: str
+        self, life: Life, phase: str, state: JSON, *, last: JSON | None = None, **said: str
     ) -> None:
         ready = "running" in state
         container: JSON = {
@@ -226,8 +226,7 @@ class HollowNode:
         names = [(c["name"], c.get("image", "")) for c in life.pod["spec"]["containers"]]
         status = {
             "phase": phase,
-            "startTime": life.started,
-            "podIP": "10.0.0.1",
+            **self._placed(life),
             "containerStatuses": [
                 {"name": name, "image": image, **container} for name, image in names
             ],
@@ -236,7 +235,11 @@ class HollowNode:
         body = {"metadata": {"uid": life.uid}, "status": status}
         await self.client.patch(PODS, life.key, body, subresource="status")
 
-    def _terminated(self, life: _Life, code: int, reason: str) -> JSON:
+    def _placed(self, life: Life) -> JSON:
+        """Return what a status says of when and where the pod was started."""
+        return {"startTime": life.started, "podIP": "10.0.0.1"}
+
+    def _terminated(self, life: Life, code: int, reason: str) -> JSON:
         return {
             "terminated": {
                 "exitCode": code,
@@ -256,7 +259,7 @@ def replica_of(name: str, job: str) -> Replica:
     return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(name, 0)
 
 
-def _finished(server: ApiServer, key: ObjectKey) -> bool:
+def _finished(server: Server, key: ObjectKey) -> bool:
     stored = server.storage.get(PODS, key)
     if stored is None:
         return True

@@ -1,14 +1,14 @@
 """A whole cluster for tests in one event loop: API server, hollow node, user and controllers.
 
 Made for a loop that compacts time (``pytest.mark.looptime``): the constants are those of
-production, and minutes pass in milliseconds. Nothing here asserts anything about the product.
+production, and minutes pass in milliseconds. ``realworld`` makes the same of a real cluster, in
+real time. Nothing here asserts anything about the product.
 """
 
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
 import attrs
@@ -19,7 +19,8 @@ from dlctl.clock import Clock
 from dlctl.dialects.crds import crd
 from dlctl.dialects.kinds import Kind, by_api_version
 from dlctl.kube.client import Client
-from dlctl.local.apiserver.server import ApiServer, serve
+from dlctl.kube.errors import AlreadyExistsError, NotFoundError
+from dlctl.local.apiserver.server import serve
 from dlctl.manager import Manager
 from dlctl.metrics import Metrics
 from dlctl.options import Options
@@ -27,11 +28,26 @@ from tests.builders import KINDS
 from tests.support.fates import Fate, Script, script_of
 from tests.support.history import History
 from tests.support.hollow import HollowNode
+from tests.support.server import Server
 from tests.support.timing import LoopClock, let_time_pass
 
 JSON = dict[str, Any]
 NAMESPACE: Final = "default"
-ENDED: Final = ("Done", "Failed")
+_POLL_S: Final = 0.02
+_LOOK_S: Final = 1.0
+
+
+@attrs.frozen
+class Pace:
+    """How long a while is.
+
+    Nothing happens for ``quiet_s``: it has settled. Something has not come for ``patience_s``: it
+    never will. ``lapse_s`` is the most of a long wait that is worth its time.
+    """
+
+    quiet_s: float = 30.0
+    patience_s: float = 600.0
+    lapse_s: float = float("inf")
 
 
 @attrs.define(eq=False)
@@ -41,6 +57,7 @@ class Running:
     task: asyncio.Task[None]
     manager: Manager
     stop_asked: asyncio.Event
+    namespace: str
 
     async def kill(self) -> None:
         """End it where it stands: what it was waiting for it never learns."""
@@ -58,14 +75,14 @@ class Running:
         """Have it look at a job that has not changed."""
         for controller in self.manager._controllers:
             if controller.name == kind.resource.qualified:
-                controller.queue.add(ObjectKey(NAMESPACE, name))
+                controller.queue.add(ObjectKey(self.namespace, name))
 
 
 @attrs.define(eq=False)
 class World:
-    """The cluster; what is read of it comes straight from the storage, so it never lags."""
+    """The cluster; what is read of it is never older than the last thing that was awaited here."""
 
-    server: ApiServer
+    server: Server
     user: Client
     node: HollowNode
     history: History
@@ -73,12 +90,17 @@ class World:
     options: Options
     clock: Clock
     _tasks: asyncio.TaskGroup
+    namespace: str = NAMESPACE
+    pace: Pace = attrs.field(factory=Pace)
     _controllers: list[Running] = attrs.field(init=False, factory=list)
     _numbers: Iterator[int] = attrs.field(init=False, factory=itertools.count)
 
+    def key(self, name: str = "linear") -> ObjectKey:
+        return ObjectKey(self.namespace, name)
+
     def start(self, *, kinds: Iterable[Kind] | None = None) -> Running:
         """Start a controller."""
-        client = Client(self.server.config(), user_agent="dlctl")
+        client = self._client()
         manager = Manager(
             client,
             list(kinds or self.kinds),
@@ -93,9 +115,12 @@ class World:
                 await manager.run(stop)
 
         task = self._tasks.create_task(run(), name=f"controller {next(self._numbers)}")
-        running = Running(task, manager, stop)
+        running = Running(task, manager, stop, self.namespace)
         self._controllers.append(running)
         return running
+
+    def _client(self) -> Client:
+        return Client(self.server.config(), user_agent="dlctl")
 
     async def kill_all(self) -> None:
         for running in self._controllers:
@@ -103,9 +128,17 @@ class World:
         self._controllers.clear()
 
     async def install(self, kind: Kind) -> None:
-        await self.user.create(CRDS, "", crd(kind))
-        served = partial(self.server.registry.find, *_coordinates(kind.resource))
-        await self.until(lambda: served() is not None)
+        """Have a kind served; where worlds share a server, another one may have seen to that."""
+        with suppress(AlreadyExistsError):
+            await self.user.create(CRDS, "", crd(kind))
+        async with asyncio.timeout(self.pace.patience_s):
+            while True:
+                try:
+                    await self.user.list(kind.resource, JSON, namespace=self.namespace)
+                except NotFoundError:
+                    await asyncio.sleep(_POLL_S)
+                else:
+                    return
 
     async def submit(
         self,
@@ -117,22 +150,24 @@ class World:
     ) -> JSON:
         """Create a job with a script for its replicas; one that is invalid has no script."""
         job = {**manifest, "metadata": {"name": manifest["metadata"]["name"]}}
-        key = ObjectKey(NAMESPACE, job["metadata"]["name"])
+        key = self.key(job["metadata"]["name"])
         if script is None and fates is not None:
             script = script_of(manifest, fates, decider=decider)
         if script is not None:
             self.node.scripts[key] = script
         kind = by_api_version(self.kinds, job["apiVersion"], job["kind"])
         assert kind is not None
-        return await self.user.create(kind.resource, NAMESPACE, job, JSON)
+        created = await self.user.create(kind.resource, self.namespace, job, JSON)
+        await self.caught_up()
+        return created
 
     def objects(self, resource: Resource) -> list[JSON]:
-        return [s.decoded(resource) for s in self.server.storage.objects(resource, NAMESPACE)]
+        return [s.decoded(resource) for s in self.server.storage.objects(resource, self.namespace)]
 
     def job(self, name: str = "linear") -> JSON:
         """Return the one job of a name, whichever kind it is of."""
         for kind in self.kinds:
-            stored = self.server.storage.get(kind.resource, ObjectKey(NAMESPACE, name))
+            stored = self.server.storage.get(kind.resource, self.key(name))
             if stored is not None:
                 return stored.decoded(kind.resource)
         raise LookupError(name)
@@ -161,28 +196,41 @@ class World:
         holding = [c for c in stated if c["type"] == type_ and c["status"] == "True"]
         return str(holding[0]["message"]) if holding else ""
 
-    async def until(self, holds: Callable[[], object], *, within_s: float = 600.0) -> None:
+    async def until(self, holds: Callable[[], object]) -> None:
         """Wait for something to hold; if it never does, say what there is instead."""
         try:
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout(self.pace.patience_s):
                 while not holds():
                     self.history.changed.clear()
-                    await self.history.changed.wait()
+                    # Not all that is waited for is written to the server.
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_S):
+                            await self.history.changed.wait()
         except TimeoutError:
             raise AssertionError(f"it did not come to hold:\n{self.dump()}") from None
+        await self.caught_up()
+
+    async def lapse(self, seconds: float) -> None:
+        """Let so much time pass, or as much of it as is worth it."""
+        await asyncio.sleep(min(seconds, self.pace.lapse_s))
+        await self.caught_up()
+
+    async def caught_up(self) -> None:
+        """Have all seen here that has been done: of a storage nothing else can be."""
 
     async def ended(self, name: str = "linear", *, phase: str = "Done") -> JSON:
         """Wait for the end of a job, and return its status."""
         await self.until(lambda: self.status(name).get("phase") == phase)
         return self.status(name)
 
-    async def settled(self, *, quiet_s: float = 30.0) -> None:
+    async def settled(self) -> None:
         """Wait until nothing has been written for a while."""
-        async with asyncio.timeout(100 * quiet_s):
+        async with asyncio.timeout(100 * self.pace.quiet_s):
             revision = -1
             while revision != self.server.storage.revision:
                 revision = self.server.storage.revision
-                await asyncio.sleep(quiet_s)
+                await asyncio.sleep(self.pace.quiet_s)
+                await self.caught_up()
 
     def dump(self) -> str:
         """Return jobs, pods, services and events in a form to be read by people."""
@@ -195,6 +243,10 @@ class World:
         found += [{"service": s["metadata"]["name"]} for s in self.objects(SERVICES)]
         found += [{"event": e["reason"], "message": e["message"]} for e in self.objects(EVENTS)]
         return yaml.safe_dump_all(found, sort_keys=False)
+
+
+# What makes a world, with the arguments of :func:`world`.
+Worlds = Callable[..., AbstractAsyncContextManager[World]]
 
 
 @asynccontextmanager
@@ -215,7 +267,7 @@ async def world(
             yield whole
     except BaseExceptionGroup as failures:
         # A test that fails shall say so itself, and not in a group.
-        raise _first(failures) from None
+        raise first_of(failures) from None
 
 
 async def _built(
@@ -234,15 +286,11 @@ async def _built(
     return whole
 
 
-def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     first = failures.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def owner_uid(obj: JSON) -> UID:
     owners = obj["metadata"].get("ownerReferences") or ()
     return UID(next((o["uid"] for o in owners if o.get("controller")), ""))
-
-
-def _coordinates(resource: Resource) -> tuple[str, str, str]:
-    return resource.group, resource.version, resource.plural

@@ -4,10 +4,14 @@ A fault is taken by the requests that match it, as often as it says. A server wi
 one comparison per request.
 """
 
+import asyncio
 import random
+from collections.abc import AsyncIterator
 from typing import Literal
 
 import attrs
+import msgspec
+from aiohttp import web
 
 from dlctl.local.apiserver.endpoints import Call
 from dlctl.local.apiserver.status import StatusError
@@ -88,3 +92,40 @@ class Faults:
             self.taken += 1
             return fault
         return None
+
+
+async def strike(request: web.BaseRequest, fault: Fault) -> None:
+    """Do what goes wrong before anything is done; return if something is to be done at all."""
+    if fault.delay_s:
+        await asyncio.sleep(fault.delay_s)
+    if fault.reset == "before":
+        raise reset(request)
+    if fault.status and not fault.in_stream:
+        raise fault.status
+
+
+def reset(request: web.BaseRequest) -> ConnectionResetError:
+    """Abort the connection, and return what to raise."""
+    if request.transport is not None:
+        request.transport.abort()
+    return ConnectionResetError("a fault was asked for")
+
+
+async def broken(chunks: AsyncIterator[bytes], fault: Fault) -> AsyncIterator[bytes]:
+    """Yield a stream as the fault has it."""
+    if fault.status:
+        body = msgspec.json.encode(fault.status.body())
+        yield b'{"type":"ERROR","object":%b}\n' % body
+        return
+    sent = 0
+    async for chunk in chunks:
+        if fault.lag_s:
+            await asyncio.sleep(fault.lag_s)
+        for line in chunk.splitlines(keepends=True) or [b""]:
+            if fault.cut_after is not None and sent >= fault.cut_after:
+                return
+            yield line
+            sent += bool(line)
+        if fault.silent:
+            # Until the client gives up: that is the fault.
+            await asyncio.Event().wait()

@@ -8,7 +8,7 @@ import hmac
 import logging
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -18,7 +18,7 @@ from aiohttp import web
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.bodies import LIMIT_BYTES
 from dlctl.local.apiserver.endpoints import Call, Reply, Stream
-from dlctl.local.apiserver.faults import Fault, Faults
+from dlctl.local.apiserver.faults import Fault, Faults, broken, reset, strike
 from dlctl.local.apiserver.options import flag
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.status import StatusError
@@ -57,14 +57,14 @@ class Front:
         try:
             return await self._response(request)
         except StatusError as error:
-            return _failure(error)
+            return failure(error)
         except (ConnectionError, asyncio.CancelledError):
             raise
         except web.HTTPRequestEntityTooLarge:
-            return _failure(status.too_large(LIMIT_BYTES))
+            return failure(status.too_large(LIMIT_BYTES))
         except Exception as error:
             logger.exception("request failed", extra={"path": request.path})
-            return _failure(status.internal(str(error)))
+            return failure(status.internal(str(error)))
 
     async def _response(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
@@ -81,7 +81,7 @@ class Front:
             return _nowhere()
         if served is None or not _is_complete(wanted, served):
             raise status.unknown_path()
-        call = await _call(request, wanted)
+        call = await call_of(request, wanted)
         self.audit[Audited(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
         fault = self.faults.take(call)
         if fault is None:
@@ -96,19 +96,14 @@ class Front:
     async def _faulty(
         self, request: web.BaseRequest, served: ServedResource, call: Call, fault: Fault
     ) -> web.StreamResponse:
-        if fault.delay_s:
-            await asyncio.sleep(fault.delay_s)
-        if fault.reset == "before":
-            raise _reset(request)
-        if fault.status and not fault.in_stream:
-            raise fault.status
+        await strike(request, fault)
         if fault.stale_by:
             call = attrs.evolve(call, stale_by=fault.stale_by)
         reply = self.answer(served, call)
         if fault.reset == "after":
-            raise _reset(request)
+            raise reset(request)
         if isinstance(reply, Stream):
-            reply = attrs.evolve(reply, chunks=_broken(reply.chunks, fault))
+            reply = attrs.evolve(reply, chunks=broken(reply.chunks, fault))
         return await _sent(request, reply)
 
 
@@ -125,7 +120,7 @@ def _is_complete(wanted: Target, served: ServedResource) -> bool:
     return bool(wanted.namespace) or not wanted.name
 
 
-async def _call(request: web.BaseRequest, wanted: Target) -> Call:
+async def call_of(request: web.BaseRequest, wanted: Target) -> Call:
     query = request.query
     watch = bool(flag(query, "watch"))
     return Call(
@@ -138,32 +133,6 @@ async def _call(request: web.BaseRequest, wanted: Target) -> Call:
         accept=request.headers.get("Accept", ""),
         user_agent=request.headers.get("User-Agent", ""),
     )
-
-
-def _reset(request: web.BaseRequest) -> ConnectionResetError:
-    if request.transport is not None:
-        request.transport.abort()
-    return ConnectionResetError("a fault was asked for")
-
-
-async def _broken(chunks: AsyncIterator[bytes], fault: Fault) -> AsyncIterator[bytes]:
-    """Yield a stream as the fault has it."""
-    if fault.status:
-        body = msgspec.json.encode(fault.status.body())
-        yield b'{"type":"ERROR","object":%b}\n' % body
-        return
-    sent = 0
-    async for chunk in chunks:
-        if fault.lag_s:
-            await asyncio.sleep(fault.lag_s)
-        for line in chunk.splitlines(keepends=True) or [b""]:
-            if fault.cut_after is not None and sent >= fault.cut_after:
-                return
-            yield line
-            sent += bool(line)
-        if fault.silent:
-            # Until the client gives up: that is the fault.
-            await asyncio.Event().wait()
 
 
 async def _sent(request: web.BaseRequest, reply: Reply | Stream) -> web.StreamResponse:
@@ -200,7 +169,7 @@ def _whole(reply: Reply) -> web.Response:
     )
 
 
-def _failure(error: StatusError) -> web.Response:
+def failure(error: StatusError) -> web.Response:
     headers = _headers()
     if error.retry_after_s:
         headers["Retry-After"] = str(error.retry_after_s)

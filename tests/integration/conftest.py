@@ -1,0 +1,18 @@
+"""One suite, two servers: each test runs in an embedded world, and in a real one if there is any.
+
+In the embedded world time is compacted; in a real one a test has what time it takes.
+"""
+
+import pytest
+
+from tests.support.realworld import KUBECONFIG, real_world
+from tests.support.world import world
+
+_EMBEDDED = pytest.param(world, id="embedded", marks=pytest.mark.looptime(noop_cycles=8))
+_REAL = pytest.param(real_world, id="real", marks=[pytest.mark.real, pytest.mark.timeout(150)])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "world" in metafunc.fixturenames:
+        both = KUBECONFIG and not metafunc.definition.get_closest_marker("embedded_only")
+        metafunc.parametrize("world", [_EMBEDDED, _REAL] if both else [_EMBEDDED])

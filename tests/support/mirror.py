@@ -1,0 +1,119 @@
+"""The objects of one namespace of a server that is elsewhere, kept up to date by watches.
+
+It is read like the embedded server's storage. It lags, but by how much can be waited for.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import ObjectKey, Resource
+from dlctl.kube.client import Client
+from dlctl.kube.decoding import ListPage
+from dlctl.local.apiserver.changes import Change, EventType, Stored, TableName, table_of
+
+JSON = dict[str, Any]
+_CATCH_UP_S: Final = 10.0
+
+
+@attrs.define(eq=False)
+class _Table:
+    resource: Resource
+    objects: dict[ObjectKey, Stored] = attrs.field(factory=dict)
+    # By key the version last heard of, also of what is gone.
+    heard: dict[ObjectKey, int] = attrs.field(factory=dict)
+    changed: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+
+@attrs.define(eq=False)
+class Mirror:
+    """What has been heard of the namespace; ``revision`` counts the changes.
+
+    It knows the resources that it was told to follow, and has those from the first object on.
+    """
+
+    client: Client
+    namespace: str
+    tasks: asyncio.TaskGroup
+    revision: int = 0
+    observers: list[Callable[[Change], None]] = attrs.field(factory=list)
+    _tables: dict[TableName, _Table] = attrs.field(factory=dict)
+    _watches: list[asyncio.Task[None]] = attrs.field(factory=list)
+
+    async def follow(self, resource: Resource) -> None:
+        table = self._tables[table_of(resource)] = _Table(resource)
+        page = await self._listed(table)
+        for obj in page.items:
+            self._apply(table, EventType.ADDED, obj)
+        watch = self._watch(table, page.resource_version)
+        self._watches.append(self.tasks.create_task(watch, name=f"mirror of {resource}"))
+
+    def close(self) -> None:
+        for watch in self._watches:
+            watch.cancel()
+
+    def get(self, resource: Resource, key: ObjectKey) -> Stored | None:
+        return self._table(resource).objects.get(key)
+
+    def objects(self, resource: Resource, namespace: str = "") -> list[Stored]:
+        assert namespace == self.namespace
+        return sorted(self._table(resource).objects.values(), key=lambda stored: stored.key.name)
+
+    async def caught_up(self) -> None:
+        """Wait until all is known that has happened before this call."""
+        async with asyncio.timeout(_CATCH_UP_S), asyncio.TaskGroup() as group:
+            for table in self._tables.values():
+                group.create_task(self._catch_up(table))
+
+    def _table(self, resource: Resource) -> _Table:
+        return self._tables.get(table_of(resource)) or _Table(resource)
+
+    async def _listed(self, table: _Table) -> ListPage[JSON]:
+        return await self.client.list(table.resource, JSON, namespace=self.namespace)
+
+    async def _watch(self, table: _Table, version: str) -> None:
+        watch = self.client.watch(
+            table.resource, namespace=self.namespace, resource_version=version, bookmarks=True
+        )
+        async with watch as lines:
+            async for line in lines:
+                event = msgspec.json.decode(line)
+                if event["type"] == "BOOKMARK":
+                    continue
+                self._apply(table, EventType(event["type"]), event["object"])
+        raise ConnectionError(f"the watch on {table.resource} has ended: what comes is not seen")
+
+    def _apply(self, table: _Table, type_: EventType, obj: JSON) -> None:
+        version = int(obj["metadata"]["resourceVersion"])
+        new = Stored.of(obj, version)
+        old = table.objects.pop(new.key, None)
+        if type_ is not EventType.DELETED:
+            table.objects[new.key] = new
+        table.heard[new.key] = version
+        self.revision += 1
+        table.changed.set()
+        gone = type_ is EventType.DELETED
+        change = Change(table_of(table.resource), new.key, version, old, None if gone else new)
+        for observer in self.observers:
+            observer(change)
+
+    async def _catch_up(self, table: _Table) -> None:
+        page = await self._listed(table)
+        while not _shows(table, page):
+            table.changed.clear()
+            await table.changed.wait()
+
+
+def _shows(table: _Table, page: ListPage[JSON]) -> bool:
+    """Tell whether a table is as fresh as a list."""
+    listed = {_key(obj): int(obj["metadata"]["resourceVersion"]) for obj in page.items}
+    known = all(table.heard.get(key, 0) >= version for key, version in listed.items())
+    late = [s for s in table.objects.values() if s.key not in listed]
+    return known and all(stored.revision > int(page.resource_version) for stored in late)
+
+
+def _key(obj: JSON) -> ObjectKey:
+    return ObjectKey(obj["metadata"]["namespace"], obj["metadata"]["name"])

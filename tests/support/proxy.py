@@ -1,0 +1,138 @@
+"""Stands before a real API server: counts the requests, and lets them meet faults.
+
+It knows the faults of the embedded server, with one difference: a silent watch says nothing after
+what the server sent first, which need not be all of the initial events.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+import aiohttp
+import attrs
+from aiohttp import web
+from yarl import URL
+
+from dlctl.kube.config import ClusterConfig
+from dlctl.local.apiserver.changes import Change
+from dlctl.local.apiserver.endpoints import Call
+from dlctl.local.apiserver.faults import Fault, Faults, broken, reset, strike
+from dlctl.local.apiserver.front import Audited, LargeRequest, call_of, failure
+from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.targets import target
+
+# Of the connection, not of the request; and what is said of the body here is said anew.
+_OURS: Final = frozenset(
+    {"authorization", "connection", "content-length", "host", "transfer-encoding", "keep-alive"}
+)
+_NO_FAULT: Final = Fault()
+# A line of a watch is as large as its object.
+_LINE_BYTES: Final = 2**22
+_GONE_S: Final = 0.05
+
+
+@attrs.define(eq=False)
+class Proxy:
+    """The handler of all requests that come from the controllers under test."""
+
+    upstream: aiohttp.ClientSession
+    server: str
+    # The newest that is known of; lists that are to be stale are older.
+    version: int = 0
+    faults: Faults = attrs.field(factory=Faults)
+    audit: Counter[Audited] = attrs.field(factory=Counter)
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._response(request)
+        except StatusError as error:
+            return failure(error)
+
+    def note(self, change: Change) -> None:
+        self.version = max(self.version, change.revision)
+
+    async def _response(self, request: web.BaseRequest) -> web.StreamResponse:
+        wanted = target(request.path)
+        assert wanted is not None, request.path
+        call = await call_of(request, wanted)
+        self.audit[Audited(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
+        fault = self.faults.take(call) or _NO_FAULT
+        await strike(request, fault)
+        url = self._url(request, call, fault)
+        async with self.upstream.request(
+            request.method, url, data=call.body or None, headers=_passed(request.headers)
+        ) as answer:
+            if call.verb == "watch" and answer.status == 200:
+                return await _streamed(request, answer, fault)
+            body = await answer.read()
+        if fault.reset == "after":
+            raise reset(request)
+        return web.Response(body=body, status=answer.status, headers=_passed(answer.headers))
+
+    def _url(self, request: web.BaseRequest, call: Call, fault: Fault) -> URL:
+        url = URL(self.server + request.raw_path, encoded=True)
+        may_be_old = call.verb == "list" and call.query.get("resourceVersion")
+        if not fault.stale_by or not may_be_old:
+            return url
+        version = max(self.version - fault.stale_by, int(may_be_old), 1)
+        return url.update_query(resourceVersion=str(version), resourceVersionMatch="Exact")
+
+
+@asynccontextmanager
+async def proxied(config: ClusterConfig) -> AsyncIterator[tuple[Proxy, str]]:
+    """Serve a proxy before a server for the duration of the block; return it with its address."""
+    access = await config.credentials.access()
+    connector = aiohttp.TCPConnector(ssl=access.tls or True, limit=0)
+    session = aiohttp.ClientSession(
+        connector=connector,
+        headers=access.headers,
+        timeout=aiohttp.ClientTimeout(total=None),
+        auto_decompress=False,
+        read_bufsize=_LINE_BYTES,
+    )
+    async with session as upstream:
+        proxy = Proxy(upstream, config.server)
+        runner = web.ServerRunner(
+            web.Server(
+                proxy, request_factory=LargeRequest, handler_cancellation=True, access_log=None
+            ),
+            shutdown_timeout=0.1,
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            yield proxy, f"http://127.0.0.1:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
+    # TLS connections that were aborted need some turns of the loop to be gone.
+    await asyncio.sleep(_GONE_S)
+
+
+def _passed(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in _OURS}
+
+
+async def _streamed(
+    request: web.BaseRequest, answer: aiohttp.ClientResponse, fault: Fault
+) -> web.StreamResponse:
+    if fault.reset == "after":
+        raise reset(request)
+    response = web.StreamResponse(headers=_passed(answer.headers))
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    async for chunk in broken(_lines(answer.content), fault):
+        await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Yield what has come, as soon as it comes, but whole lines only."""
+    begun = b""
+    async for chunk in content.iter_any():
+        whole, newline, begun = (begun + chunk).rpartition(b"\n")
+        if newline:
+            yield whole + newline
+    # What follows the last line was cut off on the way.
