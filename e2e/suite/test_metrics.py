@@ -1,0 +1,210 @@
+"""What a real Prometheus sees of the controllers: both, with our alerts loaded, and some jobs."""
+
+import json
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Final
+
+import pytest
+import yaml
+
+from e2e import install
+from e2e.kubectl import JSON, Kubectl
+from e2e.prometheus import Prometheus, forwarded, scraping
+from e2e.suite import jobs
+from e2e.suite.conftest import own_namespace
+
+MONITORING: Final = install.MANIFESTS / "components" / "monitoring"
+PORT: Final = 8080
+# Named as Go's controllers name them, which is not as Prometheus would have it.
+UPSTREAM: Final = ("rest_client_", "reflector_", "workqueue_", "leader_election_", "controller_")
+SERIES: Final = re.compile(r"([a-z_]+)\{")
+
+
+def rules() -> JSON:
+    spec: JSON = yaml.safe_load((MONITORING / "prometheusrule.yaml").read_text())["spec"]
+    return spec
+
+
+def expressions() -> Iterator[str]:
+    """Yield what alerts and dashboard ask for, with values for the dashboard's variables."""
+    yield from (rule["expr"] for group in rules()["groups"] for rule in group["rules"])
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", ()):
+            yield target["expr"].replace("$__rate_interval", "1m").replace("$kind", ".*")
+
+
+def exposed(address: str, token: str = "") -> str:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"http://{address}/metrics", headers=headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+@pytest.fixture(scope="module")
+def addresses(controller: Kubectl) -> Iterator[Mapping[str, str]]:
+    """Where the metrics of each controller can be read on this machine."""
+    names = [pod["metadata"]["name"] for pod in install.controllers(controller)]
+    with ExitStack() as stack:
+        yield {n: stack.enter_context(forwarded(controller, n, PORT)) for n in names}
+
+
+@pytest.fixture(scope="module")
+def namespace(cluster: Kubectl, controller: Kubectl) -> Iterator[str]:
+    """A namespace with a job that runs, two that are done and one that has failed."""
+    with own_namespace(cluster) as kubectl:
+        commands = {"runs": "sleep 600", "done": "true", "done-too": "true", "fails": "exit 1"}
+        kubectl.apply(
+            *(
+                jobs.mxjob(name, jobs.replicas("WORKER", 1, ["sh", "-c", command]))
+                for name, command in commands.items()
+            )
+        )
+        jobs.running(kubectl, "runs", within_s=120)
+        for name in ("done", "done-too", "fails"):
+            jobs.ended(kubectl, name, within_s=120)
+        yield kubectl.namespace
+
+
+@pytest.fixture(scope="module")
+def prometheus(
+    addresses: Mapping[str, str], namespace: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prometheus]:
+    if shutil.which("prometheus") is None:
+        pytest.skip("prometheus is not there: it is in Debian's package of that name")
+    with scraping(addresses, rules(), tmp_path_factory.mktemp("prometheus")) as prometheus:
+        yield prometheus
+
+
+def until(kubectl: Kubectl, prometheus: Prometheus, expression: str, value: float) -> None:
+    kubectl.until(
+        lambda: prometheus.value(expression) == value, within_s=60, what=f"{value} = {expression}"
+    )
+
+
+def test_both_replicas_are_scraped_and_one_of_them_leads(
+    controller: Kubectl, prometheus: Prometheus
+) -> None:
+    until(controller, prometheus, 'count(up{job="dlctl"} == 1)', 2)
+    until(controller, prometheus, 'count(leader_election_master_status{job="dlctl"})', 2)
+    until(controller, prometheus, 'sum(leader_election_master_status{job="dlctl"})', 1)
+
+
+@pytest.mark.parametrize(("phase", "count"), [("Running", 1), ("Done", 3)])
+def test_leader_counts_the_jobs_by_their_phase(
+    controller: Kubectl, prometheus: Prometheus, namespace: str, phase: str, count: int
+) -> None:
+    selector = f'{{job="dlctl",kind="mxjobs.kubeflow.org",namespace="{namespace}",phase="{phase}"}}'
+    until(controller, prometheus, f"dlctl_jobs{selector}", count)
+
+
+def test_ends_are_counted_by_their_result(controller: Kubectl, prometheus: Prometheus) -> None:
+    count = 'dlctl_job_run_duration_seconds_count{job="dlctl",kind="mxjobs.kubeflow.org"'
+    for result in ("succeeded", "failed"):
+        expression = f'sum({count},result="{result}"}}) > 0'
+        probe = partial(prometheus.value, expression)
+        controller.until(probe, within_s=60, what=expression)
+
+
+def test_every_alert_can_be_evaluated(controller: Kubectl, prometheus: Prometheus) -> None:
+    expected = {rule["alert"] for group in rules()["groups"] for rule in group["rules"]}
+
+    def healthy() -> bool:
+        groups = (prometheus.ask("rules") or {"groups": ()})["groups"]
+        found = {rule["name"]: rule["health"] for group in groups for rule in group["rules"]}
+        assert "err" not in found.values(), found
+        return set(found) == expected and set(found.values()) == {"ok"}
+
+    controller.until(healthy, within_s=60, what="all alerts to be evaluated")
+
+
+def test_nothing_alerts_where_all_is_well(prometheus: Prometheus) -> None:
+    firing = [a for a in prometheus.ask("alerts")["alerts"] if a["state"] == "firing"]
+    assert firing == []
+
+
+def test_whatever_alerts_and_dashboard_ask_for_is_there(
+    controller: Kubectl, prometheus: Prometheus, addresses: Mapping[str, str]
+) -> None:
+    named = {name for expression in expressions() for name in SERIES.findall(expression)}
+    seen = set(prometheus.ask("label/__name__/values"))
+    # What counts incidents has no series before the first of them.
+    helped = set(re.findall(r"^# HELP (\S+)", exposed(next(iter(addresses.values()))), re.M))
+    missing = {name for name in named - seen if name.removesuffix("_bucket") not in helped}
+    assert len(named) > 15
+    assert missing == set()
+
+
+def test_every_expression_is_one_that_prometheus_takes(prometheus: Prometheus) -> None:
+    assert [asked for asked in expressions() if prometheus.ask("query", query=asked) is None] == []
+
+
+def test_every_replica_exposes_what_promtool_takes(addresses: Mapping[str, str]) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not there: it is in Debian's package prometheus")
+    for address in addresses.values():
+        command = ["promtool", "check", "metrics"]
+        sent = exposed(address)
+        done = subprocess.run(command, input=sent, text=True, capture_output=True, check=False)
+        complaints = [line for line in done.stderr.splitlines() if not line.startswith(UPSTREAM)]
+        assert complaints == []
+
+
+def test_authentication_shows_the_metrics_to_those_who_may_see_them(
+    cluster: Kubectl, controller: Kubectl, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with own_namespace(cluster) as kubectl:
+        folder = install.kustomization(
+            tmp_path_factory.mktemp("authentication"),
+            jobs.IMAGE,
+            "single-namespace",
+            components=["metrics-authentication"],
+            namespace=kubectl.namespace,
+            # They are everybody's, and there already.
+            patches=[{"target": {"kind": "CustomResourceDefinition"}, "patch": DELETE}],
+        )
+        with install.installed(cluster, folder, kubectl.namespace):
+            pod = install.controllers(cluster, kubectl.namespace)[0]["metadata"]["name"]
+            with forwarded(kubectl, pod, PORT) as address:
+                check_authentication(kubectl, address)
+
+
+DELETE: Final = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: any
+$patch: delete
+"""
+
+
+def check_authentication(kubectl: Kubectl, address: str) -> None:
+    def status(token: str) -> int:
+        try:
+            exposed(address, token)
+        except urllib.error.HTTPError as error:
+            return error.code
+        return 200
+
+    tokens = {}
+    for name in ("scraper", "stranger"):
+        kubectl("create", "serviceaccount", name)
+        tokens[name] = kubectl("create", "token", name).strip()
+    subject = f"--serviceaccount={kubectl.namespace}:scraper"
+    binding = f"{kubectl.namespace}-scraper"
+    kubectl("create", "clusterrolebinding", binding, "--clusterrole=dlctl-metrics-reader", subject)
+    try:
+        assert status("") == 401
+        assert status("nobody's") == 403
+        assert status(tokens["stranger"]) == 403
+        assert status(tokens["scraper"]) == 200
+    finally:
+        kubectl("delete", "clusterrolebinding", binding)
