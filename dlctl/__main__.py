@@ -1,5 +1,6 @@
 """The ``dlctl`` program, also as ``python -m dlctl``."""
 
+import signal
 import sys
 
 from dlctl.cli.program import run
@@ -7,7 +8,14 @@ from dlctl.cli.program import run
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    # The first process of a container ignores signals that it has no handler for, and commands
+    # take a while to be imported before they bring one of their own.
+    signal.signal(signal.SIGTERM, _terminated)
     sys.exit(run(sys.argv[1:]))
+
+
+def _terminated(number: int, _: object) -> None:
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

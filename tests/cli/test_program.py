@@ -1,3 +1,4 @@
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -19,10 +20,31 @@ except SystemExit:
     print("heavy:", *heavy)
 """
 
+TERMINATED = """
+import os, signal, sys
+from dlctl.__main__ import main
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "dlctl.cli.controller":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+sys.meta_path.insert(0, Slow())
+sys.argv = ["dlctl", "controller"]
+main()
+"""
+
 
 def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", QUICK], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "heavy:"
+
+
+def test_sigterm_ends_it_also_while_its_command_is_imported() -> None:
+    # The exit code tells that a handler was there: without one, the first process of a container
+    # would go on.
+    done = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(
