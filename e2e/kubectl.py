@@ -32,10 +32,9 @@ class Kubectl:
 
         :raises KubectlError: if it failed, or took longer.
         """
-        command = ["kubectl", *(["--namespace", self.namespace] if self.namespace else []), *args]
         try:
             run = subprocess.run(
-                command,
+                self.command(*args),
                 input=stdin,
                 capture_output=True,
                 text=True,
@@ -47,6 +46,9 @@ class Kubectl:
         if run.returncode:
             raise KubectlError(f"kubectl {' '.join(args)}: {run.stderr.strip()}")
         return run.stdout
+
+    def command(self, *args: str) -> list[str]:
+        return ["kubectl", *(["--namespace", self.namespace] if self.namespace else []), *args]
 
     def within(self, namespace: str) -> "Kubectl":
         return attrs.evolve(self, namespace=namespace)

@@ -19,6 +19,8 @@ from e2e.cluster.programs import Release
 from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
 
+# Of how many pods the logs are printed when a test fails.
+_DUMPED: Final = 12
 _FAILED: Final = pytest.StashKey[bool]()
 # A test that breaks what the others share comes after them; what reads their traces, last.
 _LAST: Final = ("test_api_faults", "test_node_loss", "test_audit", "test_install")
@@ -106,7 +108,7 @@ def dump(kubectl: Kubectl, controller: Kubectl) -> None:
         ("describe", "pods"),
     ):
         _print(kubectl, *ask)
-    for pod in kubectl.items("pods"):
+    for pod in kubectl.items("pods")[:_DUMPED]:
         _print(kubectl, "logs", _name(pod), "--all-containers", "--tail=40")
     for pod in controller.items("pods", install.SELECTOR):
         _print(controller, "logs", _name(pod), "--tail=60")

@@ -1,0 +1,98 @@
+"""Who led when, by the record of a lease, and which writes fell outside of it.
+
+Times are those that the controllers wrote down: one machine's clock, or several that agree.
+"""
+
+import datetime
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from e2e.kubectl import JSON
+from e2e.watching import Change
+
+_WRITES: Final = ("create", "update", "patch", "delete", "deletecollection")
+_POD: Final = "authentication.kubernetes.io/pod-name"
+
+
+@attrs.frozen
+class Term:
+    """The time of one holder; it has no end while it lasts."""
+
+    holder: str
+    since: datetime.datetime
+    until: datetime.datetime | None = None
+    # Given back by the holder itself, and not taken from it.
+    released: bool = False
+
+    @property
+    def pod(self) -> str:
+        return self.holder.partition("_")[0]
+
+
+@attrs.frozen
+class Write:
+    """A request of a controller that changed something; a lease is not meant by that."""
+
+    pod: str
+    verb: str
+    # The namespace before it, a subresource after it.
+    resource: str
+    name: str
+    began: datetime.datetime
+    ended: datetime.datetime
+
+    def lies_in(self, term: Term) -> bool:
+        within = term.until is None or self.ended <= term.until
+        return self.pod == term.pod and term.since <= self.began and within
+
+
+def terms(changes: Iterable[Change]) -> list[Term]:
+    """Return the terms of all holders, the present one last."""
+    found: list[Term] = []
+    holding = ""
+    for change in changes:
+        spec = change.object["spec"]
+        holder = spec.get("holderIdentity") or ""
+        if holder == holding:
+            continue
+        since = time(spec["acquireTime"])
+        if holding:
+            found[-1] = attrs.evolve(found[-1], until=since, released=not holder)
+        if holder:
+            found.append(Term(holder, since))
+        holding = holder
+    return found
+
+
+def vacancies_s(found: Sequence[Term]) -> list[float]:
+    """Return how long nobody held the lease after each term whose holder gave it back."""
+    pairs = itertools.pairwise(found)
+    return [(b.since - a.until).total_seconds() for a, b in pairs if a.released and a.until]
+
+
+def writes(audit: Iterable[dict[str, Any]], account: str) -> Iterator[Write]:
+    """Yield the writes of an account that the API server has carried out."""
+    for event in audit:
+        what = event.get("objectRef") or {}
+        done = event["user"].get("username") == account and event["verb"] in _WRITES
+        if done and what.get("resource") != "leases" and event["responseStatus"]["code"] < 400:
+            yield _write(event, what)
+
+
+def _write(event: JSON, what: JSON) -> Write:
+    path = (what.get(part, "") for part in ("namespace", "resource", "subresource"))
+    return Write(
+        pod=event["user"]["extra"][_POD][0],
+        verb=event["verb"],
+        resource="/".join(path).rstrip("/"),
+        name=what.get("name", ""),
+        began=time(event["requestReceivedTimestamp"]),
+        ended=time(event["stageTimestamp"]),
+    )
+
+
+def time(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)

@@ -1,0 +1,84 @@
+"""The lease and the controllers while tests make it change hands: by force, and in order."""
+
+import datetime
+import time
+from typing import Final
+
+import attrs
+
+from e2e import leadership
+from e2e.bed import Bed
+from e2e.kubectl import JSON, Kubectl
+from e2e.leadership import Term
+from e2e.watching import Record
+
+# What a controller is deployed with.
+LEASE_S: Final = 15.0
+REPLICAS: Final = 2
+_READY_S: Final = 120.0
+_HANDOVER_S: Final = 60.0
+
+
+@attrs.frozen
+class Handovers:
+    """What is recorded of lease and controllers, and the ways to end a term."""
+
+    controller: Kubectl
+    lease: Record
+    pods: Record
+
+    def terms(self) -> list[Term]:
+        return leadership.terms(self.lease.changes())
+
+    def kill(self, bed: Bed) -> float:
+        """End all processes of the leader; return the seconds until another leads."""
+        leader = self._settled()
+        began = time.time()
+        bed.kill_pod(self._ready()[leader.pod]["metadata"]["uid"])
+        return self._next(leader).since.timestamp() - began
+
+    def delete(self) -> float:
+        """Have the leader's pod deleted; return the seconds from then until another leads."""
+        leader = self._settled()
+        began = time.time()
+        self.controller("delete", "pod", leader.pod, "--wait=false")
+        return self._next(leader).since.timestamp() - began
+
+    def told_to_stop(self) -> dict[str, datetime.datetime]:
+        """Return when pods were sent their SIGTERM; whole seconds, rounded down."""
+        told: dict[str, datetime.datetime] = {}
+        for change in self.pods.changes():
+            meta = change.object["metadata"]
+            if "deletionTimestamp" in meta:
+                grace = datetime.timedelta(seconds=meta["deletionGracePeriodSeconds"])
+                # Once they have stopped, the grace period is set to zero and the time is moved.
+                told.setdefault(change.name, leadership.time(meta["deletionTimestamp"]) - grace)
+        return told
+
+    def _settled(self) -> Term:
+        """Wait until all replicas are ready, one of them leading, and return its term."""
+
+        def probe() -> Term | None:
+            ready = self._ready()
+            terms = self.terms()
+            calm = len(ready) == REPLICAS and terms and terms[-1].until is None
+            return terms[-1] if calm and terms[-1].pod in ready else None
+
+        return self.controller.until(probe, within_s=_READY_S, what="a leader and a standby")
+
+    def _next(self, old: Term) -> Term:
+        def probe() -> Term | None:
+            last = self.terms()[-1]
+            return last if last.holder != old.holder else None
+
+        return self.controller.until(probe, within_s=_HANDOVER_S, what=f"a leader after {old}")
+
+    def _ready(self) -> dict[str, JSON]:
+        there = {pod["metadata"]["name"]: pod for pod in self.pods.present()}
+        return {name: pod for name, pod in there.items() if _is_ready(pod)}
+
+
+def _is_ready(pod: JSON) -> bool:
+    conditions = pod["status"].get("conditions", ())
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return ready and "deletionTimestamp" not in pod["metadata"]

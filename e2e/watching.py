@@ -1,0 +1,75 @@
+"""What happens to some objects over time, as ``kubectl get --watch`` tells it.
+
+A record begins with what there is when it is started, and has every change from then on.
+"""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Final
+
+import attrs
+
+from e2e.kubectl import JSON, Kubectl
+
+# One change in a line.
+_LINES: Final = 'jsonpath={.type} {.object}{"\\n"}'
+
+
+@attrs.frozen
+class Change:
+    """What an object was after a change, or last when it was deleted."""
+
+    object: JSON
+    deleted: bool
+
+    @property
+    def uid(self) -> str:
+        uid: str = self.object["metadata"]["uid"]
+        return uid
+
+    @property
+    def name(self) -> str:
+        name: str = self.object["metadata"]["name"]
+        return name
+
+
+@attrs.define
+class Record:
+    """The changes so far, in the order in which the server made them to each object."""
+
+    _told: IO[str]
+    _changes: list[Change] = attrs.field(init=False, factory=list)
+    _rest: str = attrs.field(init=False, default="")
+
+    def changes(self) -> Sequence[Change]:
+        *lines, self._rest = (self._rest + self._told.read()).split("\n")
+        for line in lines:
+            kind, _, obj = line.partition(" ")
+            self._changes.append(Change(json.loads(obj), kind == "DELETED"))
+        return self._changes
+
+    def present(self) -> list[JSON]:
+        """Return the objects that are there now."""
+        last = {change.uid: change for change in self.changes()}
+        return [change.object for change in last.values() if not change.deleted]
+
+
+@contextmanager
+def watching(kubectl: Kubectl, resource: str, *selection: str) -> Iterator[Record]:
+    """Record what happens to a resource during the block; kubectl must last as long."""
+    options = ("--watch", "--output-watch-events", "-o", _LINES, *selection)
+    command = kubectl.command("get", resource, *options)
+    with (
+        tempfile.NamedTemporaryFile("w") as told,
+        open(told.name) as heard,
+        subprocess.Popen(command, stdout=told, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        try:
+            yield Record(heard)
+            if process.poll() is not None:
+                raise AssertionError(f"{' '.join(command)} ended: {process.communicate()[1]}")
+        finally:
+            process.terminate()
