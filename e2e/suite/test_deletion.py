@@ -1,0 +1,202 @@
+"""Deleting jobs, and what they live in, while they run: nothing stays, and nothing goes round."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from e2e import figures, install
+from e2e.kubectl import JSON, Kubectl
+from e2e.suite import jobs
+
+MXJOBS: Final = "mxjobs.kubeflow.org"
+# The kind that goes for a while; no other test runs meanwhile.
+DOOMED: Final = "mxjobs.fioravanzo.org"
+# Scheduler, server and worker.
+SIZE: Final = 3
+ERRORS: Final = (
+    "controller_runtime_reconcile_errors_total",
+    "controller_runtime_reconcile_timeouts_total",
+    "dlctl_events_dropped_total",
+)
+QUIET_S: Final = 4.0
+
+
+def distributed(name: str, api_version: str = "kubeflow.org/v1alpha1", **spec: Any) -> JSON:
+    """Return a job that runs until it is deleted, and goes quickly then."""
+    sleep = ("sleep", "3600")
+    entries = [
+        jobs.replicas(type_, 1, sleep, terminationGracePeriodSeconds=1)
+        for type_ in ("SCHEDULER", "SERVER", "WORKER")
+    ]
+    return {
+        "apiVersion": api_version,
+        "kind": "MXJob",
+        "metadata": {"name": name},
+        "spec": {"replicaSpecs": entries, **spec},
+    }
+
+
+@pytest.mark.parametrize("cascade", ["background", "foreground"])
+def test_a_deleted_job_takes_its_children_along(kubectl: Kubectl, cascade: str) -> None:
+    kubectl.apply(distributed("gone"), distributed("stays"))
+    for name in ("gone", "stays"):
+        jobs.running(kubectl, name)
+    assert [len(found) for found in (pods(kubectl, "gone"), services(kubectl, "gone"))] == [SIZE, 1]
+
+    kubectl("delete", MXJOBS, "gone", f"--cascade={cascade}")
+    if cascade == "foreground":
+        # It lasts as long as its children.
+        assert not pods(kubectl, "gone") + services(kubectl, "gone")
+    kubectl.until(
+        lambda: not pods(kubectl, "gone") + services(kubectl, "gone"),
+        within_s=60,
+        what="the end of all children",
+    )
+    assert {pod["status"]["phase"] for pod in pods(kubectl, "stays")} == {"Running"}
+
+
+def test_orphans_are_not_taken_over_and_keep_their_names(kubectl: Kubectl) -> None:
+    job = distributed("parent", RuntimeId="abcd")
+    kubectl.apply(job)
+    jobs.running(kubectl, "parent")
+    orphans = {uid(pod) for pod in complete(kubectl, "parent")}
+    kubectl("delete", MXJOBS, "parent", "--cascade=orphan")
+    assert {uid(pod) for pod in pods(kubectl, "parent")} == orphans
+
+    kubectl.apply(job)
+    kubectl.until(
+        lambda: "belongs to nobody" in conditions(kubectl, "parent").get("Blocked", ""),
+        within_s=30,
+        what="a word on whose the names are",
+    )
+    assert {uid(pod) for pod in pods(kubectl, "parent")} == orphans
+
+    kubectl("delete", "pods,services", "--selector=mx_job_name=parent")
+    jobs.running(kubectl, "parent")
+    assert orphans.isdisjoint(uid(pod) for pod in complete(kubectl, "parent"))
+
+
+def test_a_job_can_be_deleted_and_made_anew_at_once(kubectl: Kubectl) -> None:
+    # One whose children have the same names each time, and one whose children do not.
+    anew = [distributed("same", RuntimeId="abcd"), distributed("other")]
+    kubectl.apply(*anew)
+    for _ in range(4):
+        for job in anew:
+            name = job["metadata"]["name"]
+            kubectl.until(lambda name=name: pods(kubectl, name), within_s=60, what="a pod")  # type: ignore[misc]
+        kubectl("delete", MXJOBS, "same", "other", "--wait=false")
+        kubectl.apply(*anew)
+    for job in anew:
+        name = job["metadata"]["name"]
+        status = jobs.running(kubectl, name)
+        owner = uid(kubectl.get(MXJOBS, name) or {})
+        children = complete(kubectl, name) + services(kubectl, name)
+        assert {ref["uid"] for c in children for ref in c["metadata"]["ownerReferences"]} == {owner}
+        # The ends of the pods before are not this job's.
+        assert "restarts" not in status
+        assert "failure" not in status
+
+
+def test_a_deleted_namespace_leaves_nothing_behind(
+    kubectl: Kubectl, cluster: Kubectl, controller: Kubectl
+) -> None:
+    names = [f"job-{number}" for number in range(4)]
+    kubectl.apply(*map(distributed, names))
+    for name in names:
+        jobs.running(kubectl, name)
+
+    with no_errors(controller):
+        cluster("delete", "namespace", kubectl.namespace, within_s=90)
+    known = [s for s in figures.samples(controller) if kubectl.namespace in s.labels.values()]
+    assert not [sample for sample in known if sample.name == "dlctl_jobs" and sample.value]
+
+
+def test_a_crd_that_is_deleted_takes_its_jobs_along_until_it_is_back(
+    kubectl: Kubectl, cluster: Kubectl, controller: Kubectl
+) -> None:
+    job = distributed("doomed", "fioravanzo.org/v1alpha1")
+    kubectl.apply(job)
+    jobs.running(kubectl, "doomed", DOOMED)
+    processes = containers(controller)
+    try:
+        with no_errors(controller):
+            cluster("delete", "crd", DOOMED)
+            kubectl.until(
+                lambda: not kubectl.items("pods") + services(kubectl, "doomed"),
+                within_s=60,
+                what="the end of all children",
+            )
+            # The other kinds do not notice.
+            kubectl.apply(jobs.mxjob("ok", jobs.replicas("WORKER", 1, ("true",))))
+            assert jobs.ended(kubectl, "ok")["phase"] == "Done"
+        for pod in install.controllers(controller):
+            assert figures.ask(controller, pod["metadata"]["name"], "readyz") == "ok"
+    finally:
+        cluster.apply(crd(DOOMED))
+        cluster("wait", "crd", DOOMED, "--for=condition=Established", "--timeout=30s")
+    began = time.monotonic()
+    kubectl.apply(job)
+    jobs.running(kubectl, "doomed", DOOMED, within_s=90)
+    print(f"a job of a kind that was away ran after {time.monotonic() - began:.1f} s")
+    assert containers(controller) == processes
+
+
+@contextmanager
+def no_errors(controller: Kubectl) -> Iterator[None]:
+    """See that no controller has an error, and that all come to rest."""
+    before = figures.total(controller, *ERRORS)
+    yield
+    deadline = time.monotonic() + 60
+    reconciled = -1.0
+    while reconciled != (
+        reconciled := figures.total(controller, "controller_runtime_reconcile_total")
+    ):
+        assert time.monotonic() < deadline, "the controllers do not come to rest"
+        time.sleep(QUIET_S)
+    assert figures.total(controller, *ERRORS) == before
+
+
+def containers(controller: Kubectl) -> dict[str, int]:
+    """Return how often the container of each controller was restarted."""
+    return {
+        uid(pod): sum(status["restartCount"] for status in pod["status"]["containerStatuses"])
+        for pod in install.controllers(controller)
+    }
+
+
+def crd(name: str) -> JSON:
+    text = (install.MANIFESTS / "base" / "crds.yaml").read_text()
+    found: list[JSON] = [d for d in yaml.safe_load_all(text) if d["metadata"]["name"] == name]
+    return found[0]
+
+
+def complete(kubectl: Kubectl, name: str) -> list[JSON]:
+    """Wait for the pods of all replicas, and return them."""
+
+    def probe() -> list[JSON] | None:
+        found = [pod for pod in pods(kubectl, name) if "deletionTimestamp" not in pod["metadata"]]
+        return found if len(found) == SIZE else None
+
+    return kubectl.until(probe, within_s=60, what=f"{SIZE} pods of {name}")
+
+
+def pods(kubectl: Kubectl, name: str) -> list[JSON]:
+    return kubectl.items("pods", f"mx_job_name={name}")
+
+
+def services(kubectl: Kubectl, name: str) -> list[JSON]:
+    return kubectl.items("services", f"mx_job_name={name}")
+
+
+def conditions(kubectl: Kubectl, name: str) -> dict[str, str]:
+    stated = jobs.status(kubectl, name).get("conditions", ())
+    return {condition["type"]: condition["message"] for condition in stated}
+
+
+def uid(obj: JSON) -> str:
+    found: str = obj["metadata"]["uid"]
+    return found

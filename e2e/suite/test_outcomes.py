@@ -1,0 +1,242 @@
+"""How replicas end, or never begin, on a real node, and what becomes of their jobs.
+
+All jobs run at the same time, in one namespace; each test looks at what has become of its own.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import pytest
+
+from e2e.kubectl import JSON, Kubectl
+from e2e.suite import jobs
+from e2e.suite.conftest import dump, failed, own_namespace
+
+MXJOBS: Final = "mxjobs.kubeflow.org"
+# Once it is there, a replica that failed before succeeds.
+SWITCH: Final = "switch"
+POLICIES: Final = ("Never", "OnFailure")
+
+
+@attrs.frozen
+class Exit:
+    """A real way for a container to end with a code; kills are from its inside."""
+
+    name: str
+    code: int
+    command: tuple[str, ...]
+    reason: str = "Error"
+
+    def job(self, policy: str) -> str:
+        return f"{self.name}-{policy.lower()}"
+
+
+def killed(name: str, code: int) -> Exit:
+    # A signal that the first process of a container sends to itself is ignored, so it is a child
+    # that dies of it, and the shell says so. Kubernetes makes one dollar of two.
+    return Exit(name, code, ("sh", "-c", f"sh -c 'kill -s {name.upper()} $$$$'; exit $?"))
+
+
+def ended_by(name: str, code: int, line: str) -> Exit:
+    return Exit(name, code, ("sh", "-c", f"{line}; exit $?"))
+
+
+PERMANENT: Final = (
+    ended_by("error", 1, "false"),
+    Exit("misuse", 2, ("sh", "-c", "if")),
+    ended_by("directory", 126, "/etc"),
+    ended_by("unknown", 127, "no-such-command"),
+    Exit("no-entrypoint", 128, ("/no/such/program",), "StartError"),
+    killed("segv", 139),
+    # A fault, unlike a signal, ends also the first process of a container.
+    Exit("fault", 139, ("python3", "-c", "import ctypes; ctypes.string_at(0)")),
+)
+RETRYABLE: Final = (
+    killed("int", 130),
+    killed("kill", 137),
+    killed("usr1", 138),
+    killed("term", 143),
+)
+OUT_OF_MEMORY: Final = Exit(
+    "oom", 137, ("python3", "-c", "b = bytearray(1 << 28)"), reason="OOMKilled"
+)
+
+
+@pytest.fixture(scope="module")
+def submitted(cluster: Kubectl, controller: Kubectl) -> Iterator[Kubectl]:
+    """All jobs of this module, most of which end by themselves."""
+    with own_namespace(cluster) as inside:
+        little = {"resources": {"limits": {"memory": "32Mi"}}}
+        inside.apply(
+            # First, as it takes the longest.
+            *(tried_twice(exit_) for exit_ in RETRYABLE),
+            *(tried_in_place(exit_) for exit_ in RETRYABLE),
+            one("pull", ("true",), container={"image": "localhost/no/such/image:e2e"}),
+            one("unschedulable", ("true",), container={"resources": {"requests": {"cpu": "999"}}}),
+            *(permanent(exit_, policy) for exit_ in PERMANENT for policy in POLICIES),
+            *(permanent(OUT_OF_MEMORY, policy, container=little) for policy in POLICIES),
+        )
+        yield inside
+
+
+@pytest.fixture
+def kubectl(
+    request: pytest.FixtureRequest, submitted: Kubectl, controller: Kubectl
+) -> Iterator[Kubectl]:
+    """kubectl in the namespace of all these jobs."""
+    yield submitted
+    if failed(request):
+        dump(submitted, controller)
+
+
+@pytest.fixture(scope="module")
+def switched(submitted: Kubectl) -> None:
+    """Let those that are to fail at first succeed, once all have failed."""
+
+    def probe() -> bool:
+        found = {job["metadata"]["name"]: job for job in submitted.items(MXJOBS)}
+        return all(found[e.job("Never")].get("status", {}).get("restarts") for e in RETRYABLE)
+
+    submitted.until(probe, within_s=60, what="a first failure of each retryable exit")
+    submitted("create", "configmap", SWITCH, "--from-literal=on=")
+
+
+def one(name: str, command: tuple[str, ...], policy: str = "Never", **pod: Any) -> JSON:
+    """Return a job of one replica."""
+    cleanup = pod.pop("cleanup", "None")
+    worker = jobs.replicas("WORKER", 1, command, restartPolicy=policy, **pod)
+    return jobs.mxjob(name, worker, cleanupPodPolicy=cleanup)
+
+
+def permanent(exit_: Exit, policy: str, **pod: Any) -> JSON:
+    # What the kubelet would run again is to be removed.
+    cleanup = "None" if policy == "Never" else "All"
+    return one(exit_.job(policy), exit_.command, policy, cleanup=cleanup, **pod)
+
+
+def tried_twice(exit_: Exit) -> JSON:
+    """Return a job whose replica ends so until there is the switch."""
+    volume = {"name": "try", "configMap": {"name": SWITCH, "optional": True}}
+    return one(exit_.job("Never"), unless_on(exit_), **tries(volume))
+
+
+def tried_in_place(exit_: Exit) -> JSON:
+    """Return a job whose replica ends so in the first run of its container, not in the second."""
+    volume: JSON = {"name": "try", "emptyDir": {}}
+    return one(exit_.job("OnFailure"), unless_on(exit_), "OnFailure", **tries(volume))
+
+
+def unless_on(exit_: Exit) -> tuple[str, ...]:
+    """Return a command that ends so unless the volume says otherwise, which it tries to say."""
+    # A ConfigMap cannot be written to, and that is the end of it.
+    line = f"test -e /try/on && exit 0; touch /try/on 2>/dev/null; {exit_.command[2]}"
+    return ("sh", "-c", line)
+
+
+def tries(volume: JSON) -> JSON:
+    mounts = [{"name": volume["name"], "mountPath": "/try"}]
+    return {"volumes": [volume], "container": {"volumeMounts": mounts}}
+
+
+@pytest.mark.parametrize("exit_", RETRYABLE, ids=lambda exit_: exit_.name)
+@pytest.mark.usefixtures("switched")
+def test_a_retryable_exit_brings_a_new_pod_that_may_succeed(kubectl: Kubectl, exit_: Exit) -> None:
+    name = exit_.job("Never")
+    found = jobs.ended(kubectl, name)
+
+    assert (found["phase"], found["state"]) == ("Done", "Succeeded")
+    restart = found["restarts"]["worker-0"]
+    assert (restart["exitCode"], restart["reason"]) == (exit_.code, "Error")
+    [pod] = pods(kubectl, name)
+    assert pod["metadata"]["uid"] != restart["podUID"]
+    # On a busy machine the switch may come only after a second failure.
+    assert restart["failures"] == restart["tries"] == created(kubectl, name) - 1 >= 1
+    messages = told(kubectl, name, "MXJobRestarting")
+    assert all(f"worker-0: Error, exit code {exit_.code} (" in message for message in messages)
+    assert told(kubectl, name, "MXJobSucceeded")
+    assert "failure" not in found
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("exit_", [*PERMANENT, OUT_OF_MEMORY], ids=lambda exit_: exit_.name)
+def test_a_permanent_exit_fails_the_job_at_once(kubectl: Kubectl, exit_: Exit, policy: str) -> None:
+    name = exit_.job(policy)
+    found = jobs.ended(kubectl, name)
+
+    assert (found["phase"], found["state"]) == ("Done", "Failed")
+    failure = found["failure"]
+    assert (failure["exitCode"], failure["reason"]) == (exit_.code, exit_.reason)
+    assert failure["replica"] == "worker-0"
+    assert f"exit code {exit_.code} (" in found["reason"]
+    assert "restarts" not in found
+    assert found["replicaStatuses"][0]["ReplicasStates"] == {"Failed": 1}
+    assert conditions(found)["Failed"]["message"] == found["reason"]
+    assert told(kubectl, name, "MXJobFailed") == [found["reason"]]
+    assert created(kubectl, name) == 1
+    assert len(pods(kubectl, name)) == (policy == "Never")
+
+
+@pytest.mark.parametrize("exit_", RETRYABLE, ids=lambda exit_: exit_.name)
+def test_what_the_kubelet_runs_again_in_place_keeps_its_pod(kubectl: Kubectl, exit_: Exit) -> None:
+    name = exit_.job("OnFailure")
+    found = jobs.ended(kubectl, name)
+
+    assert (found["phase"], found["state"]) == ("Done", "Succeeded")
+    [pod] = pods(kubectl, name)
+    [container] = pod["status"]["containerStatuses"]
+    assert container["restartCount"] == 1
+    assert container["lastState"]["terminated"]["exitCode"] == exit_.code
+    assert "restarts" not in found
+    assert created(kubectl, name) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("pull", "worker-0 waits: its image cannot be pulled", id="image"),
+        pytest.param("unschedulable", "worker-0 waits: it cannot be scheduled: ", id="node"),
+    ],
+)
+def test_a_replica_that_cannot_begin_is_waited_for(
+    kubectl: Kubectl, name: str, message: str
+) -> None:
+    def blocked() -> JSON | None:
+        found = jobs.status(kubectl, name)
+        return found if "Blocked" in conditions(found) else None
+
+    found = kubectl.until(blocked, within_s=60, what=f"a word on what keeps {name}")
+    assert (found["phase"], found["state"]) == ("Creating", "Running")
+    assert conditions(found)["Blocked"]["message"].startswith(message)
+    # What users see is the last one.
+    assert found["conditions"][-1]["type"] == "Blocked"
+    assert "restarts" not in found
+    assert "failure" not in found
+    [pod] = pods(kubectl, name)
+    assert pod["status"]["phase"] == "Pending"
+
+
+def conditions(status: JSON) -> dict[str, JSON]:
+    return {condition["type"]: condition for condition in status.get("conditions", ())}
+
+
+def pods(kubectl: Kubectl, name: str) -> list[JSON]:
+    """Return those of a job that are not about to go."""
+    found = kubectl.items("pods", f"mx_job_name={name}")
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def told(kubectl: Kubectl, name: str, reason: str) -> list[str]:
+    """Wait for events with a reason, which come a moment after what they tell of."""
+    return kubectl.until(
+        lambda: jobs.events(kubectl, name, reason), within_s=15, what=f"the event {reason}"
+    )
+
+
+def created(kubectl: Kubectl, name: str) -> int:
+    """Return how many pods users were told of that were made for a job of one replica."""
+    told(kubectl, name, "SuccessfulCreate")
+    about = {"involvedObject.name": name, "reason": "SuccessfulCreate"}
+    selector = ",".join(f"{field}={value}" for field, value in about.items())
+    found = kubectl("get", "events", f"--field-selector={selector}", "-o", "jsonpath={..count}")
+    return sum(map(int, found.split()))
