@@ -54,6 +54,8 @@ class Manager:
     leadership: Leadership = attrs.field(factory=Unelected)
     _informers: list[Informer[Any]] = attrs.field(init=False, factory=list)
     _controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
+    # What has handlers told of changes, once there is somebody to act on them.
+    _subscriptions: list[Callable[[], object]] = attrs.field(init=False, factory=list)
     _recorder: EventRecorder = attrs.field(init=False)
     _executor: Executor = attrs.field(init=False)
     _pods: Informer[Pod] = attrs.field(init=False)
@@ -107,6 +109,8 @@ class Manager:
             self._recorder.close()
 
     async def _work(self, stop: asyncio.Event) -> None:
+        for subscribe in self._subscriptions:
+            subscribe()
         async with asyncio.TaskGroup() as group:
             running = [
                 group.create_task(controller.run(), name=f"controller {controller.name}")
@@ -138,9 +142,11 @@ class Manager:
         name = kind.resource.qualified
         queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueFigures(self.metrics, name))
         jobs: Informer[JobObject] = self._informer(kind.resource, JobObject)
-        jobs.add_handler(triggers.of_jobs(queue))
+        # While another process leads, nobody would take from the queue what is put into it.
+        self._subscriptions.append(partial(jobs.add_handler, triggers.of_jobs(queue)))
+        of_children = triggers.of_children(kind.resource, queue)
         for children in (self._pods, self._services):
-            children.add_handler(triggers.of_children(kind.resource, queue))
+            self._subscriptions.append(partial(children.add_handler, of_children))
         options = self.options
         reconciler = JobReconciler(
             kind,

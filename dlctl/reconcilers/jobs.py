@@ -134,8 +134,10 @@ class JobReconciler:
     ) -> Object:
         """Write the status; ``current`` is the job as our last write has left it."""
         dialect = self.kind.dialect_of(obj)
+        # Of a first status all is written, also what says no more than that there is nothing.
+        before = {} if old.phase is JobPhase.NEW else dialect.write_status(old)
         return await self.executor.write_status(
-            current, self.kind.resource, dialect.write_status(old), dialect.write_status(new)
+            current, self.kind.resource, before, dialect.write_status(new)
         )
 
     def _debounced(self, job: Job, planned: Plan, memory: Memory) -> Plan:
