@@ -145,7 +145,7 @@ def test_a_retryable_exit_brings_a_new_pod_that_may_succeed(kubectl: Kubectl, ex
     name = exit_.job("Never")
     found = jobs.ended(kubectl, name)
 
-    assert (found["phase"], found["state"]) == ("Done", "Succeeded")
+    assert (found["phase"], found["state"], found["reason"]) == ("Done", "Succeeded", "")
     restart = found["restarts"]["worker-0"]
     assert (restart["exitCode"], restart["reason"]) == (exit_.code, "Error")
     [pod] = pods(kubectl, name)
