@@ -4,6 +4,7 @@ Counted once a status is written, so a write that is tried again counts once.
 """
 
 import datetime
+from collections import Counter
 
 import attrs
 
@@ -19,6 +20,8 @@ class JobFigures:
 
     metrics: Metrics
     kind: str
+    # How many jobs there are in each namespace, whatever their phase.
+    _jobs: Counter[str] = attrs.field(init=False, factory=Counter)
 
     def moved(self, namespace: str, old: JobPhase | None, new: JobPhase | None) -> None:
         """Count a job in its new phase and no more in its old one; None is no job."""
@@ -26,8 +29,10 @@ class JobFigures:
             return
         for phase, change in ((old, -1), (new, 1)):
             if phase is not None:
-                name = phase.value or "New"
-                self.metrics.dlctl_jobs.labels(self.kind, namespace, name).inc(change)
+                self.metrics.dlctl_jobs.labels(self.kind, namespace, _name(phase)).inc(change)
+        self._jobs[namespace] += (old is None) - (new is None)
+        if not self._jobs[namespace]:
+            self._drop(namespace)
 
     def wrote(self, job: Job, about: ObjectMeta, new: JobStatus, now: datetime.datetime) -> None:
         """Count what a status that was just written says for the first time."""
@@ -44,8 +49,18 @@ class JobFigures:
             result = new.state.value.lower()
             self.metrics.dlctl_job_run_duration_seconds.labels(self.kind, result).observe(ran_s)
 
+    def _drop(self, namespace: str) -> None:
+        # Namespaces come and go, and each would leave its series behind.
+        del self._jobs[namespace]
+        for phase in JobPhase:
+            self.metrics.dlctl_jobs.remove(self.kind, namespace, _name(phase))
+
     def _restarted(self, restart: Restart, before: Restart | None) -> None:
         own = restart.failures > (before.failures if before else 0)
         code = "" if restart.exit_code is None else str(restart.exit_code)
         cause = "failure" if own else "disruption"
         self.metrics.dlctl_job_restarts_total.labels(self.kind, cause, code).inc()
+
+
+def _name(phase: JobPhase) -> str:
+    return phase.value or "New"

@@ -1,0 +1,30 @@
+"""Counting jobs by phase: the series of a namespace last as long as it has jobs."""
+
+from dlctl.api.status import JobPhase
+from dlctl.metrics import Metrics
+from dlctl.reconcilers.job_metrics import JobFigures
+
+
+def jobs(metrics: Metrics) -> dict[tuple[str, str], float]:
+    (family,) = metrics.dlctl_jobs.collect()
+    return {(s.labels["namespace"], s.labels["phase"]): s.value for s in family.samples}
+
+
+def test_job_counts_in_the_phase_it_is_in() -> None:
+    metrics = Metrics()
+    figures = JobFigures(metrics, "mxjobs.kubeflow.org")
+    figures.moved("a", None, JobPhase.NEW)
+    figures.moved("a", JobPhase.NEW, JobPhase.RUNNING)
+    assert jobs(metrics) == {("a", "New"): 0, ("a", "Running"): 1}
+
+
+def test_namespace_without_jobs_leaves_no_series() -> None:
+    metrics = Metrics()
+    figures = JobFigures(metrics, "mxjobs.kubeflow.org")
+    for namespace in ("a", "b"):
+        figures.moved(namespace, None, JobPhase.NEW)
+    figures.moved("a", None, JobPhase.RUNNING)
+    figures.moved("a", JobPhase.NEW, None)
+    assert ("a", "Running") in jobs(metrics)
+    figures.moved("a", JobPhase.RUNNING, None)
+    assert jobs(metrics) == {("b", "New"): 1}
