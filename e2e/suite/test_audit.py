@@ -1,0 +1,184 @@
+"""The controller's account in the API server's log: it is refused nothing, and needs all it may.
+
+What the tests before may not have asked for is done here, so that this works alone, too.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+import pytest
+import yaml
+
+from e2e import install
+from e2e.bed import Bed
+from e2e.kubectl import JSON, Kubectl, KubectlError
+from e2e.suite import jobs
+from e2e.suite.conftest import own_namespace
+
+OTHERS: Final = {
+    "kubeflow": "mxjobs.kubeflow.org",
+    "fioravanzo": "mxjobs.fioravanzo.org",
+    "mpba-mx": "mxjobs.mpba.fbk.eu",
+    "mpba-tf": "tfjobs.mpba.fbk.eu",
+}
+Grant = tuple[str, str, str]
+
+
+def granted() -> set[Grant]:
+    """Return group, resource and verb of all that the manifests grant."""
+    documents = [
+        document
+        for name in ("rbac.yaml", "election.yaml")
+        for document in yaml.safe_load_all((install.MANIFESTS / "base" / name).read_text())
+    ]
+    return {
+        (group, resource, verb)
+        for document in documents
+        for rule in document.get("rules", ())
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
+        for verb in rule["verbs"]
+    }
+
+
+def grant_of(request: JSON) -> Grant:
+    """Return what a request needs; a path that is no resource stands for itself."""
+    about = request.get("objectRef")
+    if not about:
+        return "", request["requestURI"], request["verb"]
+    parts = [about["resource"], about.get("subresource", "")]
+    return about.get("apiGroup", ""), "/".join(filter(None, parts)), request["verb"]
+
+
+def demanded_by_admission(children: list[JSON]) -> set[Grant]:
+    """Return what OwnerReferencesPermissionEnforcement asked for when children were created.
+
+    It is not in the log: the API server asks itself.
+    """
+    owners = [o for child in children for o in child["metadata"].get("ownerReferences", ())]
+    return {
+        (owner["apiVersion"].partition("/")[0], f"{owner['kind'].lower()}s/finalizers", "update")
+        for owner in owners
+        if owner.get("blockOwnerDeletion")
+    }
+
+
+def bare_list(kind: str, container: str, *types: str) -> JSON:
+    """Return a job in dl-operator's form."""
+    spec = {"containers": [{"name": container, "image": jobs.IMAGE, "command": ["true"]}]}
+    entries = [{"replicaType": t, "replicas": 1, "template": {"spec": spec}} for t in types]
+    name = f"mpba-{container[:2].replace('te', 'tf')}"
+    meta = {"name": name}
+    return {"apiVersion": "mpba.fbk.eu/v1", "kind": kind, "metadata": meta, "spec": entries}
+
+
+def distributed(name: str, **spec: str) -> JSON:
+    """Return a job that ends at once, and has a service."""
+    types = ("SCHEDULER", "WORKER")
+    job = jobs.mxjob(name, *(jobs.replicas(t, 1, ["true"]) for t in types), jobMode="dist")
+    return {**job, "spec": {**job["spec"], **spec}}
+
+
+def submit(kubectl: Kubectl) -> None:
+    """Begin a job of every kind, two whose names are taken, and one that fails again and again."""
+    taken_pod = {"metadata": {"name": "one-worker-abcd-0"}, "apiVersion": "v1", "kind": "Pod"}
+    template = jobs.replicas("WORKER", 1, ["true"], nodeName="nowhere")["template"]
+    taken_service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "two-scheduler-abcd-0"},
+        "spec": {"ports": [{"port": 80}]},
+    }
+    kubectl.apply({**taken_pod, **template}, taken_service)
+    kubectl.apply(
+        distributed("one", RuntimeId="abcd"),
+        distributed("two", RuntimeId="abcd"),
+        jobs.mxjob("again", jobs.replicas("WORKER", 1, ["sh", "-c", "exit 143"])),
+        distributed("kubeflow"),
+        {**distributed("fioravanzo"), "apiVersion": "fioravanzo.org/v1alpha1"},
+        bare_list("MXJob", "mxnet", "SCHEDULER", "WORKER"),
+        bare_list("TFJob", "tensorflow", "PS", "WORKER"),
+    )
+
+
+def await_all(kubectl: Kubectl) -> None:
+    for name, resource in OTHERS.items():
+        assert jobs.ended(kubectl, name, resource, within_s=120)["phase"] == "Done"
+    for name in ("one", "two"):
+        probe = partial(is_blocked, kubectl, name)
+        kubectl.until(probe, within_s=60, what=f"{name} to be blocked")
+    kubectl.until(
+        lambda: any(event["count"] > 1 for event in kubectl.items("events") if told(event)),
+        within_s=90,
+        what="an event that is counted up",
+    )
+
+
+def is_blocked(kubectl: Kubectl, name: str) -> bool:
+    conditions = jobs.status(kubectl, name).get("conditions", ())
+    return any(c["type"] == "Blocked" and c["status"] == "True" for c in conditions)
+
+
+def told(event: JSON) -> bool:
+    return bool(event["source"].get("component") == "dlctl")
+
+
+def lose_lease(controller: Kubectl) -> None:
+    """Delete the lease under its holder, which makes it anew."""
+    controller("delete", "lease", "dlctl")
+    controller.until(lambda: controller.get("lease", "dlctl"), within_s=30, what="a new lease")
+
+
+def await_server(cluster: Kubectl) -> None:
+    def ready() -> str:
+        try:
+            return cluster("get", "--raw", "/readyz")
+        except KubectlError:
+            return ""
+
+    cluster.until(ready, within_s=60, what="the API server")
+
+
+@pytest.fixture(scope="module")
+def used(bed: Bed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]]:
+    """What the account has used in the whole run."""
+    # Lists are for servers that do not stream them: 1.33, unless it is told to.
+    with bed.without("WatchList"):
+        await_server(cluster)
+        controller("rollout", "restart", "deployment/dlctl")
+        install.rolled_out(cluster)
+        with own_namespace(cluster) as kubectl:
+            submit(kubectl)
+            lose_lease(controller)
+            await_all(kubectl)
+            demanded = demanded_by_admission([*kubectl.items("pods"), *kubectl.items("services")])
+            yield demanded | {grant_of(request) for request in requests(bed, controller)}
+    await_server(cluster)
+
+
+def requests(bed: Bed, controller: Kubectl) -> Iterator[JSON]:
+    """Yield what the account that is there now has asked for: not one of an installation before."""
+    account = controller.get("serviceaccount", "dlctl")
+    assert account
+    uid = account["metadata"]["uid"]
+    yield from (request for request in bed.audit() if request["user"].get("uid") == uid)
+
+
+def test_account_uses_nothing_that_is_not_granted(used: set[Grant]) -> None:
+    assert used - granted() == set()
+
+
+def test_account_uses_all_that_is_granted(used: set[Grant]) -> None:
+    assert granted() - used == set()
+
+
+@pytest.mark.usefixtures("used")
+def test_account_is_refused_nothing(bed: Bed, controller: Kubectl) -> None:
+    # Admission says no as well, such as to pods in a namespace that is going; that is not meant.
+    # A server that has just begun does not know its rules yet, so its last word counts.
+    decisions = {
+        grant_of(request): request["annotations"].get("authorization.k8s.io/decision")
+        for request in requests(bed, controller)
+    }
+    assert {grant for grant, decision in decisions.items() if decision != "allow"} == set()
