@@ -63,10 +63,12 @@ e2e-cluster: $(READY) ## Build the programs of a real cluster of Kubernetes $(K8
 	$(BIN)/python -m e2e.cluster build --k8s $(K8S)
 
 .PHONY: contract
-contract: $(READY) ## Ask the embedded API server and a real one the same questions; needs Go
+contract: $(READY) ## Hold the embedded API server to a real one, and dlctl to both; needs Go
 	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) -- \
 		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract'
+	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --kwok 2 -- \
+		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 4 -m real tests/integration tests/convergence'
 
 # Without KUBECONFIG the cluster is made for the tests, which needs root, Debian and Go, and may be
 # broken by them. Any other must be able to pull E2E_IMAGE, and E2E_MXNET_IMAGE unless it is empty.

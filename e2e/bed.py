@@ -8,13 +8,14 @@ import os
 import signal
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
 
 from e2e.cluster.controlplane import ControlPlane
+from e2e.cluster.node import Node
 from e2e.cluster.processes import Processes
 from e2e.kubectl import JSON
 
@@ -28,29 +29,48 @@ class Bed:
 
     @property
     def processes(self) -> Processes:
-        return ControlPlane(self.directory, self.programs).processes
+        return self._plane.processes
+
+    @property
+    def _plane(self) -> ControlPlane:
+        return ControlPlane(self.directory, self.programs)
 
     def kill_pod(self, uid: str) -> None:
         """End all processes of a pod at once, as ``kill -9`` on its node does."""
-        for pid in _processes_of(uid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(_processes_in(uid))
 
     @contextmanager
     def cut_off(self, *addresses: str) -> Iterator[None]:
-        """Drop what pods say to this machine and what it says to them; nobody is told."""
+        """Drop all packets between pods and the API server; neither side is told."""
+        port = self._api_port()
         rules = [
             rule
             for address in addresses
-            for rule in (("INPUT", "-s", address), ("OUTPUT", "-d", address))
+            for rule in (
+                ("INPUT", "--source", address, "--destination-port", port),
+                ("OUTPUT", "--destination", address, "--source-port", port),
+            )
         ]
         try:
             for chain, *match in rules:
-                _iptables("--insert", chain, *match, "--jump", "DROP")
+                _iptables("--insert", chain, "--protocol", "tcp", *match, "--jump", "DROP")
             yield
         finally:
             for chain, *match in rules:
-                _iptables("--delete", chain, *match, "--jump", "DROP")
+                _iptables("--delete", chain, "--protocol", "tcp", *match, "--jump", "DROP")
+
+    @contextmanager
+    def powered_off(self, name: str) -> Iterator[None]:
+        """Have a node and all that runs on it stop at once; it comes up again in the end."""
+        node = self._node(name)
+        self.processes.kill(node.kubelet)
+        self.processes.kill(node.containerd)
+        _kill(_processes_in(node.cgroup))
+        try:
+            yield
+        finally:
+            self.processes.restart(node.containerd)
+            self.processes.restart(node.kubelet)
 
     def compact(self) -> int:
         """Have etcd forget all but the present; return the revision of that."""
@@ -74,20 +94,35 @@ class Bed:
         with (self.directory / "audit.log").open() as log:
             yield from (json.loads(line) for line in log)
 
+    def _node(self, name: str) -> Node:
+        return Node(self._plane, int(name.rpartition("-")[2]))
+
+    def _api_port(self) -> str:
+        config = json.loads(self._plane.kubeconfig.read_text())
+        server: str = config["clusters"][0]["cluster"]["server"]
+        return server.rpartition(":")[2]
+
     def _etcd(self, method: str, body: dict[str, object]) -> dict[str, dict[str, str]]:
-        url = ControlPlane(self.directory, self.programs).etcd_url.read_text()
+        url = self._plane.etcd_url.read_text()
         request = urllib.request.Request(f"{url}/v3/kv/{method}", json.dumps(body).encode())
         with urllib.request.urlopen(request, timeout=30) as answer:
             found: dict[str, dict[str, str]] = json.load(answer)
             return found
 
 
-def _processes_of(uid: str) -> Iterator[int]:
+def _processes_in(group: str) -> Iterator[int]:
+    """Yield the processes of control groups whose path has this in it."""
     for path in Path("/proc").glob("[0-9]*/cgroup"):
         with suppress(OSError):
             # With another driver than ours, dashes are underscores.
-            if uid in path.read_text().replace("_", "-"):
+            if group.replace("_", "-") in path.read_text().replace("_", "-"):
                 yield int(path.parent.name)
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _iptables(*args: str) -> None:

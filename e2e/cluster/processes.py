@@ -116,7 +116,13 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def _is_over(pid: int) -> bool:
-    """Tell whether a process has ended, and take notice if it was a child of ours."""
+    """Tell whether a process has ended; of a child of ours, take notice of it."""
     with suppress(ChildProcessError):
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    return not Path(f"/proc/{pid}").exists()
+    try:
+        # What follows the name, which is in parentheses and may hold anything.
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    # A zombie has ended; it is its parent that has not noticed.
+    return state == "Z"

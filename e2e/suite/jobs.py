@@ -11,6 +11,9 @@ from e2e.kubectl import JSON, Kubectl
 
 IMAGE: Final = os.environ.get("E2E_IMAGE", "localhost/dlctl:e2e")
 ENDED: Final = ("Done", "Failed")
+# The name of a job that runs until it is told to end, and how it waits.
+WAITING: Final = "waiting"
+_WAIT: Final = ("sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done")
 
 
 def replicas(type_: str, count: int, command: Sequence[str], **pod: Any) -> JSON:
@@ -64,6 +67,30 @@ def running(
         return found if found.get("phase") == "Running" else None
 
     return kubectl.until(probe, within_s=within_s, what=f"{name} to run")
+
+
+def start_waiting(
+    kubectl: Kubectl, name: str = WAITING, /, pod: JSON | None = None, **counts: int
+) -> JSON:
+    """Have a job run until it is told to end, and return its status."""
+    fields = {"terminationGracePeriodSeconds": 1, **(pod or {})}
+    entries = [
+        replicas(type_, count, _WAIT, **fields)
+        for type_, count in (counts or {"WORKER": 1}).items()
+    ]
+    mode = "dist" if "SCHEDULER" in counts else "local"
+    kubectl.apply(mxjob(name, *entries, jobMode=mode))
+    return running(kubectl, name)
+
+
+def end_waiting(kubectl: Kubectl, name: str = WAITING) -> JSON:
+    """Tell a job to end, see that it succeeds, and return its status."""
+    names: list[str] = [pod["metadata"]["name"] for pod in kubectl.items("pods")]
+    chiefs = (n for n in names if n.startswith(f"{name}-worker-") and n.endswith("-0"))
+    kubectl("exec", next(chiefs), "--", "touch", "/tmp/go")
+    found = ended(kubectl, name)
+    assert found["state"] == "Succeeded"
+    return found
 
 
 def events(kubectl: Kubectl, name: str, reason: str = "") -> list[str]:

@@ -50,19 +50,19 @@ def test_standby_takes_over_when_the_leader_is_killed(
     kubectl: Kubectl, bed: Bed, handovers: Handovers, record_property: Measured
 ) -> None:
     with watching(kubectl, "pods") as pods:
-        start_waiting_job(kubectl)
+        jobs.start_waiting(kubectl, SCHEDULER=1, WORKER=2)
         took_s = [handovers.kill(bed) for _ in range(_KILLS)]
         record_property("seconds from kill -9 to the next leader", rounded(took_s))
         assert max(took_s) <= _TAKEOVER_S
-        end_waiting_job(kubectl)
-        assert_unnoticed(pods, jobs.status(kubectl, "waiting"))
+        jobs.end_waiting(kubectl)
+        assert_unnoticed(pods, jobs.status(kubectl, jobs.WAITING))
 
 
 def test_rollout_hands_over_within_seconds(
     kubectl: Kubectl, handovers: Handovers, record_property: Measured
 ) -> None:
     with watching(kubectl, "pods") as pods:
-        start_waiting_job(kubectl)
+        jobs.start_waiting(kubectl, SCHEDULER=1, WORKER=2)
         handovers.controller("rollout", "restart", "deployment/dlctl")
         install.rolled_out(handovers.controller)
         vacant_s = leadership.vacancies_s(handovers.terms())
@@ -74,8 +74,8 @@ def test_rollout_hands_over_within_seconds(
         assert vacant_s, "the leader was replaced without a handover"
         assert max(vacant_s) <= _GRACEFUL_S
         assert max(stopped_s) <= _GRACEFUL_S + _RESOLUTION_S
-        end_waiting_job(kubectl)
-        assert_unnoticed(pods, jobs.status(kubectl, "waiting"))
+        jobs.end_waiting(kubectl)
+        assert_unnoticed(pods, jobs.status(kubectl, jobs.WAITING))
 
 
 @pytest.mark.timeout(900)
@@ -116,25 +116,6 @@ def test_twenty_handovers_make_no_pod_twice_and_lose_no_job(
     creations = audited[f"create {kubectl.namespace}/pods"]
     record_property("pods made, and writes of leaders", (creations, sum(audited.values())))
     assert creations == _JOBS * len(_TYPES) + len(disturbed)
-
-
-def start_waiting_job(kubectl: Kubectl) -> None:
-    """Have a job run in real containers until it is told to end."""
-    wait = ["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]
-    counts = {"SCHEDULER": 1, "WORKER": 2}
-    entries = [
-        jobs.replicas(type_, count, wait, terminationGracePeriodSeconds=1)
-        for type_, count in counts.items()
-    ]
-    kubectl.apply(jobs.mxjob("waiting", *entries, jobMode="dist"))
-    jobs.running(kubectl, "waiting")
-
-
-def end_waiting_job(kubectl: Kubectl) -> None:
-    names = [pod["metadata"]["name"] for pod in kubectl.items("pods")]
-    chief = next(name for name in names if "-worker-" in name and name.endswith("-0"))
-    kubectl("exec", chief, "--", "touch", "/tmp/go")
-    assert jobs.ended(kubectl, "waiting")["state"] == "Succeeded"
 
 
 def assert_unnoticed(pods: Record, status: JSON) -> None:

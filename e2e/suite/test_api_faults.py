@@ -1,0 +1,227 @@
+"""The API server away, forgetful, or out of reach: controllers come back by themselves."""
+
+import datetime
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pytest
+
+from e2e import install
+from e2e.bed import Bed
+from e2e.kubectl import JSON, Kubectl, KubectlError
+from e2e.suite import jobs
+
+# What a controller is deployed with.
+LEASE_S: Final = 15.0
+RENEW_DEADLINE_S: Final = 10.0
+_AWAY_S: Final = 30.0
+_BACK_S: Final = 60.0
+_JOB: Final = "mxjobs.kubeflow.org"
+
+Measured = Callable[[str, object], None]
+
+
+@pytest.fixture(autouse=True)
+def healthy(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
+    """Both controllers are ready before and after."""
+    install.rolled_out(cluster)
+    controller.until(lambda: install.leader(cluster), within_s=_BACK_S, what="a leader")
+    yield
+    cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
+    install.rolled_out(cluster)
+
+
+def test_api_server_is_killed_and_comes_back(
+    kubectl: Kubectl, cluster: Kubectl, bed: Bed, record_property: Measured
+) -> None:
+    before = running_job(kubectl, "waiting")
+    bed.processes.kill("kube-apiserver")
+    time.sleep(_AWAY_S)
+    back = now()
+    bed.processes.restart("kube-apiserver")
+    cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
+    cluster.until(lambda: acquired(cluster) > back, within_s=_BACK_S, what="a new leader")
+    record_property("seconds from the API server's start to a leader", since(back, cluster))
+    assert pods(kubectl) == before
+    end(kubectl, "waiting")
+    kubectl.apply(short_job("after"))
+    assert jobs.ended(kubectl, "after")["state"] == "Succeeded"
+
+
+def test_standby_that_missed_a_compaction_lists_anew_and_then_leads_well(
+    kubectl: Kubectl, cluster: Kubectl, bed: Bed
+) -> None:
+    before = running_job(kubectl, "kept")
+    running_job(kubectl, "removed")
+    standby = next(p for p in install.controllers(cluster) if name(p) != install.leader(cluster))
+    lists = metric(cluster, standby, "reflector_lists_total", _JOB)
+    with bed.cut_off(address(standby)):
+        kubectl("delete", _JOB, "removed")
+        jobs.start_waiting(kubectl, "made")
+        bed.compact()
+        # What it could still tell from memory, the API server forgets too.
+        bed.processes.kill("kube-apiserver")
+        bed.processes.restart("kube-apiserver")
+        cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
+        cluster("create", "namespace", f"{kubectl.namespace}-later")
+        bed.compact()
+        jobs.running(kubectl, "made")
+    cluster("delete", "namespace", f"{kubectl.namespace}-later", "--wait=false")
+    cluster.until(
+        lambda: metric(cluster, standby, "reflector_lists_total", _JOB) > lists,
+        within_s=_BACK_S,
+        what="the standby to list anew",
+    )
+    made = {n: uid for n, uid in pods(kubectl).items() if n.startswith("made-")}
+    assert restarts(cluster, standby) == 0, "it came back by a restart, and not by itself"
+    leader = install.leader(cluster)
+    cluster.within(install.NAMESPACE)("delete", "pod", leader, "--wait=false")
+    cluster.until(
+        lambda: install.leader(cluster) not in ("", leader), within_s=_BACK_S, what="the standby"
+    )
+    end(kubectl, "kept")
+    end(kubectl, "made")
+    there = pods(kubectl)
+    assert there == {n: uid for n, uid in {**before, **made}.items() if n in there}
+
+
+def test_leader_in_a_black_hole_gives_way(
+    kubectl: Kubectl, cluster: Kubectl, bed: Bed, record_property: Measured
+) -> None:
+    before = running_job(kubectl, "waiting")
+    leader = next(p for p in install.controllers(cluster) if name(p) == install.leader(cluster))
+    renewed = lease_time(cluster, "renewTime")
+    with bed.cut_off(address(leader)):
+        cluster.until(
+            lambda: install.leader(cluster) not in ("", name(leader)),
+            within_s=_BACK_S,
+            what="the standby to lead",
+        )
+        took_s = (acquired(cluster) - max(renewed, last_renewal(bed, leader))).total_seconds()
+        record_property("seconds from the last renewal to the next leader", round(took_s, 2))
+        assert LEASE_S <= took_s <= LEASE_S + 2
+        cluster.until(
+            lambda: restarts(cluster, leader) > 0, within_s=_BACK_S, what="the old leader to end"
+        )
+        ended_s = (ended_at(cluster, leader) - acquired(cluster)).total_seconds()
+        record_property(
+            "seconds from the old leader's end to the new one's start", round(-ended_s, 1)
+        )
+        assert ended_s <= 0, "both were alive and could have written"
+        kubectl.apply(short_job("meanwhile"))
+        assert jobs.ended(kubectl, "meanwhile")["state"] == "Succeeded"
+    assert {n: uid for n, uid in pods(kubectl).items() if n in before} == before
+    end(kubectl, "waiting")
+
+
+def test_all_controllers_in_a_black_hole_come_back(
+    kubectl: Kubectl, cluster: Kubectl, bed: Bed, record_property: Measured
+) -> None:
+    before = running_job(kubectl, "waiting")
+    with bed.cut_off(*(address(pod) for pod in install.controllers(cluster))):
+        kubectl.apply(short_job("submitted"))
+        time.sleep(_AWAY_S)
+        assert not jobs.status(kubectl, "submitted")
+        healed = now()
+    cluster.until(lambda: acquired(cluster) > healed, within_s=_BACK_S, what="a leader")
+    record_property("seconds from healing to a leader", since(healed, cluster))
+    assert jobs.ended(kubectl, "submitted")["state"] == "Succeeded"
+    assert {n: uid for n, uid in pods(kubectl).items() if n in before} == before
+    end(kubectl, "waiting")
+
+
+def short_job(title: str) -> JSON:
+    return jobs.mxjob(title, jobs.replicas("WORKER", 1, ["true"]))
+
+
+def running_job(kubectl: Kubectl, title: str) -> dict[str, str]:
+    """Start a job that waits to be told to end; return its pods and their UIDs."""
+    jobs.start_waiting(kubectl, title)
+    return {n: uid for n, uid in pods(kubectl).items() if n.startswith(f"{title}-")}
+
+
+def end(kubectl: Kubectl, title: str) -> None:
+    assert "restarts" not in jobs.end_waiting(kubectl, title)
+
+
+def pods(kubectl: Kubectl) -> dict[str, str]:
+    return {name(pod): pod["metadata"]["uid"] for pod in kubectl.items("pods")}
+
+
+def answers(cluster: Kubectl) -> bool:
+    try:
+        return cluster("get", "--raw", "/readyz", within_s=5) == "ok"
+    except KubectlError:
+        return False
+
+
+def acquired(cluster: Kubectl) -> datetime.datetime:
+    return lease_time(cluster, "acquireTime")
+
+
+def lease_time(cluster: Kubectl, field: str) -> datetime.datetime:
+    lease = cluster.within(install.NAMESPACE).get("lease", "dlctl")
+    assert lease
+    return datetime.datetime.fromisoformat(lease["spec"][field])
+
+
+def last_renewal(bed: Bed, leader: JSON) -> datetime.datetime:
+    """Return when the API server last took a renewal from a controller."""
+    key = "authentication.kubernetes.io/pod-name"
+    times = (
+        request["requestReceivedTimestamp"]
+        for request in bed.audit()
+        if request["verb"] in ("update", "patch")
+        and request.get("objectRef", {}).get("resource") == "leases"
+        and request["user"].get("extra", {}).get(key) == [name(leader)]
+        and request.get("responseStatus", {}).get("code") == 200
+    )
+    return datetime.datetime.fromisoformat(max(times))
+
+
+def ended_at(cluster: Kubectl, pod: JSON) -> datetime.datetime:
+    last = container(cluster, pod)["lastState"]["terminated"]
+    return datetime.datetime.fromisoformat(last["finishedAt"])
+
+
+def restarts(cluster: Kubectl, pod: JSON) -> int:
+    count: int = container(cluster, pod)["restartCount"]
+    before = pod["status"]["containerStatuses"][0]["restartCount"]
+    return count - int(before)
+
+
+def container(cluster: Kubectl, pod: JSON) -> JSON:
+    found = cluster.within(install.NAMESPACE).get("pod", name(pod))
+    assert found
+    status: JSON = found["status"]["containerStatuses"][0]
+    return status
+
+
+def metric(cluster: Kubectl, pod: JSON, series: str, resource: str) -> float:
+    path = f"/api/v1/namespaces/{install.NAMESPACE}/pods/{name(pod)}:8080/proxy/metrics"
+    try:
+        text = cluster("get", "--raw", path)
+    except KubectlError:
+        return 0.0
+    found = re.search(rf'^{series}{{name="{re.escape(resource)}"}} (\S+)$', text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def since(moment: datetime.datetime, cluster: Kubectl) -> float:
+    return round((acquired(cluster) - moment).total_seconds(), 2)
+
+
+def now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def name(pod: JSON) -> str:
+    found: str = pod["metadata"]["name"]
+    return found
+
+
+def address(pod: JSON) -> str:
+    found: str = pod["status"]["podIP"]
+    return found
