@@ -3,59 +3,78 @@
 import asyncio
 from typing import Any, Final
 
+import attrs
+
 from dlctl.api.meta import PODS, SERVICES
 from dlctl.options import Options
 from tests.convergence.cases import Case, JobCase, Kill
 from tests.support.hollow import replica_of
-from tests.support.world import World, world
+from tests.support.world import World, Worlds, world
 
 JSON = dict[str, Any]
-# Long enough for the pauses between tries to matter, short enough to outlast none of the faults.
-_OPTIONS: Final = Options(restart_backoff_s=1.0, restart_backoff_cap_s=4.0)
-_FAULTS_S: Final = 20.0
-_QUIET_S: Final = 30.0
 
 
-async def outcome(case: Case) -> JSON:
+@attrs.frozen
+class Stage:
+    """Where cases are run, and for how long: the faults last, and then it is looked at the rest.
+
+    The pauses between tries are long enough to matter, and short enough to outlast no fault.
+    """
+
+    world: Worlds
+    options: Options
+    faults_s: float
+    rest_s: float
+
+
+COMPACTED: Final = Stage(
+    world,
+    Options(restart_backoff_s=1.0, restart_backoff_cap_s=4.0),
+    faults_s=20.0,
+    rest_s=30.0,
+)
+
+
+async def outcome(case: Case, stage: Stage = COMPACTED) -> JSON:
     """Return what is left of the jobs of a case, having checked what must always hold."""
-    async with world(options=_OPTIONS) as cluster:
+    async with stage.world(options=stage.options) as cluster:
         for job in case.jobs:
             await cluster.submit(job.manifest, script=job.script())
         async with asyncio.TaskGroup() as group:
-            faults = group.create_task(_arm(cluster, case))
-            await _work_through_kills(cluster, case)
+            faults = group.create_task(_arm(cluster, case, stage.faults_s))
+            await _work_through_kills(cluster, case, stage.faults_s)
             await faults
         for job in case.jobs:
             await cluster.ended(job.key.name)
-        await _check_rest(cluster)
+        await _check_rest(cluster, stage.rest_s)
         _check_history(cluster, case)
         return {job.key.name: _left(cluster, job) for job in case.jobs}
 
 
-async def _arm(cluster: World, case: Case) -> None:
+async def _arm(cluster: World, case: Case, lasting_s: float) -> None:
     started = cluster.clock.monotonic()
     for at_s, fault in case.faults:
         await asyncio.sleep(max(0.0, started + at_s - cluster.clock.monotonic()))
         cluster.server.faults.add(fault)
     if case.faults:
-        await asyncio.sleep(_FAULTS_S)
+        await asyncio.sleep(lasting_s)
     cluster.server.faults.clear()
 
 
-async def _work_through_kills(cluster: World, case: Case) -> None:
+async def _work_through_kills(cluster: World, case: Case, patience_s: float) -> None:
     for kill in case.kills:
         controller = cluster.start()
-        await _moment(cluster, kill)
+        await _moment(cluster, kill, patience_s)
         await controller.kill()
         await asyncio.sleep(kill.down_s)
     cluster.start()
 
 
-async def _moment(cluster: World, kill: Kill) -> None:
+async def _moment(cluster: World, kill: Kill, patience_s: float) -> None:
     storage = cluster.server.storage
     revision = storage.revision + kill.revisions
     try:
-        async with asyncio.timeout(_FAULTS_S):
+        async with asyncio.timeout(patience_s):
             while storage.revision < revision:
                 cluster.history.changed.clear()
                 await cluster.history.changed.wait()
@@ -65,15 +84,15 @@ async def _moment(cluster: World, kill: Kill) -> None:
         await asyncio.sleep(0)
 
 
-async def _check_rest(cluster: World) -> None:
+async def _check_rest(cluster: World, rest_s: float) -> None:
     """Check that nothing is left to do, neither for this controller nor for the next one."""
     await cluster.settled()
     written = cluster.history.writes()
-    await asyncio.sleep(_QUIET_S)
+    await asyncio.sleep(rest_s)
     assert cluster.history.writes() == written, "it goes on writing after the end"
     await cluster.kill_all()
     cluster.start()
-    await asyncio.sleep(_QUIET_S)
+    await asyncio.sleep(rest_s)
     assert cluster.history.writes() == written, "a new controller finds something to write"
 
 
@@ -86,7 +105,7 @@ def _check_history(cluster: World, case: Case) -> None:
         parts = job.script().parts.items()
         wanted = {str(r): part.pods(restarts_in_place=in_place) for r, part in parts}
         made = {str(m.replica): count for m, count in history.made.items() if m.job == uid}
-        assert made == wanted, f"pods made for {job.key.name}"
+        assert made == wanted, f"pods of {job.key.name}: {made} were made, not {wanted}"
 
 
 def _left(cluster: World, job: JobCase) -> JSON:

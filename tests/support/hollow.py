@@ -1,7 +1,7 @@
 """A node without processes: it binds pods and reports what a script says becomes of them.
 
 It learns of pods from what observes the server, and writes over HTTP like a kubelet. It knows
-nothing of controllers. Where pods run of themselves, ``kwok`` is the node to take.
+nothing of controllers. In a real cluster it stands behind ``realnode``.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dlctl.api.job import Replica
 from dlctl.api.meta import PODS, UID, ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.kube.client import Client
-from dlctl.kube.errors import ConflictError, NotFoundError
+from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
 from dlctl.local.apiserver.changes import Change, Stored, table_of
 from tests.support.fates import RUNS_ON, Deleted, Evicted, Exit, Fate, Part, RunsOn, Script
 from tests.support.server import Server
@@ -22,6 +22,9 @@ JSON = dict[str, Any]
 USER_AGENT: Final = "kubelet"
 NODE: Final = "hollow"
 _PODS: Final = table_of(PODS)
+# What is said to one who speaks of a pod by a UID that its name does not have any more: the real
+# server finds a change of an immutable field in it.
+_GONE: Final = (NotFoundError, ConflictError, InvalidError)
 
 
 @attrs.define(eq=False)
@@ -113,7 +116,7 @@ class HollowNode:
             await life.leaving.wait()
             if not life.gone.is_set():
                 await self._stop(life)
-        except (NotFoundError, ConflictError):
+        except _GONE:
             # Deleted under the report: there is nobody to report on.
             return
         finally:
@@ -205,11 +208,13 @@ class HollowNode:
     async def _stop(self, life: Life) -> None:
         """Stop a pod that was told to go, and let it go."""
         await asyncio.sleep(self.run_s)
+        if life.gone.is_set():
+            return
         try:
             if not _finished(self.server, life.key):
                 await self._report(life, "Failed", self._terminated(life, 143, "Error"))
             await self.client.delete(PODS, life.key, uid=life.uid, grace_period_s=0)
-        except (NotFoundError, ConflictError):
+        except _GONE:
             return
 
     async def _report(

@@ -7,7 +7,7 @@ what the server sent first, which need not be all of the initial events.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import aiohttp
@@ -49,6 +49,9 @@ class Proxy:
             return await self._response(request)
         except StatusError as error:
             return failure(error)
+        except aiohttp.ClientError as error:
+            # Who broke it, the server or its proxy, makes no difference to a client.
+            raise reset(request) from error
 
     def note(self, change: Change) -> None:
         self.version = max(self.version, change.revision)
@@ -122,9 +125,11 @@ async def _streamed(
     response = web.StreamResponse(headers=_passed(answer.headers))
     response.enable_chunked_encoding()
     await response.prepare(request)
-    async for chunk in broken(_lines(answer.content), fault):
-        await response.write(chunk)
-    await response.write_eof()
+    # A client that has gone away is nobody's fault.
+    with suppress(ConnectionResetError):
+        async for chunk in broken(_lines(answer.content), fault):
+            await response.write(chunk)
+        await response.write_eof()
     return response
 
 

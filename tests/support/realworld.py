@@ -1,7 +1,7 @@
-"""A world in a real cluster: real time, a namespace of its own, kwok for a kubelet.
+"""A world in a real cluster: real time, a namespace and a node of its own.
 
-The cluster is that of CONTRACT_KUBECONFIG. Its nodes must be kwok's, and it must be one that may be
-filled with what tests leave: namespaces are not emptied.
+The cluster is that of CONTRACT_KUBECONFIG. Its other nodes must be kwok's, and it may be filled
+with what tests leave: namespaces are not emptied.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from dlctl.local.apiserver.front import Audited
 from dlctl.options import Options
 from tests.builders import KINDS
 from tests.support.history import History
-from tests.support.kwok import KwokNode
 from tests.support.mirror import Mirror
 from tests.support.proxy import Proxy, proxied
+from tests.support.realnode import RealNode
 from tests.support.world import Pace, World, first_of
 
 JSON = dict[str, Any]
@@ -66,6 +66,8 @@ class RealWorld(World):
     """A namespace of a real cluster."""
 
     mirror: Mirror = attrs.field(kw_only=True)
+    # The same as ``node``.
+    kubelet: RealNode = attrs.field(kw_only=True)
 
     def _client(self) -> Client:
         return Client(self.server.config(), user_agent="dlctl", watch_silence_s=_SILENCE_S)
@@ -73,6 +75,10 @@ class RealWorld(World):
     async def install(self, kind: Kind) -> None:
         await super().install(kind)
         await self.mirror.follow(kind.resource)
+
+    async def _created(self, kind: Kind, job: JSON) -> JSON:
+        has_script = self.key(job["metadata"]["name"]) in self.kubelet.scripts
+        return await super()._created(kind, self.kubelet.steered(job) if has_script else job)
 
     async def caught_up(self) -> None:
         await self.mirror.caught_up()
@@ -107,9 +113,11 @@ async def _built(stack: AsyncExitStack, kinds: Sequence[Kind], options: Options)
         await mirror.follow(resource)
     mirror.observers.append(proxy.note)
     server = RealServer(mirror, proxy, plain)
-    node = KwokNode(server, kubelet, SystemClock())
-    nodes = tasks.create_task(node.run(), name="kwok node")
-    stack.callback(nodes.cancel)
+    node = RealNode(server, kubelet, SystemClock(), name=f"node-of-{namespace}")
+    await node.register()
+    stack.push_async_callback(node.remove)
+    for work in (node.run(), node.keep()):
+        stack.callback(tasks.create_task(work, name="real node").cancel)
     whole = RealWorld(
         server,
         user,
@@ -122,6 +130,7 @@ async def _built(stack: AsyncExitStack, kinds: Sequence[Kind], options: Options)
         namespace,
         _PACE,
         mirror=mirror,
+        kubelet=node,
     )
     stack.push_async_callback(whole.kill_all)
     return whole

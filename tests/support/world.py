@@ -157,6 +157,9 @@ class World:
             self.node.scripts[key] = script
         kind = by_api_version(self.kinds, job["apiVersion"], job["kind"])
         assert kind is not None
+        return await self._created(kind, job)
+
+    async def _created(self, kind: Kind, job: JSON) -> JSON:
         created = await self.user.create(kind.resource, self.namespace, job, JSON)
         await self.caught_up()
         return created
