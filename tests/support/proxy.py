@@ -125,11 +125,16 @@ async def _streamed(
     response = web.StreamResponse(headers=_passed(answer.headers))
     response.enable_chunked_encoding()
     await response.prepare(request)
-    # A client that has gone away is nobody's fault.
-    with suppress(ConnectionResetError):
-        async for chunk in broken(_lines(answer.content), fault):
-            await response.write(chunk)
-        await response.write_eof()
+    try:
+        # A client that has gone away is nobody's fault.
+        with suppress(ConnectionResetError):
+            async for chunk in broken(_lines(answer.content), fault):
+                await response.write(chunk)
+            await response.write_eof()
+    finally:
+        if answer.connection and answer.connection.transport:
+            # Closing politely takes an answer of the server, and the loop may not last so long.
+            answer.connection.transport.abort()
     return response
 
 

@@ -33,7 +33,7 @@ from tests.support.world import Pace, World, first_of
 JSON = dict[str, Any]
 KUBECONFIG: Final = os.environ.get("CONTRACT_KUBECONFIG", "")
 _ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-_PACE: Final = Pace(quiet_s=1.5, patience_s=60.0, lapse_s=3.0)
+PACE: Final = Pace(quiet_s=1.5, patience_s=60.0, lapse_s=3.0)
 _OPTIONS: Final = Options(restart_backoff_s=0.5, restart_backoff_cap_s=1.0)
 # Of a watch. The server's bookmarks come once a minute: a fault's silence is not to last as long.
 _SILENCE_S: Final = 4.0
@@ -86,12 +86,12 @@ class RealWorld(World):
 
 @asynccontextmanager
 async def real_world(
-    *, kinds: Sequence[Kind] = KINDS, options: Options = _OPTIONS
+    *, kinds: Sequence[Kind] = KINDS, options: Options = _OPTIONS, pace: Pace = PACE
 ) -> AsyncIterator[World]:
     """Make a namespace in the real cluster, with all kinds installed."""
     try:
         async with AsyncExitStack() as stack:
-            whole = await _built(stack, kinds, options)
+            whole = await _built(stack, kinds, options, pace)
             for kind in kinds:
                 await whole.install(kind)
             yield whole
@@ -99,7 +99,9 @@ async def real_world(
         raise first_of(failures) from None
 
 
-async def _built(stack: AsyncExitStack, kinds: Sequence[Kind], options: Options) -> RealWorld:
+async def _built(
+    stack: AsyncExitStack, kinds: Sequence[Kind], options: Options, pace: Pace
+) -> RealWorld:
     config, namespace = await load(KUBECONFIG), f"dlctl-{uuid.uuid4().hex[:8]}"
     proxy, url = await stack.enter_async_context(proxied(config))
     plain = ClusterConfig.with_token(url, "")
@@ -128,7 +130,7 @@ async def _built(stack: AsyncExitStack, kinds: Sequence[Kind], options: Options)
         SystemClock(),
         tasks,
         namespace,
-        _PACE,
+        pace,
         mirror=mirror,
         kubelet=node,
     )
