@@ -8,12 +8,13 @@ import os
 import signal
 import subprocess
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
 
+from e2e.cluster import cgroups
 from e2e.cluster.controlplane import ControlPlane
 from e2e.cluster.node import Node
 from e2e.cluster.processes import Processes
@@ -37,7 +38,9 @@ class Bed:
 
     def kill_pod(self, uid: str) -> None:
         """End all processes of a pod at once, as ``kill -9`` on its node does."""
-        _kill(_processes_in(uid))
+        for pid in cgroups.processes(uid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     @contextmanager
     def cut_off(self, *addresses: str) -> Iterator[None]:
@@ -62,15 +65,12 @@ class Bed:
     @contextmanager
     def powered_off(self, name: str) -> Iterator[None]:
         """Have a node and all that runs on it stop at once; it comes up again in the end."""
-        node = self._node(name)
-        self.processes.kill(node.kubelet)
-        self.processes.kill(node.containerd)
-        _kill(_processes_in(node.cgroup))
+        node = Node(self._plane, int(name.rpartition("-")[2]))
+        node.power_off()
         try:
             yield
         finally:
-            self.processes.restart(node.containerd)
-            self.processes.restart(node.kubelet)
+            node.power_on()
 
     def compact(self) -> int:
         """Have etcd forget all but the present; return the revision of that."""
@@ -94,9 +94,6 @@ class Bed:
         with (self.directory / "audit.log").open() as log:
             yield from (json.loads(line) for line in log)
 
-    def _node(self, name: str) -> Node:
-        return Node(self._plane, int(name.rpartition("-")[2]))
-
     def _api_port(self) -> str:
         config = json.loads(self._plane.kubeconfig.read_text())
         server: str = config["clusters"][0]["cluster"]["server"]
@@ -108,21 +105,6 @@ class Bed:
         with urllib.request.urlopen(request, timeout=30) as answer:
             found: dict[str, dict[str, str]] = json.load(answer)
             return found
-
-
-def _processes_in(group: str) -> Iterator[int]:
-    """Yield the processes of control groups whose path has this in it."""
-    for path in Path("/proc").glob("[0-9]*/cgroup"):
-        with suppress(OSError):
-            # With another driver than ours, dashes are underscores.
-            if group.replace("_", "-") in path.read_text().replace("_", "-"):
-                yield int(path.parent.name)
-
-
-def _kill(pids: Iterable[int]) -> None:
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def _iptables(*args: str) -> None:

@@ -41,6 +41,15 @@ def remove(root: str) -> None:
                 group.rmdir()
 
 
+def processes(part: str) -> Iterator[int]:
+    """Yield all processes in groups whose path has this part, however the runtime spells it."""
+    wanted = part.replace("_", "-")
+    for path in Path("/proc").glob("[0-9]*/cgroup"):
+        with suppress(OSError):
+            if wanted in path.read_text().replace("_", "-"):
+                yield int(path.parent.name)
+
+
 def _is_unified() -> bool:
     return (_MOUNTED / "cgroup.controllers").exists()
 

@@ -3,9 +3,13 @@
 Needs root, and the network of the cluster to be up.
 """
 
+import os
+import signal
+import socket
 import subprocess
 import tarfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -68,12 +72,19 @@ class Node:
         network = self.directory / "cni" / "10-bridge.conflist"
         network.write_text(nodeconfig.network(self.directory, self.number))
         self.plane.processes.start("containerd", "-c", str(settings), name=self.containerd)
+        self._wait_for_containerd()
+
+    def _wait_for_containerd(self) -> None:
         deadline = time.monotonic() + _SOCKET_S
-        while not self.socket.exists():
+        while not self._listens():
             if time.monotonic() > deadline:
                 log = self.plane.directory / f"{self.containerd}.log"
                 raise ClusterError(f"containerd does not listen: see {log}")
             time.sleep(_POLL_S)
+
+    def _listens(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(str(self.socket)) == 0
 
     def _load_pause(self) -> None:
         root, archive = self.directory / "pause-root.tar", self.directory / "pause.tar"
@@ -102,6 +113,20 @@ class Node:
         """Import the images of an OCI archive."""
         self._ctr("images", "import", str(archive))
 
+    def power_off(self) -> None:
+        """End everything at once, as when somebody pulls the plug."""
+        self.plane.processes.kill(self.kubelet)
+        self.plane.processes.kill(self.containerd)
+        for pid in cgroups.processes(self.cgroup):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def power_on(self) -> None:
+        """Start what was powered off; the kubelet then runs again what is to run there."""
+        self.plane.processes.restart(self.containerd)
+        self._wait_for_containerd()
+        self.plane.processes.restart(self.kubelet)
+
     def down(self) -> None:
         """End all containers and the node."""
         processes = self.plane.processes
@@ -109,7 +134,8 @@ class Node:
         processes.kill(self.kubelet)
         if self.containerd in processes.running():
             for container in self._ctr("tasks", "ls", "-q").split():
-                self._ctr("tasks", "kill", "-s", "SIGKILL", container, check=False)
+                # Who watches over it ends with it, and only so.
+                self._ctr("tasks", "delete", "--force", container, check=False)
         processes.stop([self.containerd])
         cgroups.remove(self.cgroup)
 
