@@ -75,9 +75,12 @@ class Manager:
         return all(synced() for synced in self.checks().values())
 
     def checks(self) -> dict[str, Callable[[], bool]]:
-        """Return for every resource what tells whether its store has been filled."""
+        """Return for every resource what tells whether its store has been filled.
+
+        A kind that is not installed keeps nobody from working on the others.
+        """
         return {
-            informer.resource.qualified: partial(getattr, informer, "has_synced")
+            informer.resource.qualified: partial(getattr, informer, "waits_for_nothing")
             for informer in self._informers
         }
 

@@ -82,6 +82,11 @@ class Informer(Generic[T]):
         """Tell if the first list, be it empty, is in the store and all handlers have seen it."""
         return self._feed.synced.is_set()
 
+    @property
+    def waits_for_nothing(self) -> bool:
+        """Tell if it has synced, or has nothing to sync with: the server has no such resource."""
+        return self.has_synced or not self._reflector.served
+
     async def wait_synced(self) -> None:
         """Wait for :attr:`has_synced`; the caller knows for how long."""
         await self._feed.synced.wait()

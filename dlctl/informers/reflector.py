@@ -31,6 +31,7 @@ from dlctl.informers.watchevents import (
 from dlctl.kube.errors import (
     ApiError,
     ExpiredError,
+    NotFoundError,
     RefusedError,
     ThrottledError,
     TooLargeVersionError,
@@ -87,6 +88,8 @@ class Reflector(Generic[T]):
         self._clock = clock or SystemClock()
         self._backoff = backoff or Backoff(self._clock)
         self.position = Position()
+        # False once the server has said that there is no such resource, until it says otherwise.
+        self.served = True
         meters.read_version_by(lambda: version_number(self.position.last))
 
     async def run(self) -> None:
@@ -94,14 +97,25 @@ class Reflector(Generic[T]):
         while True:
             try:
                 await self._list_and_watch()
+            except NotFoundError as error:
+                self._not_served(error)
+                await self._backoff.pause()
             except _FAILURES as error:
                 logger.warning("list and watch ended", extra=self._extra(error))
                 later_s = error.retry_after_s if isinstance(error, ThrottledError) else 0.0
                 await self._backoff.pause(later_s)
 
+    def _not_served(self, error: NotFoundError) -> None:
+        if self.served:
+            message = "no such resource: is its definition installed?"
+            logger.warning(message, extra=self._extra(error))
+        self.served = False
+
     async def _list_and_watch(self) -> None:
         try:
             stream = await self._stream_list()
+        except NotFoundError:
+            raise
         except _FAILURES as error:
             # Such as a server that does not know of streamed lists; the next time it may.
             logger.info("falling back to a list in pages", extra=self._extra(error))
@@ -131,6 +145,7 @@ class Reflector(Generic[T]):
         await self._feed.replace(listing.items, listing.malformed, listing.resource_version)
         self.position.last = listing.resource_version
         self.position.lost = False
+        self.served = True
 
     async def _stream_list(self) -> Stream[T]:
         """Bring the feed to what a watch shows at its start; return it, for what follows."""

@@ -43,6 +43,10 @@ class ForbiddenError(ApiError):
     """Authorization, quota or admission says no."""
 
 
+class NamespaceTerminatingError(ForbiddenError):
+    """Nothing can be created any more in a namespace that is being deleted."""
+
+
 class UnauthorizedError(ApiError):
     """The credentials are missing, wrong or expired."""
 
@@ -131,6 +135,10 @@ class _Status(msgspec.Struct):
         return (self.details.causes if self.details else None) or []
 
     @property
+    def terminating(self) -> bool:
+        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
+    @property
     def too_large(self) -> bool:
         """Tell the three forms, by the age of the server, of a version from the future."""
         if any(cause.reason == "ResourceVersionTooLarge" for cause in self.causes):
@@ -166,6 +174,8 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
             reason=reason,
             retry_after_s=DEFAULT_RETRY_AFTER_S if retry_after_s is None else retry_after_s,
         )
+    if status.terminating:
+        return NamespaceTerminatingError(message, code=code, reason=reason)
     kind = BY_REASON.get(reason) or BY_CODE.get(code, ApiError)
     return kind(message, code=code, reason=reason)
 

@@ -11,7 +11,12 @@ import attrs
 
 from dlctl.api.meta import UID, Object, ObjectKey, Resource
 from dlctl.kube.client import Client
-from dlctl.kube.errors import AlreadyExistsError, ForbiddenError, NotFoundError
+from dlctl.kube.errors import (
+    AlreadyExistsError,
+    ForbiddenError,
+    NamespaceTerminatingError,
+    NotFoundError,
+)
 from dlctl.reconcilers.expectations import Expectations
 from dlctl.tasks import map_all
 
@@ -52,6 +57,7 @@ class Creator:
         """Create in batches of doubling size; after a batch with a refusal, no further one.
 
         :raises InvalidError: if the server will never take a child.
+        :raises NamespaceTerminatingError: if the job is about to go, too.
         :raises ApiError, UnreachableError: if trying again may help.
         """
         made: dict[Resource, list[str]] = {}
@@ -77,6 +83,8 @@ class Creator:
             )
         except AlreadyExistsError:
             return await self._check_owner(owner, child)
+        except NamespaceTerminatingError:
+            raise
         except ForbiddenError as error:
             return f"{child.resource.kind.lower()} {child.key.name} is not allowed: {error}"
         self.expectations.wrote(owner, child.resource, created.metadata.resource_version)

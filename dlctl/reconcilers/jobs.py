@@ -17,7 +17,12 @@ from dlctl.clock import Clock
 from dlctl.dialects.kinds import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.informers.store import Store
-from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
+from dlctl.kube.errors import (
+    ConflictError,
+    InvalidError,
+    NamespaceTerminatingError,
+    NotFoundError,
+)
 from dlctl.reconcilers import status
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.controller import Result
@@ -78,8 +83,8 @@ class JobReconciler:
             return await self._advance(job, obj, memory)
         except InvalidJobError as error:
             return await self._refuse(obj, obj, written, str(error))
-        except NotFoundError:
-            # The job was deleted meanwhile; its event is on the way.
+        except (NotFoundError, NamespaceTerminatingError):
+            # The job was deleted meanwhile, or is about to be; its event is on the way.
             return Result()
         except ConflictError:
             # Somebody else has changed the job or a child meanwhile: a normal day.

@@ -11,13 +11,16 @@ from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from tests.informers.conftest import until, watching
 from tests.informers.scripted import (
+    INITIAL_END,
     ScriptedServer,
     added,
+    bookmark,
     deleted,
     failure,
     listed,
     modified,
     pod,
+    refused,
     watched,
 )
 
@@ -211,3 +214,17 @@ async def test_informer_outlives_a_server_that_is_not_there_yet(server: Scripted
         informer = Informer(client, PODS, Object)
         assert not informer.has_synced
         assert len(informer.store) == 0
+
+
+async def test_informer_of_what_is_not_served_waits_for_nothing_until_it_is(
+    server: ScriptedServer,
+) -> None:
+    server.streams += [refused(404, "NotFound") for _ in range(3)]
+    server.streams += [watched(added(pod("a")), bookmark(7, INITIAL_END), then="hold")]
+    async with watching(server, synced=False) as watch:
+        assert not watch.informer.waits_for_nothing
+        await until(lambda: watch.informer.waits_for_nothing)
+        assert not watch.informer.has_synced
+        await until(lambda: watch.informer.has_synced)
+        assert watch.names == ["a"]
+        assert len(watch.backoff.pauses) == 3

@@ -82,8 +82,9 @@ async def test_scale_down_removes_what_is_left_over(world: Worlds) -> None:
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
 async def test_crd_may_be_installed_after_the_controller_has_started(world: Worlds) -> None:
     async with world(installed=()) as cluster:
-        cluster.start()
+        controller = cluster.start()
         await cluster.settled()
+        assert controller.manager.synced, "a rollout would wait for ever"
         await cluster.install(KIND)
         await cluster.submit(mxjob(), {})
         assert (await cluster.ended())["state"] == "Succeeded"

@@ -49,6 +49,21 @@ async def test_full_quota_blocks_the_job_until_there_is_room(world: Worlds) -> N
         assert not cluster.condition("Blocked")
 
 
+async def test_job_in_a_namespace_that_is_going_is_left_alone(world: Worlds) -> None:
+    going = status.forbidden(PODS, "linear-worker", "it is being terminated")
+    going.details = {"causes": [{"reason": "NamespaceTerminating"}]}
+    fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=going, times=None)
+    async with world() as cluster:
+        cluster.server.faults.add(fault)
+        cluster.start()
+        await cluster.submit(mxjob(), {})
+        await cluster.until(lambda: cluster.history.writes()["create", "pods"])
+        await cluster.lapse(60)
+        # Its other children still change, and then it is looked at; by itself it is not.
+        assert cluster.history.writes()["create", "pods"] <= 4
+        assert not cluster.condition("Blocked")
+
+
 async def test_template_that_the_server_refuses_fails_the_job_until_it_is_mended(
     world: Worlds,
 ) -> None:
