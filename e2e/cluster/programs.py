@@ -14,8 +14,9 @@ from typing import Final
 import attrs
 
 _MODULES: Final = Path(__file__).parent / "modules"
-# Has no module of its own here: its go.mod is taken as it was published.
+# These have no module of their own here: their go.mod is taken as it was published.
 _KWOK: Final = "sigs.k8s.io/kwok/cmd/kwok@v0.7.0"
+_HELM: Final = "helm.sh/helm/v3/cmd/helm@v3.22.0"
 _STRIPPED: Final = ("-ldflags", "-s -w")
 
 
@@ -45,11 +46,13 @@ class Program:
 
 
 def control_plane(release: Release) -> list[Program]:
+    """Return what serves an API, what pretends to be nodes, and what users speak to it with."""
     names = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     return [
         Program("etcd", "go.etcd.io/etcd/server/v3", _MODULES / "etcd"),
         *(_kubernetes(name, release) for name in names),
         Program("kwok", _KWOK),
+        Program("helm", _HELM),
     ]
 
 
