@@ -34,7 +34,7 @@ from tests.support.timing import LoopClock, let_time_pass
 JSON = dict[str, Any]
 NAMESPACE: Final = "default"
 _POLL_S: Final = 0.02
-_LOOK_S: Final = 1.0
+_LOOK_S: Final = 5.0
 
 
 @attrs.frozen
