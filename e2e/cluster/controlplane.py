@@ -176,6 +176,8 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig}",
             "--manage-all-nodes=false",
             f"--manage-nodes-with-annotation-selector={_PRETENDING}=fake",
+            # By leases they report often enough not to be taken for lost.
+            f"--node-lease-duration-seconds={2 * NODE_LOST_S}",
         )
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
