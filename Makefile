@@ -66,7 +66,7 @@ e2e-cluster: $(READY) ## Build the programs of a real cluster of Kubernetes $(K8
 contract: $(READY) ## Hold the embedded API server to a real one, and dlctl to both; needs Go
 	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) -- \
-		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract'
+		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract tests/manifests'
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --kwok 2 -- \
 		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 4 -m real tests/integration tests/convergence'
 
