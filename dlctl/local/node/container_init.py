@@ -86,9 +86,11 @@ def _execute(start: StartContainer, log_fd: int) -> NoReturn:
     os.dup2(log_fd, 2)
     os.chdir(start.cwd)
     os.umask(0o022)
-    # Python ignores these two, and what is ignored stays so across exec.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    # What is ignored stays so across exec: SIGPIPE by Python; SIGINT by a shell, of what it runs
+    # in the background, such as dlctl.
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         os.execvpe(start.argv[0], start.argv, start.env)

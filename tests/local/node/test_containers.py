@@ -1,5 +1,7 @@
 """Containers as real processes: exit codes, restarts, init containers, environment."""
 
+import signal
+
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS
@@ -25,6 +27,15 @@ async def test_end_of_a_program_is_its_exit_code(lab: Lab, script: str, code: in
     assert status["phase"] == ("Failed" if code else "Succeeded")
     reason = container(status)["state"]["terminated"]["reason"]
     assert reason == ("Error" if code else "Completed")
+
+
+async def test_container_ignores_no_signal_that_dlctl_was_started_without(lab: Lab) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        status = await lab.run("interrupted", command=["sh", "-c", "kill -2 $$$$"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert exit_code(status) == 130
 
 
 @pytest.mark.parametrize(
