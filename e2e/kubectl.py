@@ -13,7 +13,10 @@ import attrs
 
 JSON = dict[str, Any]
 T = TypeVar("T")
+# Between two looks, from the first to the later ones: each costs a process.
 _POLL_S: Final = 0.2
+_POLL_CAP_S: Final = 1.0
+_POLL_GROWTH: Final = 1.3
 _CALL_S: Final = 60.0
 
 
@@ -69,11 +72,12 @@ class Kubectl:
 
     def until(self, probe: Callable[[], T | None], *, within_s: float, what: str) -> T:
         """Return what the probe finds first; what is false is not found yet."""
-        deadline = time.monotonic() + within_s
+        deadline, pause_s = time.monotonic() + within_s, _POLL_S
         while True:
             found = probe()
             if found:
                 return found
             if time.monotonic() > deadline:
                 raise AssertionError(f"not within {within_s:g} s: {what}; last there was {found!r}")
-            time.sleep(_POLL_S)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * _POLL_GROWTH, _POLL_CAP_S)
