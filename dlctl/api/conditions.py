@@ -14,6 +14,7 @@ RUNNING: Final = "Running"
 RESTARTING: Final = "Restarting"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
+SUSPENDED: Final = "Suspended"
 # Not Kubeflow's: a child cannot be made now (its name is taken, a quota is full); it is retried.
 BLOCKED: Final = "Blocked"
 

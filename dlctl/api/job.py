@@ -23,6 +23,23 @@ class CleanPodPolicy(enum.StrEnum):
     NONE = "None"
 
 
+@attrs.frozen
+class RunPolicy:
+    """When a job is to run, for how long, and what becomes of it and its pods afterwards.
+
+    Absent limits do not limit.
+    """
+
+    clean_pod_policy: CleanPodPolicy = CleanPodPolicy.NONE
+    # Seconds after its end when the job itself is deleted.
+    ttl_s: int | None = None
+    # Seconds after its start when it fails.
+    deadline_s: int | None = None
+    # So many failures of its replicas, taken together, fail the job; 0 allows none.
+    backoff_limit: int | None = None
+    suspended: bool = False
+
+
 @attrs.frozen(order=True)
 class Replica:
     """One member of a job; the type is spelt as the framework does, in lower case."""
@@ -61,7 +78,7 @@ class Job:
     child_prefix: str
     runtime_id: str
     status: JobStatus
-    clean_pod_policy: CleanPodPolicy = CleanPodPolicy.NONE
+    run_policy: RunPolicy = RunPolicy()
     # A local job is one process: no cluster environment and no services.
     local: bool = False
     scheduler_name: str = ""

@@ -19,6 +19,8 @@ class JobPhase(enum.StrEnum):
     NEW = ""
     CREATING = "Creating"
     RUNNING = "Running"
+    # Not mx-operator's: nothing of the job is there, until it is resumed.
+    SUSPENDED = "Suspended"
     CLEAN_UP = "CleanUp"
     # Ended, by success or failure: the state tells.
     DONE = "Done"
@@ -64,7 +66,10 @@ class Restart:
 
 @attrs.frozen
 class Failure:
-    """The first cause of a job's failure; what failed after it is a consequence."""
+    """The first cause of a job's failure; what failed after it is a consequence.
+
+    One that is the job's as a whole, such as a deadline, names no replica.
+    """
 
     replica: str
     pod: str

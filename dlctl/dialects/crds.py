@@ -91,7 +91,9 @@ def _status_schema() -> JSON:
         "description": "What the controller last saw; only it writes here.",
         **OPEN,
         "properties": {
-            "phase": _text("Creating, Running, CleanUp or Done; Failed if the spec is invalid."),
+            "phase": _text(
+                "Creating, Running, Suspended, CleanUp or Done; Failed if the spec is invalid."
+            ),
             "state": _text("Unknown, Running, Succeeded or Failed."),
             "reason": _text("Why the job failed."),
             "startTime": {**_text("When the job began."), "format": "date-time"},

@@ -21,6 +21,8 @@ class Dialect(abc.ABC):
     service_per_replica: bool = True
     # Whether the user's spec is completed: with the runtime id, and nothing else.
     completes_spec: bool = False
+    # Whether a job may ask to be deleted some time after its end.
+    deletes_jobs: bool = False
     # Added to what the framework says.
     extra_environment: Mapping[str, str] = {}
 

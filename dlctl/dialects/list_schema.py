@@ -6,6 +6,7 @@ the documented spelling, and the rest when the job is read.
 
 from typing import TYPE_CHECKING, Any, Final
 
+from dlctl.dialects import run_policy
 from dlctl.dialects.wire import MAX_REPLICAS
 from dlctl.frameworks.dljob import DLJob
 
@@ -66,6 +67,7 @@ def of_replica_list(dialect: "ReplicaList", framework: type[DLJob]) -> JSON:
             "cleanupPodPolicy": _enum(
                 "Which pods are deleted when the job has ended.", "", "All", "Running", "None"
             ),
+            "runPolicy": run_policy.schema(),
             "schedulerName": {"type": "string", "description": "Scheduler of the job's pods."},
             f"{dialect.tag}Image": {
                 "type": "string",

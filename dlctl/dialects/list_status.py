@@ -131,8 +131,10 @@ def _write_failure(failure: Failure) -> JSON:
         "reason": failure.reason,
         "message": failure.message,
         "time": _write_time(failure.time),
+        "exitCode": failure.exit_code,
     }
-    return wire if failure.exit_code is None else {**wire, "exitCode": failure.exit_code}
+    # What failed as a whole names no replica.
+    return {name: value for name, value in wire.items() if value not in ("", None)}
 
 
 def _read_failure(wire: JSON) -> Failure:

@@ -26,9 +26,13 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
 
 def _of_jobs(kind: Kind) -> list[JSON]:
     group, plural = kind.resource.group, kind.resource.plural
-    completed = any(dialect.completes_spec for dialect in kind.dialects.values())
+    verbs = ["list", "watch"]
+    if any(dialect.completes_spec for dialect in kind.dialects.values()):
+        verbs.append("patch")
+    if any(dialect.deletes_jobs for dialect in kind.dialects.values()):
+        verbs.append("delete")
     return [
-        _rule(group, [plural], ["list", "watch", *(["patch"] if completed else [])]),
+        _rule(group, [plural], verbs),
         _rule(group, [f"{plural}/status"], ["patch"]),
         # Never called: clusters that enforce OwnerReferencesPermissionEnforcement ask it of
         # whoever names an owner that blocks deletion.

@@ -14,7 +14,7 @@ from dlctl.api.exitcodes import ExitClass
 from dlctl.api.job import CleanPodPolicy, Job, JobObject, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
-from dlctl.dialects import list_schema, list_status
+from dlctl.dialects import list_schema, list_status, run_policy
 from dlctl.dialects.dialect import JSON, Dialect
 from dlctl.dialects.entries import check_singletons, check_types, pod_template, replica_type
 from dlctl.dialects.names import PREFIX, check_names, runtime_id
@@ -47,6 +47,7 @@ class ReplicaList(Dialect):
     port_name: str = "dljob-port"
     service_per_replica: bool = False
     completes_spec: bool = True
+    deletes_jobs: bool = True
     extra_environment: Mapping[str, str] = attrs.field(factory=dict)
 
     def recognises(self, spec: Any) -> bool:
@@ -72,7 +73,9 @@ class ReplicaList(Dialect):
             child_prefix=obj.metadata.name[:PREFIX],
             runtime_id=given or runtime_id(obj.metadata.uid),
             status=self.read_status(obj),
-            clean_pod_policy=fields.choice("cleanupPodPolicy", CleanPodPolicy, self.default_clean),
+            run_policy=run_policy.read(
+                fields, fields.choice("cleanupPodPolicy", CleanPodPolicy, self.default_clean)
+            ),
             local=local,
             scheduler_name=fields.text("schedulerName"),
             signals=self.signals,

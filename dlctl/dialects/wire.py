@@ -64,6 +64,18 @@ class Fields:
             raise InvalidJobError(f"is {value}, but must be {bound}", field=self.at(name))
         return value
 
+    def optional_integer(self, name: str, *, least: int = 0, most: int) -> int | None:
+        return self.integer(name, least, least=least, most=most) if name in self else None
+
+    def boolean(self, name: str, *, default: bool) -> bool:
+        value = self.value(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            message = f"must be true or false, not {_shown(value)}"
+            raise InvalidJobError(message, field=self.at(name))
+        return value
+
     def port(self, name: str, default: int) -> int:
         return self.integer(name, default, least=1, most=MAX_PORT)
 

@@ -25,6 +25,7 @@ PARALLEL_DELETES: Final = 32
 EVENTS_EACH: Final = 5
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
+SUCCESSFUL_DELETE_JOB: Final = "SuccessfulDeleteJob"
 POD_FORCE_DELETED: Final = "PodForceDeleted"
 
 
@@ -94,6 +95,13 @@ class Executor:
             self.note(job.resource, obj, "Warning", POD_FORCE_DELETED, _forced(pod))
 
         await map_all(delete, plan.forced_pods, limit=PARALLEL_DELETES)
+
+    async def expire(self, job: Job, obj: Object) -> None:
+        """Delete a job whose time after its end is over; its children go with it."""
+        uid = obj.metadata.uid
+        await self.client.delete(job.resource, obj.key, uid=uid, propagation="Background")
+        message = f"Deleted job: {job.key.name}"
+        self.note(job.resource, obj, "Normal", SUCCESSFUL_DELETE_JOB, message)
 
     async def make(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> Created:
         """Create what the plan lacks, services before the pods that look them up."""

@@ -8,6 +8,7 @@ from collections import Counter
 
 import attrs
 
+from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.status import JobPhase, JobStatus, Restart
@@ -41,7 +42,9 @@ class JobFigures:
             if old.restarts.get(name) != restart:
                 self._restarted(restart, old.restarts.get(name))
         if new.phase is JobPhase.RUNNING and old.phase is JobPhase.CREATING:
-            if about.creation_timestamp:
+            # How long it was suspended is nobody's figure.
+            suspended = any(c.type == conditions.SUSPENDED for c in new.conditions)
+            if about.creation_timestamp and not suspended:
                 waited_s = (now - about.creation_timestamp).total_seconds()
                 self.metrics.dlctl_job_start_duration_seconds.labels(self.kind).observe(waited_s)
         if new.completion_time and not old.completion_time and new.start_time:

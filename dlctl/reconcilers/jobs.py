@@ -102,6 +102,9 @@ class JobReconciler:
             self.executor.note(job.resource, obj, note.type, note.reason, note.message)
         await self.executor.remove(job, planned)
         await self.executor.force_out(job, obj, planned)
+        if planned.expired:
+            await self.executor.expire(job, obj)
+            return Result()
         try:
             created = await self.executor.make(job, obj, planned, renderer)
         except InvalidError as error:

@@ -58,6 +58,8 @@ class ObservedReplica:
     ending: Ending | None = None
     # The kubelet is about to run the container again in the same pod.
     restarting: bool = False
+    # How often the kubelet has run its container again in this pod.
+    restarts_in_place: int = 0
     # Why it does not start, where waiting alone will not help.
     stuck: str = ""
 
@@ -122,19 +124,22 @@ def observe(
 
 def _observed(replica: Replica, pod: Pod, container: str, end: Ending | None) -> ObservedReplica:
     leaving = pod.metadata.terminating
-    if end and (end.exit_class is not ExitClass.RETRYABLE or not leaving):
-        return ObservedReplica(replica, _ENDED[end.exit_class], pod, end)
-    if leaving:
-        return ObservedReplica(replica, Situation.TERMINATING, pod)
     status = pod.container(container)
+    repeated = (status.restart_count if status else None) or 0
+    if end and (end.exit_class is not ExitClass.RETRYABLE or not leaving):
+        situation = _ENDED[end.exit_class]
+        return ObservedReplica(replica, situation, pod, end, restarts_in_place=repeated)
+    if leaving:
+        return ObservedReplica(replica, Situation.TERMINATING, pod, restarts_in_place=repeated)
     state = status.state if status else None
     if state and state.running:
-        return ObservedReplica(replica, Situation.RUNNING, pod)
+        return ObservedReplica(replica, Situation.RUNNING, pod, restarts_in_place=repeated)
     return ObservedReplica(
         replica,
         Situation.PENDING,
         pod,
-        restarting=bool(status and (status.restart_count or _ended_before(status))),
+        restarting=bool(status and (repeated or _ended_before(status))),
+        restarts_in_place=repeated,
         stuck=_stuck(pod),
     )
 

@@ -12,12 +12,12 @@ import attrs
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
-from dlctl.reconcilers import restarts, status
+from dlctl.reconcilers import limits, restarts, status
 from dlctl.reconcilers.observe import Observed, Situation
 from dlctl.reconcilers.overstays import overstays
 from dlctl.reconcilers.restarts import RestartBackoff
 from dlctl.reconcilers.status import Note
-from dlctl.reconcilers.verdict import verdict
+from dlctl.reconcilers.verdict import Verdict, verdict
 
 
 @attrs.frozen
@@ -44,6 +44,8 @@ class Plan:
     deleted_services: tuple[Service, ...] = ()
     services: tuple[Replica, ...] = ()
     pods: tuple[Replica, ...] = ()
+    # Whether the job's own time is over.
+    expired: bool = False
     # Seconds until time alone asks for another plan.
     wake_after_s: float | None = None
 
@@ -60,8 +62,8 @@ def plan(
     made = _plan(job, observed, with_service, now, policy.backoff)
     # Also once the job has ended: a pod that stays holds its share of a quota.
     over = overstays(observed.pods, now, policy.force_delete_after_s)
-    waits = [wait_s for wait_s in (made.wake_after_s, over.next_s) if wait_s is not None]
-    return attrs.evolve(made, forced_pods=over.pods, wake_after_s=min(waits, default=None))
+    wake_after_s = _soonest(made.wake_after_s, over.next_s)
+    return attrs.evolve(made, forced_pods=over.pods, wake_after_s=wake_after_s)
 
 
 def _plan(
@@ -71,23 +73,48 @@ def _plan(
     now: datetime.datetime,
     backoff: RestartBackoff,
 ) -> Plan:
-    if job.status.phase is JobPhase.DONE or _refused(job):
+    if job.status.phase is JobPhase.DONE:
+        return _expire(job, now)
+    if _refused(job):
         return Plan(job.status)
     if job.status.phase is JobPhase.CLEAN_UP:
         return _clean_up(job, job.status, observed)
+    if job.run_policy.suspended:
+        return _suspend(job, observed, now)
     counted = restarts.counted(job.status, observed, backoff)
     next_status, notes = status.ongoing(job, observed, counted, now)
     found = verdict(job, observed)
+    if found is None and (failure := limits.exceeded(job, next_status, observed, now)):
+        found = Verdict(failure)
     if found is None:
         kept = _keep_running(job, next_status, observed, now, backoff)
         return attrs.evolve(
             kept,
             notes=notes,
+            wake_after_s=_soonest(kept.wake_after_s, limits.deadline_left_s(job, next_status, now)),
             deleted_services=_surplus_services(job, observed, with_service),
             services=_services(job, observed, with_service),
         )
     next_status, note = status.concluded(job, next_status, found, now)
     return attrs.evolve(_clean_up(job, next_status, observed), notes=(note,))
+
+
+def _expire(job: Job, now: datetime.datetime) -> Plan:
+    left_s = limits.ttl_left_s(job, now)
+    if left_s is not None and left_s <= 0:
+        return Plan(job.status, expired=True)
+    return Plan(job.status, wake_after_s=left_s)
+
+
+def _suspend(job: Job, observed: Observed, now: datetime.datetime) -> Plan:
+    suspended, notes = status.suspended(job, now)
+    pods = tuple(pod for pod in observed.pods if not pod.metadata.terminating)
+    services = tuple(observed.services.values())
+    return Plan(suspended, notes=notes, deleted_pods=pods, deleted_services=services)
+
+
+def _soonest(*waits_s: float | None) -> float | None:
+    return min((wait_s for wait_s in waits_s if wait_s is not None), default=None)
 
 
 def _refused(job: Job) -> bool:
@@ -98,9 +125,11 @@ def _refused(job: Job) -> bool:
 
 def _clean_up(job: Job, ended: JobStatus, observed: Observed) -> Plan:
     """Remove what the policy says; once nothing of it is left to ask for, the job is done."""
-    pods = tuple(_to_clean(job.clean_pod_policy, observed))
+    pods = tuple(_to_clean(job.run_policy.clean_pod_policy, observed))
     services = (
-        tuple(observed.services.values()) if job.clean_pod_policy is CleanPodPolicy.ALL else ()
+        tuple(observed.services.values())
+        if job.run_policy.clean_pod_policy is CleanPodPolicy.ALL
+        else ()
     )
     if not pods and not services:
         ended = attrs.evolve(ended, phase=JobPhase.DONE)

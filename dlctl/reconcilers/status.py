@@ -44,8 +44,12 @@ def ongoing(
 ) -> tuple[JobStatus, tuple[Note, ...]]:
     """Return the status of a job that has not ended, and what there is to tell of the change."""
     status = job.status
+    notes: tuple[Note, ...] = ()
     if status.phase in (JobPhase.NEW, JobPhase.FAILED):
         status = _begun(status, job, now)
+    elif status.phase is JobPhase.SUSPENDED:
+        status, note = _resumed(status, job, now)
+        notes = (note,)
     chief_runs = observed.situation(job.chief) is Situation.RUNNING
     if chief_runs and status.phase is JobPhase.CREATING:
         status = attrs.evolve(status, phase=JobPhase.RUNNING)
@@ -56,8 +60,8 @@ def ongoing(
     elif chief_runs:
         stated = _state(stated, job, conditions.RUNNING, f"{_title(job)} is running.", now)
     stated = _blocked(stated, job, observed, now)
-    news = restarts != status.restarts
-    notes = (_note(job, conditions.RESTARTING, _restarting(lost)),) if news else ()
+    if restarts != status.restarts:
+        notes = (*notes, _note(job, conditions.RESTARTING, _restarting(lost)))
     return (
         attrs.evolve(
             status,
@@ -79,7 +83,9 @@ def concluded(
         type_, message = conditions.SUCCEEDED, f"{_title(job)} successfully completed."
     else:
         type_ = conditions.FAILED
-        message = f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
+        message = failure.message
+        if failure.replica:
+            message = f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
     stated = conditions.without(status.conditions, conditions.BLOCKED)
     replicas = status.replica_statuses
     return (
@@ -94,6 +100,34 @@ def concluded(
             failure=failure,
         ),
         _note(job, type_, message),
+    )
+
+
+def suspended(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple[Note, ...]]:
+    """Return the status of a job that is to have no pods; what its replicas have done is void."""
+    status, kind = job.status, job.resource.kind
+    if status.phase is JobPhase.SUSPENDED:
+        return attrs.evolve(status, observed_generation=job.generation), ()
+    if status.phase in (JobPhase.NEW, JobPhase.FAILED):
+        status = attrs.evolve(_begun(status, job, now), start_time=job.status.start_time)
+    reason, message = f"{kind}Suspended", f"{kind} {job.key.name} is suspended."
+    stated = conditions.without(status.conditions, conditions.BLOCKED)
+    changes = [(conditions.SUSPENDED, True)]
+    if conditions.holds(stated, conditions.RUNNING):
+        changes.insert(0, (conditions.RUNNING, False))
+    for type_, value in changes:
+        new = Condition(type_, value, reason, message, since=now, updated=now)
+        stated = conditions.with_condition(stated, new)
+    return (
+        attrs.evolve(
+            status,
+            phase=JobPhase.SUSPENDED,
+            state=JobState.UNKNOWN,
+            replica_statuses=(),
+            conditions=conditions.without(stated, conditions.RESTARTING),
+            observed_generation=job.generation,
+        ),
+        (Note("Normal", reason, message),),
     )
 
 
@@ -142,6 +176,20 @@ def _begun(status: JobStatus, job: Job, now: datetime.datetime) -> JobStatus:
         conditions=conditions.with_condition(kept, created),
         start_time=status.start_time or now,
     )
+
+
+def _resumed(status: JobStatus, job: Job, now: datetime.datetime) -> tuple[JobStatus, Note]:
+    kind = job.resource.kind
+    reason, message = f"{kind}Resumed", f"{kind} {job.key.name} is resumed."
+    over = Condition(conditions.SUSPENDED, False, reason, message, since=now, updated=now)
+    resumed = attrs.evolve(
+        status,
+        phase=JobPhase.CREATING,
+        state=JobState.RUNNING,
+        conditions=conditions.with_condition(status.conditions, over),
+        start_time=now,
+    )
+    return resumed, Note("Normal", reason, message)
 
 
 def _state(

@@ -5,7 +5,7 @@ What the tests before may not have asked for is done here, so that this works al
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -73,7 +73,7 @@ def bare_list(kind: str, container: str, *types: str) -> JSON:
     return {"apiVersion": "mpba.fbk.eu/v1", "kind": kind, "metadata": meta, "spec": entries}
 
 
-def distributed(name: str, **spec: str) -> JSON:
+def distributed(name: str, **spec: Any) -> JSON:
     """Return a job that ends at once, and has a service."""
     types = ("SCHEDULER", "WORKER")
     job = jobs.mxjob(name, *(jobs.replicas(t, 1, ["true"]) for t in types), jobMode="dist")
@@ -90,11 +90,14 @@ def submit(kubectl: Kubectl) -> None:
         "metadata": {"name": "two-scheduler-abcd-0"},
         "spec": {"ports": [{"port": 80}]},
     }
+    brief = {"runPolicy": {"ttlSecondsAfterFinished": 0}}
     kubectl.apply({**taken_pod, **template}, taken_service)
     kubectl.apply(
         distributed("one", RuntimeId="abcd"),
         distributed("two", RuntimeId="abcd"),
         jobs.mxjob("again", jobs.replicas("WORKER", 1, ["sh", "-c", "exit 143"])),
+        distributed("brief", **brief),
+        {**distributed("brief", **brief), "apiVersion": "fioravanzo.org/v1alpha1"},
         distributed("kubeflow"),
         {**distributed("fioravanzo"), "apiVersion": "fioravanzo.org/v1alpha1"},
         bare_list("MXJob", "mxnet", "SCHEDULER", "WORKER"),
@@ -105,6 +108,9 @@ def submit(kubectl: Kubectl) -> None:
 def await_all(kubectl: Kubectl) -> None:
     for name, resource in OTHERS.items():
         assert jobs.ended(kubectl, name, resource, within_s=120)["phase"] == "Done"
+    for resource in (OTHERS["kubeflow"], OTHERS["fioravanzo"]):
+        gone = partial(is_gone, kubectl, resource, "brief")
+        kubectl.until(gone, within_s=60, what="the job to be deleted that is not to stay")
     for name in ("one", "two"):
         probe = partial(is_blocked, kubectl, name)
         kubectl.until(probe, within_s=60, what=f"{name} to be blocked")
@@ -113,6 +119,10 @@ def await_all(kubectl: Kubectl) -> None:
         within_s=90,
         what="an event that is counted up",
     )
+
+
+def is_gone(kubectl: Kubectl, resource: str, name: str) -> bool:
+    return kubectl.get(resource, name) is None
 
 
 def is_blocked(kubectl: Kubectl, name: str) -> bool:

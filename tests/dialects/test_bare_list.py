@@ -33,7 +33,7 @@ def test_mxjob_is_read_with_the_defaults_of_its_group() -> None:
         ("worker", 2, 9000),
     ]
     assert job.chief == Replica("scheduler", 0)
-    assert job.clean_pod_policy is CleanPodPolicy.NONE
+    assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
     assert job.signals is ExitClass.RETRYABLE
 
 

@@ -27,7 +27,7 @@ def test_kubeflow_fills_in_its_defaults() -> None:
     assert types(job) == [("scheduler", 1), ("worker", 1)]
     assert [spec.port for spec in job.replica_specs] == [9091, 9091]
     assert job.chief == Replica("scheduler", 0)
-    assert job.clean_pod_policy is CleanPodPolicy.ALL
+    assert job.run_policy.clean_pod_policy is CleanPodPolicy.ALL
     assert job.signals is ExitClass.PERMANENT
     assert not job.local
 
@@ -37,7 +37,7 @@ def test_fioravanzo_fills_in_its_own() -> None:
     job = make_job(mxjob(group=FIORAVANZO, replicaSpecs=list(bare)))
     assert types(job) == [("scheduler", 1), ("worker", 1)]
     assert [spec.port for spec in job.replica_specs] == [9000, 9000]
-    assert job.clean_pod_policy is CleanPodPolicy.NONE
+    assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
     assert job.signals is ExitClass.RETRYABLE
 
 
@@ -66,7 +66,7 @@ def test_field_names_and_replica_types_are_read_in_any_case() -> None:
     assert job.replica_specs[0].port == 1234
     assert job.replica_specs[0].template == {"spec": {"containers": [{"name": "mxnet"}]}}
     assert job.runtime_id == "ab1c"
-    assert job.clean_pod_policy is CleanPodPolicy.RUNNING
+    assert job.run_policy.clean_pod_policy is CleanPodPolicy.RUNNING
     assert job.chief == Replica("worker", 2)
     assert job.scheduler_name == "volcano"
 

@@ -71,9 +71,22 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
         for job in jobs:
             await cluster.ended(job["metadata"]["name"])
         await two_restarts_in_a_row(cluster)
+        for group in ("kubeflow.org", "fioravanzo.org"):
+            await cluster.submit(
+                mxjob(group=group, name="brief", runPolicy={"ttlSecondsAfterFinished": 0}), {}
+            )
+            await cluster.until(partial(is_gone, cluster, "brief"))
         await cluster.settled()
 
         assert used(cluster.server) | demanded_by_admission(KINDS) == granted()
+
+
+def is_gone(cluster: World, name: str) -> bool:
+    try:
+        cluster.job(name)
+    except LookupError:
+        return True
+    return False
 
 
 async def take_names(cluster: World) -> None:

@@ -1,0 +1,57 @@
+"""The field ``runPolicy``, which Kubeflow's job kinds share: its schema, and how it is read."""
+
+from typing import Any, Final
+
+from dlctl.api.job import CleanPodPolicy, RunPolicy
+from dlctl.dialects.wire import Fields
+
+JSON = dict[str, Any]
+# What fits an int32, as everywhere in Kubernetes where seconds are counted.
+_MOST: Final = 2**31 - 1
+
+
+def read(fields: Fields, clean_pod_policy: CleanPodPolicy) -> RunPolicy:
+    """Read the run policy of a spec; ``clean_pod_policy`` holds unless it says otherwise."""
+    policy = fields.object("runPolicy")
+    return RunPolicy(
+        clean_pod_policy=policy.choice("cleanPodPolicy", CleanPodPolicy, clean_pod_policy),
+        ttl_s=policy.optional_integer("ttlSecondsAfterFinished", most=_MOST),
+        deadline_s=policy.optional_integer("activeDeadlineSeconds", least=1, most=_MOST),
+        backoff_limit=policy.optional_integer("backoffLimit", most=_MOST),
+        suspended=policy.boolean("suspend", default=False),
+    )
+
+
+def schema() -> JSON:
+    return {
+        "type": "object",
+        "description": "When the job runs, and what becomes of it afterwards.",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {
+            "cleanPodPolicy": {
+                "type": "string",
+                "description": "Which pods are deleted when the job has ended: All, Running, None.",
+                "pattern": "^(?i:|All|Running|None)$",
+            },
+            "ttlSecondsAfterFinished": _number(
+                "Seconds after its end when the job itself is deleted; never, if left out.", 0
+            ),
+            "activeDeadlineSeconds": _number("Seconds after its start when the job fails.", 1),
+            "backoffLimit": _number(
+                "So many failures of all replicas together fail the job; no limit, if left out.", 0
+            ),
+            "suspend": {
+                "type": "boolean",
+                "description": "Whether the job is to have no pods for the time being.",
+            },
+        },
+    }
+
+
+def _number(description: str, least: int) -> JSON:
+    return {
+        "type": "integer",
+        "format": "int32",
+        "minimum": least,
+        "description": description,
+    }

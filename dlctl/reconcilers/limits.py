@@ -1,0 +1,60 @@
+"""The limits that a job's run policy sets: whether one is passed, and when time alone passes it.
+
+Pure. Everything is counted from the status, so that a controller that starts anew counts the same.
+"""
+
+import datetime
+from collections.abc import Mapping
+
+from dlctl.api.job import Job
+from dlctl.api.status import Failure, JobStatus, Restart
+from dlctl.reconcilers.observe import Observed
+
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+
+
+def exceeded(
+    job: Job, status: JobStatus, observed: Observed, now: datetime.datetime
+) -> Failure | None:
+    """Return how a job has failed that has passed one of its limits."""
+    limit = job.run_policy.backoff_limit
+    # As Kubeflow counts: a limit of 3 is reached by the third failure, before a third restart.
+    if limit is not None and _failures(status.restarts, observed) >= max(limit, 1):
+        return _of_job(
+            job, BACKOFF_LIMIT_EXCEEDED, "it has reached the specified backoff limit", now
+        )
+    left_s = deadline_left_s(job, status, now)
+    if left_s is not None and left_s <= 0:
+        message = "it was active longer than specified deadline"
+        return _of_job(job, DEADLINE_EXCEEDED, message, now)
+    return None
+
+
+def deadline_left_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | None:
+    """Return the seconds until the job's deadline; None if it has none, or has not begun."""
+    return _left_s(status.start_time, job.run_policy.deadline_s, now)
+
+
+def ttl_left_s(job: Job, now: datetime.datetime) -> float | None:
+    """Return the seconds until a job that has ended is to be deleted; None if it is to stay."""
+    return _left_s(job.status.completion_time, job.run_policy.ttl_s, now)
+
+
+def _left_s(
+    since: datetime.datetime | None, span_s: int | None, now: datetime.datetime
+) -> float | None:
+    if since is None or span_s is None:
+        return None
+    return span_s - (now - since).total_seconds()
+
+
+def _failures(restarts: Mapping[str, Restart], observed: Observed) -> int:
+    """Count the failures of all replicas: in pods that were replaced, and in those of now."""
+    replaced = sum(restart.failures for restart in restarts.values())
+    return replaced + sum(one.restarts_in_place for one in observed.replicas)
+
+
+def _of_job(job: Job, reason: str, why: str, now: datetime.datetime) -> Failure:
+    message = f"Job {job.key.name} has failed because {why}"
+    return Failure(replica="", pod="", reason=reason, message=message, time=now)

@@ -1,0 +1,48 @@
+"""How ``runPolicy`` is read: names in any case, absent limits, and what makes no sense."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.job import CleanPodPolicy, RunPolicy
+from dlctl.errors import InvalidJobError
+from tests.builders import make_job, mxjob
+
+
+def test_run_policy_is_read_in_any_case() -> None:
+    policy = {
+        "CleanPodPolicy": "running",
+        "ttlsecondsafterfinished": 0,
+        "activeDeadlineSeconds": 60,
+        "BackoffLimit": 3,
+        "suspend": True,
+    }
+    wanted = RunPolicy(
+        CleanPodPolicy.RUNNING, ttl_s=0, deadline_s=60, backoff_limit=3, suspended=True
+    )
+    assert make_job(runPolicy=policy).run_policy == wanted
+
+
+def test_job_without_a_run_policy_has_no_limits() -> None:
+    assert make_job().run_policy == RunPolicy(CleanPodPolicy.ALL)
+
+
+def test_clean_pod_policy_of_the_run_policy_goes_before_the_older_field() -> None:
+    wire = mxjob(cleanupPodPolicy="All", runPolicy={"cleanPodPolicy": "None"})
+    assert make_job(wire).run_policy.clean_pod_policy is CleanPodPolicy.NONE
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"suspend": "yes"}, "spec.runPolicy.suspend: must be true or false, not 'yes'"),
+        ({"backoffLimit": -1}, "spec.runPolicy.backoffLimit: is -1"),
+        ({"activeDeadlineSeconds": 0}, "spec.runPolicy.activeDeadlineSeconds: is 0"),
+        ({"ttlSecondsAfterFinished": 1.5}, "must be an integer, not 1.5"),
+        ([], "spec.runPolicy: must be an object"),
+    ],
+)
+def test_run_policy_that_makes_no_sense_is_refused(policy: Any, message: str) -> None:
+    with pytest.raises(InvalidJobError) as refused:
+        make_job(runPolicy=policy)
+    assert message in str(refused.value)

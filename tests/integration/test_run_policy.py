@@ -1,0 +1,85 @@
+"""Run policies at work: what is suspended, given up in time, counted, and cleared away."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import EVENTS, PODS
+from tests.builders import kind_of, mxjob
+from tests.support.fates import DONE, RUNS_ON, Exit, Fate
+from tests.support.world import World, Worlds
+
+JSON = dict[str, Any]
+JOBS = kind_of().resource
+FOREVER: dict[str, list[Fate]] = {
+    "scheduler-0": [RUNS_ON],
+    "server-0": [RUNS_ON],
+    "worker-0": [RUNS_ON],
+}
+
+
+async def suspend(cluster: World, value: bool) -> None:
+    patch = {"spec": {"runPolicy": {"suspend": value}}}
+    await cluster.user.patch(JOBS, cluster.key(), patch)
+
+
+async def test_job_is_suspended_and_resumed(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mxjob(workers=1), FOREVER)
+        await cluster.until(lambda: cluster.status().get("phase") == "Running")
+
+        await suspend(cluster, True)
+        await cluster.until(lambda: not cluster.pods())
+        assert cluster.status()["phase"] == "Suspended"
+        assert cluster.services() == []
+
+        await suspend(cluster, False)
+        await cluster.until(lambda: cluster.status().get("phase") == "Running")
+        assert len(cluster.pods()) == 3
+        assert {"MXJobSuspended", "MXJobResumed"} <= set(cluster.events())
+
+
+async def test_job_that_takes_too_long_fails(world: Worlds) -> None:
+    job = mxjob(workers=1, runPolicy={"activeDeadlineSeconds": 2})
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, FOREVER)
+        ended = await cluster.ended()
+        assert (ended["state"], ended["failure"]["reason"]) == ("Failed", "DeadlineExceeded")
+        assert "replica" not in ended["failure"]
+        await cluster.until(lambda: not cluster.pods())
+
+
+async def test_job_fails_when_its_replicas_have_failed_too_often(world: Worlds) -> None:
+    job = mxjob(workers=1, runPolicy={"backoffLimit": 2})
+    fates: dict[str, list[Fate]] = {**FOREVER, "worker-0": [Exit(137), Exit(137), DONE]}
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, fates)
+        ended = await cluster.ended()
+        assert (ended["state"], ended["failure"]["reason"]) == ("Failed", "BackoffLimitExceeded")
+
+
+async def test_job_is_deleted_when_its_time_after_the_end_is_over(world: Worlds) -> None:
+    job = mxjob(workers=1, cleanupPodPolicy="None", runPolicy={"ttlSecondsAfterFinished": 2})
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+        await cluster.until(lambda: not cluster.objects(JOBS) and not cluster.objects(PODS))
+        reasons = {event["reason"] for event in cluster.objects(EVENTS)}
+        assert "SuccessfulDeleteJob" in reasons
+
+
+@pytest.mark.embedded_only("a controller that was away so long takes compacted time")
+async def test_time_runs_while_no_controller_does(world: Worlds) -> None:
+    job = mxjob(workers=1, runPolicy={"ttlSecondsAfterFinished": 3600})
+    async with world() as cluster:
+        first = cluster.start()
+        await cluster.submit(job, {})
+        await cluster.ended()
+        await first.kill()
+        await cluster.lapse(3600)
+        cluster.start()
+        await cluster.until(lambda: not cluster.objects(JOBS))

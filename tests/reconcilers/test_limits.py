@@ -1,0 +1,115 @@
+"""What a run policy limits: failures, time, and how long a job that has ended stays."""
+
+import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.status import JobPhase, JobState, JobStatus, Restart
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan import Plan, Policy, plan
+from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
+
+FIRST = Replica("worker", 0)
+
+
+def limited(**policy: Any) -> Job:
+    return make_job(runPolicy=policy)
+
+
+def begun(job: Job, **status: Any) -> Job:
+    running = JobStatus(JobPhase.RUNNING, JobState.RUNNING, start_time=NOW)
+    return attrs.evolve(job, status=attrs.evolve(running, **status))
+
+
+def planned(job: Job, *, after_s: float = 0, **worker: Any) -> Plan:
+    pods = [
+        make_pod(job, replica, **(worker if worker and replica == FIRST else {"state": RUNNING}))
+        for replica in job.replicas
+    ]
+    now = NOW + datetime.timedelta(seconds=after_s)
+    observed = observe(job, kind_of().framework, Children(pods), now)
+    return plan(job, observed, (), now, Policy())
+
+
+def restarted(failures: int) -> dict[str, Restart]:
+    return {"worker-1": Restart(failures, failures, "gone", "Error", NOW)}
+
+
+def test_job_fails_at_its_deadline_and_is_woken_for_it() -> None:
+    job = begun(limited(activeDeadlineSeconds=60))
+    early = planned(job, after_s=59)
+    assert (early.status.phase, early.wake_after_s) == (JobPhase.RUNNING, 1)
+    late = planned(job, after_s=60).status
+    assert (late.state, late.completion_time) == (
+        JobState.FAILED,
+        NOW + datetime.timedelta(seconds=60),
+    )
+    assert late.failure
+    assert late.failure.reason == "DeadlineExceeded"
+    assert late.conditions[-1].message == (
+        "Job linear has failed because it was active longer than specified deadline"
+    )
+
+
+def test_deadline_does_not_undo_a_success() -> None:
+    job = make_job(
+        runPolicy={"activeDeadlineSeconds": 60},
+        terminationPolicy={"chief": {"replicaName": "WORKER", "replicaIndex": 0}},
+    )
+    ended = planned(begun(job), after_s=90, phase="Succeeded", state=exited(0))
+    assert ended.status.state is JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("limit", "failures", "state"),
+    [
+        (0, 0, JobState.RUNNING),
+        (0, 1, JobState.FAILED),
+        (1, 1, JobState.FAILED),
+        (3, 2, JobState.RUNNING),
+        (3, 3, JobState.FAILED),
+    ],
+)
+def test_limit_counts_failures_of_replicas_that_were_replaced(
+    limit: int, failures: int, state: JobState
+) -> None:
+    restarts = restarted(failures) if failures else {}
+    made = planned(begun(limited(backoffLimit=limit), restarts=restarts))
+    assert made.status.state is state
+
+
+def test_limit_counts_what_the_kubelet_runs_again_in_place() -> None:
+    job = begun(limited(backoffLimit=2), restarts=restarted(1))
+    made = planned(job, state=RUNNING, last_state=exited(137))
+    assert made.status.failure
+    assert made.status.failure.reason == "BackoffLimitExceeded"
+
+
+def test_limit_does_not_count_what_was_not_the_programs_doing() -> None:
+    evicted = planned(begun(limited(backoffLimit=1)), phase="Failed", reason="Evicted")
+    assert evicted.status.state is JobState.RUNNING
+    assert evicted.status.restarts["worker-0"].failures == 0
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.FAILED])
+def test_job_that_has_ended_is_deleted_when_its_time_is_over(state: JobState) -> None:
+    ended = JobStatus(JobPhase.DONE, state, start_time=NOW, completion_time=NOW)
+    job = attrs.evolve(limited(ttlSecondsAfterFinished=30), status=ended)
+    early = planned(job, after_s=10)
+    assert (early.expired, early.wake_after_s) == (False, 20)
+    assert planned(job, after_s=30).expired
+
+
+def test_job_without_such_a_time_stays() -> None:
+    ended = JobStatus(JobPhase.DONE, JobState.SUCCEEDED, completion_time=NOW)
+    made = planned(attrs.evolve(limited(), status=ended), after_s=1e8)
+    assert (made.expired, made.wake_after_s) == (False, None)
+
+
+def test_job_is_cleaned_up_before_it_is_deleted() -> None:
+    ended = JobStatus(JobPhase.CLEAN_UP, JobState.SUCCEEDED, completion_time=NOW)
+    made = planned(attrs.evolve(limited(ttlSecondsAfterFinished=0), status=ended))
+    assert (made.expired, len(made.deleted_pods)) == (False, 4)

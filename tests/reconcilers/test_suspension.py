@@ -1,0 +1,102 @@
+"""A job that is suspended has no pods and says so; resumed, it begins anew."""
+
+import datetime
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import ObjectMeta
+from dlctl.api.pods import Pod, Service
+from dlctl.api.status import JobPhase, JobState
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan import Plan, Policy, plan
+from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
+
+LATER = NOW + datetime.timedelta(minutes=5)
+LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
+
+
+def job_of(before: Plan | None = None, *, suspended: bool) -> Job:
+    job = make_job(runPolicy={"suspend": suspended})
+    return attrs.evolve(job, status=before.status) if before else job
+
+
+def pods_of(job: Job) -> list[Pod]:
+    return [make_pod(job, replica, state=RUNNING) for replica in job.replicas]
+
+
+def planned(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Plan:
+    services = [
+        Service(metadata=ObjectMeta(name=job.child_name(replica), namespace="ml"))
+        for replica in job.replicas
+        if pods
+    ]
+    observed = observe(job, kind_of().framework, Children(pods, services), now)
+    return plan(job, observed, tuple(job.replicas), now, Policy())
+
+
+def running() -> Plan:
+    new = planned(job_of(suspended=False))
+    job = job_of(new, suspended=False)
+    return planned(job, *pods_of(job))
+
+
+def stated(made: Plan) -> list[tuple[str, bool, str]]:
+    return [(c.type, c.status, c.reason) for c in made.status.conditions]
+
+
+def test_job_that_is_suspended_from_the_start_has_not_started() -> None:
+    made = planned(job_of(suspended=True))
+    assert (made.status.phase, made.status.start_time) == (JobPhase.SUSPENDED, None)
+    assert (made.pods, made.services) == ((), ())
+    assert stated(made) == [
+        ("Created", True, "MXJobCreated"),
+        ("Suspended", True, "MXJobSuspended"),
+    ]
+    assert [(note.type, note.reason) for note in made.notes] == [("Normal", "MXJobSuspended")]
+
+
+def test_suspending_removes_pods_and_services_and_keeps_the_start() -> None:
+    before = running()
+    job = job_of(before, suspended=True)
+    leaving = make_pod(job, next(job.replicas), state=RUNNING, metadata=LEAVING)
+    made = planned(job, leaving, *pods_of(job)[1:])
+    assert (len(made.deleted_pods), len(made.deleted_services)) == (3, 4)
+    assert made.status.start_time == NOW
+    assert stated(made) == [
+        ("Created", True, "MXJobCreated"),
+        ("Running", False, "MXJobSuspended"),
+        ("Suspended", True, "MXJobSuspended"),
+    ]
+    again = planned(job_of(made, suspended=True))
+    assert (again.status, again.notes) == (made.status, ())
+
+
+def test_resumed_job_begins_anew_and_counts_its_time_from_then() -> None:
+    suspended = planned(job_of(running(), suspended=True))
+    made = planned(job_of(suspended, suspended=False), now=LATER)
+    assert len(made.pods) == 4
+    assert (made.status.phase, made.status.start_time) == (JobPhase.CREATING, LATER)
+    assert ("Suspended", False, "MXJobResumed") in stated(made)
+    job = job_of(made, suspended=False)
+    runs = planned(job, *pods_of(job), now=LATER)
+    assert [type_ for type_, *_ in stated(runs)] == ["Created", "Suspended", "Running"]
+
+
+def test_worker_that_had_exited_0_runs_again_after_a_suspension() -> None:
+    job = job_of(running(), suspended=False)
+    *others, last = job.replicas
+    done = make_pod(job, last, phase="Succeeded", state=exited(0))
+    before = planned(job, *[make_pod(job, r, state=RUNNING) for r in others], done)
+    assert before.status.completed("worker") == {1}
+    suspended = planned(job_of(before, suspended=True))
+    made = planned(job_of(suspended, suspended=False), now=LATER)
+    assert last in made.pods
+
+
+def test_job_that_has_ended_is_not_suspended_any_more() -> None:
+    job = job_of(running(), suspended=False)
+    pods = [make_pod(job, r, phase="Succeeded", state=exited(0)) for r in job.replicas]
+    ended = planned(job, *pods)
+    made = planned(job_of(ended, suspended=True))
+    assert (made.status.phase, made.status.state) == (JobPhase.DONE, JobState.SUCCEEDED)
