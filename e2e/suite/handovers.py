@@ -32,17 +32,17 @@ class Handovers:
 
     def kill(self, bed: Bed) -> float:
         """End all processes of the leader; return the seconds until another leads."""
-        leader = self._settled()
+        leader = self.settled()
         began = time.time()
         bed.kill_pod(self._ready()[leader.pod]["metadata"]["uid"])
-        return self._next(leader).since.timestamp() - began
+        return self.succeeded(leader).since.timestamp() - began
 
     def delete(self) -> float:
         """Have the leader's pod deleted; return the seconds from then until another leads."""
-        leader = self._settled()
+        leader = self.settled()
         began = time.time()
         self.controller("delete", "pod", leader.pod, "--wait=false")
-        return self._next(leader).since.timestamp() - began
+        return self.succeeded(leader).since.timestamp() - began
 
     def told_to_stop(self) -> dict[str, datetime.datetime]:
         """Return when pods were sent their SIGTERM; whole seconds, rounded down."""
@@ -55,7 +55,7 @@ class Handovers:
                 told.setdefault(change.name, leadership.time(meta["deletionTimestamp"]) - grace)
         return told
 
-    def _settled(self) -> Term:
+    def settled(self) -> Term:
         """Wait until all replicas are ready, one of them leading, and return its term."""
 
         def probe() -> Term | None:
@@ -66,7 +66,9 @@ class Handovers:
 
         return self.controller.until(probe, within_s=_READY_S, what="a leader and a standby")
 
-    def _next(self, old: Term) -> Term:
+    def succeeded(self, old: Term) -> Term:
+        """Wait for the end of a term, and return the next one."""
+
         def probe() -> Term | None:
             last = self.terms()[-1]
             return last if last.holder != old.holder else None

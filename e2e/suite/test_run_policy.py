@@ -1,4 +1,4 @@
-"""What a job's run policy asks for, on real nodes: pods that go and come back, and jobs that end."""
+"""Run policies on real nodes: pods that go and come back, and jobs whose time is over."""
 
 import json
 
