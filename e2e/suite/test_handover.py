@@ -1,6 +1,5 @@
 """Who leads changes hands, and no job notices."""
 
-import datetime
 import itertools
 import json
 from collections import defaultdict
@@ -32,7 +31,6 @@ _TYPES: Final = ("SCHEDULER", "WORKER")
 _LATE: Final = 10
 
 _JOBS_S: Final = 180.0
-_AT_ONCE: Final = datetime.timedelta(seconds=1)
 
 Measured = Callable[[str, object], None]
 
@@ -222,19 +220,13 @@ def assert_only_leaders_wrote(bed: Bed, handovers: Handovers) -> dict[str, int]:
 
 
 def swept(pods: Record) -> set[str]:
-    """Return the pods that were deleted as soon as they were made.
+    """Return the replacements that were deleted before they ran.
 
     Kwok, when it is late, deletes by its name what has long been replaced.
     """
-    found = set()
-    for change in pods.changes():
-        meta = change.object["metadata"]
-        if "deletionTimestamp" in meta:
-            grace = datetime.timedelta(seconds=meta["deletionGracePeriodSeconds"])
-            asked = leadership.time(meta["deletionTimestamp"]) - grace
-            if asked - leadership.time(meta["creationTimestamp"]) <= _AT_ONCE:
-                found.add(change.uid)
-    return found
+    gone = {change.uid for change in pods.changes() if change.deleted}
+    ran = {change.uid for change in pods.changes() if change.object["status"]["phase"] != "Pending"}
+    return gone - ran
 
 
 def uids_by_name(pods: Record) -> dict[str, set[str]]:
