@@ -107,6 +107,7 @@ def test_twenty_handovers_make_no_pod_twice_and_lose_no_job(
                 deleted_s.append(handovers.delete())
         until_all_done(kubectl)
         assert_made_once(pods, disturbed)
+        expected = _JOBS * len(_TYPES) + len(disturbed) + len(swept(pods))
     record_property("seconds from kill -9 to the next leader", rounded(killed_s))
     record_property("seconds from a pod's deletion to the next leader", rounded(deleted_s))
     vacant_s = leadership.vacancies_s(handovers.terms())
@@ -117,7 +118,7 @@ def test_twenty_handovers_make_no_pod_twice_and_lose_no_job(
     audited = assert_only_leaders_wrote(bed, handovers)
     creations = audited[f"create {kubectl.namespace}/pods"]
     record_property("pods made, and writes of leaders", (creations, sum(audited.values())))
-    assert creations == _JOBS * len(_TYPES) + len(disturbed) + len(swept(pods))
+    assert creations == expected
 
 
 def assert_unnoticed(pods: Record, status: JSON) -> None:
