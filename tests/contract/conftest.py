@@ -22,6 +22,7 @@ from tests.contract.api import Api
 from tests.contract.definitions import gadgets
 from tests.local.apiserver.wire import Answer
 
+_TURNS = 5
 _KUBECONFIG = os.environ.get("CONTRACT_KUBECONFIG", "")
 
 
@@ -35,6 +36,9 @@ def server_kind(request: pytest.FixtureRequest) -> str:
 async def api(server_kind: str) -> AsyncIterator[Api]:
     async with _embedded() if server_kind == "embedded" else _real() as running:
         yield running
+    # Connections that were broken off are closed by the loop, which ends with the test.
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
 
 
 @pytest.fixture
