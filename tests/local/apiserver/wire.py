@@ -113,7 +113,12 @@ class Verbs:
         texts = {"watch": "true"} | {name: str(value) for name, value in params.items()}
         async with self.session.get(path, params=texts) as response:
             assert response.status == 200, await response.text()
-            yield Events(response)
+            try:
+                yield Events(response)
+            finally:
+                # The loop may end before the other side has answered a goodbye by TLS.
+                if response.connection and response.connection.transport:
+                    response.connection.transport.abort()
 
 
 @attrs.frozen
