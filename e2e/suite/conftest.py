@@ -74,6 +74,14 @@ def own_namespace(cluster: Kubectl) -> Iterator[Kubectl]:
         cluster("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
+def answers(cluster: Kubectl) -> bool:
+    """Tell whether there is an API server, and it is ready."""
+    try:
+        return cluster("get", "--raw", "/readyz", within_s=5) == "ok"
+    except KubectlError:
+        return False
+
+
 def failed(request: pytest.FixtureRequest) -> bool:
     """Tell a fixture, in the end, whether the test has failed."""
     return bool(request.node.stash.get(_FAILED, False))

@@ -8,14 +8,13 @@ from typing import Final
 
 import pytest
 
-from e2e import install
+from e2e import figures, install
 from e2e.bed import Bed
 from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
+from e2e.suite.conftest import answers
+from e2e.suite.handovers import LEASE_S
 
-# What a controller is deployed with.
-LEASE_S: Final = 15.0
-RENEW_DEADLINE_S: Final = 10.0
 _AWAY_S: Final = 30.0
 _BACK_S: Final = 60.0
 _JOB: Final = "mxjobs.kubeflow.org"
@@ -150,13 +149,6 @@ def pods(kubectl: Kubectl) -> dict[str, str]:
     return {name(pod): pod["metadata"]["uid"] for pod in kubectl.items("pods")}
 
 
-def answers(cluster: Kubectl) -> bool:
-    try:
-        return cluster("get", "--raw", "/readyz", within_s=5) == "ok"
-    except KubectlError:
-        return False
-
-
 def acquired(cluster: Kubectl) -> datetime.datetime:
     return lease_time(cluster, "acquireTime")
 
@@ -200,9 +192,8 @@ def container(cluster: Kubectl, pod: JSON) -> JSON:
 
 
 def metric(cluster: Kubectl, pod: JSON, series: str, resource: str) -> float:
-    path = f"/api/v1/namespaces/{install.NAMESPACE}/pods/{name(pod)}:8080/proxy/metrics"
     try:
-        text = cluster("get", "--raw", path)
+        text = figures.ask(cluster.within(install.NAMESPACE), name(pod), "metrics")
     except KubectlError:
         return 0.0
     found = re.search(rf'^{series}{{name="{re.escape(resource)}"}} (\S+)$', text, re.MULTILINE)

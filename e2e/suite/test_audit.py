@@ -12,9 +12,9 @@ import yaml
 
 from e2e import install
 from e2e.bed import Bed
-from e2e.kubectl import JSON, Kubectl, KubectlError
+from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
-from e2e.suite.conftest import own_namespace
+from e2e.suite.conftest import answers, own_namespace
 
 OTHERS: Final = {
     "kubeflow": "mxjobs.kubeflow.org",
@@ -141,13 +141,7 @@ def lose_lease(controller: Kubectl) -> None:
 
 
 def await_server(cluster: Kubectl) -> None:
-    def ready() -> str:
-        try:
-            return cluster("get", "--raw", "/readyz")
-        except KubectlError:
-            return ""
-
-    cluster.until(ready, within_s=60, what="the API server")
+    cluster.until(lambda: answers(cluster), within_s=60, what="the API server")
 
 
 @pytest.fixture(scope="module")
