@@ -3,11 +3,16 @@
 Durations are seconds. A setting that makes no sense is refused here, before anything starts.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from dlctl.errors import ConfigError
+
+# A ConfigMap may be mounted there; where none is, nothing is missing.
+INIT_TEMPLATE_FILE: Final = "/etc/config/initContainer.yaml"
+_DEFAULT_ADDRESS: Final = ":8080"
+_NOWHERE: Final = "0"
 
 
 def _setting(default: Any, help_: str) -> Any:
@@ -21,6 +26,9 @@ class Options:
     kubeconfig: str = _setting("", "file, instead of $KUBECONFIG or the pod's own account")
     context: str = _setting("", "context of the kubeconfig, instead of its current one")
     namespace: str = _setting("", "watch this namespace alone, not all of them")
+    enable_scheme: tuple[str, ...] = _setting(
+        (), "serve these kinds alone, such as tfjob; repeat the flag, or separate them by commas"
+    )
     workers: int = _setting(4, "reconciliations at a time, for each kind")
     reconcile_timeout_s: float = _setting(
         120.0, "seconds after which a reconciliation is cancelled and tried again"
@@ -36,8 +44,42 @@ class Options:
         0.0, "seconds that a pod may stay after it was to be gone, as on a dead node; 0 for ever"
     )
     grace_s: float = _setting(30.0, "seconds that workers may go on after a SIGTERM")
+    kube_api_qps: float = _setting(
+        0.0, "requests a second that may be sent to the API server; 0 for as many as it takes"
+    )
+    kube_api_burst: int = _setting(
+        0, "requests that may be sent at once after a pause; 0 for those of one second"
+    )
+    cluster_domain: str = _setting(
+        "",
+        "DNS domain of the cluster, to complete the names of replicas with; empty for short ones",
+    )
+    gang_scheduler_name: str = _setting(
+        "",
+        "scheduler that starts all replicas of a job or none: volcano, or the name of one with the "
+        "coscheduling plugin; empty or none for no such",
+    )
+    pytorch_init_container_image: str = _setting(
+        "alpine:3.10", "image of the container that lets PyTorch workers wait for their master"
+    )
+    pytorch_init_container_template_file: str = _setting(
+        INIT_TEMPLATE_FILE,
+        "template of that container, instead of our own; the default file need not be there",
+    )
+    pytorch_init_container_max_tries: int = _setting(
+        100, "how often that container looks for the master before it fails"
+    )
+    mpi_kubectl_delivery_image: str = _setting(
+        "kubeflow/kubectl-delivery:latest", "image that brings kubectl to launchers of MPI jobs"
+    )
     bind_address: str = _setting(
-        ":8080", "where /metrics, /healthz and /readyz are served; empty for nowhere"
+        _DEFAULT_ADDRESS, "where /metrics, /healthz and /readyz are served; empty for nowhere"
+    )
+    metrics_bind_address: str = _setting(
+        "", "where /metrics is served, instead of at --bind-address; 0 for nowhere"
+    )
+    health_probe_bind_address: str = _setting(
+        "", "where /healthz and /readyz are served, instead of at --bind-address; 0 for nowhere"
     )
     metrics_authentication: bool = _setting(
         False, "show /metrics only to those whose token the API server accepts for it"
@@ -60,7 +102,25 @@ class Options:
     log_format: str = _setting("json", "json or console")
     log_level: str = _setting("info", "debug, info, warning or error")
 
+    @property
+    def metrics_at(self) -> str:
+        """The address of the metrics, or nothing."""
+        return _address(self.metrics_bind_address, self.bind_address)
+
+    @property
+    def health_at(self) -> str:
+        """The address of the health endpoints, or nothing."""
+        return _address(self.health_probe_bind_address, self.bind_address)
+
     def __attrs_post_init__(self) -> None:
+        self._check_work()
+        self._check_addresses()
+        if not self.leader_election_id:
+            raise ConfigError("--leader-election-id is empty: give the name of a Lease")
+        _check_choice("--log-format", self.log_format, ("json", "console"))
+        _check_choice("--log-level", self.log_level, ("debug", "info", "warning", "error"))
+
+    def _check_work(self) -> None:
         if self.workers < 1:
             raise ConfigError(f"--workers is {self.workers}: at least 1 is needed")
         if not 0 < self.restart_backoff_s <= self.restart_backoff_cap_s:
@@ -74,17 +134,29 @@ class Options:
             raise ConfigError("--force-delete-after must be 0 or more")
         if self.grace_s < 0:
             raise ConfigError("--grace must be 0 or more")
-        if self.metrics_authentication and not self.bind_address:
-            raise ConfigError("--metrics-authentication is given, but --bind-address is empty")
-        if not self.leader_election_id:
-            raise ConfigError("--leader-election-id is empty: give the name of a Lease")
-        _check_choice("--log-format", self.log_format, ("json", "console"))
-        _check_choice("--log-level", self.log_level, ("debug", "info", "warning", "error"))
+        if self.kube_api_burst < 0:
+            raise ConfigError("--kube-api-burst must be 0 or more")
+        if self.pytorch_init_container_max_tries < 1:
+            raise ConfigError("--pytorch-init-container-max-tries must be at least 1")
+
+    def _check_addresses(self) -> None:
+        own = self.bind_address not in ("", _DEFAULT_ADDRESS)
+        if own and self.metrics_bind_address and self.health_probe_bind_address:
+            raise ConfigError(
+                f"--bind-address is {self.bind_address}, but --metrics-bind-address and "
+                "--health-probe-bind-address leave nothing to serve there"
+            )
+        if self.metrics_authentication and not self.metrics_at:
+            raise ConfigError("--metrics-authentication is given, but metrics are served nowhere")
 
 
 def flag(field: str) -> str:
     """Return the flag of a field; that durations are seconds is said in its help."""
     return "--" + field.removesuffix("_s").replace("_", "-")
+
+
+def _address(own: str, shared: str) -> str:
+    return "" if own == _NOWHERE else own or shared
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

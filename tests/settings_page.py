@@ -3,12 +3,14 @@
 ``python -m tests.settings_page`` writes it anew.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from dlctl.cli.settings import default_in_words, key, variable
+from dlctl.cli.training_operator import ALIASES, IGNORED, VARIABLES
 from dlctl.options import Options, flag
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -30,15 +32,48 @@ in one line and ends with exit code 2. A switch alone means true: `--leader-elec
 | flag | environment | file | default | |
 |---|---|---|---|---|
 """
+_TRAINING_OPERATOR: Final = """
+## For those who come from training-operator
+
+The flags of training-operator v1 are accepted as its Deployments have them, with one dash or two.
+Most are settings of the same name, above. The others are:
+
+| flag or variable of training-operator | here |
+|---|---|
+"""
+_TAIL: Final = """
+`--enable-scheme` names kinds in any case, in whichever API group they are. The variables of
+training-operator are weaker than every name of our own, the file's included.
+
+Everything is served at `--bind-address`. `--metrics-bind-address` and `--health-probe-bind-address`
+take one part of it elsewhere; both may name one address. All three at once are refused, since
+nothing would be left for the first. Health is at the same port as metrics unless one of them is
+given; in training-operator, it is at `:8081`.
+
+`--kube-api-qps` and `--kube-api-burst` limit nothing unless they are given: the API server's own
+fairness does better. The limit holds for all requests together, the start of a watch included, but
+not for those that keep the Lease.
+"""
 
 
 def page() -> str:
     rows = []
     for field in attrs.fields(Options):
-        default = default_in_words(field).removeprefix("default").strip(" :")
+        default = default_in_words(field).removeprefix("default").removeprefix(":").strip()
         names = f"`{flag(field.name)}` | `{variable(field.name)}` | `{key(field.name)}`"
         rows.append(f"| {names} | {default} | {field.metadata['help']} |\n")
-    return _HEAD + "".join(rows)
+    return _HEAD + "".join(rows) + _TRAINING_OPERATOR + "".join(_theirs()) + _TAIL
+
+
+def _theirs() -> Iterator[str]:
+    """Yield a row for each of training-operator's names that is none of our settings."""
+    for alias, field in ALIASES.items():
+        yield f"| `{flag(alias)}`, `{variable(alias)}` | the same as `{flag(field)}` |\n"
+    for name, field in VARIABLES.items():
+        yield f"| `{name}` | `{flag(field)}`, where that is not given |\n"
+    for name, reason in IGNORED.items():
+        dashes = "--" if len(name) > 1 else "-"
+        yield f"| `{dashes}{name}` | no effect, and the log says so: {reason} |\n"
 
 
 if __name__ == "__main__":

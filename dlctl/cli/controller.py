@@ -2,19 +2,23 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
 from dlctl import logs
+from dlctl.cli.schemes import enabled
 from dlctl.cli.settings import add_settings, settings
-from dlctl.dialects.kinds import kinds
+from dlctl.cli.training_operator import without_effect
+from dlctl.dialects.kinds import Kind, kinds
 from dlctl.frameworks.registry import installed
 from dlctl.kube import config
 from dlctl.kube.client import Client
+from dlctl.kube.pace import TokenBucket
 from dlctl.leaderelection.election import Election
 from dlctl.leaderelection.leadership import Leadership, Unelected
 from dlctl.leaderelection.timing import Timing
@@ -23,6 +27,8 @@ from dlctl.metrics import Metrics
 from dlctl.options import Options
 from dlctl.probes.access import Access, ReviewedAccess, anybody
 from dlctl.probes.server import Health, serving
+
+logger = logging.getLogger(__name__)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,34 +39,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     options = settings(args, os.environ)
     timing = _timing(options)
+    served = enabled(kinds(installed()), options.enable_scheme)
     logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
+    for name, reason in without_effect(args, options):
+        logger.warning("flag has no effect", extra={"flag": f"--{name}", "reason": reason})
     try:
-        asyncio.run(_serve(options, timing))
+        asyncio.run(_serve(options, timing, served))
     except asyncio.CancelledError:
         # Told twice to stop. The work was left where it was; whoever leads next goes on with it.
         return 1
     return 0
 
 
-async def _serve(options: Options, timing: Timing) -> None:
+async def _serve(options: Options, timing: Timing, served: Sequence[Kind]) -> None:
     metrics = Metrics()
-    served = kinds(installed())
     connect = partial(config.load, options.kubeconfig or None, options.context or None)
     leadership = _leadership(options, timing, connect, metrics)
     cluster = await connect()
     async with AsyncExitStack() as stack:
-        client = Client(cluster, metrics=metrics, may_write=leadership.may_write)
+        limit = TokenBucket.of(options.kube_api_qps, options.kube_api_burst)
+        client = Client(cluster, metrics=metrics, may_write=leadership.may_write, limit=limit)
         await stack.enter_async_context(client)
         manager = Manager(client, served, options, metrics, leadership=leadership)
-        if options.bind_address:
-            health = Health(live={"leadership": leadership.healthy}, ready=manager.checks())
-            access: Access = anybody
-            if options.metrics_authentication:
-                # Not the client of the work, which must not write unless this process leads.
-                reviewer = Client(cluster, user_agent="dlctl/metrics", metrics=metrics)
-                access = ReviewedAccess(await stack.enter_async_context(reviewer))
-            served_at = serving(options.bind_address, metrics.registry, health, access)
-            await stack.enter_async_context(served_at)
+        access: Access = anybody
+        if options.metrics_authentication:
+            # Not the client of the work, which must not write unless this process leads.
+            reviewer = Client(cluster, user_agent="dlctl/metrics", metrics=metrics, limit=limit)
+            access = ReviewedAccess(await stack.enter_async_context(reviewer))
+        health = Health(live={"leadership": leadership.healthy}, ready=manager.checks())
+        for address in filter(None, sorted({options.metrics_at, options.health_at})):
+            shown = metrics.registry if address == options.metrics_at else None
+            probed = health if address == options.health_at else None
+            await stack.enter_async_context(serving(address, shown, probed, access))
         await _until_signalled(manager)
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from dlctl.cli.arguments import CommandParser
 from dlctl.errors import ConfigError, DlctlError, InvalidJobError
 
 # Each is a module of this package, imported when it is asked for: some bring a lot along.
@@ -48,7 +49,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description="Distributed deep-learning jobs on Kubernetes, and on this machine.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
     for name, help_ in COMMANDS.items():
         command = commands.add_parser(name, help=help_)
         if name in arguments[:1]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from dlctl.cli.training_operator import ALIASES, VARIABLES, add_ignored_flags
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
 
@@ -35,15 +36,19 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.allow_abbrev = False
     parser.add_argument("--config", metavar="FILE", help="YAML file with settings")
-    switch: dict[str, Any] = {"nargs": "?", "const": "true"}
+    add_ignored_flags(parser)
+    special: Mapping[type, dict[str, Any]] = {
+        bool: {"nargs": "?", "const": "true"},
+        tuple: {"action": "append"},
+    }
     for field in attrs.fields(Options):
         parser.add_argument(
-            flag(field.name),
+            *(flag(name) for name, named in _NAMES.items() if named is field),
             dest=field.name,
             default=argparse.SUPPRESS,
             metavar=_metavar(field),
             help=f"{field.metadata['help']} ({default_in_words(field)})".replace("%", "%%"),
-            **(switch if isinstance(field.default, bool) else {}),
+            **special.get(type(field.default), {}),
         )
 
 
@@ -53,13 +58,17 @@ def settings(args: argparse.Namespace, environment: Mapping[str, str]) -> Option
     :raises ConfigError: if a setting is unknown, malformed, or contradicts another.
     """
     path = args.config or environment.get(_CONFIG)
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {
+        name: environment[known] for known, name in VARIABLES.items() if known in environment
+    }
     if path:
         values |= _in_file(Path(path))
     values |= _in_environment(environment)
     for name, field in _FIELDS.items():
         if name in args:
-            values[name] = _parsed(field, getattr(args, name), flag(name))
+            given = getattr(args, name)
+            text = given if isinstance(given, str) else ",".join(given)
+            values[name] = _parsed(field, text, flag(name))
     return Options(**values)
 
 
@@ -78,31 +87,36 @@ def default_in_words(field: "attrs.Attribute[Any]") -> str:
         return f"default {str(field.default).lower()}"
     if isinstance(field.default, float):
         return f"default {field.default:g}"
-    return f"default {field.default}" if field.default != "" else "default: not set"
+    return f"default {field.default}" if field.default not in ("", ()) else "default: not set"
 
 
 _FIELDS: Final = {field.name: field for field in attrs.fields(Options)}
+_NAMES: Final = {**_FIELDS, **{alias: _FIELDS[name] for alias, name in ALIASES.items()}}
 
 
 def _in_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    known = {variable(name): field for name, field in _FIELDS.items()}
+    known = {variable(name): field for name, field in _NAMES.items()}
+    seen: dict[str, str] = {}
     for name, text in environment.items():
         if name in known:
+            other = seen.setdefault(known[name].name, name)
+            if other != name:
+                raise ConfigError(f"{name} and {other} are the same setting: give one of them")
             yield known[name].name, _parsed(known[name], text, name)
         elif name.startswith(_PREFIX) and name != _CONFIG and not _SERVICE_LINK.fullmatch(name):
             raise ConfigError(f"{name}: there is no such setting{_suggestion(name, known)}")
 
 
 def _in_file(path: Path) -> Iterator[tuple[str, Any]]:
-    known = {key(name): field for name, field in _FIELDS.items()}
+    known = {key(name): field for name, field in _NAMES.items()}
     seen = set()
     for name, text in _lines(path):
         origin = f"{path}: {name}"
         if name not in known:
             raise ConfigError(f"{origin}: there is no such setting{_suggestion(name, known)}")
-        if name in seen:
+        if known[name].name in seen:
             raise ConfigError(f"{origin} is there twice")
-        seen.add(name)
+        seen.add(known[name].name)
         yield known[name].name, _parsed(known[name], text, origin)
 
 
@@ -134,7 +148,7 @@ def _parsed(field: "attrs.Attribute[Any]", text: str, origin: str) -> Any:
 def _metavar(field: "attrs.Attribute[Any]") -> str:
     if field.name.endswith("_s"):
         return "SECONDS"
-    return {bool: "true|false", str: "TEXT"}.get(type(field.default), "N")
+    return {bool: "true|false", str: "TEXT", tuple: "NAMES"}.get(type(field.default), "N")
 
 
 def _finite(text: str) -> float:
@@ -153,7 +167,8 @@ _PARSERS: Final[Mapping[type, Callable[[str], Any]]] = {
     str: str,
     int: int,
     float: _finite,
-    bool: lambda text: {"true": True, "false": False}[text.lower()],
+    bool: lambda text: {"true": True, "1": True, "false": False, "0": False}[text.lower()],
+    tuple: lambda text: tuple(part.strip() for part in text.split(",") if part.strip()),
 }
 _WORDS: Final[Mapping[type, str]] = {
     int: "a whole number",

@@ -12,6 +12,7 @@ from dlctl.kube.decoding import ListPage, decode, decode_page
 from dlctl.kube.errors import NotFoundError
 from dlctl.kube.gate import MayWrite
 from dlctl.kube.lines import split_lines
+from dlctl.kube.pace import TokenBucket
 from dlctl.kube.queries import (
     DeleteOptions,
     ListOptions,
@@ -48,10 +49,11 @@ class Client:
     :class:`~dlctl.kube.errors.UnreachableError`. Reads are tried again after a broken connection
     and when the server asks to come back later; writes only if it says that nothing was done.
     While ``may_write`` says no, nothing is sent that changes anything, and UnreachableError raised.
+    A ``limit``, which clients may share, makes requests wait for their turn.
     ``as_`` is a projection, or ``dict[str, Any]`` for tools that show all there is.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is turned by some caller, and most by none.
         self,
         config: ClusterConfig,
         *,
@@ -60,6 +62,7 @@ class Client:
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         watch_silence_s: float = WATCH_SILENCE_S,
         may_write: MayWrite | None = None,
+        limit: TokenBucket | None = None,
     ) -> None:
         self.namespace = config.namespace
         self._watch_silence_s = watch_silence_s
@@ -69,6 +72,7 @@ class Client:
             metrics=metrics or Metrics(),
             timeout_s=request_timeout_s,
             may_write=may_write,
+            limit=limit,
         )
 
     async def __aenter__(self) -> Self:

@@ -29,6 +29,7 @@ from dlctl.kube.errors import (
     UnreachableError,
     error_from,
 )
+from dlctl.kube.pace import TokenBucket
 from dlctl.kube.retries import delay_s
 from dlctl.metrics import Metrics
 
@@ -58,6 +59,7 @@ class Transport:
         metrics: Metrics,
         timeout_s: float,
         may_write: gate.MayWrite | None,
+        limit: TokenBucket | None,
     ) -> None:
         self._config = config
         self._host = urlsplit(config.server).netloc
@@ -65,6 +67,7 @@ class Transport:
         self._metrics = metrics
         self._timeout_s = timeout_s
         self._may_write = may_write
+        self._limit = limit
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -144,6 +147,11 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError("the client is used outside of its `async with` block")
+        if self._limit:
+            waited_s = await self._limit.take()
+            self._metrics.rest_client_rate_limiter_duration_seconds.labels(
+                request.method, self._host
+            ).observe(waited_s)
         headers = dict(access.headers)
         if request.body is not None:
             headers["Content-Type"] = request.media_type

@@ -29,19 +29,25 @@ class Health:
 
 @asynccontextmanager
 async def serving(
-    bind_address: str, registry: CollectorRegistry, health: Health, access: Access = anybody
+    bind_address: str,
+    registry: CollectorRegistry | None,
+    health: Health | None,
+    access: Access = anybody,
 ) -> AsyncIterator[str]:
     """Serve ``/metrics``, ``/healthz`` and ``/readyz`` for the duration of the block.
 
     ``bind_address`` is ``host:port``; yields the URL, with the port that port 0 became. Who may
-    read the metrics is up to ``access``; probes come without credentials.
+    read the metrics is up to ``access``; probes come without credentials. What is None is not
+    served here.
     """
     host, port = _parsed(bind_address)
     app = web.Application()
-    app.router.add_get("/metrics", _metrics(registry, access))
-    for path, checks in (("healthz", health.live), ("readyz", health.ready)):
-        app.router.add_get(f"/{path}", _health(path, checks))
-        app.router.add_get(f"/{path}/{{check}}", _health(path, checks))
+    if registry:
+        app.router.add_get("/metrics", _metrics(registry, access))
+    if health:
+        for path, checks in (("healthz", health.live), ("readyz", health.ready)):
+            app.router.add_get(f"/{path}", _health(path, checks))
+            app.router.add_get(f"/{path}/{{check}}", _health(path, checks))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
@@ -49,7 +55,7 @@ async def serving(
         try:
             await site.start()
         except OSError as error:
-            raise ConfigError(f"cannot serve metrics on {bind_address}: {error}") from error
+            raise ConfigError(f"cannot serve on {bind_address}: {error}") from error
         yield f"http://{host or 'localhost'}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
@@ -83,5 +89,5 @@ def _health(path: str, checks: Checks) -> _Answer:
 def _parsed(bind_address: str) -> tuple[str | None, int]:
     host, _, port = bind_address.rpartition(":")
     if not port.isdecimal():
-        raise ConfigError(f"--bind-address is {bind_address!r}: give host:port or :port")
+        raise ConfigError(f"cannot serve on {bind_address!r}: give host:port or :port")
     return host.strip("[]") or None, int(port)

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.cli.arguments import CommandParser
 from dlctl.cli.settings import add_settings, default_in_words, key, settings, variable
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
@@ -29,9 +30,13 @@ def config_file(tmp_path: Path) -> ConfigFile:
 
 
 def read(*arguments: str, environment: Mapping[str, str] | None = None) -> Options:
-    parser = argparse.ArgumentParser()
+    return settings(parsed(*arguments), environment or {})
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    parser = CommandParser()
     add_settings(parser)
-    return settings(parser.parse_args(arguments), environment or {})
+    return parser.parse_args(arguments)
 
 
 def test_nothing_given_means_the_defaults() -> None:
@@ -61,7 +66,7 @@ def test_every_setting_can_be_given_in_every_way(
 ) -> None:
     text = "true" if field.default is True else "false"
     if not isinstance(field.default, bool):
-        text = str(field.default)
+        text = str(field.default) if field.default != () else ""
     path = config_file(f"{key(field.name)}: '{text}'")
 
     assert read(f"{flag(field.name)}={text}") == Options()

@@ -19,6 +19,7 @@ from dlctl.kube.errors import (
     UnexpectedAnswerError,
     UnreachableError,
 )
+from dlctl.kube.pace import TokenBucket
 from dlctl.kube.queries import PatchKind
 from dlctl.metrics import Metrics
 from tests.kube.conftest import TOKEN, Server, refuses, replies, resets
@@ -262,3 +263,19 @@ async def test_requests_are_counted(server: Server, client: Client, metrics: Met
     await client.get(PODS, KEY, Pod)
     labels = {"code": "200", "method": "GET", "host": server.url.removeprefix("http://")}
     assert metrics.registry.get_sample_value("rest_client_requests_total", labels) == 1
+
+
+async def test_limit_holds_requests_of_all_clients_that_share_it_back(server: Server) -> None:
+    server.answers += [replies(POD), replies(POD)]
+    config, metrics = ClusterConfig.with_token(server.url, TOKEN), Metrics()
+    limit = TokenBucket(qps=50, burst=1)
+    async with (
+        Client(config, metrics=metrics, limit=limit) as one,
+        Client(config, metrics=metrics, limit=limit) as other,
+    ):
+        await asyncio.gather(one.get(PODS, KEY, Pod), other.get(PODS, KEY, Pod))
+
+    labels = {"verb": "GET", "host": server.url.removeprefix("http://")}
+    name = "rest_client_rate_limiter_duration_seconds"
+    assert metrics.registry.get_sample_value(f"{name}_count", labels) == 2
+    assert metrics.registry.get_sample_value(f"{name}_sum", labels) == pytest.approx(0.02, abs=0.01)

@@ -96,6 +96,25 @@ async def test_address_without_a_port_is_refused(address: str) -> None:
 
 async def test_address_that_is_taken_is_refused() -> None:
     async with serving("127.0.0.1:0", Metrics().registry, HEALTH) as url:
-        with pytest.raises(ConfigError, match="cannot serve metrics on "):
+        with pytest.raises(ConfigError, match="cannot serve on "):
             async with serving(url.rpartition("/")[2], Metrics().registry, HEALTH):
                 pass
+
+
+@pytest.mark.parametrize(
+    ("metrics", "health", "found"),
+    [
+        pytest.param(Metrics(), None, (200, 404, 404), id="metrics alone"),
+        pytest.param(None, HEALTH, (404, 200, 500), id="health alone"),
+    ],
+)
+async def test_one_part_may_be_served_alone(
+    metrics: Metrics | None, health: Health | None, found: tuple[int, int, int]
+) -> None:
+    registry = metrics.registry if metrics else None
+    async with (
+        serving("127.0.0.1:0", registry, health) as url,
+        aiohttp.ClientSession(url) as session,
+    ):
+        answers = [await session.get(path) for path in ("/metrics", "/healthz", "/readyz")]
+    assert tuple(answer.status for answer in answers) == found

@@ -1,0 +1,56 @@
+"""What an administrator decides about all jobs, where the jobs themselves say nothing.
+
+Read once, at the start. Frameworks and dialects get it as a value; how it is set is not known here.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from dlctl.errors import ConfigError
+from dlctl.options import INIT_TEMPLATE_FILE, Options
+
+VOLCANO: Final = "volcano"
+_NO_GANG: Final = "none"
+_FACTORY: Final = Options()
+
+
+@attrs.frozen(kw_only=True)
+class JobDefaults:
+    """The settings that shape the children of jobs."""
+
+    # Completes the names of replicas: without one they stay as short as a search path allows.
+    cluster_domain: str = _FACTORY.cluster_domain
+    # The scheduler of gangs, or nothing; "volcano" has PodGroups of its own.
+    gang_scheduler: str = _FACTORY.gang_scheduler_name
+    pytorch_init_image: str = _FACTORY.pytorch_init_container_image
+    # The text of a template, or nothing for the one that is built in.
+    pytorch_init_template: str = ""
+    pytorch_init_tries: int = _FACTORY.pytorch_init_container_max_tries
+    mpi_delivery_image: str = _FACTORY.mpi_kubectl_delivery_image
+
+
+def job_defaults(options: Options) -> JobDefaults:
+    """Return what the settings say about jobs; reads the template that they name.
+
+    :raises ConfigError: if a template is named that cannot be read.
+    """
+    gang = options.gang_scheduler_name.strip()
+    return JobDefaults(
+        cluster_domain=options.cluster_domain,
+        gang_scheduler="" if gang.lower() == _NO_GANG else gang,
+        pytorch_init_image=options.pytorch_init_container_image,
+        pytorch_init_template=_template(options.pytorch_init_container_template_file),
+        pytorch_init_tries=options.pytorch_init_container_max_tries,
+        mpi_delivery_image=options.mpi_kubectl_delivery_image,
+    )
+
+
+def _template(name: str) -> str:
+    if not name or (name == INIT_TEMPLATE_FILE and not Path(name).exists()):
+        return ""
+    try:
+        return Path(name).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--pytorch-init-container-template-file {name}: {error}") from error

@@ -1,0 +1,24 @@
+"""How arguments are spelt: a long flag may have one dash, as programs written in Go take them."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+
+class CommandParser(argparse.ArgumentParser):
+    """The parser of one command; ``-flag value`` is as good to it as ``--flag value``."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        spelt = None if args is None else list(self._spelt(args))
+        return super().parse_known_args(spelt, namespace)
+
+    def _spelt(self, arguments: Sequence[str]) -> Iterator[str]:
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        for argument in arguments[:end]:
+            name = argument.partition("=")[0]
+            single = name.startswith("-") and not name.startswith("--")
+            long = single and f"-{name}" in self._option_string_actions
+            yield f"-{argument}" if long else argument
+        yield from arguments[end:]

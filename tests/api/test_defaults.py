@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from dlctl.api.defaults import JobDefaults, job_defaults
+from dlctl.errors import ConfigError
+from dlctl.options import Options
+
+
+def test_settings_untouched_are_the_defaults() -> None:
+    assert job_defaults(Options()) == JobDefaults()
+
+
+def test_settings_reach_the_jobs(tmp_path: Path) -> None:
+    template = tmp_path / "initContainer.yaml"
+    template.write_text("- name: wait\n")
+
+    found = job_defaults(
+        Options(
+            cluster_domain="cluster.local",
+            gang_scheduler_name="volcano",
+            pytorch_init_container_image="busybox",
+            pytorch_init_container_template_file=str(template),
+            pytorch_init_container_max_tries=3,
+            mpi_kubectl_delivery_image="delivery",
+        )
+    )
+
+    assert found == JobDefaults(
+        cluster_domain="cluster.local",
+        gang_scheduler="volcano",
+        pytorch_init_image="busybox",
+        pytorch_init_template="- name: wait\n",
+        pytorch_init_tries=3,
+        mpi_delivery_image="delivery",
+    )
+
+
+@pytest.mark.parametrize("name", ["", "none", "None"])
+def test_no_gang_has_several_names(name: str) -> None:
+    assert job_defaults(Options(gang_scheduler_name=name)).gang_scheduler == ""
+
+
+def test_template_that_is_named_must_be_there() -> None:
+    with pytest.raises(ConfigError, match=r"--pytorch-init-container-template-file nowhere: "):
+        job_defaults(Options(pytorch_init_container_template_file="nowhere"))

@@ -1,0 +1,134 @@
+import pytest
+
+from dlctl.cli.schemes import enabled
+from dlctl.cli.training_operator import IGNORED, without_effect
+from dlctl.dialects.kinds import kinds
+from dlctl.errors import ConfigError
+from dlctl.frameworks.registry import installed
+from dlctl.options import Options
+from tests.cli.conftest import Dlctl
+from tests.cli.test_settings import parsed, read
+
+
+def test_flags_of_its_deployments_are_settings() -> None:
+    found = read(
+        *("--enable-scheme=tfjob", "--enable-scheme", "PyTorchJob,mpijob", "--namespace=ml"),
+        *("--gang-scheduler-name=volcano", "--controller-threads=2", "--kube-api-qps=20"),
+        *("--kube-api-burst=30", "--pytorch-init-container-image=busybox"),
+        *("--pytorch-init-container-template-file=/t", "--pytorch-init-container-max-tries=3"),
+        *("--mpi-kubectl-delivery-image=mpi", "--metrics-bind-address=:1"),
+        *("--health-probe-bind-address=:2", "--leader-elect", "--leader-election-id=x"),
+    )
+    assert found == Options(
+        enable_scheme=("tfjob", "PyTorchJob", "mpijob"),
+        namespace="ml",
+        gang_scheduler_name="volcano",
+        workers=2,
+        kube_api_qps=20.0,
+        kube_api_burst=30,
+        pytorch_init_container_image="busybox",
+        pytorch_init_container_template_file="/t",
+        pytorch_init_container_max_tries=3,
+        mpi_kubectl_delivery_image="mpi",
+        metrics_bind_address=":1",
+        health_probe_bind_address=":2",
+        leader_elect=True,
+        leader_election_id="x",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-workers", "3", "-leader-elect", "-namespace", "a"),
+        ("-workers=3", "-leader-elect=true", "-namespace=a"),
+        ("--workers=3", "--leader-elect", "--namespace", "a"),
+        ("-controller-threads", "3", "--leader-elect=1", "--namespace=a"),
+    ],
+)
+def test_flags_may_be_spelt_as_in_go(arguments: tuple[str, ...]) -> None:
+    assert read(*arguments) == Options(workers=3, leader_elect=True, namespace="a")
+
+
+def test_abbreviation_is_no_flag(dlctl: Dlctl) -> None:
+    done = dlctl("controller", "-wor", "3")
+    assert (done.code, done.out) == (2, "")
+    assert "unrecognized arguments: -wor 3" in done.err
+
+
+def test_its_variables_are_weaker_than_any_setting_of_ours() -> None:
+    theirs = {"KUBEFLOW_NAMESPACE": "theirs", "CUSTOM_CLUSTER_DOMAIN": "cluster.local"}
+
+    found = read(environment=theirs)
+    assert (found.namespace, found.cluster_domain) == ("theirs", "cluster.local")
+    assert read(environment={**theirs, "DLCTL_NAMESPACE": "ours"}).namespace == "ours"
+    assert read("--namespace=", environment=theirs).namespace == ""
+
+
+def test_two_names_of_one_setting_are_not_both_given() -> None:
+    with pytest.raises(
+        ConfigError, match="DLCTL_CONTROLLER_THREADS and DLCTL_WORKERS are the same"
+    ):
+        read(environment={"DLCTL_WORKERS": "2", "DLCTL_CONTROLLER_THREADS": "3"})
+
+
+def test_flags_without_meaning_here_are_taken_and_told_of() -> None:
+    args = parsed(
+        *("--webhook-server-port=9443", "-webhook-service-name", "x", "--webhook-secret-name=y"),
+        *("--zap-log-level=debug", "--zap-devel", "--zap-encoder=json", "-zap-devel=false"),
+        *("--zap-stacktrace-level=error", "--zap-time-encoding=iso8601", "-v=4"),
+    )
+    told = dict(without_effect(args, Options()))
+    assert told == dict(IGNORED)
+    assert list(without_effect(parsed("-v", "4"), Options())) == [("v", IGNORED["v"])]
+
+
+def test_burst_alone_limits_nothing_and_is_told_of() -> None:
+    assert dict(without_effect(parsed(), Options(kube_api_burst=9))) == {
+        "kube-api-burst": "there is no limit without --kube-api-qps"
+    }
+    assert not dict(without_effect(parsed(), Options(kube_api_burst=9, kube_api_qps=1)))
+
+
+def test_scheme_leaves_its_kinds_alone_in_whatever_case() -> None:
+    everything = kinds(installed())
+    assert enabled(everything, ()) == everything
+    found = enabled(everything, ("TFjob",))
+    assert found
+    assert {kind.resource.kind for kind in found} == {"TFJob"}
+
+
+def test_unknown_scheme_ends_the_program_with_2_and_names_the_known(dlctl: Dlctl) -> None:
+    done = dlctl("controller", "--enable-scheme=ftjob", "--enable-scheme=tfjob")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("dlctl: --enable-scheme ftjob: there is no such kind; known are ")
+    assert "mxjob" in done.err
+    assert "tfjob" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "metrics_at", "health_at"),
+    [
+        (Options(), ":8080", ":8080"),
+        (Options(bind_address=""), "", ""),
+        (Options(metrics_bind_address=":1"), ":1", ":8080"),
+        (Options(health_probe_bind_address=":8081"), ":8080", ":8081"),
+        (Options(metrics_bind_address="0"), "", ":8080"),
+        (Options(metrics_bind_address=":1", health_probe_bind_address=":1"), ":1", ":1"),
+        (Options(bind_address="", metrics_bind_address=":1"), ":1", ""),
+    ],
+)
+def test_addresses_say_what_is_served_where(
+    options: Options, metrics_at: str, health_at: str
+) -> None:
+    assert (options.metrics_at, options.health_at) == (metrics_at, health_at)
+
+
+def test_address_at_which_nothing_would_be_served_is_refused() -> None:
+    with pytest.raises(ConfigError, match="leave nothing to serve there"):
+        Options(bind_address=":1", metrics_bind_address=":2", health_probe_bind_address=":3")
+
+
+def test_metrics_that_are_nowhere_cannot_be_authenticated() -> None:
+    with pytest.raises(ConfigError, match="metrics are served nowhere"):
+        Options(metrics_authentication=True, metrics_bind_address="0")
