@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from tests.contract.wordings import reworded
 from tests.local.apiserver.wire import Answer, Verbs
 
 JSON = dict[str, Any]
@@ -38,6 +39,8 @@ class Api(Verbs):
     """One server as one test sees it."""
 
     kind: str
+    # The version of Kubernetes, 1.minor, that it is, or is a model of.
+    minor: int
     namespace: str
     # Forgets all history up to now; None where that cannot be asked for.
     compact: Callable[[], Awaitable[None]] | None
@@ -79,16 +82,18 @@ class Api(Verbs):
     def said(self, answer: Answer) -> str:
         """Return what a failure says, in one line: code, reason, causes, message.
 
-        What is different each time has a name instead; several causes are in alphabetical order,
-        as the real server has them in none.
+        What is different each time has a name instead, and what older servers say otherwise is in
+        the words of 1.36; several causes are in alphabetical order, as the real server has them in
+        none.
         """
         body = answer.body
         if isinstance(body, str):
             return f"{answer.code} {body.strip()}"
-        assert body["kind"] == "Status", body
+        assert body.get("kind") == "Status", body
         assert (body["apiVersion"], body["status"], body["code"]) == ("v1", "Failure", answer.code)
-        message, causes = body["message"], body.get("details", {}).get("causes", ())
-        texts = sorted({_text(cause) for cause in causes})
+        message = reworded(body["message"], self.minor)
+        causes = body.get("details", {}).get("causes", ())
+        texts = sorted({reworded(_text(cause), self.minor) for cause in causes})
         if len(texts) > 1:
             message = f"{message.partition(' is invalid: ')[0]} is invalid: {', '.join(texts)}"
         names = sorted({f"{each.get('reason', '')} {each.get('field', '')}" for each in causes})

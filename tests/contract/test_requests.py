@@ -4,6 +4,7 @@ import pytest
 
 from tests.contract.api import Api
 from tests.contract.objects import config_map
+from tests.contract.since import BAD_OPTIONS_OF_A_DELETION
 from tests.local.apiserver.wire import MERGE
 
 
@@ -204,6 +205,7 @@ async def test_method_that_is_not_served_is_not_allowed(
             {},
             '400 BadRequest: no kind "Pod" is registered for version "v1"',
             id="another kind",
+            marks=BAD_OPTIONS_OF_A_DELETION,
         ),
         pytest.param(
             b"{",
@@ -213,6 +215,7 @@ async def test_method_that_is_not_served_is_not_allowed(
                 "end of JSON input"
             ),
             id="truncated",
+            marks=BAD_OPTIONS_OF_A_DELETION,
         ),
         pytest.param(
             None,

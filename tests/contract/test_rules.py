@@ -4,6 +4,7 @@ import pytest
 
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
+from tests.contract.since import VALUE_BEHIND_A_RULE
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,7 @@ async def test_rule_refuses_in_its_own_words(gadget_api: Api, body: object, said
                 '"a" is invalid: spec.fixed: Invalid value: "y": field is immutable'
             ),
             id="immutable",
+            marks=VALUE_BEHIND_A_RULE,
         ),
         pytest.param(
             {"spec": {"size": None}},

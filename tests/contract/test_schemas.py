@@ -4,6 +4,7 @@ import pytest
 
 from tests.contract.api import Api
 from tests.contract.definitions import V1, gadget
+from tests.contract.since import FORMATS_OF_NUMBERS
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,7 @@ from tests.contract.definitions import V1, gadget
                 'be of type integer: "number"'
             ),
             id="fraction for an integer",
+            marks=FORMATS_OF_NUMBERS,
         ),
         pytest.param(
             gadget(size=None),

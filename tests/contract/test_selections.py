@@ -4,6 +4,7 @@ import pytest
 
 from tests.contract.api import Api
 from tests.contract.definitions import V1
+from tests.contract.since import STREAMED_LISTS
 
 
 @pytest.mark.parametrize(
@@ -249,6 +250,7 @@ async def test_option_of_a_list_that_is_none_is_refused(
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             ),
             id="initial events alone",
+            marks=STREAMED_LISTS,
         ),
         pytest.param(
             {"sendInitialEvents": "false"},
@@ -258,6 +260,7 @@ async def test_option_of_a_list_that_is_none_is_refused(
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             ),
             id="no initial events",
+            marks=STREAMED_LISTS,
         ),
         pytest.param(
             {"sendInitialEvents": "true", "resourceVersionMatch": "Exact"},
@@ -269,6 +272,7 @@ async def test_option_of_a_list_that_is_none_is_refused(
                 'Unsupported value: "Exact": supported values: "NotOlderThan"'
             ),
             id="exact initial events",
+            marks=STREAMED_LISTS,
         ),
         pytest.param(
             {"continue": "x"},
@@ -278,6 +282,7 @@ async def test_option_of_a_list_that_is_none_is_refused(
                 "resourceVersionMatch is forbidden when continue is provided"
             ),
             id="token",
+            marks=STREAMED_LISTS,
         ),
         pytest.param(
             {"fieldSelector": "foo=1"},

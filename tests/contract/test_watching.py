@@ -7,6 +7,7 @@ import pytest
 from tests.contract.api import Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
+from tests.contract.since import STREAMED_LISTS
 
 END = "k8s.io/initial-events-end"
 INITIAL = {
@@ -49,6 +50,7 @@ async def test_deletion_has_a_version_of_its_own(gadget_api: Api) -> None:
     assert int(obj["metadata"]["resourceVersion"]) > int(version)
 
 
+@STREAMED_LISTS
 async def test_initial_events_end_with_an_annotated_bookmark(gadget_api: Api) -> None:
     path = gadget_api.path("gadgets", group=V1)
     await gadget_api.create(path, gadget("a"))
@@ -61,6 +63,7 @@ async def test_initial_events_end_with_an_annotated_bookmark(gadget_api: Api) ->
     assert obj["metadata"]["resourceVersion"].isdecimal()
 
 
+@STREAMED_LISTS
 async def test_initial_events_of_a_built_in_end_likewise(api: Api) -> None:
     await api.create(api.path("pods"), pod("a"))
     async with api.watch(api.path("pods"), **INITIAL) as events:
@@ -73,6 +76,7 @@ async def test_initial_events_of_a_built_in_end_likewise(api: Api) -> None:
     )
 
 
+@STREAMED_LISTS
 async def test_changes_follow_the_initial_events(gadget_api: Api) -> None:
     path = gadget_api.path("gadgets", group=V1)
     async with gadget_api.watch(path, **INITIAL) as events:

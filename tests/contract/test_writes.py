@@ -5,6 +5,7 @@ import pytest
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
+from tests.contract.since import UPDATE_OF_NOTHING
 
 LEASES = "coordination.k8s.io/v1"
 
@@ -261,6 +262,7 @@ async def test_update_that_does_not_fit_is_refused(
             config_map(),
             '404 NotFound: configmaps "a" not found',
             id="config map",
+            marks=UPDATE_OF_NOTHING,
         ),
         pytest.param(
             "gadgets a",
@@ -268,6 +270,7 @@ async def test_update_that_does_not_fit_is_refused(
             gadget(),
             '404 NotFound: gadgets.contract.dlctl.dev "a" not found',
             id="gadget",
+            marks=UPDATE_OF_NOTHING,
         ),
         pytest.param(
             "gadgets a/status",
@@ -275,6 +278,7 @@ async def test_update_that_does_not_fit_is_refused(
             gadget(),
             '404 NotFound: gadgets.contract.dlctl.dev "a" not found',
             id="status of a gadget",
+            marks=UPDATE_OF_NOTHING,
         ),
     ],
 )

@@ -1,0 +1,22 @@
+"""What older real servers do otherwise than 1.36, each as a mark of the tests it fails.
+
+Such a test must fail on them. No rewordings, which change nothing in what is refused.
+"""
+
+from typing import Final
+
+import pytest
+
+STREAMED_LISTS: Final = pytest.mark.since(34, "lists are streamed only where WatchList is on")
+UPDATE_OF_NOTHING: Final = pytest.mark.since(
+    34, "an update of what is gone is a conflict of UIDs, as if it might create"
+)
+BAD_OPTIONS_OF_A_DELETION: Final = pytest.mark.since(
+    35, "they are taken for a failure of the server"
+)
+VALUE_BEHIND_A_RULE: Final = pytest.mark.since(
+    35, "what breaks a rule is shown by its type, from which its value cannot be told"
+)
+FORMATS_OF_NUMBERS: Final = pytest.mark.since(
+    36, "numbers are not held to their format, only to their type"
+)
