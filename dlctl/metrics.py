@@ -45,6 +45,7 @@ class Metrics:
         self._define_informers()
         self._define_leader_election()
         self._define_jobs()
+        self._define_training_operator()
         self._define_process()
 
     def _counter(self, name: str, help_: str, *labels: str) -> Counter:
@@ -238,6 +239,25 @@ class Metrics:
         )
         self.dlctl_events_dropped_total = self._counter(
             "dlctl_events_dropped_total", "Events that never reached the server", "reason"
+        )
+
+    def _define_training_operator(self) -> None:
+        # The names and labels of Kubeflow's training-operator, for jobs of its API group.
+        labels = ("job_namespace", "framework")
+        self.training_operator_jobs_created_total = self._counter(
+            "training_operator_jobs_created_total", "Jobs taken up", *labels
+        )
+        self.training_operator_jobs_deleted_total = self._counter(
+            "training_operator_jobs_deleted_total", "Jobs deleted, by whomever", *labels
+        )
+        self.training_operator_jobs_successful_total = self._counter(
+            "training_operator_jobs_successful_total", "Jobs that have succeeded", *labels
+        )
+        self.training_operator_jobs_failed_total = self._counter(
+            "training_operator_jobs_failed_total", "Jobs that have failed", *labels
+        )
+        self.training_operator_jobs_restarted_total = self._counter(
+            "training_operator_jobs_restarted_total", "Restarts in jobs, one a replica", *labels
         )
 
     def _define_process(self) -> None:

@@ -5,19 +5,35 @@ Counted once a status is written, so a write that is tried again counts once.
 
 import datetime
 from collections import Counter
+from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
 from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectMeta
-from dlctl.api.status import JobPhase, JobStatus, Restart
+from dlctl.api.status import JobPhase, JobState, JobStatus, Restart
 from dlctl.metrics import Metrics
+
+# What training-operator's metrics call the kinds that it serves, or has served.
+_FRAMEWORKS: Final[Mapping[str, str]] = {
+    "tfjobs.kubeflow.org": "tensorflow",
+    "pytorchjobs.kubeflow.org": "pytorch",
+    "xgboostjobs.kubeflow.org": "xgboost",
+    "mpijobs.kubeflow.org": "mpi",
+    "paddlejobs.kubeflow.org": "paddle",
+    "jaxjobs.kubeflow.org": "jax",
+    "mxjobs.kubeflow.org": "mxnet",
+}
 
 
 @attrs.frozen
 class JobFigures:
-    """Feeds the ``dlctl_job*`` metrics of one kind; its labels never name a job."""
+    """Feeds the metrics of one kind of job; no label names a job.
+
+    Those under training-operator's names are fed if it is one of Kubeflow's kinds.
+    """
 
     metrics: Metrics
     kind: str
@@ -28,6 +44,9 @@ class JobFigures:
         """Count a job in its new phase and no more in its old one; None is no job."""
         if old == new:
             return
+        framework = _FRAMEWORKS.get(self.kind)
+        if new is None and framework:
+            self.metrics.training_operator_jobs_deleted_total.labels(namespace, framework).inc()
         for phase, change in ((old, -1), (new, 1)):
             if phase is not None:
                 self.metrics.dlctl_jobs.labels(self.kind, namespace, _name(phase)).inc(change)
@@ -38,6 +57,7 @@ class JobFigures:
     def wrote(self, job: Job, about: ObjectMeta, new: JobStatus, now: datetime.datetime) -> None:
         """Count what a status that was just written says for the first time."""
         old = job.status
+        self.stated(job.key.namespace, old, new)
         for name, restart in new.restarts.items():
             if old.restarts.get(name) != restart:
                 self._restarted(restart, old.restarts.get(name))
@@ -52,6 +72,26 @@ class JobFigures:
             result = new.state.value.lower()
             self.metrics.dlctl_job_run_duration_seconds.labels(self.kind, result).observe(ran_s)
 
+    def stated(self, namespace: str, old: JobStatus, new: JobStatus) -> None:
+        """Count under training-operator's names what the status just written says first.
+
+        The status itself tells what was counted before, so that nothing is counted again by the
+        next controller.
+        """
+        framework = _FRAMEWORKS.get(self.kind)
+        if not framework:
+            return
+        metrics, labels = self.metrics, (namespace, framework)
+        if old.phase is JobPhase.NEW and new.phase is not JobPhase.NEW:
+            metrics.training_operator_jobs_created_total.labels(*labels).inc()
+        if _result(old) is None and (result := _result(new)):
+            good = metrics.training_operator_jobs_successful_total
+            bad = metrics.training_operator_jobs_failed_total
+            (good if result is JobState.SUCCEEDED else bad).labels(*labels).inc()
+        again = sum(old.restarts.get(name) != restart for name, restart in new.restarts.items())
+        if again:
+            metrics.training_operator_jobs_restarted_total.labels(*labels).inc(again)
+
     def _drop(self, namespace: str) -> None:
         # Namespaces come and go, and each would leave its series behind.
         del self._jobs[namespace]
@@ -63,6 +103,12 @@ class JobFigures:
         code = "" if restart.exit_code is None else str(restart.exit_code)
         cause = "failure" if own else "disruption"
         self.metrics.dlctl_job_restarts_total.labels(self.kind, cause, code).inc()
+
+
+def _result(status: JobStatus) -> JobState | None:
+    """Return how the job has ended, if it has; one that cannot be read is a failure too."""
+    ended = status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED)
+    return status.state if ended else None
 
 
 def _name(phase: JobPhase) -> str:
