@@ -1,12 +1,14 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 import yaml
 
@@ -59,3 +61,33 @@ async def test_two_signals_end_it_at_once(tmp_path: Path) -> None:
         code, said = await finished(process)
     assert code == 1, said
     assert "Traceback" not in said
+
+
+@pytest.mark.slow
+async def test_arguments_of_training_operators_deployment_do_what_they_say(tmp_path: Path) -> None:
+    metrics, health = unused_ports(2)
+    arguments = (
+        *("-metrics-bind-address", f"127.0.0.1:{metrics}", "--zap-devel"),
+        *(f"--health-probe-bind-address=127.0.0.1:{health}", "--enable-scheme=MXJob"),
+        *("--controller-threads=1", "--kube-api-qps=20", "--kube-api-burst=30", "--leader-elect"),
+    )
+    async with controller(tmp_path, *arguments) as process, aiohttp.ClientSession() as session:
+        figures = await session.get(f"http://127.0.0.1:{metrics}/metrics")
+        assert 'controller_runtime_max_concurrent_reconciles{controller="mxjobs' in (
+            text := await figures.text()
+        )
+        assert 'controller="tfjobs' not in text
+        assert "rest_client_rate_limiter_duration_seconds_count" in text
+        assert (await session.get(f"http://127.0.0.1:{metrics}/healthz")).status == 404
+        assert (await session.get(f"http://127.0.0.1:{health}/healthz")).status == 200
+        process.send_signal(signal.SIGTERM)
+        code, said = await finished(process)
+    assert code == 0, said
+
+
+def unused_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
