@@ -72,8 +72,7 @@ def _theirs() -> Iterator[str]:
     for name, field in VARIABLES.items():
         yield f"| `{name}` | `{flag(field)}`, where that is not given |\n"
     for name, reason in IGNORED.items():
-        dashes = "--" if len(name) > 1 else "-"
-        yield f"| `{dashes}{name}` | no effect, and the log says so: {reason} |\n"
+        yield f"| `{name}` | no effect, and the log says so: {reason} |\n"
 
 
 if __name__ == "__main__":

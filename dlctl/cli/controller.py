@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     served = enabled(kinds(installed()), options.enable_scheme)
     logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
     for name, reason in without_effect(args, options):
-        logger.warning("flag has no effect", extra={"flag": f"--{name}", "reason": reason})
+        logger.warning("flag has no effect", extra={"flag": name, "reason": reason})
     try:
         asyncio.run(_serve(options, timing, served))
     except asyncio.CancelledError:

@@ -22,18 +22,18 @@ _LEVEL: Final = "--log-level says how much is logged"
 _FORMAT: Final = "--log-format says how records are written"
 # Flags without effect, and why.
 IGNORED: Final[Mapping[str, str]] = {
-    "webhook-server-port": _NO_WEBHOOK,
-    "webhook-service-name": _NO_WEBHOOK,
-    "webhook-secret-name": _NO_WEBHOOK,
-    "zap-log-level": _LEVEL,
-    "zap-devel": _FORMAT,
-    "zap-encoder": _FORMAT,
-    "zap-stacktrace-level": "a traceback is logged with whatever is a defect of the program",
-    "zap-time-encoding": "times are written as RFC 3339 has them",
-    "v": _LEVEL,
+    "--webhook-server-port": _NO_WEBHOOK,
+    "--webhook-service-name": _NO_WEBHOOK,
+    "--webhook-secret-name": _NO_WEBHOOK,
+    "--zap-log-level": _LEVEL,
+    "--zap-devel": _FORMAT,
+    "--zap-encoder": _FORMAT,
+    "--zap-stacktrace-level": "a traceback is logged with whatever is a defect of the program",
+    "--zap-time-encoding": "times are written as RFC 3339 has them",
+    "-v": _LEVEL,
 }
 # Where a Go program would not take the next argument for the value.
-_SWITCHES: Final = frozenset({"zap-devel"})
+_SWITCHES: Final = frozenset({"--zap-devel"})
 
 
 def add_ignored_flags(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +41,10 @@ def add_ignored_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(ignored=())
     for name in IGNORED:
         parser.add_argument(
-            f"--{name}",
+            # With one dash it is found too, and then takes its value in every spelling.
+            f"--{name.lstrip('-')}",
             action=_Ignored,
+            const=name,
             nargs="?" if name in _SWITCHES else None,
             metavar="TEXT",
             help=argparse.SUPPRESS,
@@ -54,7 +56,7 @@ def without_effect(args: argparse.Namespace, options: Options) -> Iterator[tuple
     for name in args.ignored:
         yield name, IGNORED[name]
     if options.kube_api_burst and options.kube_api_qps <= 0:
-        yield "kube-api-burst", "there is no limit without --kube-api-qps"
+        yield "--kube-api-burst", "there is no limit without --kube-api-qps"
 
 
 class _Ignored(argparse.Action):
@@ -67,6 +69,5 @@ class _Ignored(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        name = self.option_strings[0].removeprefix("--")
-        if name not in namespace.ignored:
-            namespace.ignored = (*namespace.ignored, name)
+        if self.const not in namespace.ignored:
+            namespace.ignored = (*namespace.ignored, self.const)

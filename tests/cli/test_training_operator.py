@@ -80,12 +80,12 @@ def test_flags_without_meaning_here_are_taken_and_told_of() -> None:
     )
     told = dict(without_effect(args, Options()))
     assert told == dict(IGNORED)
-    assert list(without_effect(parsed("-v", "4"), Options())) == [("v", IGNORED["v"])]
+    assert list(without_effect(parsed("-v", "4"), Options())) == [("-v", IGNORED["-v"])]
 
 
 def test_burst_alone_limits_nothing_and_is_told_of() -> None:
     assert dict(without_effect(parsed(), Options(kube_api_burst=9))) == {
-        "kube-api-burst": "there is no limit without --kube-api-qps"
+        "--kube-api-burst": "there is no limit without --kube-api-qps"
     }
     assert not dict(without_effect(parsed(), Options(kube_api_burst=9, kube_api_qps=1)))
 
