@@ -8,10 +8,14 @@ from tests.cli.conftest import Dlctl
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("name", ["mxnet", "numpy"])
+MANIFESTS = sorted(str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*/*.yaml"))
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
 def test_script_in_the_manifest_is_the_one_beside_it(name: str) -> None:
-    _, config = yaml.safe_load_all((EXAMPLES / name / "linear-dist.yaml").read_text())
-    assert config["data"]["linear.py"] == (EXAMPLES / name / "linear.py").read_text()
+    _, config = yaml.safe_load_all((EXAMPLES / name).read_text())
+    for script, text in config["data"].items():
+        assert text == (EXAMPLES / name).with_name(script).read_text()
 
 
 @pytest.mark.parametrize("name", ["mxnet", "numpy"])
