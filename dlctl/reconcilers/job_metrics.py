@@ -45,7 +45,8 @@ class JobFigures:
         if old == new:
             return
         framework = _FRAMEWORKS.get(self.kind)
-        if new is None and framework:
+        # Without a status it was never taken up: somebody else's, perhaps.
+        if framework and new is None and old is not JobPhase.NEW:
             self.metrics.training_operator_jobs_deleted_total.labels(namespace, framework).inc()
         for phase, change in ((old, -1), (new, 1)):
             if phase is not None:

@@ -28,3 +28,13 @@ def test_namespace_without_jobs_leaves_no_series() -> None:
     assert ("a", "Running") in jobs(metrics)
     figures.moved("a", JobPhase.RUNNING, None)
     assert jobs(metrics) == {("b", "New"): 1}
+
+
+def test_deletion_counts_for_training_operator_if_the_job_was_taken_up() -> None:
+    metrics = Metrics()
+    figures = JobFigures(metrics, "tfjobs.kubeflow.org")
+    for phase in (JobPhase.NEW, JobPhase.RUNNING):
+        figures.moved("a", None, phase)
+        figures.moved("a", phase, None)
+    name, labels = "training_operator_jobs_deleted_total", {"framework": "tensorflow"}
+    assert metrics.registry.get_sample_value(name, {"job_namespace": "a", **labels}) == 1
