@@ -1,5 +1,7 @@
 """What stands for a container image."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,35 @@ def _environment(path: Path) -> Path:
 )
 def test_image_is_found_with_and_without_tag(mapped: str, asked: str, tmp_path: Path) -> None:
     assert find({mapped: tmp_path}, asked).target == tmp_path
+
+
+def test_images_of_the_controller_itself_need_no_mapping(tmp_path: Path) -> None:
+    nslookup = find({}, "alpine:3.10").bin
+    assert nslookup is not None
+    assert os.access(nslookup / "nslookup", os.X_OK)
+    assert find({}, "mpioperator/kubectl-delivery:latest").entrypoint is not None
+    assert find({"alpine": tmp_path}, "alpine:3.10").target == tmp_path
+
+
+def test_nslookup_tells_by_its_exit_code_whether_a_name_is_known() -> None:
+    folder = find({}, "alpine").bin
+    assert folder is not None
+    known = [
+        subprocess.run([folder / "nslookup", name], stdout=subprocess.DEVNULL, check=False)
+        for name in ("localhost", "nobody.invalid")
+    ]
+    assert [bool(done.returncode) for done in known] == [False, True]
+
+
+def test_kubectl_is_delivered_where_it_is_asked_for(tmp_path: Path) -> None:
+    program, there = tmp_path / "kubectl", tmp_path / "there"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    there.mkdir()
+    (command,) = find({}, "mpioperator/kubectl-delivery").command(None, None)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TARGET_DIR": str(there)}
+    subprocess.run([command], env=env, check=True)
+    assert os.access(there / "kubectl", os.X_OK)
 
 
 def test_programs_of_the_environment_come_first(tmp_path: Path) -> None:
