@@ -19,12 +19,14 @@ from dlctl.api.meta import ObjectKey
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver import status
+from dlctl.local.apiserver.execs import ExecRequest
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.local.apiserver.subresources import LogRequest
 from dlctl.local.node.logs import LogQuery
 from dlctl.local.node.node import LogUnavailableError, Node, NodeOptions
-from dlctl.local.node.sandboxes import Network
+from dlctl.local.node.sandboxes import Network, StartError
 from dlctl.local.node.scheduler import Scheduler
+from dlctl.local.node.sessions import NotRunningError, Session
 
 USER_AGENT: Final = "dlctl-node"
 _START_S: Final = 60.0
@@ -94,6 +96,7 @@ class LocalCluster:
                 self.node = Node(client, self.run_dir, self._options)
                 scheduler = Scheduler(client, self.node.pods, self._options.name, self.node.clock)
                 self.server.log_source = self._log
+                self.server.exec_source = self._exec
                 async with asyncio.TaskGroup() as group:
                     parts = [
                         group.create_task(self.node.run(), name="node"),
@@ -125,6 +128,18 @@ class LocalCluster:
             )
         except LogUnavailableError as reason:
             raise status.bad_request(str(reason)) from reason
+
+    @asynccontextmanager
+    async def _exec(self, request: ExecRequest) -> AsyncIterator[Session]:
+        key = ObjectKey(request.namespace, request.pod)
+        try:
+            async with self.node.session(
+                key, request.container, request.command, stdin=request.stdin
+            ) as session:
+                yield session
+        except (NotRunningError, StartError) as reason:
+            message = f"error executing command in container: {reason}"
+            raise status.internal(message) from reason
 
 
 @contextmanager

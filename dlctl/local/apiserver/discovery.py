@@ -187,6 +187,11 @@ def _subresources(served: ServedResource) -> list[JSON]:
         found += [
             ("binding", {"group": "", "version": "v1", "kind": "Binding"}, ("create",)),
             ("eviction", {"group": "policy", "version": "v1", "kind": "Eviction"}, ("create",)),
+            (
+                "exec",
+                {"group": "", "version": "v1", "kind": "PodExecOptions"},
+                ("create", "get"),
+            ),
             ("log", own, ("get",)),
         ]
     if served.scale is not None:

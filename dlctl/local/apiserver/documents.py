@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from dlctl.local.apiserver import discovery, openapi
-from dlctl.local.apiserver.endpoints import Reply
+from dlctl.local.apiserver.calls import Reply
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry
 
 # The Kubernetes whose behaviour is kept; kubectl compares it with its own version.

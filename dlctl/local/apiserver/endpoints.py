@@ -4,13 +4,14 @@ Nothing here is asynchronous but the streams that watches and logs reply with.
 """
 
 import enum
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable
 
 import attrs
 import msgspec
 
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import bodies, deletion, lists, selectors, status, traits
+from dlctl.local.apiserver.calls import Call, Reply, Stream
 from dlctl.local.apiserver.changes import JSON, Stored
 from dlctl.local.apiserver.decoding import duplicate_fields
 from dlctl.local.apiserver.metadata import cannot_decode
@@ -25,42 +26,7 @@ from dlctl.local.apiserver.representations import Presenter, Tables, wanted
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.shaping import Shaping
 from dlctl.local.apiserver.status import Cause, StatusError
-from dlctl.local.apiserver.targets import Target
 from dlctl.local.apiserver.watches import BOOKMARK_INTERVAL_S, Watch
-
-
-@attrs.frozen
-class Call:
-    """One request, as far as verbs are concerned."""
-
-    verb: str
-    target: Target
-    query: Mapping[str, str]
-    dry_run: Sequence[str] = ()
-    body: bytes = b""
-    content_type: str = ""
-    accept: str = ""
-    user_agent: str = ""
-    # Only by a fault: how many revisions ago a list that need not be fresh is from.
-    stale_by: int = 0
-
-
-@attrs.frozen
-class Reply:
-    """A body that is sent at once."""
-
-    body: bytes
-    code: int = 200
-    content_type: str = "application/json"
-
-
-@attrs.frozen
-class Stream:
-    """A body that is sent as it comes about."""
-
-    chunks: AsyncIterator[bytes]
-    content_type: str = "application/json"
-
 
 _INCLUDED = ("None", "Metadata", "Object")
 _INCLUDED_DETAIL = "must be 'Metadata', 'Object', 'None', or empty"

@@ -13,7 +13,7 @@ import attrs
 import msgspec
 from aiohttp import web
 
-from dlctl.local.apiserver.endpoints import Call
+from dlctl.local.apiserver.calls import Call
 from dlctl.local.apiserver.status import StatusError
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})

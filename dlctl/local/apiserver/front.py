@@ -17,7 +17,7 @@ from aiohttp import web
 
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.bodies import LIMIT_BYTES
-from dlctl.local.apiserver.endpoints import Call, Reply, Stream
+from dlctl.local.apiserver.calls import Call, Conversation, Reply, Response, Stream
 from dlctl.local.apiserver.faults import Fault, Faults, broken, reset, strike
 from dlctl.local.apiserver.options import flag
 from dlctl.local.apiserver.resources import ServedResource
@@ -48,7 +48,7 @@ class Front:
     find: Callable[[Target], ServedResource | None]
     # Whether anything is served in the group and version of a path.
     knows: Callable[[Target], bool]
-    answer: Callable[[ServedResource, Call], Reply | Stream]
+    answer: Callable[[ServedResource, Call], Response]
     documents: Documents
     faults: Faults
     audit: Counter[Audited] = attrs.field(factory=Counter)
@@ -128,6 +128,7 @@ async def call_of(request: web.BaseRequest, wanted: Target) -> Call:
         target=wanted,
         query=query,
         dry_run=query.getall("dryRun", []),
+        command=query.getall("command", []),
         body=await request.read() if request.can_read_body else b"",
         content_type=request.headers.get("Content-Type", ""),
         accept=request.headers.get("Accept", ""),
@@ -135,9 +136,11 @@ async def call_of(request: web.BaseRequest, wanted: Target) -> Call:
     )
 
 
-async def _sent(request: web.BaseRequest, reply: Reply | Stream) -> web.StreamResponse:
+async def _sent(request: web.BaseRequest, reply: Response) -> web.StreamResponse:
     if isinstance(reply, Reply):
         return _whole(reply)
+    if isinstance(reply, Conversation):
+        return await _conversed(request, reply)
     response = web.StreamResponse(headers=_headers())
     response.content_type = reply.content_type
     response.enable_chunked_encoding()
@@ -151,6 +154,21 @@ async def _sent(request: web.BaseRequest, reply: Reply | Stream) -> web.StreamRe
         if isinstance(reply.chunks, AsyncGenerator):
             await reply.chunks.aclose()
     await response.write_eof()
+    return response
+
+
+async def _conversed(request: web.BaseRequest, reply: Conversation) -> web.StreamResponse:
+    if "upgrade" not in request.headers.get("Connection", "").lower():
+        raise status.bad_request("Upgrade request required")
+    if request.headers.get("Upgrade", "").lower() != "websocket":
+        message = "unable to upgrade: only WebSockets are served here (kubectl 1.31 or later)"
+        raise status.bad_request(message)
+    response = web.WebSocketResponse(protocols=reply.protocols, compress=False)
+    if not response.can_prepare(request).protocol:
+        raise status.bad_request(f"unable to upgrade: served are {', '.join(reply.protocols)}")
+    await response.prepare(request)
+    await reply.hold(response)
+    await response.close()
     return response
 
 

@@ -11,13 +11,13 @@ import msgspec
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import bodies, status
 from dlctl.local.apiserver.builtins import BuiltinStrategy
-from dlctl.local.apiserver.endpoints import Call, Reply, Stream
+from dlctl.local.apiserver.calls import Call, Reply, Response
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 
 _AUTHORIZATION: Final = "authorization.k8s.io"
 _USER: Final = {"username": "dlctl", "groups": ["system:masters", "system:authenticated"]}
 
-Answer = Callable[[ServedResource, Call], Reply | Stream]
+Answer = Callable[[ServedResource, Call], Response]
 
 
 def register(registry: ResourceRegistry) -> None:
@@ -36,7 +36,7 @@ def register(registry: ResourceRegistry) -> None:
 def answering(otherwise: Answer) -> Answer:
     """Return what answers reviews itself and leaves all else to ``otherwise``."""
 
-    def answer(served: ServedResource, call: Call) -> Reply | Stream:
+    def answer(served: ServedResource, call: Call) -> Response:
         if not served.create_only:
             return otherwise(served, call)
         if call.verb != "create" or call.target.name:

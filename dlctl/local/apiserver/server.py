@@ -20,6 +20,7 @@ from dlctl.local.apiserver.addresses import ServiceAddresses
 from dlctl.local.apiserver.crds import Establisher
 from dlctl.local.apiserver.documents import documents
 from dlctl.local.apiserver.endpoints import Endpoints
+from dlctl.local.apiserver.execs import ExecSource
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.front import Audited, Front, LargeRequest
 from dlctl.local.apiserver.gc import GarbageCollector
@@ -55,6 +56,15 @@ class ApiServer:
     @log_source.setter
     def log_source(self, source: LogSource | None) -> None:
         self._subresources.log_source = source
+
+    @property
+    def exec_source(self) -> ExecSource | None:
+        """Return who runs commands in containers; the node sets it."""
+        return self._subresources.exec_source
+
+    @exec_source.setter
+    def exec_source(self, source: ExecSource | None) -> None:
+        self._subresources.exec_source = source
 
     def config(self, namespace: str = "default") -> ClusterConfig:
         """Return what a client of our own connects with."""

@@ -1,4 +1,4 @@
-"""What is served below an object: its status, a pod's binding, eviction and log, a scale.
+"""What is served below an object: its status, a scale; of a pod: binding, eviction, log, exec.
 
 Only the paths of built-in and scaled resources differ; the rest goes to the ordinary verbs.
 """
@@ -10,9 +10,11 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import NAMESPACES, PODS
-from dlctl.local.apiserver import bodies, deletion, status, traits
+from dlctl.local.apiserver import bodies, deletion, execs, status, traits
+from dlctl.local.apiserver.calls import Call, Conversation, Reply, Response, Stream
 from dlctl.local.apiserver.changes import JSON
-from dlctl.local.apiserver.endpoints import Call, Endpoints, Reply, Stream
+from dlctl.local.apiserver.endpoints import Endpoints
+from dlctl.local.apiserver.execs import ExecSource, conversation
 from dlctl.local.apiserver.objects import check_place, timestamp
 from dlctl.local.apiserver.options import DeleteOptions, flag, integer
 from dlctl.local.apiserver.resources import ServedResource
@@ -44,17 +46,18 @@ class LogRequest:
 
 
 LogSource = Callable[[LogRequest], AsyncIterator[bytes]]
-Verb = Callable[[ServedResource, Call], Reply | Stream]
+Verb = Callable[[ServedResource, Call], Response]
 
 
 @attrs.define
 class Subresources:
-    """The endpoints below objects; ``log_source`` is whoever runs the pods."""
+    """The endpoints below objects; the sources are those of whoever runs the pods."""
 
     endpoints: Endpoints
     log_source: LogSource | None = None
+    exec_source: ExecSource | None = None
 
-    def answer(self, served: ServedResource, call: Call) -> Reply | Stream:
+    def answer(self, served: ServedResource, call: Call) -> Response:
         """Answer a call to an object or to what is below it."""
         subresource = call.target.subresource
         if not subresource:
@@ -71,6 +74,8 @@ class Subresources:
                 return self._bind(served, call)
             case "eviction":
                 return self._evict(served, call)
+            case "exec":
+                return self._exec(served, call)
             case "log":
                 return self._log(served, call)
             case "scale":
@@ -86,11 +91,12 @@ class Subresources:
             allowed["scale"] = _STATUS_VERBS
         if served.resource == PODS:
             allowed |= {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
+            allowed["exec"] = ("get", "create")
         if served.resource.qualified == "namespaces":
             allowed["finalize"] = ("update",)
         return allowed
 
-    def _verb(self, served: ServedResource, call: Call) -> Reply | Stream:
+    def _verb(self, served: ServedResource, call: Call) -> Response:
         verb: Verb | None = getattr(self.endpoints, call.verb) if call.verb else None
         if call.verb == "deletecollection" and served.resource == NAMESPACES:
             raise status.method_not_allowed()
@@ -175,6 +181,15 @@ class Subresources:
             limit_bytes=integer(query, "limitBytes"),
         )
         return Stream(self.log_source(request), "text/plain")
+
+    def _exec(self, served: ServedResource, call: Call) -> Conversation:
+        pod = self.endpoints.objects.get(served, call.target.key).decoded(served.resource)
+        container = _container(pod, call.query.get("container", ""))
+        if not pod["spec"].get("nodeName"):
+            raise status.bad_request(f"pod {call.target.name} does not have a host assigned")
+        if self.exec_source is None:
+            raise status.bad_request(f"no node runs commands in pod {call.target.name}")
+        return conversation(execs.request(call, container), self.exec_source)
 
 
 def _container(pod: JSON, wanted: str) -> str:

@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from dlctl.local.node import container_init, linux
+from dlctl.local.node import container_init, linux, programs
+from dlctl.local.node.companions import COME, REQUEST_BYTES
+from dlctl.local.node.isolation import isolate
 from dlctl.local.node.protocol import (
     Answer,
     CreateSandbox,
     Exited,
+    KillInside,
     Message,
     RemoveSandbox,
     Request,
+    RunInside,
     StartContainer,
     Started,
     StopContainer,
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from dlctl.local.node.bridge import Bridge
 
 _decode = msgspec.json.Decoder(Request).decode
-_decode_failure = msgspec.json.Decoder(container_init.StartFailure).decode
+_decode_failure = msgspec.json.Decoder(programs.StartFailure).decode
 
 
 class Agent:
@@ -45,6 +49,8 @@ class Agent:
         # Who is running, both ways; an entry is dropped when the child is reaped.
         self._pids: dict[str, int] = {}
         self._names: dict[int, str] = {}
+        # What the first process of a container is asked through, and answers.
+        self._lines: dict[str, socket.socket] = {}
         self._pid_namespace: int | None = None
         if bridge is not None:
             self._pid_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
@@ -63,6 +69,8 @@ class Agent:
                 elif key.fd == self._node.fileno():
                     if not self._receive():
                         return
+                elif isinstance(key.fileobj, socket.socket):
+                    self._pass_on(key.fileobj)
                 else:
                     self._conclude_start(key.fd, key.data)
             self._reap()
@@ -83,7 +91,14 @@ class Agent:
         if isinstance(request, StopContainer):
             self._stop(request)
             return
+        if isinstance(request, KillInside):
+            self._ring(request, [])
+            return
         try:
+            if isinstance(request, RunInside):
+                # Answered by the first process of the container.
+                self._run_inside(request)
+                return
             if isinstance(request, StartContainer):
                 # Answered when the program is executed, or was not.
                 self._start(request)
@@ -104,13 +119,17 @@ class Agent:
 
     def _start(self, start: StartContainer) -> None:
         read_fd, write_fd = os.pipe2(os.O_CLOEXEC)
+        ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         pid = self._fork()
         if pid == 0:
-            self._become_container(start, write_fd)
+            self._become_container(start, write_fd, theirs)
         os.close(write_fd)
+        theirs.close()
         self._pids[start.container] = pid
         self._names[pid] = start.container
+        self._lines[start.container] = ours
         self._selector.register(read_fd, selectors.EVENT_READ, start.id)
+        self._selector.register(ours, selectors.EVENT_READ)
 
     def _fork(self) -> int:
         if self._pid_namespace is None:
@@ -121,16 +140,22 @@ class Agent:
             linux.setns(self._pid_namespace, linux.CLONE_NEWPID)
         return pid
 
-    def _become_container(self, start: StartContainer, report_fd: int) -> NoReturn:
+    def _become_container(
+        self, start: StartContainer, report_fd: int, requests: socket.socket
+    ) -> NoReturn:
         signal.set_wakeup_fd(-1)
         netns_fd = self._bridge.netns_fd(start.pod) if self._bridge else None
         # The node's socket must not stay open in here: its end is how the others notice.
-        kept = {report_fd, netns_fd}
+        kept = {report_fd, netns_fd, requests.fileno()}
         for fd in {int(name) for name in os.listdir("/dev/fd")} - kept:
             if fd > 2:
                 _close(fd)
         container_init.run(
-            start, netns_fd=netns_fd, isolated=self._bridge is not None, report_fd=report_fd
+            start,
+            netns_fd=netns_fd,
+            isolated=self._bridge is not None,
+            report_fd=report_fd,
+            requests=requests,
         )
 
     def _conclude_start(self, fd: int, request_id: int) -> None:
@@ -154,6 +179,34 @@ class Agent:
         else:
             os.kill(pid, container_init.KILL_TREE)
 
+    def _run_inside(self, request: RunInside) -> None:
+        fds: list[int] = []
+        try:
+            if request.stdin:
+                fds.append(_open_pipe(request.stdin, os.O_RDONLY))
+            fds += [_open_pipe(path, os.O_WRONLY) for path in (request.stdout, request.stderr)]
+            if not self._ring(request, fds):
+                self._send(Answer(request.id, "the container has ended", 128))
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _ring(self, request: RunInside | KillInside, fds: list[int]) -> bool:
+        """Pass a request on to the first process of its container, if there is one."""
+        line, pid = self._lines.get(request.container), self._pids.get(request.container)
+        if line is None or pid is None:
+            return False
+        socket.send_fds(line, [msgspec.json.encode(request)], fds)
+        os.kill(pid, COME)
+        return True
+
+    def _pass_on(self, line: socket.socket) -> None:
+        if data := line.recv(REQUEST_BYTES):
+            self._node.sendall(data + b"\n")
+        else:
+            self._selector.unregister(line)
+            line.close()
+
     def _reap(self) -> None:
         while self._names:
             try:
@@ -164,9 +217,8 @@ class Agent:
                 return
             # A stranger is an orphan from some container that this process inherited.
             if (name := self._names.pop(pid, None)) is not None:
-                del self._pids[name]
-                code = os.waitstatus_to_exitcode(status)
-                self._send(Exited(name, code if code >= 0 else 128 - code))
+                del self._pids[name], self._lines[name]
+                self._send(Exited(name, programs.exit_code(status)))
 
 
 def _close(fd: int) -> None:
@@ -176,43 +228,11 @@ def _close(fd: int) -> None:
         return
 
 
-def _enter_namespaces(*, user_namespace: bool) -> None:
-    """Leave the machine's namespaces; the caller's process becomes the waiting parent."""
-    uid, gid = os.geteuid(), os.getegid()
-    own = linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWPID | linux.CLONE_NEWUTS
-    linux.unshare(own | (linux.CLONE_NEWUSER if user_namespace else 0))
-    if user_namespace:
-        # Everyone keeps their own number, so that files look as they do outside.
-        _write("/proc/self/setgroups", b"deny")
-        _write("/proc/self/uid_map", b"%d %d 1" % (uid, uid))
-        _write("/proc/self/gid_map", b"%d %d 1" % (gid, gid))
-
-
-def _write(path: str, content: bytes) -> None:
-    # The kernel takes each of these files in one piece only.
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, content)
-    finally:
-        os.close(fd)
-
-
-def _isolate(node: socket.socket, *, user_namespace: bool) -> "Bridge":
-    _enter_namespaces(user_namespace=user_namespace)
-    linux.die_with_parent(signal.SIGKILL)
-    if child := os.fork():
-        node.close()
-        os._exit(max(0, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
-    linux.die_with_parent(signal.SIGKILL)
-    linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    try:
-        linux.mount("proc", "/proc", "proc")
-    except PermissionError:
-        # A machine that masks parts of its /proc allows no new one; PIDs look foreign, no more.
-        sys.stderr.write("no /proc of its own\n")
-    from dlctl.local.node.bridge import Bridge
-
-    return Bridge()
+def _open_pipe(path: str, flags: int) -> int:
+    # Never wait for the other end: the node has opened it before it asked.
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(fd, True)
+    return fd
 
 
 def main(fd: int, mode: str) -> None:
@@ -223,7 +243,7 @@ def main(fd: int, mode: str) -> None:
         linux.adopt_orphans()
     else:
         try:
-            bridge = _isolate(node, user_namespace=mode == "user")
+            bridge = isolate(node, user_namespace=mode == "user")
         except (OSError, ImportError) as failure:
             node.sendall(msgspec.json.encode(Started(error=str(failure))) + b"\n")
             return

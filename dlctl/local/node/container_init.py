@@ -2,37 +2,38 @@
 
 Runs in a child that the agent forked, and never returns. It ends with the program's exit code
 (128 + n for a signal); what the program left running ends with it, also what has gone its own way
-by ``setsid``. It is not a shell: no word of the command is interpreted.
+by ``setsid``, and what was started beside it. It is not a shell: no word of the command is
+interpreted.
 """
 
-import errno
 import os
 import signal
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
-from dlctl.local.node import linux
+from dlctl.local.node import linux, programs
+from dlctl.local.node.companions import COME, Companions
 from dlctl.local.node.mounts import mount_all
 from dlctl.local.node.protocol import StartContainer
 
 # Asks for the end of the whole tree where no PID namespace does it; SIGKILL could not be told on.
 KILL_TREE = signal.SIGUSR2
 
-_WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, KILL_TREE}
-_NOT_FOUND, _NOT_EXECUTABLE, _CANNOT_START = 127, 126, 128
+_WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, KILL_TREE, COME}
 
 
-class StartFailure(msgspec.Struct, frozen=True):
-    """Why the program was not executed, told through a pipe that a good start just closes."""
-
-    error: str
-    exit_code: int
-
-
-def run(start: StartContainer, *, netns_fd: int | None, isolated: bool, report_fd: int) -> NoReturn:
+def run(
+    start: StartContainer,
+    *,
+    netns_fd: int | None,
+    isolated: bool,
+    report_fd: int,
+    requests: socket.socket,
+) -> NoReturn:
     """Be the container until it ends."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
@@ -41,24 +42,14 @@ def run(start: StartContainer, *, netns_fd: int | None, isolated: bool, report_f
         _enter(start, netns_fd, isolated=isolated)
         child = os.fork()
         if child == 0:
-            _execute(start, log_fd)
+            programs.execute(start.argv, start.env, start.cwd, (None, log_fd, log_fd))
     except OSError as failure:
-        _fail(report_fd, failure)
+        report = programs.failure(failure)
+        os.write(report_fd, msgspec.json.encode(report))
+        os._exit(report.exit_code)
     os.close(report_fd)
     os.close(log_fd)
-    os._exit(_wait(child, isolated=isolated))
-
-
-def _fail(report_fd: int, failure: OSError) -> NoReturn:
-    code = {
-        errno.ENOENT: _NOT_FOUND,
-        errno.EACCES: _NOT_EXECUTABLE,
-        errno.ENOEXEC: _NOT_EXECUTABLE,
-    }.get(failure.errno or 0, _CANNOT_START)
-    error = f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure)
-    report = StartFailure(error=error, exit_code=code)
-    os.write(report_fd, msgspec.json.encode(report))
-    os._exit(code)
+    os._exit(_wait(child, Companions(start, requests), isolated=isolated))
 
 
 def _enter(start: StartContainer, netns_fd: int | None, *, isolated: bool) -> None:
@@ -79,51 +70,35 @@ def _enter(start: StartContainer, netns_fd: int | None, *, isolated: bool) -> No
         linux.mount("proc", "/proc", "proc")
 
 
-def _execute(start: StartContainer, log_fd: int) -> NoReturn:
-    os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(log_fd, 1)
-    os.dup2(log_fd, 2)
-    os.chdir(start.cwd)
-    os.umask(0o022)
-    # What is ignored stays so across exec: SIGPIPE by Python; SIGINT by a shell, of what it runs
-    # in the background, such as dlctl.
-    for number in signal.valid_signals():
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    try:
-        os.execvpe(start.argv[0], start.argv, start.env)
-    except OSError as failure:
-        # To name what was asked for, and not the last place on PATH where it was looked for.
-        raise OSError(failure.errno, failure.strerror, start.argv[0]) from None
-
-
-def _wait(child: int, *, isolated: bool) -> int:
+def _wait(child: int, companions: Companions, *, isolated: bool) -> int:
     code = None
     while code is None:
         got = signal.sigwaitinfo(_WATCHED).si_signo
         if got == KILL_TREE:
             code = 128 + signal.SIGKILL
             break
-        if got in (signal.SIGTERM, signal.SIGINT):
+        if got == COME:
+            companions.obey()
+        elif got in (signal.SIGTERM, signal.SIGINT):
             with suppress(ProcessLookupError):
                 os.kill(child, got)
-        code = _reap(child)
+        code = _reap(child, companions)
     if not isolated:
         # In a PID namespace the kernel does this when its first process ends.
         _kill_descendants(child)
     return code
 
 
-def _reap(child: int) -> int | None:
+def _reap(child: int, companions: Companions) -> int | None:
     """Bury whoever has ended; return the program's exit code if it is among them."""
     found = None
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            code = programs.exit_code(ended[1])
             if ended[0] == child:
-                code = os.waitstatus_to_exitcode(ended[1])
-                found = code if code >= 0 else 128 - code
+                found = code
+            else:
+                companions.bury(ended[0], code)
     return found
 
 

@@ -57,6 +57,11 @@ class ContainerRunner:
     def logs(self) -> LogFiles:
         return LogFiles(self.paths.logs(self.container.name))
 
+    @property
+    def running(self) -> str:
+        """Return the name that the running program has with the agent; empty if there is none."""
+        return self._running if self.record.running else ""
+
     def is_at(self, start: int) -> bool:
         """Whether this start of the program is under way."""
         return self.record.running and self.record.restarts == start

@@ -6,7 +6,7 @@ calls are few (does a directory exist), so it runs off the event loop.
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -51,6 +51,10 @@ class PodPaths:
     def scratch(self) -> Path:
         return self.root / "scratch"
 
+    @property
+    def sessions(self) -> Path:
+        return self.root / "sessions"
+
     def logs(self, container: str) -> Path:
         return self.root / "logs" / container
 
@@ -92,9 +96,7 @@ class Setting:
         given = environment(container, self.pod, self.place, self.sources)
         argv = [expand(word, given) for word in image.command(container.command, container.args)]
         mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
-        replacements = dict(self.names)
-        if not self.isolated:
-            replacements |= volume_paths((m.target, Path(m.source)) for m in mounted)
+        replacements = self._replacements(mounted)
         given = {name: replace(value, replacements) for name, value in given.items()}
         return StartContainer(
             id=0,
@@ -108,6 +110,17 @@ class Setting:
             mounts=[*mounted, *self._own_mounts(container)] if self.isolated else [],
             scratch=str(self.paths.scratch),
         )
+
+    def words(self, container: Container, argv: Sequence[str]) -> list[str]:
+        """Return a command that is to run beside the container's own, as it is to be executed."""
+        mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
+        replacements = self._replacements(mounted)
+        return [replace(word, replacements) for word in argv]
+
+    def _replacements(self, mounted: Sequence[Mount]) -> dict[str, str]:
+        if self.isolated:
+            return dict(self.names)
+        return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in mounted)
 
     def _env(self, given: Mapping[str, str], image: Image) -> dict[str, str]:
         env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}

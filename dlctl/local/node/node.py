@@ -5,8 +5,8 @@ nothing else; with the machine's own, they share its ports.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,7 @@ from dlctl.local.node.pod_reports import PodReports
 from dlctl.local.node.pod_worker import PodWorker
 from dlctl.local.node.restarts import RestartDelays
 from dlctl.local.node.sandboxes import Network, NetworkChoice, open_sandboxes
+from dlctl.local.node.sessions import NotRunningError, Session
 from dlctl.local.node.status import Waiting
 from dlctl.local.node.wire import NODES, NodePod, NodeService
 
@@ -110,14 +111,8 @@ class Node:
 
     def logs(self, pod: ObjectKey, container: str, query: LogQuery) -> AsyncIterator[bytes]:
         """Return the output of a container; raise at once if there is none to be had."""
-        runner = next(
-            (
-                found
-                for worker in self._workers.values()
-                if worker.pod.key == pod and (found := worker.runner(container))
-            ),
-            None,
-        )
+        worker = self._worker(pod)
+        runner = worker.runner(container) if worker else None
         if runner is None:
             raise LogUnavailableError(f'pod "{pod.name}" has not come to this node')
         start = runner.record.restarts
@@ -135,6 +130,24 @@ class Node:
                     f"start: {runner.record.state.reason}"
                 )
         return logs.read(runner.logs.path(start), query, lambda: not runner.is_at(start))
+
+    def session(
+        self, pod: ObjectKey, container: str, argv: Sequence[str], *, stdin: bool
+    ) -> AbstractAsyncContextManager[Session]:
+        """Run a command in a container for the duration of the block, beside its program.
+
+        :raises NotRunningError: if the container does not run here.
+        :raises StartError: from the block's beginning, if the command cannot be executed.
+        """
+        worker = self._worker(pod)
+        if worker is None:
+            raise NotRunningError(f'pod "{pod.name}" has not come to this node')
+        return worker.session(container, argv, stdin=stdin)
+
+    def _worker(self, pod: ObjectKey) -> PodWorker | None:
+        # The latest of that name: a predecessor may still be tidied away.
+        found = [worker for worker in self._workers.values() if worker.pod.key == pod]
+        return found[-1] if found else None
 
     def _notice(
         self, change: Change[NodePod], context: NodeContext, group: asyncio.TaskGroup

@@ -5,6 +5,9 @@ plain calls (:meth:`PodWorker.update`, :meth:`PodWorker.vanish`) and reports thr
 """
 
 import asyncio
+import uuid
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from dlctl.local.node.pod_home import NodeContext, PodHome
 from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.restarts import Backoff
 from dlctl.local.node.sandboxes import StartError
+from dlctl.local.node.sessions import NotRunningError, Session, open_session
 from dlctl.local.node.status import PodFacts, Waiting, status
 from dlctl.local.node.volumes import UnsupportedVolumeError
 from dlctl.local.node.wire import Container, NodePod
@@ -65,6 +69,24 @@ class PodWorker:
         """Return a container by name; the empty name means the first one."""
         everyone = [*self._mains, *self._inits]
         return next((r for r in everyone if container in ("", r.container.name)), None)
+
+    def session(
+        self, container: str, argv: Sequence[str], *, stdin: bool
+    ) -> AbstractAsyncContextManager[Session]:
+        """Run a command in a container for the duration of the block.
+
+        :raises NotRunningError: if there is no program of the container at the time.
+        """
+        runner = self.runner(container)
+        if runner is None or not runner.running or self._setting is None:
+            raise NotRunningError(f'container not found ("{container}")')
+        return open_session(
+            self._context.sandboxes,
+            runner.running,
+            self._setting.words(runner.container, argv),
+            self._paths.sessions / uuid.uuid4().hex,
+            stdin=stdin,
+        )
 
     async def run(self) -> None:
         """Live the whole life; when it returns, the object and the files are gone."""

@@ -53,6 +53,27 @@ class StopContainer(msgspec.Struct, frozen=True, tag="stop"):
     kill: bool = False
 
 
+class RunInside(msgspec.Struct, frozen=True, tag="run", kw_only=True):
+    """Run one more program in a running container; its environment is the container's."""
+
+    id: int
+    container: str
+    # Names this run of a program among those of the container.
+    run: str
+    argv: list[str]
+    # Named pipes, which the node has opened at its end; without one for its input, it has none.
+    stdin: str = ""
+    stdout: str
+    stderr: str
+
+
+class KillInside(msgspec.Struct, frozen=True, tag="kill-run"):
+    """Send SIGKILL to a program that was started by :class:`RunInside`; there is no answer."""
+
+    container: str
+    run: str
+
+
 class Started(msgspec.Struct, frozen=True, tag="started"):
     """The agent's first message: whether the namespaces were granted, and if not, why."""
 
@@ -74,5 +95,13 @@ class Exited(msgspec.Struct, frozen=True, tag="exited"):
     exit_code: int
 
 
-Request = CreateSandbox | RemoveSandbox | StartContainer | StopContainer
-Message = Started | Answer | Exited
+class RunEnded(msgspec.Struct, frozen=True, tag="run-ended"):
+    """A program beside that of a container ended; all do, untold, when their container does."""
+
+    container: str
+    run: str
+    exit_code: int
+
+
+Request = CreateSandbox | RemoveSandbox | StartContainer | StopContainer | RunInside | KillInside
+Message = Started | Answer | Exited | RunEnded

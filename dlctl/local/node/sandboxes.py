@@ -22,9 +22,12 @@ from dlctl.local.node.protocol import (
     Answer,
     CreateSandbox,
     Exited,
+    KillInside,
     Message,
     RemoveSandbox,
     Request,
+    RunEnded,
+    RunInside,
     StartContainer,
     Started,
     StopContainer,
@@ -39,6 +42,9 @@ NetworkChoice = Literal["auto", "isolated", "host"]
 _ANSWER_S: Final = 30.0
 _END_S: Final = 10.0
 _LINE_LIMIT: Final = 1 << 22
+_KILLED: Final = 128 + signal.SIGKILL
+
+Question = CreateSandbox | RemoveSandbox | StartContainer | RunInside
 
 _decode = msgspec.json.Decoder(Message).decode
 
@@ -82,6 +88,8 @@ class Sandboxes:
         self._last_id = 0
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._exits: dict[str, asyncio.Future[int]] = {}
+        # Of what runs beside the program of a container, by container and run.
+        self._ends: dict[tuple[str, str], asyncio.Future[int]] = {}
         self._lost = False
 
     async def create(self, pod: str, ip: str) -> None:
@@ -105,16 +113,41 @@ class Sandboxes:
         """Ask the program to end, or make it; the future of its start tells when it has."""
         self._send(StopContainer(container, kill))
 
+    async def run_inside(self, run: RunInside) -> "asyncio.Future[int]":
+        """Execute one more program in a container; the future is its exit code."""
+        end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        at = run.container, run.run
+        self._ends[at] = end
+        try:
+            await self._ask(msgspec.structs.replace(run, id=self._next_id()))
+        except BaseException:
+            self._ends.pop(at, None)
+            raise
+        return end
+
+    def kill_inside(self, container: str, run: str) -> None:
+        """Make a program end that was started beside that of a container."""
+        self._send(KillInside(container, run))
+
     async def listen(self) -> NoReturn:
         """Pass on what the agent says until it ends; then every wait fails."""
         while line := await self._reader.readline():
             message: Message = _decode(line)
             if isinstance(message, Answer):
                 _settle(self._answers.get(message.id), message)
+            elif isinstance(message, RunEnded):
+                at = message.container, message.run
+                _settle(self._ends.pop(at, None), message.exit_code)
             elif isinstance(message, Exited):
                 _settle(self._exits.pop(message.container, None), message.exit_code)
+                self._end_all(message.container)
         self._lost = True
         raise AgentLostError("the node's agent has ended; see its log")
+
+    def _end_all(self, container: str) -> None:
+        """Tell those who wait for what ran beside a program that it has ended with it."""
+        for at in [at for at in self._ends if at[0] == container]:
+            _settle(self._ends.pop(at), _KILLED)
 
     def _next_id(self) -> int:
         self._last_id += 1
@@ -125,7 +158,7 @@ class Sandboxes:
             raise AgentLostError("the node's agent has ended")
         self._writer.write(msgspec.json.encode(request) + b"\n")
 
-    async def _ask(self, request: CreateSandbox | RemoveSandbox | StartContainer) -> None:
+    async def _ask(self, request: Question) -> None:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._answers[request.id] = future
         try:

@@ -7,6 +7,7 @@ import pytest
 from dlctl.api.meta import SERVICES
 from tests.local.node.builders import make_container
 from tests.local.node.lab import Lab, container
+from tests.local.node.talks import run, start
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -65,3 +66,13 @@ async def test_deletion_kills_those_that_went_their_own_way(lab: Lab) -> None:
     await lab.delete("escapes", grace_period_s=60)
     await lab.gone("escapes")
     assert not is_alive(pid)
+
+
+async def test_what_a_command_leaves_running_ends_with_the_container(lab: Lab) -> None:
+    await start(lab, "left-behind")
+    script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!"
+    _, said = await run(lab, "left-behind", "sh", "-c", script)
+    assert is_alive(said.out)
+    await lab.delete("left-behind")
+    await lab.gone("left-behind")
+    assert not is_alive(said.out)

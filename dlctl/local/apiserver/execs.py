@@ -1,0 +1,144 @@
+"""Commands that run in containers for a client, as ``kubectl exec`` asks: over a WebSocket.
+
+Every message begins with a byte that names its stream, by the channel protocols v4 and v5 of
+Kubernetes. Who runs the command is not known here; there are no terminals.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, Final, Protocol
+
+import aiohttp
+import attrs
+import msgspec
+from aiohttp import web
+
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.calls import Call, Conversation
+from dlctl.local.apiserver.options import flag
+from dlctl.local.apiserver.status import StatusError
+
+_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
+_CHUNK_BYTES: Final = 1 << 15
+# What a command has left running may hold its output open for as long as it likes.
+_LINGER_S: Final = 0.5
+
+
+class Session(Protocol):
+    """A command that runs: its streams and its end."""
+
+    stdin: asyncio.StreamWriter | None
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+    exit_code: "asyncio.Future[int]"
+
+    def kill(self) -> None: ...
+
+
+@attrs.frozen
+class ExecRequest:
+    """Which command is to run in which container, and what is wanted of its streams."""
+
+    namespace: str
+    pod: str
+    container: str
+    command: Sequence[str]
+    stdin: bool = False
+    stdout: bool = False
+    stderr: bool = False
+
+
+# The command is ended with the block; a StatusError says why there is none.
+ExecSource = Callable[[ExecRequest], AbstractAsyncContextManager[Session]]
+
+
+def request(call: Call, container: str) -> ExecRequest:
+    """Return what the call asks for, if that can be done."""
+    streams = {name: bool(flag(call.query, name)) for name in ("stdin", "stdout", "stderr")}
+    if flag(call.query, "tty"):
+        message = "there are no terminals in the embedded cluster: leave out --tty (-t)"
+        raise status.bad_request(message)
+    if not any(streams.values()):
+        raise status.bad_request("you must specify at least 1 of stdin, stdout, stderr")
+    if not call.command:
+        raise status.bad_request("you must specify a command")
+    return ExecRequest(
+        call.target.namespace, call.target.name, container, tuple(call.command), **streams
+    )
+
+
+def conversation(asked: ExecRequest, source: ExecSource) -> Conversation:
+    """Return the talk in which the command runs."""
+
+    async def hold(socket: web.WebSocketResponse) -> None:
+        try:
+            async with source(asked) as session:
+                end = _outcome(await _talk(socket, session, asked))
+        except StatusError as error:
+            end = error.body()
+        with suppress(ConnectionError):
+            await socket.send_bytes(bytes([_ERROR]) + msgspec.json.encode(end))
+
+    return Conversation(_PROTOCOLS, hold)
+
+
+async def _talk(socket: web.WebSocketResponse, session: Session, asked: ExecRequest) -> int:
+    """Pass messages on until the command has ended; without a client it is made to."""
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(_listen(socket, session))
+        telling = [
+            group.create_task(_tell(socket, channel, stream, wanted=wanted))
+            for channel, stream, wanted in (
+                (_STDOUT, session.stdout, asked.stdout),
+                (_STDERR, session.stderr, asked.stderr),
+            )
+        ]
+        exit_code = await session.exit_code
+        await asyncio.wait(telling, timeout=_LINGER_S)
+        for task in (listening, *telling):
+            task.cancel()
+    return exit_code
+
+
+async def _listen(socket: web.WebSocketResponse, session: Session) -> None:
+    async for message in socket:
+        if message.type is aiohttp.WSMsgType.TEXT:
+            data = message.data.encode()
+        elif message.type is aiohttp.WSMsgType.BINARY:
+            data = message.data
+        else:
+            break
+        if session.stdin is None:
+            continue
+        # A command that reads no more is no failure; its end tells how it went.
+        with suppress(ConnectionError):
+            if data[:1] == bytes([_STDIN]):
+                session.stdin.write(data[1:])
+                await session.stdin.drain()
+            elif data == bytes([_CLOSE, _STDIN]):
+                session.stdin.close()
+    session.kill()
+
+
+async def _tell(
+    socket: web.WebSocketResponse, channel: int, stream: asyncio.StreamReader, *, wanted: bool
+) -> None:
+    with suppress(ConnectionError):
+        while data := await stream.read(_CHUNK_BYTES):
+            if wanted:
+                await socket.send_bytes(bytes([channel]) + data)
+
+
+def _outcome(exit_code: int) -> dict[str, Any]:
+    """Return the Status by which clients learn of an exit code."""
+    if not exit_code:
+        return {"metadata": {}, "status": "Success"}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit code {exit_code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(exit_code)}]},
+    }

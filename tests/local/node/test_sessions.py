@@ -1,0 +1,142 @@
+"""Commands that are run in containers from outside, as kubectl and Python clients do it."""
+
+
+import pytest
+
+from dlctl.api.meta import ObjectKey
+from tests.local.node.lab import Lab
+from tests.local.node.talks import V4, V5, refusal, run, start, talk
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.parametrize("protocol", [V4, V5])
+async def test_command_runs_in_the_container_and_its_output_comes_apart(
+    lab: Lab, protocol: str
+) -> None:
+    name = f"said-{protocol[:2]}"
+    await start(lab, name, env=[{"name": "COLOUR", "value": "red"}], workingDir="/usr")
+    script = "echo $COLOUR $HOSTNAME; pwd; echo wrong >&2"
+    status, said = await run(lab, name, "sh", "-c", script, protocol=protocol)
+    assert status["status"] == "Success"
+    assert said.out == f"red {name}\n/usr\n"
+    assert said.heard[2] == b"wrong\n"
+
+
+async def test_exit_code_is_told(lab: Lab) -> None:
+    await start(lab, "code")
+    status, _ = await run(lab, "code", "sh", "-c", "exit 3")
+    assert (status["reason"], status["details"]["causes"]) == (
+        "NonZeroExitCode",
+        [{"reason": "ExitCode", "message": "3"}],
+    )
+
+
+async def test_input_is_passed_on_and_closed(lab: Lab) -> None:
+    await start(lab, "input")
+    async with talk(lab, "input", "sh", "-c", "cat; echo end", stdin="true") as said:
+        for part in (b"a" * 100_000, b"b\n"):
+            await said.socket.send_bytes(b"\0" + part)
+        await said.socket.send_bytes(b"\xff\0")
+        status = await said.end()
+    assert status["status"] == "Success"
+    assert said.out == "a" * 100_000 + "b\nend\n"
+
+
+async def test_command_that_takes_no_input_does_not_wait_for_any(lab: Lab) -> None:
+    await start(lab, "deaf")
+    async with talk(
+        lab, "deaf", "sh", "-c", "exec <&-; echo ready; sleep 0.1", stdin="true"
+    ) as said:
+        await said.until(b"ready")
+        await said.socket.send_bytes(b"\0" + b"x" * 300_000)
+        assert (await said.end())["status"] == "Success"
+
+
+async def test_command_ends_when_its_client_is_gone(lab: Lab) -> None:
+    await start(lab, "left")
+    async with talk(lab, "left", "sh", "-c", "echo $$; sleep 1000") as said:
+        await said.until(b"\n")
+    script = f"while kill -0 {said.out.strip()} 2>/dev/null; do sleep 0.02; done; echo gone"
+    _, after = await run(lab, "left", "sh", "-c", script)
+    assert after.out == "gone\n"
+
+
+async def test_what_a_command_leaves_running_lives_until_the_container_ends(lab: Lab) -> None:
+    await start(lab, "daemon")
+    script = "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo $!"
+    _, said = await run(lab, "daemon", "sh", "-c", script)
+    status, _ = await run(lab, "daemon", "kill", "-0", said.out.strip())
+    assert status["status"] == "Success"
+    await lab.delete("daemon")
+    await lab.gone("daemon")
+
+
+async def test_output_that_is_held_open_does_not_hold_up_the_end(lab: Lab) -> None:
+    await start(lab, "held")
+    status, said = await run(lab, "held", "sh", "-c", "sleep 1000 & echo done")
+    assert (status["status"], said.out) == ("Success", "done\n")
+
+
+async def test_command_ends_with_its_container(lab: Lab) -> None:
+    await start(lab, "ends")
+    async with talk(lab, "ends", "sh", "-c", "echo begun; sleep 1000") as said:
+        await said.until(b"begun")
+        await lab.delete("ends")
+        status = await said.end()
+    assert status["details"]["causes"][0]["message"] == "137"
+
+
+async def test_program_that_is_not_there_is_named(lab: Lab) -> None:
+    await start(lab, "none")
+    status, _ = await run(lab, "none", "no-such-program")
+    assert status["reason"] == "InternalError"
+    assert "no-such-program: No such file or directory" in status["message"]
+
+
+async def test_container_that_has_ended_runs_no_command(lab: Lab) -> None:
+    await lab.run("over")
+    status, _ = await run(lab, "over", "true")
+    assert status["reason"] == "InternalError"
+    assert 'container not found ("main")' in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "said"),
+    [
+        pytest.param("absent", {}, (404, 'pods "absent" not found'), id="pod"),
+        pytest.param(
+            "asked",
+            {"container": "x"},
+            (400, "container x is not valid for pod asked"),
+            id="container",
+        ),
+        pytest.param(
+            "asked",
+            {"command": "sh"},
+            (400, "you must specify at least 1 of stdin, stdout, stderr"),
+            id="streams",
+        ),
+        pytest.param(
+            "asked", {"stdout": "true"}, (400, "you must specify a command"), id="command"
+        ),
+        pytest.param(
+            "asked",
+            {"command": "sh", "stdout": "true", "tty": "true"},
+            (400, "there are no terminals in the embedded cluster: leave out --tty (-t)"),
+            id="tty",
+        ),
+        pytest.param(
+            "asked",
+            {"command": "sh", "stdout": "true"},
+            (400, "Upgrade request required"),
+            id="no upgrade",
+        ),
+    ],
+)
+async def test_what_cannot_be_run_is_refused_before(
+    lab: Lab, name: str, params: dict[str, str], said: tuple[int, str]
+) -> None:
+    if lab.cluster.node.pods.store.get(ObjectKey("default", "asked")) is None:
+        await lab.run("asked")
+    assert await refusal(lab, name, **params) == said

@@ -1,0 +1,57 @@
+"""The real kubectl running commands in pods of the embedded cluster, and one pod in another."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+
+import pytest
+
+from dlctl.kube.client import Client
+from dlctl.local.cluster import LocalCluster
+from tests.local.node.lab import Lab
+from tests.local.node.talks import start
+
+KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+
+@pytest.fixture
+async def lab() -> AsyncIterator[Lab]:
+    async with LocalCluster() as cluster, Client(cluster.config()) as client:
+        yield Lab(cluster, client)
+
+
+async def kubectl(lab: Lab, *args: str, stdin: bytes | None = None) -> tuple[int | None, str, str]:
+    assert KUBECTL is not None
+    process = await asyncio.create_subprocess_exec(
+        KUBECTL,
+        *("--kubeconfig", str(lab.cluster.kubeconfig_path), *args),
+        stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(20):
+        out, err = await process.communicate(stdin)
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_kubectl_runs_commands(lab: Lab) -> None:
+    await start(lab, "web")
+
+    script = "echo out; echo err >&2; exit 7"
+    code, out, err = await kubectl(lab, "exec", "web", "--", "sh", "-c", script)
+    assert (code, out) == (7, "out\n")
+    assert err == "err\ncommand terminated with exit code 7\n"
+
+    sent = b"x" * 100_000
+    assert await kubectl(lab, "exec", "-i", "web", "--", "wc", "-c", stdin=sent) == (
+        0,
+        "100000\n",
+        "",
+    )
+    code, _, err = await kubectl(lab, "exec", "absent", "--", "true")
+    assert (code, err) == (1, 'Error from server (NotFound): pods "absent" not found\n')
+    code, _, err = await kubectl(lab, "exec", "web", "--", "no-such-program")
+    assert code == 1
+    assert "no-such-program: No such file or directory" in err
