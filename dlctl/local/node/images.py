@@ -18,7 +18,7 @@ _FOLDER: Final = Path(__file__).with_name("standins")
 # By the names that the controller's settings have for them, which nobody needs to map.
 _STANDINS: Final = {
     "alpine": _FOLDER / "alpine",
-    "mpioperator/kubectl-delivery": _FOLDER / "kubectl-delivery",
+    "kubeflow/kubectl-delivery": _FOLDER / "kubectl-delivery",
 }
 
 

@@ -34,7 +34,7 @@ def test_images_of_the_controller_itself_need_no_mapping(tmp_path: Path) -> None
     nslookup = find({}, "alpine:3.10").bin
     assert nslookup is not None
     assert os.access(nslookup / "nslookup", os.X_OK)
-    assert find({}, "mpioperator/kubectl-delivery:latest").entrypoint is not None
+    assert find({}, "kubeflow/kubectl-delivery:latest").entrypoint is not None
     assert find({"alpine": tmp_path}, "alpine:3.10").target == tmp_path
 
 
@@ -53,7 +53,7 @@ def test_kubectl_is_delivered_where_it_is_asked_for(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     there.mkdir()
-    (command,) = find({}, "mpioperator/kubectl-delivery").command(None, None)
+    (command,) = find({}, "kubeflow/kubectl-delivery").command(None, None)
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TARGET_DIR": str(there)}
     subprocess.run([command], env=env, check=True)
     assert os.access(there / "kubectl", os.X_OK)
