@@ -11,7 +11,7 @@ import attrs
 
 from dlctl.api import meta
 from dlctl.api.meta import Resource
-from dlctl.local.apiserver import columns, status
+from dlctl.local.apiserver import columns, rbac, status
 from dlctl.local.apiserver.coreadmission import (
     config_map_causes,
     config_map_update_causes,
@@ -23,6 +23,7 @@ from dlctl.local.apiserver.coreadmission import (
     secret_causes,
     secret_update_causes,
 )
+from dlctl.local.apiserver.identities import ACCOUNTS
 from dlctl.local.apiserver.kindtypes import merge_keys
 from dlctl.local.apiserver.podchecks import pod_causes
 from dlctl.local.apiserver.poddefaults import default_pod
@@ -87,10 +88,8 @@ class BuiltinStrategy:
             raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
 
 
-_RBAC: Final = "rbac.authorization.k8s.io"
 _ENDPOINTS: Final = Resource("", "v1", "endpoints", "Endpoints")
 _NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
-_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 _CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _AUTOSCALERS: Final = Resource(
@@ -98,12 +97,6 @@ _AUTOSCALERS: Final = Resource(
 )
 _PRIORITIES: Final = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
-)
-_ROLES: Final = Resource(_RBAC, "v1", "roles", "Role")
-_ROLE_BINDINGS: Final = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
-_CLUSTER_ROLES: Final = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
-_CLUSTER_ROLE_BINDINGS: Final = Resource(
-    _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
 _WITH_STATUS: Final = frozenset(
     {
@@ -181,14 +174,14 @@ def _strategies() -> list[BuiltinStrategy]:
             causes=secret_causes,
             update_causes=secret_update_causes,
         ),
-        BuiltinStrategy(_ACCOUNTS),
+        BuiltinStrategy(ACCOUNTS),
         BuiltinStrategy(meta.LEASES, causes=lease_causes),
         BuiltinStrategy(_CLAIMS),
         BuiltinStrategy(_AUTOSCALERS),
         BuiltinStrategy(_BUDGETS),
         BuiltinStrategy(_PRIORITIES),
-        BuiltinStrategy(_ROLES),
-        BuiltinStrategy(_ROLE_BINDINGS, default=default_role_binding),
-        BuiltinStrategy(_CLUSTER_ROLES),
-        BuiltinStrategy(_CLUSTER_ROLE_BINDINGS, default=default_role_binding),
+        BuiltinStrategy(rbac.ROLES),
+        BuiltinStrategy(rbac.ROLE_BINDINGS, default=default_role_binding),
+        BuiltinStrategy(rbac.CLUSTER_ROLES),
+        BuiltinStrategy(rbac.CLUSTER_ROLE_BINDINGS, default=default_role_binding),
     ]

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 import attrs
 from aiohttp import web
 
+from dlctl.local.apiserver.identities import OWNER, User
 from dlctl.local.apiserver.targets import Target
 
 
@@ -25,6 +26,7 @@ class Call:
     content_type: str = ""
     accept: str = ""
     user_agent: str = ""
+    user: User = OWNER
     # Only by a fault: how many revisions ago a list that need not be fresh is from.
     stale_by: int = 0
 

@@ -197,6 +197,9 @@ def _subresources(served: ServedResource) -> list[JSON]:
     if served.scale is not None:
         scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
         found.append(("scale", scale, _STATUS_VERBS))
+    if served.resource.qualified == "serviceaccounts":
+        token = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
+        found.append(("token", token, ("create",)))
     if served.resource.qualified == "namespaces":
         found.append(("finalize", own, ("update",)))
     if served.has_status:
@@ -207,7 +210,7 @@ def _subresources(served: ServedResource) -> list[JSON]:
             "responseKind": kind,
             "verbs": list(allowed),
             # Of another group than the resource.
-            "other": kind["kind"] in ("Eviction", "Scale"),
+            "other": kind["kind"] in ("Eviction", "Scale", "TokenRequest"),
         }
         for name, kind, allowed in found
     ]

@@ -4,7 +4,6 @@ The token is asked for here, requests are counted here, and faults strike here.
 """
 
 import asyncio
-import hmac
 import logging
 import uuid
 from collections import Counter
@@ -15,11 +14,13 @@ import attrs
 import msgspec
 from aiohttp import web
 
-from dlctl.local.apiserver import status
+from dlctl.local.apiserver import rbac, status
 from dlctl.local.apiserver.bodies import LIMIT_BYTES
 from dlctl.local.apiserver.calls import Call, Conversation, Reply, Response, Stream
 from dlctl.local.apiserver.faults import Fault, Faults, broken, reset, strike
+from dlctl.local.apiserver.identities import OWNER, Tokens, User
 from dlctl.local.apiserver.options import flag
+from dlctl.local.apiserver.rbac import Authorizer
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.targets import Target, target
@@ -44,7 +45,8 @@ class Audited(NamedTuple):
 class Front:
     """The handler of all requests."""
 
-    token: str
+    tokens: Tokens
+    authorizer: Authorizer
     find: Callable[[Target], ServedResource | None]
     # Whether anything is served in the group and version of a path.
     knows: Callable[[Target], bool]
@@ -70,28 +72,32 @@ class Front:
         path = request.path
         if path.startswith(_HEALTH):
             return web.Response(text="ok")
-        if path != "/version":
-            self._authenticate(request)
+        user = self._user(request) if path != "/version" else OWNER
         wanted = target(path)
         if wanted is None:
+            rbac.check_path(user, path)
             document = self.documents(path, request.query, request.headers.get("Accept", ""))
             return _nowhere() if document is None else _whole(document)
+        call = await call_of(request, wanted, user)
+        if not user.may_do_all:
+            self.authorizer.check(user, call)
         served = self.find(wanted)
         if served is None and not self.knows(wanted):
             return _nowhere()
         if served is None or not _is_complete(wanted, served):
             raise status.unknown_path()
-        call = await call_of(request, wanted)
         self.audit[Audited(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
         fault = self.faults.take(call)
         if fault is None:
             return await _sent(request, self.answer(served, call))
         return await self._faulty(request, served, call, fault)
 
-    def _authenticate(self, request: web.BaseRequest) -> None:
-        sent = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(sent.encode(), f"Bearer {self.token}".encode()):
+    def _user(self, request: web.BaseRequest) -> User:
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        user = self.tokens.user(token) if kind == "Bearer" else None
+        if user is None:
             raise status.unauthorized()
+        return user
 
     async def _faulty(
         self, request: web.BaseRequest, served: ServedResource, call: Call, fault: Fault
@@ -120,7 +126,7 @@ def _is_complete(wanted: Target, served: ServedResource) -> bool:
     return bool(wanted.namespace) or not wanted.name
 
 
-async def call_of(request: web.BaseRequest, wanted: Target) -> Call:
+async def call_of(request: web.BaseRequest, wanted: Target, user: User = OWNER) -> Call:
     query = request.query
     watch = bool(flag(query, "watch"))
     return Call(
@@ -133,6 +139,7 @@ async def call_of(request: web.BaseRequest, wanted: Target) -> Call:
         content_type=request.headers.get("Content-Type", ""),
         accept=request.headers.get("Accept", ""),
         user_agent=request.headers.get("User-Agent", ""),
+        user=user,
     )
 
 

@@ -1,7 +1,4 @@
-"""Questions in the form of objects: may I, and who am I. They are answered and not stored.
-
-Whoever has the token may do everything, so the answers are always the same.
-"""
+"""Questions in the form of objects: may I, may they, who am I. They are answered, not stored."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,28 +9,34 @@ from dlctl.api.meta import Resource
 from dlctl.local.apiserver import bodies, status
 from dlctl.local.apiserver.builtins import BuiltinStrategy
 from dlctl.local.apiserver.calls import Call, Reply, Response
+from dlctl.local.apiserver.identities import OWNER, User, named_user
+from dlctl.local.apiserver.rbac import Act, Authorizer
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 
-_AUTHORIZATION: Final = "authorization.k8s.io"
-_USER: Final = {"username": "dlctl", "groups": ["system:masters", "system:authenticated"]}
+_REVIEWS: Final = (
+    ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
+    ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
+)
 
 Answer = Callable[[ServedResource, Call], Response]
 
 
 def register(registry: ResourceRegistry) -> None:
     """Serve the reviews; :func:`answering` answers them."""
-    for plural, kind in (
-        ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-        ("subjectaccessreviews", "SubjectAccessReview"),
-    ):
-        _add(registry, Resource(_AUTHORIZATION, "v1", plural, kind, namespaced=False), _allow)
-    me = Resource(
-        "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
-    )
-    _add(registry, me, _introduce)
+    for group, plural, kind in _REVIEWS:
+        resource = Resource(group, "v1", plural, kind, namespaced=False)
+        registry.add(
+            ServedResource(
+                resource=resource,
+                singular=kind.lower(),
+                strategy=BuiltinStrategy(resource),
+                create_only=True,
+            )
+        )
 
 
-def answering(otherwise: Answer) -> Answer:
+def answering(otherwise: Answer, authorizer: Authorizer) -> Answer:
     """Return what answers reviews itself and leaves all else to ``otherwise``."""
 
     def answer(served: ServedResource, call: Call) -> Response:
@@ -42,26 +45,28 @@ def answering(otherwise: Answer) -> Answer:
         if call.verb != "create" or call.target.name:
             raise status.method_not_allowed()
         obj = bodies.sent_object(bodies.parsed(call.body, call.content_type), served)
-        answered = served.strategy.admit_create({**obj, "metadata": obj.get("metadata") or {}})
-        return Reply(msgspec.json.encode(answered), 201)
+        review = served.strategy.admit_create({**obj, "metadata": obj.get("metadata") or {}})
+        if served.resource.kind == "SelfSubjectReview":
+            review["status"] = {"userInfo": call.user.wire()}
+        else:
+            review["status"] = _verdict(review.get("spec") or {}, call.user, authorizer)
+        return Reply(msgspec.json.encode(review), 201)
 
     return answer
 
 
-def _add(registry: ResourceRegistry, resource: Resource, fill: Callable[[JSON], None]) -> None:
-    registry.add(
-        ServedResource(
-            resource=resource,
-            singular=resource.kind.lower(),
-            strategy=BuiltinStrategy(resource, default=fill),
-            create_only=True,
-        )
+def _verdict(spec: JSON, asking: User, authorizer: Authorizer) -> JSON:
+    user = named_user(spec["user"], spec.get("groups") or ()) if spec.get("user") else asking
+    # Of users there is the owner of the cluster alone, under whatever name.
+    user = user if user.account else OWNER
+    about = spec.get("resourceAttributes") or {}
+    resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
+    act = Act(
+        about.get("verb", ""),
+        about.get("group", ""),
+        resource,
+        about.get("namespace", ""),
+        about.get("name", ""),
     )
-
-
-def _allow(review: JSON) -> None:
-    review["status"] = {"allowed": True, "reason": "the token of the embedded cluster may do all"}
-
-
-def _introduce(review: JSON) -> None:
-    review["status"] = {"userInfo": _USER}
+    reason = authorizer.reason(user, act)
+    return {"allowed": bool(reason), **({"reason": reason} if reason else {})}

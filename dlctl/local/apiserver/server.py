@@ -24,12 +24,15 @@ from dlctl.local.apiserver.execs import ExecSource
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.front import Audited, Front, LargeRequest
 from dlctl.local.apiserver.gc import GarbageCollector
+from dlctl.local.apiserver.identities import Tokens
 from dlctl.local.apiserver.objects import Objects
+from dlctl.local.apiserver.rbac import Authorizer
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.storage import WINDOW, Storage
 from dlctl.local.apiserver.subresources import LogSource, Subresources
 from dlctl.local.apiserver.tables import tabulator
 from dlctl.local.apiserver.targets import Target
+from dlctl.local.apiserver.tokenrequests import TokenRequests
 
 _START_NAMESPACES = ("default", "kube-system")
 
@@ -117,7 +120,9 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     _create_namespaces(objects, registry)
 
     endpoints = Endpoints(objects, tabulator(clock), bookmark_interval_s)
-    subresources = Subresources(endpoints)
+    tokens = Tokens(token or secrets.token_urlsafe(24), storage, clock)
+    authorizer = Authorizer(storage)
+    subresources = Subresources(endpoints, TokenRequests(tokens))
 
     def find(target: Target) -> ServedResource | None:
         return registry.find(target.group, target.version, target.plural)
@@ -127,10 +132,11 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
         return (target.group, target.version) in versions
 
     front = Front(
-        token=token or secrets.token_urlsafe(24),
+        tokens=tokens,
+        authorizer=authorizer,
         find=find,
         knows=knows,
-        answer=reviews.answering(subresources.answer),
+        answer=reviews.answering(subresources.answer, authorizer),
         documents=documents(registry),
         faults=faults or Faults(),
     )
@@ -152,7 +158,7 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
         address = runner.addresses[0]
         server = ApiServer(
             url=f"{'https' if tls else 'http'}://{host}:{address[1]}",
-            token=front.token,
+            token=tokens.owner_token,
             ca_pem=identity.ca_pem if identity else None,
             storage=storage,
             registry=registry,

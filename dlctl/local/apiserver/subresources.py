@@ -19,6 +19,7 @@ from dlctl.local.apiserver.objects import check_place, timestamp
 from dlctl.local.apiserver.options import DeleteOptions, flag, integer
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.scales import check_scale, scale_of, scaled
+from dlctl.local.apiserver.tokenrequests import TokenRequests
 
 _STATUS_VERBS: Final = ("get", "update", "patch")
 _CREATED: Final = {
@@ -54,6 +55,7 @@ class Subresources:
     """The endpoints below objects; the sources are those of whoever runs the pods."""
 
     endpoints: Endpoints
+    tokens: TokenRequests
     log_source: LogSource | None = None
     exec_source: ExecSource | None = None
 
@@ -69,19 +71,15 @@ class Subresources:
             if call.verb and not traits.built_in(served.resource):
                 raise status.not_supported(served.resource, call.verb)
             raise status.method_not_allowed()
-        match subresource:
-            case "binding":
-                return self._bind(served, call)
-            case "eviction":
-                return self._evict(served, call)
-            case "exec":
-                return self._exec(served, call)
-            case "log":
-                return self._log(served, call)
-            case "scale":
-                return self._scale(served, call)
-            case _:
-                return self._verb(served, call)
+        particular: dict[str, Verb] = {
+            "binding": self._bind,
+            "eviction": self._evict,
+            "exec": self._exec,
+            "log": self._log,
+            "scale": self._scale,
+            "token": self._token,
+        }
+        return particular.get(subresource, self._verb)(served, call)
 
     def _allowed(self, served: ServedResource) -> Mapping[str, tuple[str, ...]]:
         allowed: dict[str, tuple[str, ...]] = {}
@@ -92,6 +90,8 @@ class Subresources:
         if served.resource == PODS:
             allowed |= {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
             allowed["exec"] = ("get", "create")
+        if served.resource.qualified == "serviceaccounts":
+            allowed["token"] = ("create",)
         if served.resource.qualified == "namespaces":
             allowed["finalize"] = ("update",)
         return allowed
@@ -181,6 +181,10 @@ class Subresources:
             limit_bytes=integer(query, "limitBytes"),
         )
         return Stream(self.log_source(request), "text/plain")
+
+    def _token(self, served: ServedResource, call: Call) -> Reply:
+        account = self.endpoints.objects.get(served, call.target.key)
+        return Reply(msgspec.json.encode(self.tokens.answer(account, call)), 201)
 
     def _exec(self, served: ServedResource, call: Call) -> Conversation:
         pod = self.endpoints.objects.get(served, call.target.key).decoded(served.resource)

@@ -1,6 +1,5 @@
 """Commands that are run in containers from outside, as kubectl and Python clients do it."""
 
-
 import pytest
 
 from dlctl.api.meta import ObjectKey

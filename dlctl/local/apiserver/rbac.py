@@ -1,0 +1,153 @@
+"""What service accounts may do: the rules of the roles that are bound to them.
+
+Roles and bindings are read when they are needed. Only ``cluster-admin`` is there by itself; nothing
+is aggregated, and granting is not limited to what one has.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.meta import ObjectKey, Resource
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.calls import Call
+from dlctl.local.apiserver.changes import JSON, Stored
+from dlctl.local.apiserver.identities import User
+from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.storage import Storage
+
+_GROUP: Final = "rbac.authorization.k8s.io"
+ROLES: Final = Resource(_GROUP, "v1", "roles", "Role")
+ROLE_BINDINGS: Final = Resource(_GROUP, "v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES: Final = Resource(_GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_ROLE_BINDINGS: Final = Resource(
+    _GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
+_ALL: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+# What every user may read, so that a client finds out what is served.
+_OPEN_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
+# Reviews of oneself are open to everybody.
+_OPEN_RESOURCES: Final = ("selfsubjectaccessreviews", "selfsubjectreviews")
+
+
+@attrs.frozen
+class Act:
+    """A verb on a resource; ``resource`` includes the subresource."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, call: Call) -> "Act":
+        target = call.target
+        namespace, name = target.namespace, target.name
+        if target.plural == "namespaces" and not target.group:
+            namespace = name
+        if not name and call.verb in ("list", "watch", "deletecollection"):
+            name = _selected_name(call.query.get("fieldSelector", ""))
+        resource = "/".join(filter(None, (target.plural, target.subresource)))
+        verb = call.verb
+        if resource == "pods/exec":
+            # Over WebSockets it comes as a GET; who may not create is refused whatever the method.
+            verb = "create"
+        return cls(verb, target.group, resource, namespace, name)
+
+    def matches(self, rule: Mapping[str, Any]) -> bool:
+        below = self.resource.partition("/")[2]
+        resources = {"*", self.resource} | ({f"*/{below}"} if below else set())
+        names = rule.get("resourceNames")
+        return (
+            bool({"*", self.verb} & set(rule.get("verbs") or ()))
+            and bool({"*", self.group} & set(rule.get("apiGroups") or ()))
+            and bool(resources & set(rule.get("resources") or ()))
+            and (not names or self.name in names)
+        )
+
+
+@attrs.frozen
+class Authorizer:
+    """Decides by the roles and bindings in the storage."""
+
+    storage: Storage
+
+    def check(self, user: User, call: Call) -> None:
+        """Refuse a call that the user has no right to."""
+        act = Act.of(call)
+        if act.resource not in _OPEN_RESOURCES and not self.reason(user, act):
+            raise _forbidden(user, act)
+
+    def reason(self, user: User, act: Act) -> str:
+        """Return by which right the user may do it; empty if there is none."""
+        if user.may_do_all:
+            return "the token of the embedded cluster may do all"
+        for kind, binding in self._bindings(user, act.namespace):
+            role = binding["roleRef"]
+            if any(act.matches(rule) for rule in self._rules(role, binding)):
+                name = "/".join(filter(None, (binding["metadata"]["name"], act.namespace)))
+                shown = binding["metadata"]["name"] if kind == CLUSTER_ROLE_BINDINGS.kind else name
+                return f'RBAC: allowed by {kind} "{shown}" of {role["kind"]} "{role["name"]}"'
+        return ""
+
+    def _bindings(self, user: User, namespace: str) -> Iterator[tuple[str, JSON]]:
+        for resource in (CLUSTER_ROLE_BINDINGS, *((ROLE_BINDINGS,) if namespace else ())):
+            within = namespace if resource.namespaced else ""
+            for stored in self.storage.objects(resource, within):
+                binding = stored.decoded(resource)
+                if any(_is_subject(user, each) for each in binding.get("subjects") or ()):
+                    yield resource.kind, binding
+
+    def _rules(self, role: JSON, binding: JSON) -> list[JSON]:
+        """Return the rules of a role; of one that is not there, none."""
+        stored: Stored | None
+        if role["kind"] == ROLES.kind:
+            key = ObjectKey(binding["metadata"].get("namespace", ""), role["name"])
+            resource, stored = ROLES, self.storage.get(ROLES, key)
+        else:
+            key = ObjectKey("", role["name"])
+            resource, stored = CLUSTER_ROLES, self.storage.get(CLUSTER_ROLES, key)
+            if stored is None and role["name"] == "cluster-admin":
+                return [_ALL]
+        return stored.decoded(resource).get("rules") or [] if stored else []
+
+
+def check_path(user: User, path: str) -> None:
+    """Refuse a path of no resource to who has no right to it."""
+    known = any(path == each or path.startswith(f"{each}/") for each in _OPEN_PATHS)
+    if not known and not user.may_do_all:
+        message = f'forbidden: User "{user.name}" cannot get path "{path}"'
+        raise StatusError(403, "Forbidden", message, {})
+
+
+def _forbidden(user: User, act: Act) -> StatusError:
+    where = f'in the namespace "{act.namespace}"' if act.namespace else "at the cluster scope"
+    message = (
+        f'User "{user.name}" cannot {act.verb} resource "{act.resource}" '
+        f'in API group "{act.group}" {where}'
+    )
+    resource = Resource(act.group, "", act.resource.partition("/")[0], "")
+    return status.forbidden(resource, act.name, message)
+
+
+def _is_subject(user: User, subject: Mapping[str, Any]) -> bool:
+    name = subject.get("name", "")
+    match subject.get("kind"):
+        case "ServiceAccount":
+            return user.account == ObjectKey(subject.get("namespace", ""), name)
+        case "Group":
+            return name in user.groups
+        case "User":
+            return bool(name == user.name)
+        case _:
+            return False
+
+
+def _selected_name(selector: str) -> str:
+    for clause in selector.split(","):
+        field, _, value = clause.replace("==", "=").partition("=")
+        if field.strip() == "metadata.name":
+            return value.strip()
+    return ""

@@ -1,0 +1,177 @@
+"""Service accounts: their tokens, and what they may do with them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import attrs
+import pytest
+
+from tests.local.apiserver.wire import PODS, Answer, Wire, pod
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+ME = {"kind": "ServiceAccount", "name": "me", "namespace": "default"}
+
+
+@asynccontextmanager
+async def client(wire: Wire, token: str) -> AsyncIterator[Wire]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(wire.server.url, headers=headers) as session:
+        yield attrs.evolve(wire, session=session)
+
+
+async def token(wire: Wire, name: str = "me", **spec: Any) -> str:
+    answer = await wire.post(f"{ACCOUNTS}/{name}/token", {"spec": spec})
+    assert answer.code == 201, answer.body
+    return str(answer.body["status"]["token"])
+
+
+@pytest.fixture
+async def me(wire: Wire) -> AsyncIterator[Wire]:
+    """The same server as seen by a service account that has no rights yet."""
+    await wire.create(ACCOUNTS, {"metadata": {"name": "me"}})
+    await wire.create(PODS, pod("a"))
+    async with client(wire, await token(wire)) as mine:
+        yield mine
+
+
+async def grant(wire: Wire, *rules: dict[str, Any], subject: dict[str, str] = ME) -> None:
+    role = {"metadata": {"name": "some"}, "rules": list(rules)}
+    await wire.create(f"{RBAC}/namespaces/default/roles", role)
+    await bind(wire, "namespaces/default/rolebindings", "Role", "some", subject)
+
+
+async def bind(wire: Wire, path: str, kind: str, name: str, subject: dict[str, str]) -> None:
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    body = {"metadata": {"name": "some"}, "roleRef": reference, "subjects": [subject]}
+    await wire.create(f"{RBAC}/{path}", body)
+
+
+def rule(*verbs: str, resources: str = "pods", **more: Any) -> dict[str, Any]:
+    return {"verbs": list(verbs), "apiGroups": [""], "resources": [resources], **more}
+
+
+def why(answer: Answer) -> str:
+    assert answer.code == 403, answer.body
+    return str(answer.body["message"])
+
+
+async def test_account_without_rights_is_told_what_it_lacks(me: Wire) -> None:
+    user = 'User "system:serviceaccount:default:me"'
+    assert why(await me.get(f"{PODS}/a")) == (
+        f'pods "a" is forbidden: {user} cannot get resource "pods" in API group "" '
+        'in the namespace "default"'
+    )
+    assert why(await me.get("/api/v1/pods", watch="true")) == (
+        f'pods is forbidden: {user} cannot watch resource "pods" in API group "" '
+        "at the cluster scope"
+    )
+    assert why(await me.post(f"{PODS}/a/exec", {})) == (
+        f'pods "a" is forbidden: {user} cannot create resource "pods/exec" in API group "" '
+        'in the namespace "default"'
+    )
+    assert why(await me.get("/nowhere")) == f'forbidden: {user} cannot get path "/nowhere"'
+    assert (await me.get("/apis")).code == 200
+
+
+async def test_role_grants_its_verbs_on_its_resources_and_names(wire: Wire, me: Wire) -> None:
+    named = rule("get", resourceNames=["a"])
+    await grant(wire, named, rule("create", resources="pods/exec"))
+    assert (await me.get(f"{PODS}/a")).code == 200
+    assert (await me.get(f"{PODS}/b")).code == 403
+    assert (await me.get(PODS)).code == 403
+    assert (await me.delete(f"{PODS}/a")).code == 403
+    # Granted: the refusal is another one.
+    assert (await me.get(f"{PODS}/a/exec", command="sh", stdout="true")).code == 400
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        pytest.param(ME, id="account"),
+        pytest.param({"kind": "User", "name": "system:serviceaccount:default:me"}, id="user"),
+        pytest.param({"kind": "Group", "name": "system:serviceaccounts:default"}, id="group"),
+    ],
+)
+async def test_cluster_role_grants_in_the_namespace_of_its_binding(
+    wire: Wire, me: Wire, subject: dict[str, str]
+) -> None:
+    await bind(wire, "namespaces/default/rolebindings", "ClusterRole", "cluster-admin", subject)
+    assert (await me.get(PODS)).code == 200
+    assert (await me.get("/api/v1/pods")).code == 403
+
+
+async def test_cluster_wide_binding_grants_everywhere(wire: Wire, me: Wire) -> None:
+    await bind(wire, "clusterrolebindings", "ClusterRole", "cluster-admin", ME)
+    assert (await me.get("/api/v1/pods")).code == 200
+    assert (await me.get("/api/v1/nodes")).code == 200
+
+
+async def test_binding_to_a_role_that_is_not_there_grants_nothing(wire: Wire, me: Wire) -> None:
+    path = "namespaces/default/rolebindings"
+    await bind(wire, path, "Role", "absent", ME)
+    assert (await me.get(PODS)).code == 403
+
+
+async def test_reviews_answer_for_the_account_that_asks(wire: Wire, me: Wire) -> None:
+    await grant(wire, rule("list"))
+
+    async def may(verb: str) -> bool:
+        wish = {"verb": verb, "resource": "pods", "namespace": "default"}
+        answer = await me.post(REVIEWS, {"spec": {"resourceAttributes": wish}})
+        return bool(answer.body["status"]["allowed"])
+
+    assert await may("list")
+    assert not await may("delete")
+    who = await me.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+    assert who.body["status"]["userInfo"]["username"] == "system:serviceaccount:default:me"
+
+
+async def test_token_ends_with_its_account_and_with_its_pod(wire: Wire, me: Wire) -> None:
+    reference = {"kind": "Pod", "apiVersion": "v1", "name": "a"}
+    async with client(wire, await token(wire, boundObjectRef=reference)) as bound:
+        assert (await bound.get("/apis")).code == 200
+        await wire.delete(f"{PODS}/a")
+        assert (await bound.get("/apis")).code == 401
+    assert (await me.get("/apis")).code == 200
+    await wire.delete(f"{ACCOUNTS}/me")
+    assert (await me.get("/apis")).code == 401
+
+
+async def test_token_that_was_tampered_with_is_no_good(wire: Wire, me: Wire) -> None:
+    good = await token(wire)
+    head, body, signature = good.split(".")
+    for bad in (f"{head}.{body[:-2]}xx.{signature}", f"{head}.{body}.", "..", "", good[:-1]):
+        async with client(wire, bad) as stranger:
+            assert (await stranger.get("/apis")).code == 401, bad
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "code", "said"),
+    [
+        ("absent", {}, 404, 'serviceaccounts "absent" not found'),
+        (
+            "me",
+            {"boundObjectRef": {"kind": "Pod", "name": "none"}},
+            404,
+            'pods "none" not found',
+        ),
+        (
+            "me",
+            {"expirationSeconds": 5},
+            422,
+            (
+                'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid '
+                "value: 5: may not specify a duration less than 10 minutes"
+            ),
+        ),
+    ],
+)
+async def test_token_that_cannot_be_had_is_refused(
+    wire: Wire, me: Wire, name: str, spec: dict[str, Any], code: int, said: str
+) -> None:
+    answer = await wire.post(f"{ACCOUNTS}/{name}/token", {"spec": spec})
+    assert (answer.code, answer.body["message"]) == (code, said)
