@@ -13,11 +13,12 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# Only what has been built for this machine: MXNet and the numpy it needs take hours from source.
+# Only what has been built for this machine: frameworks take hours from source. MXNet asks for a name
+# that numpy has dropped.
 .venv-%/.ready: examples/%/requirements.txt
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --requirement $<
-	.venv-$*/bin/python -c 'import numpy; numpy.bool = bool; import $*'
+	.venv-$*/bin/python -c 'import numpy; hasattr(numpy, "bool") or setattr(numpy, "bool", bool); import $*'
 	@touch $@
 
 .PHONY: demo
@@ -42,11 +43,22 @@ lint: $(READY) ## Format, lint, types, import contracts, spelling
 
 .PHONY: test
 test: lint ## Lint, then all fast tests
-	$(BIN)/pytest -n 2 -m "not soak"
+	$(BIN)/pytest -n 2 -m "not soak and not examples"
 
 .PHONY: soak
 soak: $(READY) ## The tests of many seeds and of long runs
 	$(BIN)/pytest -n 2 -m soak
+
+# What pip installs is made here; PyTorch and Open MPI are packages of Debian.
+FRAMEWORKS := jax mxnet paddle tensorflow xgboost
+
+.PHONY: examples
+examples: $(READY) $(FRAMEWORKS:%=.venv-%/.ready) ## Train a model with each framework on an embedded cluster
+	@for module in torch mpi4py; do \
+		/usr/bin/python3 -c "import $$module" || \
+			echo 'left out: apt-get install python3-torch openmpi-bin python3-mpi4py python3-numpy'; \
+	done
+	$(BIN)/pytest -m examples -rs --durations=0 --durations-min=1 tests/examples
 
 .PHONY: bench
 bench: $(READY) ## Measure, each figure beside its goal
@@ -113,4 +125,4 @@ dist/mxnet.tar: $(wildcard examples/mxnet/*) | $(READY)
 
 .PHONY: clean
 clean: ## Remove the environments and all that was made
-	rm -rf $(VENV) .venv-mxnet .venv-numpy .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf $(VENV) .venv-numpy $(FRAMEWORKS:%=.venv-%) .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist

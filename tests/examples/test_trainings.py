@@ -1,0 +1,144 @@
+"""The examples as their first lines say to run them: real frameworks on an embedded cluster.
+
+Frameworks are looked for in environments ``.venv-<name>`` beside the sources, or among Debian's own
+packages; what is not there is skipped. A script finds out itself whether its model is right.
+"""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pytest
+import yaml
+
+from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
+from dlctl.cli.extras import LaptopOptions
+from dlctl.cli.laptop import Laptop, laptop
+from dlctl.dialects.kinds import by_api_version
+from dlctl.kube.errors import ApiError
+from tests.builders import KINDS
+
+JSON = dict[str, Any]
+PROJECT: Final = Path(__file__).parents[2]
+LIMIT_S: Final = 120
+
+pytestmark = [pytest.mark.examples, pytest.mark.timeout(LIMIT_S + 30)]
+
+
+@attrs.frozen
+class Example:
+    """A manifest, what it needs, and what one of its replicas says in the end."""
+
+    manifest: str
+    module: str
+    says: str = "learned y = 2.00"
+    # Debian's packages are where the machine's own programs are.
+    debian: bool = False
+
+    @property
+    def framework(self) -> str:
+        return self.manifest.partition("/")[0]
+
+    @property
+    def prefix(self) -> Path:
+        return Path("/usr") if self.debian else PROJECT / f".venv-{self.framework}"
+
+    def missing(self) -> str:
+        """Return why it cannot run here, or nothing."""
+        python = self.prefix / "bin" / "python3"
+        found = f"from importlib.util import find_spec as f; exit(not f({self.module!r}))"
+        command = [str(python), "-c", found]
+        if python.exists() and not subprocess.run(command, check=False).returncode:
+            return ""
+        return f"{self.module} is not in {self.prefix}: see examples/{self.manifest}"
+
+
+EXAMPLES: Final = [
+    Example("jax/linear-psum.yaml", "jax"),
+    Example("mpi/linear-mpirun.yaml", "mpi4py", debian=True),
+    Example("mxnet/linear-dist.yaml", "mxnet"),
+    Example("mxnet/linear-v1.yaml", "mxnet"),
+    Example("paddle/linear-collective.yaml", "paddle"),
+    Example("pytorch/linear-ddp.yaml", "torch", debian=True),
+    Example("tensorflow/linear-mirrored.yaml", "tensorflow"),
+    Example("tensorflow/linear-ps.yaml", "tensorflow"),
+    Example("xgboost/moons.yaml", "xgboost", says="accuracy 0.9"),
+]
+ELASTIC: Final = Example("pytorch/linear-elastic.yaml", "torch", debian=True)
+
+
+def need(example: Example) -> None:
+    if reason := example.missing():
+        pytest.skip(reason)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.manifest)
+def test_example_trains_a_model(example: Example) -> None:
+    need(example)
+    image = f"dlctl/{example.framework}={example.prefix}"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "dlctl", "run", f"examples/{example.manifest}"),
+            *("--image", image, "--timeout", str(LIMIT_S)),
+        ],
+        check=False,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert example.says in done.stdout
+
+
+async def until(holds: Callable[[], Awaitable[object]]) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        while True:
+            if await holds():
+                return
+            await asyncio.sleep(0.5)
+
+
+async def log(running: Laptop, pod: str) -> str:
+    """Return what a pod has said so far; one that has not started has said nothing."""
+    try:
+        return (await running.client.get_raw(PODS.path("default", pod, "log"), {})).decode()
+    except ApiError:
+        return ""
+
+
+async def test_elastic_job_goes_on_when_a_worker_is_killed() -> None:
+    need(ELASTIC)
+    path = PROJECT / "examples" / ELASTIC.manifest
+    manifest, config = yaml.safe_load_all(path.read_text())
+    kind = by_api_version(KINDS, manifest["apiVersion"], manifest["kind"])
+    assert kind is not None
+    resource, name = kind.resource, manifest["metadata"]["name"]
+    stays, killed = f"{name}-worker-1", f"{name}-worker-2"
+    async with laptop(KINDS, LaptopOptions({"dlctl/pytorch": ELASTIC.prefix})) as running:
+        client = running.client
+        await client.create(CONFIG_MAPS, "default", config)
+        await client.create(resource, "default", manifest)
+
+        async def trains() -> bool:
+            return "epoch  3 of 24 with 3 workers" in await log(running, stays)
+
+        async def ended() -> JSON | None:
+            job = await client.get(resource, ObjectKey("default", name), JSON)
+            conditions = {c["type"]: c for c in job["status"].get("conditions", ())}
+            assert "Failed" not in conditions, conditions
+            return conditions.get("Succeeded")
+
+        await until(trains)
+        await client.delete(PODS, ObjectKey("default", killed), grace_period_s=0)
+        await until(ended)
+        said = await log(running, stays)
+    begun, *resumed = [line for line in said.splitlines() if "goes on after epoch" in line]
+    assert begun.endswith("epoch 0")
+    assert resumed, said
+    assert not resumed[-1].endswith("epoch 0")
+    assert ELASTIC.says in said
