@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import yaml
+from yarl import URL
 
 from dlctl.api.meta import ObjectKey
 from dlctl.kube.client import Client
@@ -22,6 +23,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.execs import ExecRequest
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.local.apiserver.subresources import LogRequest
+from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.logs import LogQuery
 from dlctl.local.node.node import LogUnavailableError, Node, NodeOptions
 from dlctl.local.node.sandboxes import Network, StartError
@@ -93,7 +95,7 @@ class LocalCluster:
                 client = await stack.enter_async_context(
                     Client(self.config(), user_agent=USER_AGENT)
                 )
-                self.node = Node(client, self.run_dir, self._options)
+                self.node = Node(client, self.run_dir, self._options, api=_access(self.server))
                 scheduler = Scheduler(client, self.node.pods, self._options.name, self.node.clock)
                 self.server.log_source = self._log
                 self.server.exec_source = self._exec
@@ -103,6 +105,8 @@ class LocalCluster:
                         group.create_task(scheduler.run(), name="scheduler"),
                     ]
                     await self._wait_until_ready()
+                    if self.node.door is not None:
+                        await self.server.listen_on(self.node.door.dup())
                     yield
                     for part in parts:
                         part.cancel()
@@ -140,6 +144,14 @@ class LocalCluster:
         except (NotRunningError, StartError) as reason:
             message = f"error executing command in container: {reason}"
             raise status.internal(message) from reason
+
+
+def _access(server: ApiServer) -> ApiAccess | None:
+    """Return how programs of this machine reach the server; without TLS they take no token."""
+    url = URL(server.url)
+    if server.ca_pem is None or url.host is None or url.port is None:
+        return None
+    return ApiAccess(url.host, url.port, server.ca_pem)
 
 
 @contextmanager

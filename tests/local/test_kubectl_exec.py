@@ -10,6 +10,7 @@ import pytest
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
 from tests.local.node.lab import Lab
+from tests.local.node.rights import grant, rule
 from tests.local.node.talks import start
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
@@ -55,3 +56,25 @@ async def test_kubectl_runs_commands(lab: Lab) -> None:
     code, _, err = await kubectl(lab, "exec", "web", "--", "no-such-program")
     assert code == 1
     assert "no-such-program: No such file or directory" in err
+
+
+async def test_pod_runs_commands_in_another_as_its_account_may(lab: Lab) -> None:
+    """What the launcher of an MPIJob does; elsewhere than in a pod, kubectl is the owner's."""
+    if not lab.isolated:
+        pytest.skip(f"no namespaces: {lab.cluster.network.reason}")
+    await start(lab, "worker-0")
+    await start(lab, "worker-1")
+    await grant(
+        lab,
+        "launcher",
+        rule("pods", "get", "list", "watch"),
+        rule("pods/exec", "create", resourceNames=["worker-0"]),
+    )
+    script = (
+        f"for i in 0 1; do {KUBECTL} exec worker-$i -- /bin/sh -c 'echo ran on $HOSTNAME'; done"
+    )
+    await lab.run("launcher", command=["sh", "-c", script], serviceAccountName="launcher")
+    log = await lab.log("launcher")
+    assert "ran on worker-0\n" in log
+    assert "ran on worker-1\n" not in log
+    assert 'cannot create resource "pods/exec"' in log

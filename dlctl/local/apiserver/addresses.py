@@ -16,6 +16,8 @@ from dlctl.local.apiserver.storage import Storage
 
 # The range that kubeadm takes, which users know from real clusters.
 NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
+# The first is where a cluster has its own API.
+API_IP = str(NETWORK[1])
 
 
 @attrs.define(eq=False)
@@ -24,7 +26,7 @@ class ServiceAddresses:
 
     storage: Storage
     _taken: dict[str, str] = attrs.field(factory=dict)
-    # The first is where a cluster has its own API.
+    # The first few are for the cluster itself.
     _next: int = 10
 
     def __attrs_post_init__(self) -> None:

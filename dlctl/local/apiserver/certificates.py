@@ -5,9 +5,19 @@ Private keys live in memory and, for the moment of loading, in a file that only 
 
 import ipaddress
 import ssl
+from typing import Final
 
 import attrs
 import trustme
+
+from dlctl.local.apiserver.addresses import API_IP
+
+# As pods call it, in any cluster.
+_INSIDE: Final = (
+    API_IP,
+    "kubernetes",
+    *(f"kubernetes.default{end}" for end in ("", ".svc", ".svc.cluster.local")),
+)
 
 
 @attrs.frozen
@@ -19,8 +29,8 @@ class Identity:
 
 
 def identity(host: str) -> Identity:
-    """Make an authority and a certificate for the host and for this machine."""
-    names = dict.fromkeys(("localhost", "127.0.0.1", host))
+    """Make an authority and a certificate for the host, for this machine and for pods."""
+    names = dict.fromkeys(("localhost", "127.0.0.1", host, *_INSIDE))
     authority = trustme.CA()
     certificate = authority.issue_cert(*(name for name in names if not _is_wildcard(name)))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

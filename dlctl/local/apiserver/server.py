@@ -6,6 +6,7 @@ One per :func:`serve`; everything lives in memory and ends with the block.
 import asyncio
 import base64
 import secrets
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -50,6 +51,13 @@ class ApiServer:
     faults: Faults
     audit: Counter[Audited]
     _subresources: Subresources
+    _runner: web.ServerRunner
+    _identity: certificates.Identity | None
+
+    async def listen_on(self, listening: socket.socket) -> None:
+        """Serve requests on one more socket, which becomes the server's."""
+        context = self._identity.context if self._identity else None
+        await web.SockSite(self._runner, listening, ssl_context=context).start()
 
     @property
     def log_source(self) -> LogSource | None:
@@ -166,6 +174,8 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
             faults=front.faults,
             audit=front.audit,
             subresources=subresources,
+            runner=runner,
+            identity=identity,
         )
         async with asyncio.TaskGroup() as tasks:
             collecting = tasks.create_task(collector.run(), name="garbage collector")

@@ -247,7 +247,12 @@ def main(fd: int, mode: str) -> None:
         except (OSError, ImportError) as failure:
             node.sendall(msgspec.json.encode(Started(error=str(failure))) + b"\n")
             return
-    node.sendall(msgspec.json.encode(Started()) + b"\n")
+    started = msgspec.json.encode(Started()) + b"\n"
+    if bridge is None:
+        node.sendall(started)
+    else:
+        with bridge.door() as door:
+            socket.send_fds(node, [started], [door.fileno()])
     Agent(node, bridge).serve()
 
 

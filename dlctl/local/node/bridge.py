@@ -1,10 +1,11 @@
 """The network of a node: a bridge, and for each pod a network namespace with one end of a cable.
 
 Lives in the agent's own network namespace, so the machine's network is not touched and everything
-vanishes with the agent. There is no route to the outside.
+vanishes with the agent. There is no route to the outside, but a door to the API server.
 """
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -13,6 +14,7 @@ from pyroute2 import IPRoute, NetlinkError
 
 from dlctl.local.node import linux
 from dlctl.local.node.addresses import NODE_IP, PREFIX_LENGTH
+from dlctl.local.node.api_access import INSIDE_IP, INSIDE_PORT
 
 _BRIDGE = "dlctl0"
 
@@ -37,8 +39,13 @@ class Bridge:
             raise OSError(refusal.code, f"network bridge: {refusal}") from refusal
         self._index = self._ip.link_lookup(ifname=_BRIDGE)[0]
         self._ip.addr("add", index=self._index, address=NODE_IP, prefixlen=PREFIX_LENGTH)
+        self._ip.addr("add", index=self._index, address=INSIDE_IP, prefixlen=32)
         self._ip.link("set", index=self._index, state="up")
         self._ip.link("set", index=self._ip.link_lookup(ifname="lo")[0], state="up")
+
+    def door(self) -> socket.socket:
+        """Return a socket that listens where pods look for the API server, for who serves it."""
+        return socket.create_server((INSIDE_IP, INSIDE_PORT))
 
     def netns_fd(self, pod: str) -> int | None:
         """Return the pod's network namespace; None stands for the node's."""
@@ -68,7 +75,7 @@ class Bridge:
             inner = inside.link_lookup(ifname="eth0")[0]
             inside.addr("add", index=inner, address=ip, prefixlen=PREFIX_LENGTH)
             inside.link("set", index=inner, state="up")
-            # Leads nowhere, but programs learn their own address by asking for a route.
+            # Leads to the API server and nowhere else; programs also learn their own address so.
             inside.route("add", gateway=NODE_IP)
         self._cables[pod] = _Cable(netns_fd=netns_fd, name=name)
 

@@ -13,6 +13,7 @@ from typing import Final, Self
 import attrs
 
 from dlctl.api.meta import UID
+from dlctl.local.node.api_access import MOUNT_PATH, Account
 from dlctl.local.node.env import PASSED_ON, Place, Sources, environment, expand
 from dlctl.local.node.images import Image
 from dlctl.local.node.protocol import Mount, StartContainer
@@ -52,6 +53,15 @@ class PodPaths:
         return self.root / "scratch"
 
     @property
+    def account(self) -> Path:
+        return self.root / "serviceaccount"
+
+    @property
+    def kube(self) -> Path:
+        """What is shown in the place of the owner's directory of kubectl."""
+        return self.root / "kube"
+
+    @property
     def sessions(self) -> Path:
         return self.root / "sessions"
 
@@ -61,8 +71,12 @@ class PodPaths:
     def message(self, container: str) -> Path:
         return self.root / "messages" / container
 
+    @property
+    def _made(self) -> tuple[Path, ...]:
+        return self.volumes, self.work, self.scratch, self.kube, self.root / "messages"
+
     def make(self) -> None:
-        for path in (self.volumes, self.work, self.scratch, self.root / "messages"):
+        for path in self._made:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def remove(self, *, keep_logs: bool) -> None:
@@ -70,8 +84,9 @@ class PodPaths:
         if not keep_logs:
             shutil.rmtree(self.root, ignore_errors=True)
         elif self.root.exists():
-            self.hosts.unlink(missing_ok=True)
-            for path in (self.volumes, self.work, self.scratch, self.root / "messages"):
+            for file in (self.hosts, Account(self.account).kubeconfig):
+                file.unlink(missing_ok=True)
+            for path in (*self._made, self.account):
                 shutil.rmtree(path, ignore_errors=True)
 
 
@@ -89,6 +104,9 @@ class Setting:
     etc: Mapping[str, Path]
     # Empty in isolated networks, where names are resolved instead.
     names: Mapping[str, str]
+    # Variables that say where the API server is; empty where pods have no way to it.
+    api: Mapping[str, str]
+    account: Account | None
     warn: Callable[[str, str], None]
 
     def compose(self, container: Container, image: Image, log_path: Path) -> StartContainer:
@@ -120,11 +138,15 @@ class Setting:
     def _replacements(self, mounted: Sequence[Mount]) -> dict[str, str]:
         if self.isolated:
             return dict(self.names)
-        return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in mounted)
+        shown = [*mounted, *((self.account.mount(),) if self.account else ())]
+        return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in shown)
 
     def _env(self, given: Mapping[str, str], image: Image) -> dict[str, str]:
         env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        env |= {"HOSTNAME": self.pod.hostname, **given}
+        env |= {"HOSTNAME": self.pod.hostname, **self.api}
+        if self.account and not self.isolated:
+            env["KUBECONFIG"] = str(self.account.kubeconfig)
+        env |= given
         env["PATH"] = image.path(env.get("PATH", DEFAULT_PATH))
         return env
 
@@ -171,4 +193,14 @@ class Setting:
         path = container.termination_message_path
         if path and path != DEFAULT_MESSAGE_PATH:
             mounts.append(Mount(str(self.paths.message(container.name)), path))
+        return [*mounts, *self._identity(container)]
+
+    def _identity(self, container: Container) -> list[Mount]:
+        """Return what makes the container its own account, and not the owner of this machine."""
+        mounts = []
+        if self.account and not self._is_mounted(MOUNT_PATH, container):
+            mounts.append(self.account.mount())
+        theirs = Path.home() / ".kube"
+        if theirs.is_dir() and not self._is_mounted(str(theirs), container):
+            mounts.append(Mount(str(self.paths.kube), str(theirs)))
         return mounts

@@ -14,10 +14,14 @@ from typing import Final, NoReturn
 import attrs
 
 from dlctl.api.meta import UID
+from dlctl.local.node.api_access import INSIDE_IP
 from dlctl.local.node.wire import NodeService
 
 DOMAIN: Final = "cluster.local"
 _LOOPBACK: Final = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+_API: Final = (
+    f"{INSIDE_IP}\tkubernetes.default.svc.{DOMAIN} kubernetes.default.svc kubernetes.default\n"
+)
 # A job starts and stops many pods at once; one rewrite is enough for all of them.
 _SETTLE_S: Final = 0.02
 
@@ -118,7 +122,7 @@ class NameTable:
                 continue
             if pod.namespace not in short:
                 short[pod.namespace] = _short_lines(shared, pod.namespace)
-            own = _LOOPBACK + f"{pod.ip}\t{pod.hostname}\n"
+            own = _LOOPBACK + _API + f"{pod.ip}\t{pod.hostname}\n"
             text = own + "\n".join([*short[pod.namespace], *shared, ""])
             if text != self._written.get(uid):
                 texts[uid] = (pod.hosts_path, text)

@@ -5,6 +5,7 @@ nothing else; with the machine's own, they share its ports.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.node import logs
 from dlctl.local.node.addresses import LOOPBACK_IP, AddressPool
+from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.logs import LogQuery
 from dlctl.local.node.names import NameTable
 from dlctl.local.node.node_object import node_object
@@ -61,9 +63,18 @@ class Node:
     """Runs pods for as long as :meth:`run` does; then none of their processes is left."""
 
     def __init__(
-        self, client: Client, run_dir: Path, options: NodeOptions, *, clock: Clock | None = None
+        self,
+        client: Client,
+        run_dir: Path,
+        options: NodeOptions,
+        *,
+        api: ApiAccess | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.options = options
+        self._api = api
+        # Once the node is ready: what listens where isolated pods look for the API server.
+        self.door: socket.socket | None = None
         self.clock = clock or SystemClock()
         self.pods = Informer(client, PODS, NodePod, clock=self.clock)
         # None until the node runs: only then it is known what the machine grants.
@@ -85,7 +96,8 @@ class Node:
             open_sandboxes(self._run_dir / "agent.log", choice=self.options.network) as sandboxes,
             asyncio.TaskGroup() as group,
         ):
-            self.network = sandboxes.network
+            self.network, self.door = sandboxes.network, sandboxes.door
+            api = self._api.inside if self._api and self.network.isolated else self._api
             context = NodeContext(
                 node_name=self.options.name,
                 run_dir=self._run_dir,
@@ -100,6 +112,7 @@ class Node:
                 events=events,
                 clock=self.clock,
                 keep_logs=self.options.keep_logs,
+                api=api,
             )
             for part in (sandboxes.listen, self._services.run, self.pods.run, names.run):
                 group.create_task(part(), name=f"node: {part.__qualname__}")

@@ -12,6 +12,7 @@ import attrs
 
 from dlctl.clock import Clock
 from dlctl.local.node.addresses import LOOPBACK_IP, NODE_IP, AddressPool
+from dlctl.local.node.api_access import Account, ApiAccess
 from dlctl.local.node.env import Place
 from dlctl.local.node.launch import PodPaths, Setting
 from dlctl.local.node.names import NameTable, Neighbour
@@ -43,6 +44,8 @@ class NodeContext:
     events: PodEvents
     clock: Clock
     keep_logs: bool = False
+    # None where pods have no way to the API server.
+    api: ApiAccess | None = None
 
     @property
     def isolated(self) -> bool:
@@ -90,6 +93,7 @@ class PodHome:
         claims = context.run_dir / "claims" / namespace
         maker = VolumeMaker(pod, place, sources, self.paths.volumes, claims)
         volumes = await asyncio.to_thread(maker.make_all)
+        account = await self._account()
         loop = asyncio.get_running_loop()
 
         def warn_from_thread(reason: str, text: str) -> None:
@@ -104,8 +108,21 @@ class PodHome:
             volumes=volumes,
             etc=context.etc,
             names={} if context.isolated else service_names(context.services, namespace),
+            api=context.api.variables if context.api else {},
+            account=account,
             warn=warn_from_thread,
         )
+
+    async def _account(self) -> Account | None:
+        """Write the files of the pod's service account, unless it is to have none."""
+        if (api := self.context.api) is None:
+            return None
+        token = await self.context.reports.token(self.pod)
+        if not token:
+            return None
+        account = Account(self.paths.account)
+        await asyncio.to_thread(account.write, api, token, self.pod.metadata.namespace or "")
+        return account
 
     async def leave(self) -> None:
         uid = self.pod.metadata.uid

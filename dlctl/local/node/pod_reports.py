@@ -1,4 +1,4 @@
-"""What the node asks and tells about pods: status, ConfigMaps and Secrets, the object's end.
+"""What the node asks and tells about pods: status, what they refer to, tokens, the object's end.
 
 A server that does not answer is asked again for as long as the node runs: what it has to say of a
 pod stays true.
@@ -20,8 +20,14 @@ from dlctl.kube.errors import (
     ThrottledError,
     UnreachableError,
 )
-from dlctl.local.node.env import Sources, references
-from dlctl.local.node.wire import ConfigMap, NodePod, Secret
+from dlctl.local.node.env import MissingReferenceError, Sources, references
+from dlctl.local.node.wire import (
+    SERVICE_ACCOUNTS,
+    ConfigMap,
+    NodePod,
+    Secret,
+    ServiceAccount,
+)
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -68,6 +74,28 @@ class PodReports:
             if secret := await self._find(SECRETS, ObjectKey(namespace, name), Secret):
                 hidden[name] = dict(secret.data or {})
         return Sources(config_maps=found, secrets=hidden)
+
+    async def token(self, pod: NodePod) -> str:
+        """Return a token of the pod's service account, good as long as the pod; or none at all.
+
+        :raises MissingReferenceError: if there is no such account.
+        """
+        name = pod.spec.service_account_name or "default"
+        key = ObjectKey(pod.metadata.namespace or "", name)
+        account = await self._find(SERVICE_ACCOUNTS, key, ServiceAccount)
+        if account is None:
+            raise MissingReferenceError(f'serviceaccount "{key.namespace}/{name}" not found')
+        wanted = pod.spec.automount_service_account_token
+        if (account.automount_service_account_token if wanted is None else wanted) is False:
+            return ""
+        # A subresource that is created, which is a path like any other.
+        tokens = Resource("", "v1", f"serviceaccounts/{name}/token", "TokenRequest")
+        bound = {"kind": "Pod", "apiVersion": "v1", "name": pod.key.name, "uid": pod.metadata.uid}
+        body = {"spec": {"boundObjectRef": bound}}
+        issued = await _insist(
+            lambda: self.client.create(tokens, key.namespace, body, dict[str, Any])
+        )
+        return str(issued["status"]["token"])
 
     async def _find(self, resource: Resource, key: ObjectKey, as_: type[T]) -> T | None:
         try:

@@ -75,7 +75,10 @@ class KillInside(msgspec.Struct, frozen=True, tag="kill-run"):
 
 
 class Started(msgspec.Struct, frozen=True, tag="started"):
-    """The agent's first message: whether the namespaces were granted, and if not, why."""
+    """The agent's first message: whether the namespaces were granted, and if not, why.
+
+    If they were, a socket comes with it that listens where pods look for the API server.
+    """
 
     error: str = ""
 

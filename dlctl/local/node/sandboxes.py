@@ -42,6 +42,7 @@ NetworkChoice = Literal["auto", "isolated", "host"]
 _ANSWER_S: Final = 30.0
 _END_S: Final = 10.0
 _LINE_LIMIT: Final = 1 << 22
+_GREETING_BYTES: Final = 1 << 16
 _KILLED: Final = 128 + signal.SIGKILL
 
 Question = CreateSandbox | RemoveSandbox | StartContainer | RunInside
@@ -80,9 +81,15 @@ class Sandboxes:
     """
 
     def __init__(
-        self, network: Network, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        network: Network,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        door: socket.socket | None = None,
     ) -> None:
         self.network = network
+        # Listens where isolated pods look for the API server.
+        self.door = door
         self._reader = reader
         self._writer = writer
         self._last_id = 0
@@ -184,14 +191,14 @@ async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncItera
         reason = "asked for"
         for mode in _isolated_modes() if choice != "host" else ():
             trial = _agent(log_path, mode)
-            started, reader, writer = await stack.enter_async_context(trial)
+            started, door, reader, writer = await stack.enter_async_context(trial)
             if not started.error:
-                yield Sandboxes(Network("isolated"), reader, writer)
+                yield Sandboxes(Network("isolated"), reader, writer, door)
                 return
             reason = started.error
         if choice == "isolated":
             raise ConfigError(f"this machine grants no network namespaces: {reason}")
-        _, reader, writer = await stack.enter_async_context(_agent(log_path, "host"))
+        _, _, reader, writer = await stack.enter_async_context(_agent(log_path, "host"))
         yield Sandboxes(Network("host", reason), reader, writer)
 
 
@@ -200,10 +207,11 @@ def _isolated_modes() -> tuple[str, ...]:
     return ("root", "user") if os.geteuid() == 0 else ("user",)
 
 
+_Agent = tuple[Started, socket.socket | None, asyncio.StreamReader, asyncio.StreamWriter]
+
+
 @asynccontextmanager
-async def _agent(
-    log_path: Path, mode: str
-) -> AsyncIterator[tuple[Started, asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _agent(log_path: Path, mode: str) -> AsyncIterator[_Agent]:
     ours, theirs = socket.socketpair()
     with theirs, log_path.open("ab") as log:
         # A session of its own: Ctrl-C is for dlctl, which then stops the pods in order.
@@ -217,23 +225,39 @@ async def _agent(
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
-    reader, writer = await asyncio.open_connection(sock=ours, limit=_LINE_LIMIT)
-    try:
-        yield await _greeting(reader), reader, writer
-    finally:
-        writer.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_END_S):
-                await process.wait()
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(_ended, process)
+        # Before asyncio reads from the socket, which knows nothing of what comes beside the bytes.
+        try:
+            started, door = await asyncio.to_thread(_greeting, ours)
+        except BaseException:
+            ours.shutdown(socket.SHUT_RDWR)
+            ours.close()
+            raise
+        if door is not None:
+            stack.enter_context(door)
+        reader, writer = await asyncio.open_connection(sock=ours, limit=_LINE_LIMIT)
+        stack.callback(writer.close)
+        yield started, door, reader, writer
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_END_S):
             await process.wait()
+    if process.returncode is None:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
 
 
-async def _greeting(reader: asyncio.StreamReader) -> Started:
-    async with asyncio.timeout(_ANSWER_S):
-        line = await reader.readline()
+def _greeting(agent: socket.socket) -> tuple[Started, socket.socket | None]:
+    """Return what the agent says first, and the socket that comes with it; blocking."""
+    agent.settimeout(_ANSWER_S)
+    line, fds, _, _ = socket.recv_fds(agent, _GREETING_BYTES, 1)
     if not line:
-        return Started(error="the agent ended before it said anything; see its log")
+        return Started(error="the agent ended before it said anything; see its log"), None
+    for fd in fds:
+        os.set_inheritable(fd, False)
     message = _decode(line)
-    return message if isinstance(message, Started) else Started()
+    door = socket.socket(fileno=fds[0]) if fds else None
+    return message if isinstance(message, Started) else Started(), door

@@ -11,6 +11,7 @@ import msgspec
 from dlctl.api.meta import Object, ObjectMeta, Projection, Resource
 
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEFAULT_GRACE_S = 30
 
 
@@ -175,6 +176,7 @@ class NodePodSpec(Projection, frozen=True, gc=False):
     subdomain: str | None = None
     host_network: bool | None = None
     service_account_name: str | None = None
+    automount_service_account_token: bool | None = None
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
 
@@ -237,3 +239,9 @@ class Secret(Object, frozen=True, gc=False):
     """A Secret's content, decoded from base64."""
 
     data: dict[str, bytes] | None = None
+
+
+class ServiceAccount(Object, frozen=True, gc=False):
+    """Who a pod is to the API server."""
+
+    automount_service_account_token: bool | None = None

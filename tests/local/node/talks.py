@@ -86,5 +86,5 @@ async def run(lab: Lab, name: str, *command: str, **params: str) -> tuple[dict[s
 
 async def start(lab: Lab, name: str, **fields: Any) -> None:
     forever = make_container(command=["sh", "-c", "echo up; exec sleep 1000"], **fields)
-    await lab.start(name, containers=[forever], terminationGracePeriodSeconds=0)
+    await lab.start(name, containers=[forever], terminationGracePeriodSeconds=5)
     await lab.until(name, lambda status: status["phase"] == "Running")

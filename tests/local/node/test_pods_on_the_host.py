@@ -76,3 +76,13 @@ async def test_what_a_command_leaves_running_ends_with_the_container(lab: Lab) -
     await lab.delete("left-behind")
     await lab.gone("left-behind")
     assert not is_alive(said.out)
+
+
+async def test_pod_finds_the_server_by_a_kubeconfig_of_its_own(lab: Lab) -> None:
+    script = "cat $KUBECONFIG; echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"
+    await lab.run("kubeconfig", command=["sh", "-c", script])
+    log = await lab.log("kubeconfig")
+    server = lab.cluster.server.url
+    assert f"server: {server}\n" in log
+    assert log.endswith(server.removeprefix("https://") + "\n")
+    assert lab.cluster.server.token not in log

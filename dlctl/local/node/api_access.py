@@ -1,0 +1,87 @@
+"""How the containers of a pod reach the API server: address, account, and where the token lies.
+
+In isolated networks everything is where clients look for it in any cluster. Elsewhere that path is
+the machine's own, so the variable KUBECONFIG leads to a file of the pod's.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import attrs
+import yaml
+
+from dlctl.local.node.protocol import Mount
+
+MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+# Where kubeadm has it, which is outside the range of the pods.
+INSIDE_IP: Final = "10.96.0.1"
+INSIDE_PORT: Final = 443
+_OWNER_ONLY: Final = 0o600
+
+
+@attrs.frozen
+class ApiAccess:
+    """The address of the API server as containers have it, and by what they know it."""
+
+    host: str
+    port: int
+    ca_pem: bytes
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return the variables by which programs learn that they are in a cluster."""
+        port = str(self.port)
+        return {
+            "KUBERNETES_SERVICE_HOST": self.host,
+            "KUBERNETES_SERVICE_PORT": port,
+            "KUBERNETES_SERVICE_PORT_HTTPS": port,
+        }
+
+    @property
+    def inside(self) -> "ApiAccess":
+        """Return the same server as isolated pods reach it."""
+        return attrs.evolve(self, host=INSIDE_IP, port=INSIDE_PORT)
+
+    def kubeconfig(self, token: str, namespace: str, ca_path: Path) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        name = "dlctl"
+        cluster = {"server": f"https://{host}:{self.port}", "certificate-authority": str(ca_path)}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [
+                {"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}
+            ],
+            "current-context": name,
+        }
+        return yaml.safe_dump(content)
+
+
+@attrs.frozen
+class Account:
+    """The files of a pod's service account, as a directory of this machine."""
+
+    directory: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.directory.parent / "kubeconfig"
+
+    def write(self, access: ApiAccess, token: str, namespace: str) -> None:
+        """Write what clients expect; blocking."""
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+        ca_path = self.directory / "ca.crt"
+        files = {
+            ca_path: access.ca_pem.decode(),
+            self.directory / "token": token,
+            self.directory / "namespace": namespace,
+            self.kubeconfig: access.kubeconfig(token, namespace, ca_path),
+        }
+        for path, text in files.items():
+            path.touch(mode=_OWNER_ONLY)
+            path.write_text(text, encoding="utf-8")
+
+    def mount(self) -> Mount:
+        return Mount(str(self.directory), MOUNT_PATH, read_only=True)
