@@ -87,15 +87,23 @@ contract: $(READY) ## Hold the embedded API server to a real one, and dlctl to b
 .PHONY: e2e
 ifeq ($(origin KUBECONFIG),command line)
 e2e: $(READY) ## Try dlctl in a real cluster: one of its own, or that of KUBECONFIG=...
-	KUBECONFIG=$(KUBECONFIG) $(E2E)
+	KUBECONFIG=$(KUBECONFIG) $(E2E) e2e/suite
 else
 e2e: $(READY) dist/dlctl.tar dist/mxnet.tar
 	$(BIN)/python -m e2e.cluster build --k8s $(K8S)
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --nodes 2 --kwok 3 --audit \
-		--load dist/dlctl.tar --load dist/mxnet.tar -- $(E2E)
+		--load dist/dlctl.tar --load dist/mxnet.tar -- $(E2E) e2e/suite
 endif
 
-E2E := $(BIN)/pytest e2e/suite --override-ini timeout=600
+# One node, since the images are large.
+FRAMEWORK_IMAGES := $(patsubst %,dist/%.tar,dlctl jax kubectl-delivery mpi pytorch tensorflow)
+
+.PHONY: e2e-frameworks
+e2e-frameworks: $(READY) $(FRAMEWORK_IMAGES) ## Train a model with each framework in a real cluster
+	$(BIN)/python -m e2e.cluster run --nodes 1 $(FRAMEWORK_IMAGES:%=--load %) -- \
+		env E2E_FRAMEWORKS=localhost $(E2E) e2e/suite/test_frameworks.py
+
+E2E := $(BIN)/pytest --override-ini timeout=600
 
 .PHONY: e2e-kind
 e2e-kind: $(READY) ## The same in a kind cluster made for it; needs Docker and kind
@@ -103,7 +111,7 @@ e2e-kind: $(READY) ## The same in a kind cluster made for it; needs Docker and k
 	docker build --tag localhost/mxnet:1.9.1 examples/mxnet
 	kind create cluster --name dlctl-e2e --config e2e/kind.yaml --kubeconfig dist/kind.kubeconfig
 	kind load docker-image --name dlctl-e2e localhost/dlctl:e2e localhost/mxnet:1.9.1
-	KUBECONFIG=dist/kind.kubeconfig $(E2E); \
+	KUBECONFIG=dist/kind.kubeconfig $(E2E) e2e/suite; \
 		status=$$?; kind delete cluster --name dlctl-e2e; exit $$status
 
 .PHONY: manifests
@@ -119,9 +127,31 @@ dist/dlctl.tar: Dockerfile pyproject.toml constraints.txt $(shell find dlctl -na
 	@mkdir -p dist
 	$(BIN)/python -m e2e.image $@
 
-dist/mxnet.tar: $(wildcard examples/mxnet/*) | $(READY)
+# The images that the examples name, under localhost, and how large each may be.
+IMAGES := jax mpi mxnet pytorch tensorflow
+dist/jax.tar: TAG := 0.10.2
+dist/jax.tar: LIMIT_MB := 900
+dist/mpi.tar: TAG := 4.1.4
+dist/mpi.tar: LIMIT_MB := 400
+dist/mxnet.tar: TAG := 1.9.1
+dist/mxnet.tar: LIMIT_MB := 500
+dist/pytorch.tar: TAG := 1.13.1
+dist/pytorch.tar: LIMIT_MB := 1500
+dist/tensorflow.tar: TAG := 2.21.0
+dist/tensorflow.tar: LIMIT_MB := 1500
+
+dist/jax.tar dist/mxnet.tar dist/tensorflow.tar: dist/%.tar: examples/%/requirements.txt
+$(IMAGES:%=dist/%.tar): dist/%.tar: examples/%/Dockerfile | $(READY)
 	@mkdir -p dist
-	$(BIN)/python -m e2e.image $@ --name localhost/mxnet:1.9.1 --context examples/mxnet --limit-mb 500
+	$(BIN)/python -m e2e.image $@ --name localhost/$*:$(TAG) --context examples/$* --limit-mb $(LIMIT_MB)
+
+# With the kubectl of the cluster that is made for the tests.
+dist/kubectl-delivery.tar: examples/mpi/kubectl-delivery/Dockerfile | $(READY)
+	@mkdir -p dist/kubectl-delivery
+	$(BIN)/python -m e2e.cluster build --what control-plane
+	cp $< "$$($(BIN)/python -c 'from e2e.cluster import programs as p; print(p.folder(p.Release.NEWEST))')/kubectl" \
+		dist/kubectl-delivery
+	$(BIN)/python -m e2e.image $@ --name localhost/kubectl-delivery:1 --context dist/kubectl-delivery
 
 .PHONY: clean
 clean: ## Remove the environments and all that was made
