@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.companions import CompanionObject
 from dlctl.api.job import JobObject
-from dlctl.api.meta import MANAGED_SELECTOR, PODS, SERVICES, ObjectKey
+from dlctl.api.meta import MANAGED_SELECTOR, PODS, SERVICES, ObjectKey, Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.clock import Clock, SystemClock
 from dlctl.dialects.kinds import Kind
@@ -60,6 +61,7 @@ class Manager:
     _executor: Executor = attrs.field(init=False)
     _pods: Informer[Pod] = attrs.field(init=False)
     _services: Informer[Service] = attrs.field(init=False)
+    _companions: dict[Resource, Informer[CompanionObject]] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
@@ -141,6 +143,12 @@ class Manager:
         self._informers.append(informer)
         return informer
 
+    def _companion(self, resource: Resource) -> Informer[CompanionObject]:
+        """Return the informer of a resource that jobs of several kinds may have objects of."""
+        if resource not in self._companions:
+            self._companions[resource] = self._informer(resource, CompanionObject, MANAGED_SELECTOR)
+        return self._companions[resource]
+
     def _controller(self, kind: Kind) -> Controller[ObjectKey]:
         name = kind.resource.qualified
         queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueFigures(self.metrics, name))
@@ -148,7 +156,9 @@ class Manager:
         # While another process leads, nobody would take from the queue what is put into it.
         self._subscriptions.append(partial(jobs.add_handler, triggers.of_jobs(queue)))
         of_children = triggers.of_children(kind.resource, queue)
-        for children in (self._pods, self._services):
+        companions = {r: self._companion(r) for r in kind.companion_resources}
+        watched: list[Informer[Any]] = [self._pods, self._services, *companions.values()]
+        for children in watched:
             self._subscriptions.append(partial(children.add_handler, of_children))
         options = self.options
         reconciler = JobReconciler(
@@ -160,6 +170,7 @@ class Manager:
             self.clock,
             JobFigures(self.metrics, name),
             _policy(options),
+            {resource: informer.store for resource, informer in companions.items()},
         )
         return Controller(
             name,
@@ -168,7 +179,7 @@ class Manager:
             self.metrics,
             workers=options.workers,
             timeout_s=options.reconcile_timeout_s,
-            wait_synced=[i.wait_synced for i in (jobs, self._pods, self._services)],
+            wait_synced=[informer.wait_synced for informer in (jobs, *watched)],
             sync_timeout_s=SYNC_TIMEOUT_S,
         )
 

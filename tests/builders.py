@@ -9,6 +9,7 @@ import msgspec
 from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.pods import Pod
 from dlctl.dialects.kinds import Kind, by_api_version, kinds
+from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.registry import installed
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.observe import Children, Observed, observe
@@ -69,6 +70,17 @@ def bare_job(kind: str = "MXJob", name: str = "linear", /, **counts: int) -> dic
     return manifest("mpba.fbk.eu/v1", kind, entries, name=name)
 
 
+def training_job(kind: str, name: str = "linear", /, **counts: int) -> dict[str, Any]:
+    """Return a manifest in Kubeflow's map form; ``counts`` are replicas by type as it is spelt."""
+    framework = kind_of("kubeflow.org/v1", kind).dialects["v1"].framework
+    assert issubclass(framework, KubeflowJob)
+    specs = {
+        type_: {"replicas": count, "template": template(framework.container_name())}
+        for type_, count in counts.items()
+    }
+    return manifest("kubeflow.org/v1", kind, {f"{framework.tag}ReplicaSpecs": specs}, name=name)
+
+
 def job_object(wire: Mapping[str, Any]) -> JobObject:
     return msgspec.json.decode(msgspec.json.encode(wire), type=JobObject)
 
@@ -83,7 +95,7 @@ def renderer_of(wire: Mapping[str, Any]) -> Renderer:
     """Return what renders the children of a manifest's job."""
     kind = kind_of(wire["apiVersion"], wire["kind"])
     obj = job_object(wire)
-    return Renderer(kind.read(obj), kind.dialect_of(obj), kind.framework)
+    return Renderer(kind.read(obj), kind.dialect_of(obj))
 
 
 def exited(code: int, *, reason: str = "", at: datetime.datetime = NOW) -> dict[str, Any]:
@@ -134,4 +146,4 @@ def make_pod(
 
 def observed_of(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Observed:
     """Return what is observed of an MXJob that has these pods and no services."""
-    return observe(job, kind_of().framework, Children(pods), now)
+    return observe(job, Children(pods), now)

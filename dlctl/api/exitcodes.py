@@ -47,11 +47,34 @@ _MEANING: Final[Mapping[int, str]] = {
 _SIGNALS_START: Final = 128
 
 
-def exit_class(code: int, *, signals: ExitClass = ExitClass.PERMANENT) -> ExitClass:
-    """Classify a code; ``signals`` is for the codes above 128 that the table does not name."""
-    if code in _TABLE:
-        return _TABLE[code]
-    return signals if code > _SIGNALS_START or code < 0 else ExitClass.PERMANENT
+class RetryRule(enum.Enum):
+    """Which failures of a replica's program are worth another try."""
+
+    # Those that the table says; of signals that it does not name, none.
+    TABLE = enum.auto()
+    # Those that the table says, and all signals that it does not name.
+    TABLE_AND_SIGNALS = enum.auto()
+    # Every code from 128 on, as Kubeflow's ExitCode has it.
+    SIGNALS = enum.auto()
+    ALL = enum.auto()
+    NONE = enum.auto()
+
+    @property
+    def reads_codes(self) -> bool:
+        """Tell whether the table has a say."""
+        return self in (RetryRule.TABLE, RetryRule.TABLE_AND_SIGNALS)
+
+    def exit_class(self, code: int) -> ExitClass:
+        """Classify an exit code."""
+        if code == 0:
+            return ExitClass.SUCCESS
+        if self.reads_codes and code in _TABLE:
+            return _TABLE[code]
+        by_signal = code >= _SIGNALS_START or code < 0
+        retried = self is RetryRule.ALL or (
+            by_signal and self in (RetryRule.SIGNALS, RetryRule.TABLE_AND_SIGNALS)
+        )
+        return ExitClass.RETRYABLE if retried else ExitClass.PERMANENT
 
 
 def meaning(code: int) -> str:

@@ -5,13 +5,15 @@ Dialects read users' objects into these values; nothing here knows a wire form.
 
 import enum
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import msgspec
 
-from dlctl.api.exitcodes import ExitClass
+from dlctl.api.defaults import JobDefaults
+from dlctl.api.exitcodes import RetryRule
 from dlctl.api.meta import UID, Object, ObjectKey, Resource
+from dlctl.api.reporting import Reporting
 from dlctl.api.status import JobStatus
 
 
@@ -53,12 +55,45 @@ class Replica:
 
 @attrs.frozen
 class ReplicaSpec:
-    """How many replicas of one type, made from which pod template."""
+    """How many replicas of one type, made from which pod template.
+
+    The template is complete but for what differs between the replicas of the type.
+    """
 
     type: str
     replicas: int
     template: Mapping[str, Any]
+    # The container that trains: its exit is the replica's.
+    container: str
+    # Where the replicas meet.
     port: int
+    # What a replica's service publishes, by the name of the port.
+    ports: Mapping[str, int] = attrs.field(factory=dict)
+    retries: RetryRule = RetryRule.TABLE
+    # Held back by a scheduling gate until all replicas of other types run.
+    waits_for_others: bool = False
+    # A type of which there is one may go without the index in its name.
+    numbered: bool = True
+    # A label selector of the type's pods, for who scales the job; not written if empty.
+    selector: str = ""
+
+
+@attrs.frozen
+class Deciders:
+    """The replicas whose fate is the job's."""
+
+    # The job succeeds when all of these have, or one if one is enough; without any, never.
+    succeed: tuple[Replica, ...]
+    # The job runs once one of these does.
+    run: tuple[Replica, ...]
+    one_is_enough: bool = False
+    # The types whose failures the job gets over.
+    dispensable: frozenset[str] = frozenset()
+
+    @classmethod
+    def chief(cls, chief: Replica) -> Self:
+        """Return those of a job that one replica decides."""
+        return cls(succeed=(chief,), run=(chief,))
 
 
 @attrs.frozen
@@ -74,16 +109,21 @@ class Job:
     uid: UID
     generation: int
     replica_specs: tuple[ReplicaSpec, ...]
-    chief: Replica
+    deciders: Deciders
     child_prefix: str
+    # Part of the children's names; may be empty where the job's name alone makes them unique.
     runtime_id: str
     status: JobStatus
     run_policy: RunPolicy = RunPolicy()
+    reporting: Reporting = attrs.field(factory=Reporting)
+    defaults: JobDefaults = attrs.field(factory=JobDefaults)
+    # What else the user's spec says, for the framework to read.
+    spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.
     local: bool = False
     scheduler_name: str = ""
-    # Exit codes above 128 that the common table does not name.
-    signals: ExitClass = ExitClass.PERMANENT
+    # Another controller looks after it; nothing of it may be touched.
+    managed_elsewhere: bool = False
     # A merge patch for what the user's spec does not hold yet: the runtime id, and nothing else.
     spec_patch: Mapping[str, Any] | None = None
 
@@ -107,7 +147,11 @@ class Job:
 
     def child_name(self, replica: Replica) -> str:
         """Return the name that the pod and the service of a replica share."""
-        return f"{self.child_prefix}-{replica.type}-{self.runtime_id}-{replica.index}"
+        spec = self.spec_of(replica.type)
+        parts = [self.child_prefix, replica.type, self.runtime_id]
+        if spec is None or spec.numbered:
+            parts.append(str(replica.index))
+        return "-".join(part for part in parts if part)
 
 
 class JobObject(Object, frozen=True, gc=False):

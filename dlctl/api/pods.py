@@ -7,6 +7,9 @@ import msgspec
 
 from dlctl.api.meta import Object, Projection
 
+# The gate of a pod that is held back until the other replicas of its job run.
+WORKERS_RUNNING = "dlctl.dev/workers-running"
+
 
 class PodPhase(enum.StrEnum):
     """Where a pod is in its life, as the kubelet reports it."""
@@ -86,11 +89,18 @@ class PodStatus(Projection, frozen=True, gc=False):
     container_statuses: list[ContainerStatus] | None = None
 
 
+class SchedulingGate(Projection, frozen=True, gc=False):
+    """Something that is to be removed before a pod is scheduled."""
+
+    name: str = ""
+
+
 class PodSpec(Projection, frozen=True, gc=False):
     """Where a pod was put, and whether its containers are run again there."""
 
     node_name: str | None = None
     restart_policy: str | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
 
 
 class Pod(Object, frozen=True, gc=False):
@@ -109,6 +119,12 @@ class Pod(Object, frozen=True, gc=False):
         """Return the status of one container by name, if the kubelet has reported it."""
         statuses = (self.status.container_statuses if self.status else None) or ()
         return next((status for status in statuses if status.name == name), None)
+
+    @property
+    def gated(self) -> bool:
+        """Tell whether our own gate still keeps it from being scheduled."""
+        gates = (self.spec.scheduling_gates if self.spec else None) or ()
+        return any(gate.name == WORKERS_RUNNING for gate in gates)
 
     def condition(self, type_: str) -> PodCondition | None:
         conditions = (self.status.conditions if self.status else None) or ()

@@ -46,6 +46,8 @@ class ReplicaStatus:
     counts: Mapping[JobState, int]
     # Replicas that have exited 0 are never run again, even when their pods are gone.
     completed: frozenset[int] = frozenset()
+    # A label selector of their pods, where the API has one.
+    selector: str = ""
 
 
 @attrs.frozen
@@ -93,6 +95,8 @@ class JobStatus:
     restarts: Mapping[str, Restart] = attrs.field(factory=dict)
     failure: Failure | None = None
     observed_generation: int = 0
+    # Last written by another operator, whose children of the job lack our label.
+    foreign: bool = False
 
     def completed(self, replica_type: str) -> frozenset[int]:
         return next(

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from dlctl import logs
+from dlctl.api.defaults import job_defaults
 from dlctl.cli.schemes import enabled
 from dlctl.cli.settings import add_settings, settings
 from dlctl.cli.training_operator import without_effect
@@ -39,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     options = settings(args, os.environ)
     timing = _timing(options)
-    served = enabled(kinds(installed()), options.enable_scheme)
+    served = enabled(kinds(installed(), job_defaults(options)), options.enable_scheme)
     logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
     for name, reason in without_effect(args, options):
         logger.warning("flag has no effect", extra={"flag": name, "reason": reason})

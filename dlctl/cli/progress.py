@@ -16,7 +16,6 @@ from dlctl.api.pods import ContainerState, ContainerStatus, Pod, Terminated
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
 from dlctl.dialects.kinds import Kind
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.children import training_container
 from dlctl.reconcilers.observe import Children, ObservedReplica, Situation, observe
 
 _SHOWN: Final[Mapping[Situation, str]] = {
@@ -128,9 +127,9 @@ def progress(
         job = kind.read(obj)
     except InvalidJobError:
         return seen
-    observed = observe(job, kind.framework, Children(pods=pods), now)
+    observed = observe(job, Children(pods=pods), now)
     replicas = tuple(
-        _replica(kind, job, one, before.replica(str(one.replica))) for one in observed.replicas
+        _replica(job, one, before.replica(str(one.replica))) for one in observed.replicas
     )
     return attrs.evolve(seen, replicas=replicas)
 
@@ -141,14 +140,14 @@ def _notice(status: JobStatus) -> str:
 
 
 def _replica(
-    kind: Kind, job: Job, observed: ObservedReplica, before: ReplicaProgress | None
+    job: Job, observed: ObservedReplica, before: ReplicaProgress | None
 ) -> ReplicaProgress:
     replica, pod, end = observed.replica, observed.pod, observed.ending
     last = before or ReplicaProgress(str(replica), replica.type)
     if pod is None:
         return attrs.evolve(last, phase=_without_pod(observed, job.status, last))
     spec = job.spec_of(replica.type)
-    container = training_container(kind.framework, spec) if spec else ""
+    container = spec.container if spec else ""
     status = pod.container(container)
     run = Run(pod.metadata.uid, container, (status.restart_count or 0) if status else 0)
     if run == last.run and last.phase in _FINAL:

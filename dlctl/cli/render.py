@@ -50,7 +50,9 @@ def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
         job = kind.read(obj)
     except InvalidJobError as error:
         raise ConfigError(f"{kind.singular} {obj.metadata.name}: {error}") from error
-    renderer = Renderer(job, kind.dialect_of(obj), kind.framework)
+    renderer = Renderer(job, kind.dialect_of(obj))
+    for companion in renderer.framework.companions(()):
+        yield renderer.companion(companion)
     for replica in renderer.replicas_with_service():
         yield renderer.service(replica)
     for replica in job.replicas:

@@ -9,13 +9,19 @@ from typing import Any
 import attrs
 import msgspec
 
-from dlctl.api.exitcodes import ExitClass
-from dlctl.api.job import Job, JobObject, Replica, ReplicaSpec
+from dlctl.api.exitcodes import RetryRule
+from dlctl.api.job import Deciders, Job, JobObject, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects import list_schema, list_status
 from dlctl.dialects.dialect import JSON, Dialect
-from dlctl.dialects.entries import check_singletons, check_types, pod_template, replica_type
+from dlctl.dialects.entries import (
+    check_singletons,
+    check_types,
+    pod_template,
+    replica_type,
+    training_container,
+)
 from dlctl.dialects.names import PREFIX, check_names, runtime_id
 from dlctl.dialects.wire import MAX_REPLICAS, Fields, objects
 from dlctl.errors import InvalidJobError
@@ -28,6 +34,7 @@ TYPE_FIELD = "replicaType"
 class BareList(Dialect):
     """The bare list, with nothing beside it: no policies and no runtime id to preset."""
 
+    framework: type[DLJob]
     default_port: int | None = None
     port_name: str = "dlport0"
     service_per_replica: bool = True
@@ -36,9 +43,10 @@ class BareList(Dialect):
     def recognises(self, spec: Any) -> bool:
         return isinstance(spec, list)
 
-    def read(self, obj: JobObject, resource: Resource, framework: type[DLJob]) -> Job:
+    def read(self, obj: JobObject, resource: Resource) -> Job:
+        framework = self.framework
         entries = objects(msgspec.json.decode(obj.spec), "spec")
-        specs = tuple(self._replica_spec(entry, framework) for entry in entries)
+        specs = tuple(self._replica_spec(entry) for entry in entries)
         check_types(specs, framework, "spec")
         check_singletons(specs, framework, "spec")
         chief = framework.default_chief()
@@ -54,11 +62,10 @@ class BareList(Dialect):
             uid=obj.metadata.uid,
             generation=obj.metadata.generation or 0,
             replica_specs=specs,
-            chief=chief,
+            deciders=Deciders.chief(chief),
             child_prefix=obj.metadata.name[:PREFIX],
             runtime_id=identity,
             status=self.read_status(obj),
-            signals=ExitClass.RETRYABLE,
         )
 
     def read_status(self, obj: JobObject) -> JobStatus:
@@ -70,20 +77,23 @@ class BareList(Dialect):
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         return {"pod_name": job.child_name(replica), "job_name": job.key.name}
 
-    def spec_schema(self, framework: type[DLJob]) -> JSON:
-        return list_schema.of_bare_list(framework)
+    def status_schema(self) -> JSON:
+        return list_schema.of_status()
 
-    def _replica_spec(self, entry: Fields, framework: type[DLJob]) -> ReplicaSpec:
+    def spec_schema(self) -> JSON:
+        return list_schema.of_bare_list(self.framework)
+
+    def _replica_spec(self, entry: Fields) -> ReplicaSpec:
         if "replicas" not in entry:
             raise InvalidJobError("is missing: say how many", field=entry.at("replicas"))
+        template = pod_template(entry.value("template"), entry.at("template"))
+        port = self.default_port or self.framework.default_port()
         return ReplicaSpec(
-            type=replica_type(entry, TYPE_FIELD, framework),
+            type=replica_type(entry, TYPE_FIELD, self.framework),
             replicas=entry.integer("replicas", 1, most=MAX_REPLICAS),
-            template=pod_template(entry.value("template"), entry.at("template")),
-            port=self.default_port or framework.default_port(),
+            template=template,
+            container=training_container(template, self.framework),
+            port=port,
+            ports={self.port_name: port},
+            retries=RetryRule.TABLE_AND_SIGNALS,
         )
-
-
-MPBA_V1 = BareList()
-# dl-operator's own MXJob meets on another port than the framework's default, and talks more.
-MPBA_V1_MXNET = BareList(default_port=9000, extra_environment={"PS_VERBOSE": "2"})

@@ -10,7 +10,6 @@ from dlctl.dialects.names import LIMIT
 JSON = dict[str, Any]
 
 CATEGORY: Final = "dlctl"
-OPEN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def crd(kind: Kind) -> JSON:
@@ -49,26 +48,21 @@ def _version(name: str, dialect: Dialect, kind: Kind, *, stored: bool) -> JSON:
         "storage": stored,
         "schema": {"openAPIV3Schema": _schema(dialect, kind)},
         "subresources": {"status": {}},
-        "additionalPrinterColumns": [
-            _column("Phase", ".status.phase", "string"),
-            _column("State", ".status.state", "string"),
-            _column("Age", ".metadata.creationTimestamp", "date"),
-            {**_column("Reason", ".status.reason", "string"), "priority": 1},
-        ],
+        "additionalPrinterColumns": [_column(*column) for column in dialect.columns],
     }
 
 
 def _schema(dialect: Dialect, kind: Kind) -> JSON:
     return {
         "type": "object",
-        "description": f"A distributed {kind.framework.container_name()} job.",
+        "description": f"A distributed {dialect.framework.container_name()} job.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": dict(dialect.spec_schema(kind.framework)),
-            "status": _status_schema(),
+            "spec": dict(dialect.spec_schema()),
+            "status": dict(dialect.status_schema()),
         },
         # Services and labels carry the name; the limits are theirs.
         "x-kubernetes-validations": [
@@ -85,40 +79,6 @@ def _schema(dialect: Dialect, kind: Kind) -> JSON:
     }
 
 
-def _status_schema() -> JSON:
-    return {
-        "type": "object",
-        "description": "What the controller last saw; only it writes here.",
-        **OPEN,
-        "properties": {
-            "phase": _text(
-                "Creating, Running, Suspended, CleanUp or Done; Failed if the spec is invalid."
-            ),
-            "state": _text("Unknown, Running, Succeeded or Failed."),
-            "reason": _text("Why the job failed."),
-            "startTime": {**_text("When the job began."), "format": "date-time"},
-            "completionTime": {**_text("When the job ended."), "format": "date-time"},
-            "conditions": _objects("What holds or held of the job; the last one is the news."),
-            "replicaStatuses": _objects("How many replicas of each type are in which state."),
-            "restarts": _object("Tries that replicas have used up, by replica."),
-            "failure": _object("The first cause of the failure: replica, pod, exit code, message."),
-        },
-    }
-
-
-def _text(description: str) -> JSON:
-    return {"type": "string", "description": description}
-
-
-def _object(description: str) -> JSON:
-    return {"type": "object", "description": description, **OPEN}
-
-
-def _objects(description: str) -> JSON:
-    items = {"type": "object", **OPEN}
-    # The systems before dlctl wrote null for none.
-    return {"type": "array", "nullable": True, "description": description, "items": items}
-
-
-def _column(name: str, path: str, type_: str) -> JSON:
-    return {"name": name, "jsonPath": path, "type": type_}
+def _column(name: str, path: str, type_: str, priority: int = 0) -> JSON:
+    column: JSON = {"name": name, "jsonPath": path, "type": type_}
+    return {**column, "priority": priority} if priority else column

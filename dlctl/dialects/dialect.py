@@ -1,7 +1,7 @@
 """What a dialect must say of one API group's jobs: how they are read, written and labelled."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dlctl.api.job import Job, JobObject, Replica
@@ -15,23 +15,33 @@ JSON = Mapping[str, Any]
 class Dialect(abc.ABC):
     """One spelling of jobs. All methods are pure; a dialect holds no job's state."""
 
-    # Name of the port that services and the framework's container publish.
-    port_name: str = "dljob-port"
+    framework: type[DLJob]
     # Whether each replica has a service of its own, or the chief alone.
     service_per_replica: bool = True
+    # Whether the names of replicas resolve before they are ready.
+    publishes_not_ready: bool = True
+    # Whether the framework's environment is added to what the user has set, or makes way for it.
+    environment_wins: bool = False
     # Whether the user's spec is completed: with the runtime id, and nothing else.
     completes_spec: bool = False
     # Whether a job may ask to be deleted some time after its end.
     deletes_jobs: bool = False
     # Added to what the framework says.
     extra_environment: Mapping[str, str] = {}
+    # What ``kubectl get`` shows: name, path, type, and 1 for what only ``-o wide`` shows.
+    columns: Sequence[tuple[str, str, str, int]] = (
+        ("Phase", ".status.phase", "string", 0),
+        ("State", ".status.state", "string", 0),
+        ("Age", ".metadata.creationTimestamp", "date", 0),
+        ("Reason", ".status.reason", "string", 1),
+    )
 
     @abc.abstractmethod
     def recognises(self, spec: Any) -> bool:
         """Tell by its shape whether a spec is written in this dialect."""
 
     @abc.abstractmethod
-    def read(self, obj: JobObject, resource: Resource, framework: type[DLJob]) -> Job:
+    def read(self, obj: JobObject, resource: Resource) -> Job:
         """Read a job, with defaults filled in.
 
         :raises InvalidJobError: naming the field and the fix.
@@ -52,6 +62,18 @@ class Dialect(abc.ABC):
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         """Return the labels of a replica's children; the same ones select its pod."""
 
+    def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        """Return the labels that a replica's pod has beside those that select it."""
+        return {}
+
+    def selector(self, job: Job) -> str:
+        """Return a label selector of the children that another operator may have made."""
+        return ""
+
     @abc.abstractmethod
-    def spec_schema(self, framework: type[DLJob]) -> JSON:
+    def spec_schema(self) -> JSON:
         """Return the structural schema of ``spec`` for the CRD."""
+
+    @abc.abstractmethod
+    def status_schema(self) -> JSON:
+        """Return the structural schema of ``status``; it must take those of all versions."""

@@ -26,8 +26,10 @@ def replica_type(entry: Fields, name: str, framework: type[DLJob], *, default: s
     return text.lower()
 
 
-def pod_template(value: Any, path: str) -> Mapping[str, Any]:
+def pod_template(value: Any, path: str, *, restart_policy: str = "") -> Mapping[str, Any]:
     """Read a pod template as far as children are made from it; the rest is passed on as it is.
+
+    Without a restart policy for it, its own decides: never, or on failure.
 
     :raises InvalidJobError: where it is not of the form that the engine takes for granted.
     """
@@ -38,10 +40,23 @@ def pod_template(value: Any, path: str) -> Mapping[str, Any]:
     containers = [_container(container) for container in spec.items("containers")]
     if not containers:
         raise InvalidJobError("is empty: give a container", field=spec.at("containers"))
-    pod_spec = spec.respelt(containers=containers, volumes=_objects(spec, "volumes"))
+    # A container that exits 0 is done: Always, also as the default, would run it again.
+    own_policy = "Never" if spec.text("restartPolicy") == "Never" else "OnFailure"
+    pod_spec = spec.respelt(
+        containers=containers,
+        volumes=_objects(spec, "volumes"),
+        restartPolicy=restart_policy or own_policy,
+    )
     metadata = template.object("metadata")
     own = {name: _strings(metadata, name) for name in ("labels", "annotations")}
     return template.respelt(spec=pod_spec, metadata=metadata.respelt(**own) or None)
+
+
+def training_container(template: Mapping[str, Any], framework: type[DLJob]) -> str:
+    """Return the name of the container whose exit is the replica's."""
+    names = [str(container["name"]) for container in template["spec"]["containers"]]
+    name = framework.container_name()
+    return name if name in names else names[0]
 
 
 def check_types(specs: Sequence[ReplicaSpec], framework: type[DLJob], path: str) -> None:

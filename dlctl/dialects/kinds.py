@@ -3,41 +3,51 @@
 One table; a framework of another package gets dl-operator's group and form without a line here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
 import msgspec
 
+from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
-from dlctl.dialects.bare_list import MPBA_V1, MPBA_V1_MXNET
+from dlctl.dialects.bare_list import BareList
 from dlctl.dialects.dialect import Dialect
-from dlctl.dialects.replica_list import FIORAVANZO_V1ALPHA1, KUBEFLOW_V1ALPHA1
+from dlctl.dialects.replica_list import fioravanzo_v1alpha1, kubeflow_v1alpha1
+from dlctl.dialects.replica_map import ReplicaMap
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.kubeflow.catalogue import KUBEFLOW_JOBS
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+from dlctl.frameworks.mxnet import MXJob
 
-# The dialects of a group and job type by version; the first version is the stored one.
-_SPOKEN: Final[Mapping[tuple[str, str], Mapping[str, Dialect]]] = {
-    ("kubeflow.org", "MXJob"): {"v1alpha1": KUBEFLOW_V1ALPHA1},
-    ("fioravanzo.org", "MXJob"): {"v1alpha1": FIORAVANZO_V1ALPHA1},
-    ("mpba.fbk.eu", "MXJob"): {"v1": MPBA_V1_MXNET},
-}
+Dialects = Mapping[str, Dialect]
+_KUBEFLOW: Final = "kubeflow.org"
 _OPEN_GROUP: Final = "mpba.fbk.eu"
 
 
 @attrs.frozen
 class Kind:
-    """One custom resource: what it is called, what trains, and how it is spelt by version.
+    """One custom resource: what it is called, and how it is spelt by version.
 
     All versions of a kind are read by the shape of the spec, since the API server stores one
     version and converts between them by name only.
     """
 
     resource: Resource
-    framework: type[DLJob]
-    dialects: Mapping[str, Dialect]
+    dialects: Dialects
+    defaults: JobDefaults = attrs.field(factory=JobDefaults)
+
+    @property
+    def companion_resources(self) -> frozenset[Resource]:
+        """Return where jobs of this kind have objects beside pods and services."""
+        return frozenset(
+            resource
+            for dialect in self.dialects.values()
+            for resource in dialect.framework.companion_resources
+        )
 
     @property
     def singular(self) -> str:
@@ -61,55 +71,67 @@ class Kind:
         :raises InvalidJobError: naming the field and the fix.
         """
         dialect = self.dialect_of(obj)
+        # A job's children name the version that its form belongs to.
+        version = next(name for name, one in self.dialects.items() if one is dialect)
         try:
-            return dialect.read(obj, self.resource, self.framework)
+            job = dialect.read(obj, attrs.evolve(self.resource, version=version))
         except msgspec.DecodeError as error:
             raise InvalidJobError(f"cannot be read: {error}", field="spec") from error
+        return attrs.evolve(job, defaults=self.defaults)
 
     def read_status(self, obj: JobObject) -> JobStatus:
         return self.dialect_of(obj).read_status(obj)
 
 
-def kinds(frameworks: Mapping[str, type[DLJob]]) -> list[Kind]:
-    """Return the kinds of the given frameworks, by job type.
+def kinds(frameworks: Mapping[str, type[DLJob]], defaults: JobDefaults | None = None) -> list[Kind]:
+    """Return the kinds that are served: Kubeflow's, and those of the frameworks by job type.
+
+    ``defaults`` are what jobs go by that say nothing themselves.
 
     :raises ConfigError: if two kinds would be served under one name.
     """
-    spoken = [
-        _kind(group, frameworks[job_type], dialects)
-        for (group, job_type), dialects in _SPOKEN.items()
-        if job_type in frameworks
-    ]
-    taken = {kind.resource.qualified for kind in spoken}
+    served = [_kind(_KUBEFLOW, job.job_type, dict(_kubeflow(job))) for job in KUBEFLOW_JOBS]
+    if "MXJob" in frameworks:
+        served.append(
+            _kind("fioravanzo.org", "MXJob", {"v1alpha1": fioravanzo_v1alpha1(frameworks["MXJob"])})
+        )
+    taken = {kind.resource.qualified for kind in served}
     for framework in frameworks.values():
-        kind = _kind(_OPEN_GROUP, framework, {"v1": MPBA_V1})
-        if (_OPEN_GROUP, framework.job_type) in _SPOKEN:
-            continue
+        kind = _kind(_OPEN_GROUP, framework.job_type, {"v1": _open(framework)})
         if kind.resource.qualified in taken:
             raise ConfigError(
                 f"{framework.__module__}.{framework.__qualname__} would be served as "
                 f"{kind.resource.qualified}, which is taken: choose another job_type"
             )
         taken.add(kind.resource.qualified)
-        spoken.append(kind)
-    return spoken
+        served.append(kind)
+    return [attrs.evolve(kind, defaults=defaults or JobDefaults()) for kind in served]
 
 
 def by_api_version(kinds: Iterable[Kind], api_version: str, name: str) -> Kind | None:
-    """Return the kind of a manifest's ``apiVersion`` and ``kind``, whichever version it is in."""
+    """Return the kind of a manifest's ``apiVersion`` and ``kind``, served at that version."""
     group, _, version = api_version.rpartition("/")
-    return next(
-        (
-            kind
-            for kind in kinds
-            if (kind.resource.group, kind.resource.kind) == (group, name)
-            and version in kind.dialects
-        ),
-        None,
-    )
+    for kind in kinds:
+        resource = kind.resource
+        if (resource.group, resource.kind) == (group, name) and version in kind.dialects:
+            return attrs.evolve(kind, resource=attrs.evolve(resource, version=version))
+    return None
 
 
-def _kind(group: str, framework: type[DLJob], dialects: Mapping[str, Dialect]) -> Kind:
+def _kubeflow(framework: type[KubeflowJob]) -> Iterator[tuple[str, Dialect]]:
+    """Yield the versions of one of Kubeflow's kinds; the first one is stored."""
+    yield "v1", ReplicaMap(framework)
+    if framework.job_type == "MXJob":
+        yield "v1alpha1", kubeflow_v1alpha1(MXJob)
+
+
+def _open(framework: type[DLJob]) -> BareList:
+    if framework is MXJob:
+        # dl-operator's own MXJob meets on another port than the framework's default.
+        return BareList(framework, default_port=9000, extra_environment={"PS_VERBOSE": "2"})
+    return BareList(framework)
+
+
+def _kind(group: str, job_type: str, dialects: Dialects) -> Kind:
     stored = next(iter(dialects))
-    plural = f"{framework.job_type.lower()}s"
-    return Kind(Resource(group, stored, plural, framework.job_type), framework, dialects)
+    return Kind(Resource(group, stored, f"{job_type.lower()}s", job_type), dialects)

@@ -25,7 +25,8 @@ _TEMPLATE: Final[JSON] = {
 }
 
 
-def of_replica_list(dialect: "ReplicaList", framework: type[DLJob]) -> JSON:
+def of_replica_list(dialect: "ReplicaList") -> JSON:
+    framework = dialect.framework
     types = _spellings(framework)
     entry = _entry(
         {
@@ -101,6 +102,27 @@ def of_bare_list(framework: type[DLJob]) -> JSON:
     }
 
 
+def of_status() -> JSON:
+    return {
+        "type": "object",
+        "description": "What the controller last saw; only it writes here.",
+        **_OPEN,
+        "properties": {
+            "phase": _string(
+                "Creating, Running, Suspended, CleanUp or Done; Failed if the spec is invalid."
+            ),
+            "state": _string("Unknown, Running, Succeeded or Failed."),
+            "reason": _string("Why the job failed."),
+            "startTime": {**_string("When the job began."), "format": "date-time"},
+            "completionTime": {**_string("When the job ended."), "format": "date-time"},
+            "conditions": _objects("What holds or held of the job; the last one is the news."),
+            "replicaStatuses": _objects("How many replicas of each type are in which state."),
+            "restarts": _object("Tries that replicas have used up, by replica."),
+            "failure": _object("The first cause of the failure: replica, pod, exit code, message."),
+        },
+    }
+
+
 def _entry(properties: JSON) -> JSON:
     replicas = {
         "type": "integer",
@@ -164,3 +186,17 @@ def _enum(description: str, *values: str) -> JSON:
 
 def _spellings(framework: type[DLJob]) -> list[str]:
     return [type_.upper() for type_ in framework.replica_types]
+
+
+def _string(description: str) -> JSON:
+    return {"type": "string", "description": description}
+
+
+def _object(description: str) -> JSON:
+    return {"type": "object", "description": description, **_OPEN}
+
+
+def _objects(description: str) -> JSON:
+    items = {"type": "object", **_OPEN}
+    # The systems before dlctl wrote null for none.
+    return {"type": "array", "nullable": True, "description": description, "items": items}

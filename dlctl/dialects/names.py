@@ -29,6 +29,26 @@ def runtime_id(uid: UID) -> str:
     return "".join(digits)
 
 
+def check_label_names(name: str, children: Sequence[str]) -> None:
+    """Refuse a job whose name, or that of a child made from it, is none for a service or label.
+
+    :raises InvalidJobError: naming the field and the fix.
+    """
+    if not _SERVICE_NAME.fullmatch(name):
+        raise InvalidJobError(
+            f"is {name!r}, but services are named after it: use lower-case letters, digits "
+            "and '-', and begin with a letter",
+            field="metadata.name",
+        )
+    longest = max([name, *children], key=len)
+    if len(longest) > LIMIT:
+        raise InvalidJobError(
+            f"makes names such as {longest!r} of {len(longest)} characters, and DNS allows "
+            f"{LIMIT}: shorten it by {len(longest) - LIMIT}",
+            field="metadata.name",
+        )
+
+
 def check_names(name: str, runtime_id: str, specs: Sequence[ReplicaSpec], path: str) -> None:
     """Refuse a job whose children could not be created under their names.
 

@@ -10,13 +10,19 @@ from typing import Any
 import attrs
 import msgspec
 
-from dlctl.api.exitcodes import ExitClass
-from dlctl.api.job import CleanPodPolicy, Job, JobObject, Replica, ReplicaSpec
+from dlctl.api.exitcodes import RetryRule
+from dlctl.api.job import CleanPodPolicy, Deciders, Job, JobObject, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects import list_schema, list_status, run_policy
 from dlctl.dialects.dialect import JSON, Dialect
-from dlctl.dialects.entries import check_singletons, check_types, pod_template, replica_type
+from dlctl.dialects.entries import (
+    check_singletons,
+    check_types,
+    pod_template,
+    replica_type,
+    training_container,
+)
 from dlctl.dialects.names import PREFIX, check_names, runtime_id
 from dlctl.dialects.wire import MAX_REPLICAS, Fields
 from dlctl.errors import InvalidJobError
@@ -37,13 +43,14 @@ class ReplicaList(Dialect):
     ``tag`` begins the fields that carry the framework's name: ``mx`` in ``mxReplicaType``.
     """
 
+    framework: type[DLJob]
     domain: str
     tag: str
     port_field: str
     default_port: int
     default_type: str
     default_clean: CleanPodPolicy
-    signals: ExitClass
+    retries: RetryRule
     port_name: str = "dljob-port"
     service_per_replica: bool = False
     completes_spec: bool = True
@@ -53,15 +60,15 @@ class ReplicaList(Dialect):
     def recognises(self, spec: Any) -> bool:
         return isinstance(spec, Mapping) and any(name.lower() == "replicaspecs" for name in spec)
 
-    def read(self, obj: JobObject, resource: Resource, framework: type[DLJob]) -> Job:
+    def read(self, obj: JobObject, resource: Resource) -> Job:
         fields = Fields(msgspec.json.decode(obj.spec), "spec")
-        specs = self._replica_specs(fields, framework)
+        specs = self._replica_specs(fields)
         local = fields.choice("jobMode", JobMode, JobMode.DIST) is JobMode.LOCAL
-        chief = self._chief(fields, framework)
+        chief = self._chief(fields)
         if local:
             specs, chief = _single_process(specs, fields)
         else:
-            check_singletons(specs, framework, fields.at("replicaSpecs"))
+            check_singletons(specs, self.framework, fields.at("replicaSpecs"))
         given = fields.text("RuntimeId")
         job = Job(
             resource=resource,
@@ -69,7 +76,7 @@ class ReplicaList(Dialect):
             uid=obj.metadata.uid,
             generation=obj.metadata.generation or 0,
             replica_specs=specs,
-            chief=chief,
+            deciders=Deciders.chief(chief),
             child_prefix=obj.metadata.name[:PREFIX],
             runtime_id=given or runtime_id(obj.metadata.uid),
             status=self.read_status(obj),
@@ -78,11 +85,10 @@ class ReplicaList(Dialect):
             ),
             local=local,
             scheduler_name=fields.text("schedulerName"),
-            signals=self.signals,
             spec_patch=None if given else _spec_patch(fields, obj),
         )
         check_names(obj.metadata.name, job.runtime_id, specs, fields.at("RuntimeId"))
-        _check_chief(job, fields)
+        _check_chief(job, chief, fields)
         return job
 
     def read_status(self, obj: JobObject) -> JobStatus:
@@ -100,37 +106,44 @@ class ReplicaList(Dialect):
             "task_index": str(replica.index),
         }
 
-    def spec_schema(self, framework: type[DLJob]) -> JSON:
-        return list_schema.of_replica_list(self, framework)
+    def status_schema(self) -> JSON:
+        return list_schema.of_status()
+
+    def spec_schema(self) -> JSON:
+        return list_schema.of_replica_list(self)
 
     @property
     def type_field(self) -> str:
         return f"{self.tag}ReplicaType"
 
-    def _replica_specs(self, fields: Fields, framework: type[DLJob]) -> tuple[ReplicaSpec, ...]:
+    def _replica_specs(self, fields: Fields) -> tuple[ReplicaSpec, ...]:
         if "replica_specs" in fields:
             raise InvalidJobError("is not a field: write replicaSpecs", field="spec.replica_specs")
         image = fields.text(f"{self.tag}Image")
-        specs = tuple(
-            self._replica_spec(entry, framework, image) for entry in fields.items("replicaSpecs")
-        )
-        check_types(specs, framework, fields.at("replicaSpecs"))
+        specs = tuple(self._replica_spec(entry, image) for entry in fields.items("replicaSpecs"))
+        check_types(specs, self.framework, fields.at("replicaSpecs"))
         return specs
 
-    def _replica_spec(self, entry: Fields, framework: type[DLJob], image: str) -> ReplicaSpec:
-        type_ = replica_type(entry, self.type_field, framework, default=self.default_type)
+    def _replica_spec(self, entry: Fields, image: str) -> ReplicaSpec:
+        type_ = replica_type(entry, self.type_field, self.framework, default=self.default_type)
         template = entry.value("template")
         if template is None and image and type_ == "server":
             # Declared by the mx-operators and never built: a server that runs the given image.
-            template = _bare_template(framework, image)
+            template = _bare_template(self.framework, image)
+        template = pod_template(template, entry.at("template"))
+        port = entry.port(self.port_field, self.default_port)
         return ReplicaSpec(
             type=type_,
             replicas=entry.integer("replicas", 1, most=MAX_REPLICAS),
-            template=pod_template(template, entry.at("template")),
-            port=entry.port(self.port_field, self.default_port),
+            template=template,
+            container=training_container(template, self.framework),
+            port=port,
+            ports={self.port_name: port},
+            retries=self.retries,
         )
 
-    def _chief(self, fields: Fields, framework: type[DLJob]) -> Replica:
+    def _chief(self, fields: Fields) -> Replica:
+        framework = self.framework
         if "terminationPolicy" not in fields:
             return framework.default_chief()
         policy = fields.object("terminationPolicy")
@@ -158,18 +171,18 @@ def _single_process(
     return (attrs.evolve(worker, replicas=1),), Replica("worker", 0)
 
 
-def _check_chief(job: Job, fields: Fields) -> None:
+def _check_chief(job: Job, chief: Replica, fields: Fields) -> None:
     policy = fields.at("terminationPolicy")
-    count = job.count(job.chief.type)
-    if job.spec_of(job.chief.type) is None:
+    count = job.count(chief.type)
+    if job.spec_of(chief.type) is None:
         raise InvalidJobError(
-            f"has no entry of type {job.chief.type.upper()}, which decides the job: add one, or "
+            f"has no entry of type {chief.type.upper()}, which decides the job: add one, or "
             "name another in terminationPolicy",
             field=fields.at("replicaSpecs"),
         )
-    if job.chief.index >= count:
+    if chief.index >= count:
         raise InvalidJobError(
-            f"is {job.chief.index}, but there are {count} {job.chief.type.upper()} replicas: "
+            f"is {chief.index}, but there are {count} {chief.type.upper()} replicas: "
             "indexes begin at 0",
             field=f"{policy}.chief.replicaIndex",
         )
@@ -186,26 +199,34 @@ def _bare_template(framework: type[DLJob], image: str) -> Mapping[str, Any]:
     return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
 
 
-KUBEFLOW_V1ALPHA1 = ReplicaList(
-    domain="kubeflow.org",
-    tag="mx",
-    port_field="PsRootPort",
-    default_port=9091,
-    default_type="WORKER",
-    default_clean=CleanPodPolicy.ALL,
-    signals=ExitClass.PERMANENT,
-    port_name="ps-root-port",
-)
-FIORAVANZO_V1ALPHA1 = ReplicaList(
-    domain="fioravanzo.org",
-    tag="mx",
-    port_field="mxPort",
-    default_port=9000,
-    default_type="SCHEDULER",
-    # Pods are kept for their logs.
-    default_clean=CleanPodPolicy.NONE,
-    signals=ExitClass.RETRYABLE,
-    port_name="mx-port",
-    service_per_replica=True,
-    extra_environment={"PS_VERBOSE": "2"},
-)
+def kubeflow_v1alpha1(framework: type[DLJob]) -> ReplicaList:
+    """Return the form of jzp1025's mx-operator."""
+    return ReplicaList(
+        framework,
+        domain="kubeflow.org",
+        tag="mx",
+        port_field="PsRootPort",
+        default_port=9091,
+        default_type="WORKER",
+        default_clean=CleanPodPolicy.ALL,
+        retries=RetryRule.TABLE,
+        port_name="ps-root-port",
+    )
+
+
+def fioravanzo_v1alpha1(framework: type[DLJob]) -> ReplicaList:
+    """Return the form of fioravanzo.org's mx-operator."""
+    return ReplicaList(
+        framework,
+        domain="fioravanzo.org",
+        tag="mx",
+        port_field="mxPort",
+        default_port=9000,
+        default_type="SCHEDULER",
+        # Pods are kept for their logs.
+        default_clean=CleanPodPolicy.NONE,
+        retries=RetryRule.TABLE_AND_SIGNALS,
+        port_name="mx-port",
+        service_per_replica=True,
+        extra_environment={"PS_VERBOSE": "2"},
+    )

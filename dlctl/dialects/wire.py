@@ -33,6 +33,10 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._fields
 
+    def names(self) -> list[str]:
+        """Return the names of the fields as the user spelt them."""
+        return [name for name, _ in self._fields.values()]
+
     def spelling(self, name: str) -> str:
         """Return a field's name as the user spelt it, or as given if it is not there."""
         return self._fields.get(name.lower(), (name, None))[0]

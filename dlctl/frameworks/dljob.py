@@ -5,10 +5,12 @@ up its cluster from environment variables; everything else is common to all of t
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, ClassVar
 
+from dlctl.api.companions import Companion
 from dlctl.api.job import Job, Replica, ReplicaSpec
+from dlctl.api.meta import Resource
 from dlctl.frameworks.contract import flaw
 
 
@@ -33,10 +35,15 @@ class DLJob(abc.ABC):
     container_properties: ClassVar[Mapping[str, Any]]
     chief_type: ClassVar[str] = ""
     singletons: ClassVar[list[str]] = []
+    # Where what :meth:`companions` returns is served.
+    companion_resources: ClassVar[Collection[Resource]] = ()
+    # Whether all containers of a pod are told of the cluster, or the one that trains alone.
+    equips_all_containers: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        problem = flaw(cls)
+        # What only gathers what several frameworks share is none itself.
+        problem = "" if abstract else flaw(cls)
         if problem:
             raise TypeError(f"{cls.__module__}.{cls.__qualname__} {problem}")
 
@@ -76,5 +83,16 @@ class DLJob(abc.ABC):
     @abc.abstractmethod
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
-    ) -> Mapping[str, str]:
-        """Return what to add to the environment of one replica; what users set themselves wins."""
+    ) -> Mapping[str, Any]:
+        """Return what to add to the environment of one replica; what users set themselves wins.
+
+        A value that is no string says where it comes from, as core/v1 ``valueFrom`` does.
+        """
+
+    def equip(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
+        """Return a replica's pod spec with what it takes beside environment and volumes."""
+        return pod_spec
+
+    def companions(self, running: Collection[Replica]) -> Iterable[Companion]:
+        """Return what the job has beside pods and services, while these replicas run."""
+        return ()

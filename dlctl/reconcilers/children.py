@@ -9,10 +9,15 @@ from typing import Any
 
 import attrs
 
+from dlctl.api.companions import Companion
 from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, owner_reference
+from dlctl.api.pods import WORKERS_RUNNING
 from dlctl.dialects.dialect import Dialect
 from dlctl.frameworks.dljob import DLJob
+from dlctl.reconcilers.companions import APPLIED, digest
+from dlctl.reconcilers.observe import Observed, Situation
+from dlctl.reconcilers.plan import Desired
 
 JSON = dict[str, Any]
 
@@ -23,7 +28,18 @@ class Renderer:
 
     job: Job
     dialect: Dialect
-    framework: type[DLJob]
+
+    @property
+    def framework(self) -> DLJob:
+        return self.dialect.framework(self.job)
+
+    def desired(self, observed: Observed) -> Desired:
+        """Return what the job is to have beside its pods."""
+        running = [o.replica for o in observed.replicas if o.situation is Situation.RUNNING]
+        return Desired(
+            services=tuple(self.replicas_with_service()),
+            companions=tuple(self.framework.companions(running)),
+        )
 
     def replicas_with_service(self) -> Iterator[Replica]:
         """Yield the replicas that others dial by name: the chief, or all where the API says so."""
@@ -32,35 +48,52 @@ class Renderer:
         if self.dialect.service_per_replica:
             yield from self.job.replicas
         else:
-            yield self.framework.default_chief()
+            yield self.dialect.framework.default_chief()
 
     def service(self, replica: Replica) -> JSON:
         """Render the headless service that gives a replica its host name."""
         labels = self._labels(replica)
-        spec = self.job.spec_of(replica.type)
-        port = spec.port if spec else self.framework.default_port()
+        ports = self._spec(replica).ports
+        spec: JSON = {"clusterIP": "None"}
+        if self.dialect.publishes_not_ready:
+            # Replicas look each other up while they start, long before they are ready.
+            spec["publishNotReadyAddresses"] = True
+        spec["selector"] = dict(self.dialect.labels(self.job, replica))
+        spec["ports"] = [{"name": name, "port": port} for name, port in ports.items()]
         return {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": self._metadata(replica, labels),
-            "spec": {
-                "clusterIP": "None",
-                # Replicas look each other up while they start, long before they are ready.
-                "publishNotReadyAddresses": True,
-                "selector": dict(self.dialect.labels(self.job, replica)),
-                "ports": [{"name": self.dialect.port_name, "port": port}],
-            },
+            "metadata": self._metadata(self.job.child_name(replica), labels),
+            "spec": spec,
+        }
+
+    def companion(self, companion: Companion) -> JSON:
+        """Render an object that the job has beside pods and services."""
+        own = companion.body.get("metadata") or {}
+        labels = {**(own.get("labels") or {}), MANAGED_BY_LABEL: MANAGED_BY}
+        metadata = self._metadata(companion.name, labels)
+        metadata["annotations"] = {
+            **(own.get("annotations") or {}),
+            APPLIED: digest(companion.body),
+        }
+        return {
+            "apiVersion": companion.resource.api_version,
+            "kind": companion.resource.kind,
+            **companion.body,
+            "metadata": metadata,
         }
 
     def pod(self, replica: Replica) -> JSON:
         """Render the pod of a replica from the user's template."""
-        spec = self.job.spec_of(replica.type)
-        if spec is None:
-            raise LookupError(f"{self.job.key} lists no {replica.type}")
+        spec = self._spec(replica)
         template = spec.template
         template_meta = template.get("metadata") or {}
-        labels = {**(template_meta.get("labels") or {}), **self._labels(replica)}
-        metadata = self._metadata(replica, labels)
+        labels = {
+            **(template_meta.get("labels") or {}),
+            **self._labels(replica),
+            **self.dialect.pod_labels(self.job, replica),
+        }
+        metadata = self._metadata(self.job.child_name(replica), labels)
         if template_meta.get("annotations"):
             metadata["annotations"] = dict(template_meta["annotations"])
         return {
@@ -72,35 +105,39 @@ class Renderer:
 
     def _pod_spec(self, given: Mapping[str, Any], spec: ReplicaSpec, replica: Replica) -> JSON:
         pod_spec = dict(given)
-        # A container that exits 0 is done: Always, also as the default, would run it again.
-        if pod_spec.get("restartPolicy") != "Never":
-            pod_spec["restartPolicy"] = "OnFailure"
         if self.job.scheduler_name:
             pod_spec["schedulerName"] = self.job.scheduler_name
+        if spec.waits_for_others:
+            gates = pod_spec.get("schedulingGates") or []
+            pod_spec["schedulingGates"] = [*gates, {"name": WORKERS_RUNNING}]
         environment = self._environment(spec, replica)
         pod_spec["containers"] = [
-            self._container(container, environment) if trains else container
-            for container, trains in self._containers(given["containers"])
+            self._container(container, environment) if equipped else container
+            for container, equipped in self._containers(given["containers"], spec)
         ]
         volumes = self.framework.container_properties.get("volumes") or []
         if volumes:
             added = [{"name": _volume_name(path), "emptyDir": {}} for path in volumes]
             pod_spec["volumes"] = [*(given.get("volumes") or []), *added]
-        return pod_spec
+        return dict(self.framework.equip(pod_spec, replica))
 
-    def _containers(self, containers: Sequence[JSON]) -> Iterator[tuple[JSON, bool]]:
-        # The framework's container alone gets the environment; without one, nobody can tell
-        # which container trains, so all do.
-        name = self.framework.container_name()
-        named = any(container.get("name") == name for container in containers)
+    def _containers(
+        self, containers: Sequence[JSON], spec: ReplicaSpec
+    ) -> Iterator[tuple[JSON, bool]]:
+        # Where no container has the framework's name, nobody can tell which one trains.
+        all_ = self.framework.equips_all_containers
+        all_ = all_ or spec.container != self.framework.container_name()
         for container in containers:
-            yield container, not named or container.get("name") == name
+            yield container, all_ or container.get("name") == spec.container
 
-    def _container(self, given: JSON, environment: Mapping[str, str]) -> JSON:
+    def _container(self, given: JSON, environment: Mapping[str, Any]) -> JSON:
         container = dict(given)
         env = list(given.get("env") or [])
         own = {variable.get("name") for variable in env}
-        added = [{"name": n, "value": v} for n, v in environment.items() if n not in own]
+        if self.dialect.environment_wins:
+            # Of two variables with one name, the last one holds.
+            own = set()
+        added = [_variable(n, v) for n, v in environment.items() if n not in own]
         if env or added:
             container["env"] = [*env, *added]
         volumes = self.framework.container_properties.get("volumes") or []
@@ -112,30 +149,33 @@ class Renderer:
             container["volumeMounts"] = mounts
         return container
 
-    def _environment(self, spec: ReplicaSpec, replica: Replica) -> Mapping[str, str]:
+    def _environment(self, spec: ReplicaSpec, replica: Replica) -> Mapping[str, Any]:
         if self.job.local:
             return {}
-        variables = self.framework(self.job).get_environment_variables(spec, replica.index)
+        variables = self.framework.get_environment_variables(spec, replica.index)
         return {**variables, **self.dialect.extra_environment}
 
     def _labels(self, replica: Replica) -> JSON:
         return {**self.dialect.labels(self.job, replica), MANAGED_BY_LABEL: MANAGED_BY}
 
-    def _metadata(self, replica: Replica, labels: JSON) -> JSON:
+    def _metadata(self, name: str, labels: JSON) -> JSON:
         job = self.job
         return {
-            "name": job.child_name(replica),
+            "name": name,
             "namespace": job.key.namespace,
             "labels": labels,
             "ownerReferences": [owner_reference(job.resource, name=job.key.name, uid=job.uid)],
         }
 
+    def _spec(self, replica: Replica) -> ReplicaSpec:
+        spec = self.job.spec_of(replica.type)
+        if spec is None:
+            raise LookupError(f"{self.job.key} lists no {replica.type}")
+        return spec
 
-def training_container(framework: type[DLJob], spec: ReplicaSpec) -> str:
-    """Return the name of the container whose exit is the replica's."""
-    names = [container.get("name") for container in spec.template["spec"]["containers"]]
-    name = framework.container_name()
-    return name if name in names else str(names[0])
+
+def _variable(name: str, value: Any) -> JSON:
+    return {"name": name, "value" if isinstance(value, str) else "valueFrom": value}
 
 
 def _volume_name(path: str) -> str:

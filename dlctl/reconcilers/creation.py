@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.meta import UID, Object, ObjectKey, Resource
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, UID, Object, ObjectKey, Resource
 from dlctl.kube.client import Client
 from dlctl.kube.errors import (
     AlreadyExistsError,
@@ -97,7 +97,10 @@ class Creator:
             return f"{child.resource.kind.lower()} {child.key.name} is just being removed"
         controller = there.metadata.controller
         if controller and controller.uid == owner:
-            # An earlier try of ours; the store has not shown it yet.
+            # An earlier try of ours that the store has not shown yet; or the work of the operator
+            # that was here before, which no store of ours will show without our label.
+            if there.metadata.label(MANAGED_BY_LABEL) != MANAGED_BY:
+                there = await self.client.patch(child.resource, child.key, adoption(there), Object)
             self.expectations.wrote(owner, child.resource, there.metadata.resource_version)
             return ""
         holder = f"{controller.kind} {controller.name}" if controller else "nobody's controller"
@@ -105,6 +108,18 @@ class Creator:
             f"the name of {child.resource.kind.lower()} {child.key.name} is taken: "
             f"the one there belongs to {holder}"
         )
+
+
+def adoption(child: Object) -> JSON:
+    """Return the patch that makes a job's child one of ours; its UID is the guard."""
+    metadata = child.metadata
+    return {
+        "metadata": {
+            "name": metadata.name,
+            "uid": metadata.uid,
+            "labels": {MANAGED_BY_LABEL: MANAGED_BY},
+        }
+    }
 
 
 def _batches(children: list[Child]) -> Iterator[list[Child]]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.exitcodes import ExitClass, exit_class, meaning
+from dlctl.api.exitcodes import ExitClass, RetryRule, meaning
 from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Terminated
 
 # What the kubelet and the control plane write into a pod that they, not its program, ended.
@@ -39,9 +39,7 @@ class Ending:
     disruption: bool = False
 
 
-def ending(
-    pod: Pod, container: str, *, signals: ExitClass, now: datetime.datetime
-) -> Ending | None:
+def ending(pod: Pod, container: str, *, rule: RetryRule, now: datetime.datetime) -> Ending | None:
     """Return how the pod's run ended, or None while it goes on or is about to go on.
 
     A run that the kubelet will repeat in the same pod has ended only if repeating it is no use.
@@ -51,20 +49,18 @@ def ending(
     status = pod.container(container)
     terminated = _terminated(status)
     if terminated and not _after_deletion(pod, terminated):
-        found = _of_container(terminated, signals, now)
+        found = _of_container(terminated, rule, now)
         if found.exit_class is not ExitClass.SUCCESS and _over(pod, status) and _disrupted(pod):
-            return _of_pod(pod, now, terminated)
-        if found.exit_class is ExitClass.RETRYABLE and _repeated(pod):
-            return None
-        return found
+            return _of_pod(pod, rule, now, terminated)
+        return None if _repeated(pod, found.exit_class) else found
     if pod.metadata.terminating:
         return None
     if pod.phase is PodPhase.SUCCEEDED:
         return Ending(ExitClass.SUCCESS, "Completed", "the pod succeeded", now)
     init = _failed_init_container(pod)
-    before = _of_container(init, signals, now) if init and not _disrupted(pod) else None
+    before = _of_container(init, rule, now) if init and not _disrupted(pod) else None
     if pod.phase is PodPhase.FAILED:
-        return before or _of_pod(pod, now, None)
+        return before or _of_pod(pod, rule, now, None)
     # The kubelet would run the init container again and again.
     return before if before and before.exit_class is ExitClass.PERMANENT else None
 
@@ -84,10 +80,13 @@ def _over(pod: Pod, status: ContainerStatus | None) -> bool:
     return pod.phase.finished or bool(status and status.state and status.state.terminated)
 
 
-def _repeated(pod: Pod) -> bool:
+def _repeated(pod: Pod, exit_class: ExitClass) -> bool:
+    """Tell whether the kubelet runs the container again and that is to be waited for."""
+    policy = pod.spec.restart_policy if pod.spec else None
     # The phase alone does not tell: it stays Running while another container runs.
-    never = pod.spec is not None and pod.spec.restart_policy == "Never"
-    return not never and not pod.phase.finished
+    if pod.phase.finished or policy == "Never" or exit_class is ExitClass.PERMANENT:
+        return False
+    return exit_class is ExitClass.RETRYABLE or policy == "Always"
 
 
 def _after_deletion(pod: Pod, terminated: Terminated) -> bool:
@@ -97,14 +96,15 @@ def _after_deletion(pod: Pod, terminated: Terminated) -> bool:
     return terminated.finished_at is None or terminated.finished_at >= asked
 
 
-def _of_container(terminated: Terminated, signals: ExitClass, now: datetime.datetime) -> Ending:
+def _of_container(terminated: Terminated, rule: RetryRule, now: datetime.datetime) -> Ending:
     code, reason = terminated.exit_code, terminated.reason
-    class_, what = exit_class(code, signals=signals), meaning(code)
+    class_, what = rule.exit_class(code), meaning(code)
     if reason == OOM_KILLED:
+        what = "out of memory: the container's limit was reached"
         # A restart would reach the same limit again.
-        class_, what = ExitClass.PERMANENT, "out of memory: the container's limit was reached"
+        class_ = ExitClass.PERMANENT if rule.reads_codes else class_
     elif reason in _UNSEEN:
-        class_, what = ExitClass.RETRYABLE, "nobody saw it end: its node was down or restarted"
+        class_, what = _disruption(rule), "nobody saw it end: its node was down or restarted"
     said = f": {terminated.message.strip()}" if terminated.message else ""
     return Ending(
         exit_class=class_,
@@ -117,13 +117,15 @@ def _of_container(terminated: Terminated, signals: ExitClass, now: datetime.date
     )
 
 
-def _of_pod(pod: Pod, now: datetime.datetime, terminated: Terminated | None) -> Ending:
+def _of_pod(
+    pod: Pod, rule: RetryRule, now: datetime.datetime, terminated: Terminated | None
+) -> Ending:
     status = pod.status
     condition = pod.condition("DisruptionTarget")
     reason = (status.reason if status else None) or (condition.reason if condition else None)
     message = (status.message if status else None) or (condition.message if condition else None)
     return Ending(
-        exit_class=ExitClass.RETRYABLE,
+        exit_class=_disruption(rule),
         reason=reason or "PodFailed",
         message=message or "the pod failed without a word from its containers",
         time=_time(terminated, now),
@@ -131,6 +133,11 @@ def _of_pod(pod: Pod, now: datetime.datetime, terminated: Terminated | None) -> 
         # A deadline in the pod's own spec is the user's word, not the cluster's.
         disruption=reason != "DeadlineExceeded",
     )
+
+
+def _disruption(rule: RetryRule) -> ExitClass:
+    # Never means never, also where the cluster is to blame.
+    return ExitClass.PERMANENT if rule is RetryRule.NONE else ExitClass.RETRYABLE
 
 
 def _time(terminated: Terminated | None, now: datetime.datetime) -> datetime.datetime:

@@ -9,18 +9,26 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.meta import PODS, SERVICES, Object, Resource
-from dlctl.api.pods import Pod
+from dlctl.api.meta import (
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    PODS,
+    SERVICES,
+    Object,
+    ObjectKey,
+    Resource,
+)
+from dlctl.api.pods import WORKERS_RUNNING, Pod
 from dlctl.kube.client import Client
 from dlctl.reconcilers.children import Renderer
-from dlctl.reconcilers.creation import Child, Created, Creator
+from dlctl.reconcilers.creation import Child, Created, Creator, adoption
 from dlctl.reconcilers.diff import merge_patch
 from dlctl.reconcilers.events import EventRecorder
 from dlctl.reconcilers.expectations import Expectations
 from dlctl.reconcilers.plan import Plan
 from dlctl.tasks import map_all
 
-PARALLEL_DELETES: Final = 32
+PARALLEL: Final = 32
 # Beyond this many of a batch one event tells of all: a job of 1,000 must not cost 1,000 events.
 EVENTS_EACH: Final = 5
 
@@ -66,6 +74,7 @@ class Executor:
         """
         victims: list[tuple[Resource, Object]] = [(PODS, pod) for pod in plan.deleted_pods]
         victims += [(SERVICES, service) for service in plan.deleted_services]
+        victims += plan.companions.deleted
 
         async def delete(victim: tuple[Resource, Object]) -> None:
             resource, obj = victim
@@ -75,7 +84,7 @@ class Executor:
             await self.client.delete(resource, obj.key, uid=uid)
             self.expectations.deleted(job.uid, resource, uid)
 
-        await map_all(delete, victims, limit=PARALLEL_DELETES)
+        await map_all(delete, victims, limit=PARALLEL)
 
     async def force_out(self, job: Job, obj: Object, plan: Plan) -> None:
         """Delete the pods that overstay, whether or not their processes have ended.
@@ -94,7 +103,7 @@ class Executor:
             # One each, as many as a node has: users must hear of every process that may still run.
             self.note(job.resource, obj, "Warning", POD_FORCE_DELETED, _forced(pod))
 
-        await map_all(delete, plan.forced_pods, limit=PARALLEL_DELETES)
+        await map_all(delete, plan.forced_pods, limit=PARALLEL)
 
     async def expire(self, job: Job, obj: Object) -> None:
         """Delete a job whose time after its end is over; its children go with it."""
@@ -105,13 +114,52 @@ class Executor:
 
     async def make(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> Created:
         """Create what the plan lacks, services before the pods that look them up."""
-        children = [Child(SERVICES, renderer.service(replica)) for replica in plan.services]
+        children = [Child(c.resource, renderer.companion(c)) for c in plan.companions.made]
+        children += [Child(SERVICES, renderer.service(replica)) for replica in plan.services]
         children += [Child(PODS, renderer.pod(replica)) for replica in plan.pods]
         created = await Creator(self.client, self.expectations).create(job.uid, children)
         for resource, names in created.made.items():
+            reason = SUCCESSFUL_CREATE
+            if job.reporting.names_children:
+                reason += resource.kind
             for message in _told(resource, names):
-                self.note(job.resource, obj, "Normal", SUCCESSFUL_CREATE, message)
+                self.note(job.resource, obj, "Normal", reason, message)
         return created
+
+    async def change(self, job: Job, plan: Plan, renderer: Renderer) -> None:
+        """Bring companions to what they should be, and let pods go that have waited for others.
+
+        :raises NotFoundError: if one is gone meanwhile.
+        """
+        for companion in plan.companions.patched:
+            body = renderer.companion(companion)
+            await self._patch_child(job, companion.resource, body)
+        for pod in plan.released_pods:
+            gates = (pod.spec.scheduling_gates if pod.spec else None) or ()
+            kept = [{"name": gate.name} for gate in gates if gate.name != WORKERS_RUNNING]
+            metadata = {"name": pod.metadata.name, "namespace": job.key.namespace}
+            body = {
+                "metadata": {**metadata, "uid": pod.metadata.uid},
+                "spec": {"schedulingGates": kept or None},
+            }
+            await self._patch_child(job, PODS, body)
+
+    async def take_over(self, job: Job, selector: str) -> None:
+        """Label the children that another operator has made for the job, so that we see them."""
+        for resource in (PODS, SERVICES):
+            listed = await self.client.list(
+                resource, Object, namespace=job.key.namespace, label_selector=selector
+            )
+
+            async def label(child: Object, resource: Resource = resource) -> None:
+                await self._patch_child(job, resource, adoption(child))
+
+            await map_all(label, [c for c in listed.items if _unlabelled(c, job)], limit=PARALLEL)
+
+    async def _patch_child(self, job: Job, resource: Resource, body: Mapping[str, Any]) -> None:
+        key = ObjectKey(job.key.namespace, body["metadata"]["name"])
+        patched = await self.client.patch(resource, key, body, Object)
+        self.expectations.wrote(job.uid, resource, patched.metadata.resource_version)
 
     def note(self, resource: Resource, obj: Object, type_: str, reason: str, message: str) -> None:
         self.recorder.record(resource, obj.metadata, type_, reason, message)
@@ -125,6 +173,12 @@ class Executor:
         patched = await self.client.patch(resource, job.key, body, Object, subresource=subresource)
         self.expectations.wrote(job.metadata.uid, resource, patched.metadata.resource_version)
         return patched
+
+
+def _unlabelled(child: Object, job: Job) -> bool:
+    controller = child.metadata.controller
+    own = controller is not None and controller.uid == job.uid
+    return own and child.metadata.label(MANAGED_BY_LABEL) != MANAGED_BY
 
 
 def _told(resource: Resource, names: Iterable[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from dlctl.api.companions import CompanionObject
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod, Service
@@ -50,6 +51,8 @@ class Memory:
     uid: UID
     phase: JobPhase | None = None
     blocked: Mapping[str, str] = attrs.field(factory=dict)
+    # Whether the children that another operator has made are labelled as ours.
+    taken_over: bool = False
     status_written_s: float = float("-inf")
 
 
@@ -65,6 +68,7 @@ class JobReconciler:
     clock: Clock
     figures: JobFigures
     policy: Policy = attrs.field(factory=Policy)
+    companions: Mapping[Resource, Store[CompanionObject]] = attrs.field(factory=dict)
     _memories: dict[ObjectKey, Memory] = attrs.field(init=False, factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -91,7 +95,15 @@ class JobReconciler:
             return Result(requeue=True)
 
     async def _advance(self, job: Job, obj: JobObject, memory: Memory) -> Result:
-        renderer = Renderer(job, self.kind.dialect_of(obj), self.kind.framework)
+        if job.managed_elsewhere:
+            return Result()
+        dialect = self.kind.dialect_of(obj)
+        renderer = Renderer(job, dialect)
+        if job.status.foreign and not memory.taken_over:
+            await self.executor.take_over(job, dialect.selector(job))
+            memory.taken_over = True
+            # The stores have to show what was labelled before anything is decided.
+            return Result(requeue_after_s=0)
         planned = self._plan(job, renderer, memory)
         current: Object = obj
         if planned.status != job.status:
@@ -107,21 +119,24 @@ class JobReconciler:
             return Result()
         try:
             created = await self.executor.make(job, obj, planned, renderer)
+            await self.executor.change(job, planned, renderer)
         except InvalidError as error:
             # The template is the user's, so what the server refuses in it is the user's to mend.
             return await self._refuse(obj, current, planned.status, f"spec: {error}")
         if job.spec_patch and (planned.pods or planned.status.phase is JobPhase.CREATING):
-            await self.executor.write_spec(current, job.resource, job.spec_patch)
+            await self.executor.write_spec(current, self.kind.resource, job.spec_patch)
         return _next(planned, created, memory)
 
     def _plan(self, job: Job, renderer: Renderer, memory: Memory) -> Plan:
         children = Children(
-            self.pods.owned_by(job.uid), self.services.owned_by(job.uid), memory.blocked
+            self.pods.owned_by(job.uid),
+            self.services.owned_by(job.uid),
+            {r: store.owned_by(job.uid) for r, store in self.companions.items()},
+            memory.blocked,
         )
         now = self.clock.now()
-        observed = observe(job, self.kind.framework, children, now)
-        with_service = list(renderer.replicas_with_service())
-        planned = plan(job, observed, with_service, now, self.policy)
+        observed = observe(job, children, now)
+        planned = plan(job, observed, renderer.desired(observed), now, self.policy)
         return self._debounced(job, planned, memory)
 
     async def _refuse(
@@ -133,6 +148,7 @@ class JobReconciler:
             written, resource.kind, obj.metadata.generation or 0, reason, self.clock.now()
         )
         await self._write_status(obj, current, written, new)
+        self.figures.stated(obj.key.namespace, written, new)
         for note in notes:
             self.executor.note(resource, obj, note.type, note.reason, note.message)
         return Result()
@@ -168,6 +184,7 @@ class JobReconciler:
             self.kind.resource: self.jobs,
             PODS: self.pods,
             SERVICES: self.services,
+            **self.companions,
         }
         return self.executor.expectations.ready(obj.metadata.uid, stores)
 

@@ -2,16 +2,16 @@
 
 import datetime
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 
+from dlctl.api.companions import CompanionObject
 from dlctl.api.exitcodes import ExitClass
 from dlctl.api.job import Job, Replica
+from dlctl.api.meta import Resource
 from dlctl.api.pods import ContainerStatus, Pod, Service
-from dlctl.frameworks.dljob import DLJob
-from dlctl.reconcilers.children import training_container
 from dlctl.reconcilers.endings import Ending, ending
 
 _STUCK: Final[Mapping[str, str]] = {
@@ -72,6 +72,7 @@ class Observed:
     # Pods that nothing in the spec accounts for: left by a scale-down.
     surplus_pods: tuple[Pod, ...] = ()
     services: Mapping[str, Service] = attrs.field(factory=dict)
+    companions: Mapping[Resource, Sequence[CompanionObject]] = attrs.field(factory=dict)
     # Children that could not be created a moment ago, and why.
     blocked: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -91,25 +92,26 @@ class Children:
 
     pods: Iterable[Pod] = ()
     services: Iterable[Service] = ()
+    companions: Mapping[Resource, Sequence[CompanionObject]] = attrs.field(factory=dict)
     blocked: Mapping[str, str] = attrs.field(factory=dict)
 
 
-def observe(
-    job: Job, framework: type[DLJob], children: Children, now: datetime.datetime
-) -> Observed:
+def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     """Tell what each replica is in, and what is left over."""
     by_name = {pod.metadata.name: pod for pod in children.pods}
-    containers = {spec.type: training_container(framework, spec) for spec in job.replica_specs}
     replicas = []
-    for replica in job.replicas:
-        pod = by_name.pop(job.child_name(replica), None)
-        if replica.index in job.status.completed(replica.type):
-            replicas.append(ObservedReplica(replica, Situation.SUCCEEDED, pod))
-        elif pod is None:
-            replicas.append(ObservedReplica(replica, Situation.MISSING))
-        else:
-            end = ending(pod, containers[replica.type], signals=job.signals, now=now)
-            replicas.append(_observed(replica, pod, containers[replica.type], end))
+    for spec in job.replica_specs:
+        done = job.status.completed(spec.type)
+        for index in range(spec.replicas):
+            replica = Replica(spec.type, index)
+            pod = by_name.pop(job.child_name(replica), None)
+            if index in done:
+                replicas.append(ObservedReplica(replica, Situation.SUCCEEDED, pod))
+            elif pod is None:
+                replicas.append(ObservedReplica(replica, Situation.MISSING))
+            else:
+                end = ending(pod, spec.container, rule=spec.retries, now=now)
+                replicas.append(_observed(replica, pod, spec.container, end))
     return Observed(
         replicas=tuple(replicas),
         surplus_pods=tuple(by_name.values()),
@@ -118,6 +120,7 @@ def observe(
             for service in children.services
             if not service.metadata.terminating
         },
+        companions=children.companions,
         blocked=children.blocked,
     )
 

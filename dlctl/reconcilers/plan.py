@@ -5,14 +5,16 @@ part, or made from a view of the cluster that lags behind.
 """
 
 import datetime
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
+from dlctl.api.companions import Companion
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
-from dlctl.reconcilers import limits, restarts, status
+from dlctl.reconcilers import companions, limits, restarts, status
+from dlctl.reconcilers.companions import CompanionChanges
 from dlctl.reconcilers.observe import Observed, Situation
 from dlctl.reconcilers.overstays import overstays
 from dlctl.reconcilers.restarts import RestartBackoff
@@ -30,6 +32,17 @@ class Policy:
 
 
 @attrs.frozen
+class Desired:
+    """What a job is to have beside its pods, while it runs."""
+
+    # The replicas that others dial.
+    services: Collection[Replica] = ()
+    companions: Iterable[Companion] = ()
+    # Why no pod is to be made yet.
+    held: str = ""
+
+
+@attrs.frozen
 class Plan:
     """What to write, remove and make, in this order; nothing but the status if all is well.
 
@@ -44,6 +57,9 @@ class Plan:
     deleted_services: tuple[Service, ...] = ()
     services: tuple[Replica, ...] = ()
     pods: tuple[Replica, ...] = ()
+    # Held back until the others run, which they do now.
+    released_pods: tuple[Pod, ...] = ()
+    companions: CompanionChanges = attrs.field(factory=CompanionChanges)
     # Whether the job's own time is over.
     expired: bool = False
     # Seconds until time alone asks for another plan.
@@ -53,23 +69,24 @@ class Plan:
 def plan(
     job: Job,
     observed: Observed,
-    with_service: Collection[Replica],
+    desired: Desired,
     now: datetime.datetime,
     policy: Policy,
 ) -> Plan:
-    """Return what the job needs now; ``with_service`` are the replicas that others dial."""
+    """Return what the job needs now."""
     now = now.replace(microsecond=0)
-    made = _plan(job, observed, with_service, now, policy.backoff)
+    made = _plan(job, observed, desired, now, policy.backoff)
     # Also once the job has ended: a pod that stays holds its share of a quota.
     over = overstays(observed.pods, now, policy.force_delete_after_s)
     wake_after_s = _soonest(made.wake_after_s, over.next_s)
-    return attrs.evolve(made, forced_pods=over.pods, wake_after_s=wake_after_s)
+    mine = attrs.evolve(made.status, foreign=False)
+    return attrs.evolve(made, status=mine, forced_pods=over.pods, wake_after_s=wake_after_s)
 
 
 def _plan(
     job: Job,
     observed: Observed,
-    with_service: Collection[Replica],
+    desired: Desired,
     now: datetime.datetime,
     backoff: RestartBackoff,
 ) -> Plan:
@@ -78,9 +95,9 @@ def _plan(
     if _refused(job):
         return Plan(job.status)
     if job.status.phase is JobPhase.CLEAN_UP:
-        return _clean_up(job, job.status, observed)
+        return _clean_up(job, job.status, observed, desired)
     if job.run_policy.suspended:
-        return _suspend(job, observed, now)
+        return _suspend(job, observed, desired, now)
     counted = restarts.counted(job.status, observed, backoff)
     next_status, notes = status.ongoing(job, observed, counted, now)
     found = verdict(job, observed)
@@ -90,13 +107,16 @@ def _plan(
         kept = _keep_running(job, next_status, observed, now, backoff)
         return attrs.evolve(
             kept,
+            pods=() if desired.held else kept.pods,
             notes=notes,
             wake_after_s=_soonest(kept.wake_after_s, limits.deadline_left_s(job, next_status, now)),
-            deleted_services=_surplus_services(job, observed, with_service),
-            services=_services(job, observed, with_service),
+            deleted_services=_surplus_services(job, observed, desired.services),
+            services=_services(job, observed, desired.services),
+            released_pods=tuple(_released(job, observed)),
+            companions=companions.changes(desired.companions, observed.companions),
         )
     next_status, note = status.concluded(job, next_status, found, now)
-    return attrs.evolve(_clean_up(job, next_status, observed), notes=(note,))
+    return attrs.evolve(_clean_up(job, next_status, observed, desired), notes=(note,))
 
 
 def _expire(job: Job, now: datetime.datetime) -> Plan:
@@ -106,11 +126,34 @@ def _expire(job: Job, now: datetime.datetime) -> Plan:
     return Plan(job.status, wake_after_s=left_s)
 
 
-def _suspend(job: Job, observed: Observed, now: datetime.datetime) -> Plan:
+def _suspend(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
     suspended, notes = status.suspended(job, now)
-    pods = tuple(pod for pod in observed.pods if not pod.metadata.terminating)
-    services = tuple(observed.services.values())
-    return Plan(suspended, notes=notes, deleted_pods=pods, deleted_services=services)
+    return Plan(
+        suspended,
+        notes=notes,
+        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.terminating),
+        deleted_services=tuple(observed.services.values()),
+        companions=_at_rest(observed, desired),
+    )
+
+
+def _at_rest(observed: Observed, desired: Desired) -> CompanionChanges:
+    """Take away what a job has only while it runs; nothing else is touched."""
+    lasting = [companion for companion in desired.companions if companion.outlives_run]
+    return CompanionChanges(deleted=companions.changes(lasting, observed.companions).deleted)
+
+
+def _released(job: Job, observed: Observed) -> Iterator[Pod]:
+    """Yield the pods that have waited for all replicas of other types to run."""
+    for spec in job.replica_specs:
+        if not spec.waits_for_others:
+            continue
+        others = [o.situation for o in observed.replicas if o.replica.type != spec.type]
+        if not all(s in (Situation.RUNNING, Situation.SUCCEEDED) for s in others):
+            continue
+        for one in observed.replicas:
+            if one.replica.type == spec.type and one.pod is not None and one.pod.gated:
+                yield one.pod
 
 
 def _soonest(*waits_s: float | None) -> float | None:
@@ -123,17 +166,20 @@ def _refused(job: Job) -> bool:
     return failed and job.status.observed_generation == job.generation
 
 
-def _clean_up(job: Job, ended: JobStatus, observed: Observed) -> Plan:
+def _clean_up(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
     """Remove what the policy says; once nothing of it is left to ask for, the job is done."""
-    pods = tuple(_to_clean(job.run_policy.clean_pod_policy, observed))
-    services = (
-        tuple(observed.services.values())
-        if job.run_policy.clean_pod_policy is CleanPodPolicy.ALL
-        else ()
+    policy = job.run_policy.clean_pod_policy
+    pods = tuple(_to_clean(policy, observed))
+    names = {pod.metadata.name for pod in pods}
+    services = tuple(
+        service
+        for name, service in observed.services.items()
+        if policy is CleanPodPolicy.ALL or name in names
     )
-    if not pods and not services:
+    resting = _at_rest(observed, desired)
+    if not pods and not services and not resting:
         ended = attrs.evolve(ended, phase=JobPhase.DONE)
-    return Plan(ended, deleted_pods=pods, deleted_services=services)
+    return Plan(ended, deleted_pods=pods, deleted_services=services, companions=resting)
 
 
 def _to_clean(policy: CleanPodPolicy, observed: Observed) -> Iterator[Pod]:

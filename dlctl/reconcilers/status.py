@@ -22,11 +22,10 @@ _STATES: Final[Mapping[Situation, JobState]] = {
     Situation.PENDING: JobState.UNKNOWN,
     Situation.TERMINATING: JobState.UNKNOWN,
     Situation.RUNNING: JobState.RUNNING,
-    # To be run again: the replica has not failed as long as it has tries left.
-    Situation.LOST: JobState.RUNNING,
     Situation.SUCCEEDED: JobState.SUCCEEDED,
     Situation.BROKEN: JobState.FAILED,
 }
+_WAITING: Final = JobState.UNKNOWN
 _NAMES_SHOWN: Final = 3
 
 
@@ -50,18 +49,18 @@ def ongoing(
     elif status.phase is JobPhase.SUSPENDED:
         status, note = _resumed(status, job, now)
         notes = (note,)
-    chief_runs = observed.situation(job.chief) is Situation.RUNNING
-    if chief_runs and status.phase is JobPhase.CREATING:
+    runs = _runs(job, observed)
+    if runs and status.phase is JobPhase.CREATING:
         status = attrs.evolve(status, phase=JobPhase.RUNNING)
-    lost = [o for o in observed.replicas if o.situation is Situation.LOST or o.restarting]
+    lost = [o for o in observed.replicas if _restarts(job, o)]
     stated = status.conditions
     if lost:
-        stated = _state(stated, job, conditions.RESTARTING, _restarting(lost), now)
-    elif chief_runs:
-        stated = _state(stated, job, conditions.RUNNING, f"{_title(job)} is running.", now)
+        stated = _state(stated, job, conditions.RESTARTING, _restarting(job, lost), now)
+    elif runs:
+        stated = _state(stated, job, conditions.RUNNING, job.reporting.running(job), now)
     stated = _blocked(stated, job, observed, now)
     if restarts != status.restarts:
-        notes = (*notes, _note(job, conditions.RESTARTING, _restarting(lost)))
+        notes = (*notes, _note(job, conditions.RESTARTING, f"restarting {_causes(lost)}"))
     return (
         attrs.evolve(
             status,
@@ -80,18 +79,15 @@ def concluded(
     """Return the status of a job that has just ended; its pods may still have to go."""
     failure = verdict.failure
     if failure is None:
-        type_, message = conditions.SUCCEEDED, f"{_title(job)} successfully completed."
+        type_, message = conditions.SUCCEEDED, job.reporting.succeeded(job)
     else:
-        type_ = conditions.FAILED
-        message = failure.message
-        if failure.replica:
-            message = f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
+        type_, message = conditions.FAILED, job.reporting.failed(job, failure)
     stated = conditions.without(status.conditions, conditions.BLOCKED)
     replicas = status.replica_statuses
     return (
         attrs.evolve(
             status,
-            replica_statuses=replicas if failure else tuple(map(_succeeded, replicas)),
+            replica_statuses=replicas if failure else tuple(_succeeded(job, r) for r in replicas),
             phase=JobPhase.CLEAN_UP,
             state=JobState.FAILED if failure else JobState.SUCCEEDED,
             reason=message if failure else "",
@@ -123,7 +119,10 @@ def suspended(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple[Note, 
             status,
             phase=JobPhase.SUSPENDED,
             state=JobState.UNKNOWN,
-            replica_statuses=(),
+            replica_statuses=tuple(
+                ReplicaStatus(r.type, JobState.UNKNOWN, {}, selector=r.selector)
+                for r in status.replica_statuses
+            ),
             conditions=conditions.without(stated, conditions.RESTARTING),
             observed_generation=job.generation,
         ),
@@ -202,6 +201,8 @@ def _state(
 def _blocked(
     stated: tuple[Condition, ...], job: Job, observed: Observed, now: datetime.datetime
 ) -> tuple[Condition, ...]:
+    if not job.reporting.states_blocked:
+        return stated
     messages = list(observed.blocked.values())
     messages += [f"{o.replica} waits: {o.stuck}" for o in observed.replicas if o.stuck]
     if not messages:
@@ -213,23 +214,33 @@ def _blocked(
 
 def _replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaStatus:
     mine = [o for o in observed.replicas if o.replica.type == spec.type]
-    counts = Counter(_STATES[o.situation] for o in mine)
+    counts = Counter(_counted_as(job, o) for o in mine)
     done = frozenset(o.replica.index for o in mine if o.situation is Situation.SUCCEEDED)
+    told = job.reporting.tells_states
     return ReplicaStatus(
         type=spec.type,
-        state=_common_state(counts, spec.replicas),
-        counts={state: counts[state] for state in JobState if counts[state]},
+        state=_common_state(counts, spec.replicas) if told else JobState.UNKNOWN,
+        counts={s: counts[s] for s in JobState if counts[s] and (told or s is not _WAITING)},
         completed=done | job.status.completed(spec.type),
+        selector=spec.selector,
     )
 
 
-def _succeeded(replica: ReplicaStatus) -> ReplicaStatus:
+def _counted_as(job: Job, observed: ObservedReplica) -> JobState:
+    if observed.situation is Situation.LOST:
+        return job.reporting.lost
+    return JobState.RUNNING if observed.restarting else _STATES[observed.situation]
+
+
+def _succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:
     """Count what still runs when its job succeeds as succeeded: nobody looks at it again."""
     counts = dict(replica.counts)
     running = counts.pop(JobState.RUNNING, 0)
     if not running:
         return replica
     counts[JobState.SUCCEEDED] = counts.get(JobState.SUCCEEDED, 0) + running
+    if not job.reporting.tells_states:
+        return attrs.evolve(replica, counts=counts)
     state = _common_state(counts, sum(counts.values()))
     return attrs.evolve(replica, counts=counts, state=state)
 
@@ -244,20 +255,30 @@ def _common_state(counts: Mapping[JobState, int], replicas: int) -> JobState:
     return JobState.UNKNOWN
 
 
-def _restarting(lost: Iterable[ObservedReplica]) -> str:
+def _runs(job: Job, observed: Observed) -> bool:
+    running = {o.replica for o in observed.replicas if o.situation is Situation.RUNNING}
+    return any(replica in running for replica in job.deciders.run)
+
+
+def _restarts(job: Job, observed: ObservedReplica) -> bool:
+    in_place = observed.restarting and job.reporting.states_restarts_in_place
+    return observed.situation is Situation.LOST or in_place
+
+
+def _restarting(job: Job, lost: Iterable[ObservedReplica]) -> str:
+    types = sorted({one.replica.type for one in lost})
+    return job.reporting.restarting(job, types, _causes(lost))
+
+
+def _causes(lost: Iterable[ObservedReplica]) -> str:
     causes = [
         f"{o.replica}: {o.ending.reason}, {o.ending.message}" if o.ending else f"{o.replica}"
         for o in lost
     ]
     more = len(causes) - _NAMES_SHOWN
-    shown = "; ".join(causes[:_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-    return f"restarting {shown}"
+    return "; ".join(causes[:_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _note(job: Job, type_: str, message: str) -> Note:
     level = "Normal" if type_ == conditions.SUCCEEDED else "Warning"
     return Note(level, f"{job.resource.kind}{type_}", message)
-
-
-def _title(job: Job) -> str:
-    return f"{job.resource.kind} {job.key}"

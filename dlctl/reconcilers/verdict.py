@@ -1,6 +1,6 @@
 """Whether a job has ended, how, and what was the first cause. Pure.
 
-The chief decides; its success stands whatever becomes of the others afterwards.
+The deciders' success stands whatever becomes of the others afterwards.
 """
 
 import attrs
@@ -19,14 +19,25 @@ class Verdict:
 
 def verdict(job: Job, observed: Observed) -> Verdict | None:
     """Return how the job has ended, or None while it has not."""
-    if observed.situation(job.chief) is Situation.SUCCEEDED:
+    situations = {one.replica: one.situation for one in observed.replicas}
+    done = [situations.get(r) is Situation.SUCCEEDED for r in job.deciders.succeed]
+    if any(done) if job.deciders.one_is_enough else done and all(done):
         return Verdict()
     # An exit that no restart can better ends the job, whichever replica's it is: the others
     # would wait for it for ever.
-    failures = [f for o in observed.replicas if (f := _failure(o)) is not None]
+    fatal = [o for o in observed.replicas if _needed(job, o)]
+    failures = [f for o in fatal if (f := _failure(o)) is not None]
     if not failures:
         return None
     return Verdict(min(failures, key=lambda failure: failure.time))
+
+
+def _needed(job: Job, observed: ObservedReplica) -> bool:
+    deciders = job.deciders
+    if observed.replica.type not in deciders.dispensable:
+        return True
+    # Of the workers that come and go, the job cannot do without the one that decides.
+    return observed.replica in deciders.succeed and not deciders.one_is_enough
 
 
 def _failure(observed: ObservedReplica) -> Failure | None:

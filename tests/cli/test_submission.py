@@ -49,7 +49,7 @@ async def test_name_may_be_left_to_the_server(client: Client) -> None:
 
 async def test_crds_of_ours_beside_the_jobs_do_no_harm(client: Client) -> None:
     (job,) = await submit(client, KINDS, [crd(kind_of()), JOB], "default")
-    assert job.kind is kind_of()
+    assert job.kind == kind_of()
 
 
 async def test_same_object_twice_is_refused(client: Client) -> None:

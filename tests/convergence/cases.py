@@ -101,13 +101,13 @@ def _job(dice: random.Random, name: str) -> JobCase:
     job = make_job(manifest)
     replicas = list(job.replicas)
     fails = dice.random() < 0.4
-    decider = dice.choice(replicas) if fails else job.chief
+    decider = dice.choice(replicas) if fails else job.deciders.succeed[0]
     fates = {}
     for replica in replicas:
         if replica == decider:
             last: Fate = dice.choice(_PERMANENT) if fails else DONE
         else:
-            last = _last(dice, replica, job.chief)
+            last = _last(dice, replica, job.deciders.succeed[0])
         fates[str(replica)] = (*_setbacks(dice), last)
     return JobCase(manifest, fates, str(decider), policy)
 

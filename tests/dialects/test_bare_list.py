@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exitcodes import ExitClass
+from dlctl.api.exitcodes import RetryRule
 from dlctl.api.job import CleanPodPolicy, Replica
 from dlctl.api.meta import UID
 from dlctl.dialects.names import runtime_id
@@ -32,15 +32,15 @@ def test_mxjob_is_read_with_the_defaults_of_its_group() -> None:
         ("server", 1, 9000),
         ("worker", 2, 9000),
     ]
-    assert job.chief == Replica("scheduler", 0)
+    assert job.deciders.succeed[0] == Replica("scheduler", 0)
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
-    assert job.signals is ExitClass.RETRYABLE
+    assert job.replica_specs[0].retries is RetryRule.TABLE_AND_SIGNALS
 
 
 def test_tfjob_is_read_with_the_defaults_of_its_framework() -> None:
     job = make_job(bare_job("TFJob", ps=1, worker=2))
     assert [spec.port for spec in job.replica_specs] == [2222, 2222]
-    assert job.chief == Replica("worker", 0)
+    assert job.deciders.succeed[0] == Replica("worker", 0)
 
 
 def test_runtime_id_is_derived_and_not_written() -> None:

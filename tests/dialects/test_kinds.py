@@ -7,9 +7,9 @@ import pytest
 
 from dlctl.api.job import JobObject
 from dlctl.api.status import JobPhase
-from dlctl.dialects.bare_list import MPBA_V1
+from dlctl.dialects.bare_list import BareList
 from dlctl.dialects.kinds import Kind, by_api_version, kinds
-from dlctl.dialects.replica_list import KUBEFLOW_V1ALPHA1
+from dlctl.dialects.replica_list import kubeflow_v1alpha1
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.mxnet import MXJob
 from dlctl.frameworks.tensorflow import TFJob
@@ -24,7 +24,12 @@ class Mxjob(MXJob):
 
 def test_each_group_serves_its_kinds() -> None:
     assert [(kind.resource.qualified, kind.resource.version) for kind in KINDS] == [
-        ("mxjobs.kubeflow.org", "v1alpha1"),
+        ("tfjobs.kubeflow.org", "v1"),
+        ("pytorchjobs.kubeflow.org", "v1"),
+        ("xgboostjobs.kubeflow.org", "v1"),
+        ("paddlejobs.kubeflow.org", "v1"),
+        ("jaxjobs.kubeflow.org", "v1"),
+        ("mxjobs.kubeflow.org", "v1"),
         ("mxjobs.fioravanzo.org", "v1alpha1"),
         ("mxjobs.mpba.fbk.eu", "v1"),
         ("tfjobs.mpba.fbk.eu", "v1"),
@@ -33,7 +38,8 @@ def test_each_group_serves_its_kinds() -> None:
 
 def test_kind_of_a_framework_that_is_not_installed_is_not_served() -> None:
     served = kinds({"TFJob": TFJob})
-    assert [kind.resource.qualified for kind in served] == ["tfjobs.mpba.fbk.eu"]
+    own = [kind for kind in served if kind.resource.group != "kubeflow.org"]
+    assert [kind.resource.qualified for kind in own] == ["tfjobs.mpba.fbk.eu"]
 
 
 def test_two_kinds_under_one_name_are_refused() -> None:
@@ -55,14 +61,16 @@ def test_manifest_of_another_kind_is_not_ours(api_version: str, kind: str) -> No
 
 
 def test_job_is_read_in_the_form_it_is_written_in_whatever_its_version() -> None:
-    both = Kind(kind_of().resource, MXJob, {"v1alpha1": KUBEFLOW_V1ALPHA1, "v1": MPBA_V1})
-    assert both.dialect_of(job_object(mxjob())) is KUBEFLOW_V1ALPHA1
-    assert both.dialect_of(job_object({"spec": []})) is MPBA_V1
+    old, bare = kubeflow_v1alpha1(MXJob), BareList(MXJob)
+    both = Kind(kind_of().resource, {"v1alpha1": old, "v1": bare})
+    assert both.dialect_of(job_object(mxjob())) is old
+    assert both.dialect_of(job_object({"spec": []})) is bare
 
 
 @pytest.mark.parametrize("spec", [None, "x", {}])
 def test_job_in_no_known_form_is_told_in_that_of_the_stored_version(spec: Any) -> None:
-    assert kind_of().dialect_of(job_object({"spec": spec})) is KUBEFLOW_V1ALPHA1
+    kind = kind_of()
+    assert kind.dialect_of(job_object({"spec": spec})) is kind.dialects["v1"]
 
 
 def test_spec_that_is_no_json_is_an_invalid_job() -> None:
@@ -72,4 +80,4 @@ def test_spec_that_is_no_json_is_an_invalid_job() -> None:
 
 def test_status_is_read_even_if_the_job_is_invalid() -> None:
     obj = job_object({**mxjob(), "spec": None, "status": {"phase": "Failed"}})
-    assert kind_of().read_status(obj).phase is JobPhase.FAILED
+    assert kind_of("fioravanzo.org/v1alpha1").read_status(obj).phase is JobPhase.FAILED

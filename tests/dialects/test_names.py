@@ -73,7 +73,7 @@ def test_child_name_as_long_as_the_limit_is_taken() -> None:
 
 def test_index_counts_towards_the_limit() -> None:
     def specs(replicas: int) -> list[ReplicaSpec]:
-        return [ReplicaSpec("worker", replicas, {}, 9091)]
+        return [ReplicaSpec("worker", replicas, {}, "mxnet", 9091)]
 
     check_names("n" * 40, "a" * 11, specs(1000), "spec.RuntimeId")
     with pytest.raises(InvalidJobError, match=r"-worker-a{11}-1000'.*shorten it by 1"):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exitcodes import ExitClass
+from dlctl.api.exitcodes import RetryRule
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.dialects.dialect import Dialect
 from tests.builders import entry, job_object, kind_of, make_job, mxjob, template
@@ -26,9 +26,9 @@ def test_kubeflow_fills_in_its_defaults() -> None:
     job = make_job(mxjob(replicaSpecs=list(bare)))
     assert types(job) == [("scheduler", 1), ("worker", 1)]
     assert [spec.port for spec in job.replica_specs] == [9091, 9091]
-    assert job.chief == Replica("scheduler", 0)
+    assert job.deciders.succeed[0] == Replica("scheduler", 0)
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.ALL
-    assert job.signals is ExitClass.PERMANENT
+    assert job.replica_specs[0].retries is RetryRule.TABLE
     assert not job.local
 
 
@@ -38,7 +38,7 @@ def test_fioravanzo_fills_in_its_own() -> None:
     assert types(job) == [("scheduler", 1), ("worker", 1)]
     assert [spec.port for spec in job.replica_specs] == [9000, 9000]
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
-    assert job.signals is ExitClass.RETRYABLE
+    assert job.replica_specs[0].retries is RetryRule.TABLE_AND_SIGNALS
 
 
 @pytest.mark.parametrize(("group", "field"), [(KUBEFLOW, "PsRootPort"), (FIORAVANZO, "mxPort")])
@@ -64,10 +64,12 @@ def test_field_names_and_replica_types_are_read_in_any_case() -> None:
     job = make_job(wire)
     assert types(job) == [("scheduler", 1), ("worker", 4)]
     assert job.replica_specs[0].port == 1234
-    assert job.replica_specs[0].template == {"spec": {"containers": [{"name": "mxnet"}]}}
+    assert job.replica_specs[0].template == {
+        "spec": {"containers": [{"name": "mxnet"}], "restartPolicy": "OnFailure"}
+    }
     assert job.runtime_id == "ab1c"
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.RUNNING
-    assert job.chief == Replica("worker", 2)
+    assert job.deciders.succeed[0] == Replica("worker", 2)
     assert job.scheduler_name == "volcano"
 
 
@@ -86,7 +88,7 @@ def test_field_that_says_nothing_changes_nothing(spec: dict[str, Any]) -> None:
 
 
 def test_template_is_passed_on_but_for_nulls() -> None:
-    pod = {
+    pod: dict[str, Any] = {
         "metadata": {"creationTimestamp": None, "labels": {"App": "a", "app": "b"}},
         "spec": {
             "containers": [{"name": "mxnet", "resources": {}, "env": [{"name": "A"}]}],
@@ -96,7 +98,7 @@ def test_template_is_passed_on_but_for_nulls() -> None:
     job = make_job(replicaSpecs=[entry("SCHEDULER", template=pod)])
     assert job.replica_specs[0].template == {
         "metadata": {"labels": {"App": "a", "app": "b"}},
-        "spec": pod["spec"],
+        "spec": {**pod["spec"], "restartPolicy": "OnFailure"},
     }
 
 
@@ -104,7 +106,7 @@ def test_local_job_is_one_worker_that_decides() -> None:
     job = make_job(jobMode="Local", workers=5)
     assert job.local
     assert types(job) == [("worker", 1)]
-    assert job.chief == Replica("worker", 0)
+    assert job.deciders.succeed[0] == Replica("worker", 0)
 
 
 def test_local_job_needs_no_scheduler() -> None:

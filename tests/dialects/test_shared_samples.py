@@ -27,6 +27,6 @@ def test_sample_is_read_and_rendered(path: Path) -> None:
     assert [spec.type for spec in job.replica_specs] == ["scheduler", "server", "worker"]
     assert {spec.port for spec in job.replica_specs} <= {9000, 9091}
     assert job.replica_specs[0].port == 9000
-    renderer = Renderer(job, kind.dialect_of(obj), kind.framework)
+    renderer = Renderer(job, kind.dialect_of(obj))
     pods = [renderer.pod(replica) for replica in job.replicas]
     assert [pod["spec"]["containers"][0]["name"] for pod in pods] == ["mxnet"] * 3

@@ -36,17 +36,17 @@ def environment(kind: Kind, job: Job, replica: Replica) -> dict[str, str]:
 
 
 def pod(kind: Kind, job: Job, replica: Replica) -> dict[str, Any]:
-    return Renderer(job, kind.dialects["v1"], kind.framework).pod(replica)
+    return Renderer(job, kind.dialects["v1"]).pod(replica)
 
 
 def test_its_class_has_at_most_twenty_lines(kind: Kind) -> None:
-    assert len(inspect.getsource(kind.framework).splitlines()) <= 20
+    assert len(inspect.getsource(kind.dialects["v1"].framework).splitlines()) <= 20
 
 
 def test_it_is_served_in_the_open_group(kind: Kind) -> None:
     assert kind.resource.qualified == "ringjobs.mpba.fbk.eu"
     assert kind.resource.api_version == "mpba.fbk.eu/v1"
-    assert kind.framework.__module__ == "ring_dlctl"
+    assert kind.dialects["v1"].framework.__module__ == "ring_dlctl"
 
 
 def test_its_crd_tells_its_replica_types(kind: Kind) -> None:
@@ -69,7 +69,7 @@ def test_its_jobs_are_validated(kind: Kind, counts: dict[str, int], said: str) -
 
 
 def test_its_master_decides_the_job(kind: Kind) -> None:
-    assert kind.read(ring()).chief == Replica("master", 0)
+    assert kind.read(ring()).deciders.succeed[0] == Replica("master", 0)
 
 
 def test_its_pods_get_its_environment(kind: Kind) -> None:
@@ -92,7 +92,7 @@ def test_its_pods_get_the_volumes_it_asks_for(kind: Kind) -> None:
 
 def test_its_replicas_are_dialled_by_name(kind: Kind) -> None:
     job = kind.read(ring())
-    renderer = Renderer(job, kind.dialects["v1"], kind.framework)
+    renderer = Renderer(job, kind.dialects["v1"])
     assert list(renderer.replicas_with_service()) == list(job.replicas)
     ports = renderer.service(Replica("worker", 0))["spec"]["ports"]
     assert [port["port"] for port in ports] == [7000]

@@ -10,7 +10,7 @@ from dlctl.api.meta import PODS, SERVICES
 from dlctl.dialects.kinds import Kind
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from tests.builders import KINDS, bare_job, mxjob, template
+from tests.builders import KINDS, bare_job, mxjob, template, training_job
 from tests.support.fates import RUNS_ON, Exit
 from tests.support.server import Server
 from tests.support.world import World, Worlds, owner_uid
@@ -61,6 +61,13 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
         bare_job("MXJob", "five"),
         bare_job("TFJob", "six", ps=1, worker=1),
     ]
+    brief = [
+        training_job("TFJob", "seven", Worker=1),
+        training_job("PyTorchJob", "eight", Master=1, Worker=1),
+        training_job("XGBoostJob", "nine", Master=1),
+        training_job("PaddleJob", "ten", Worker=1),
+        training_job("JAXJob", "eleven", Worker=2),
+    ]
     async with world() as cluster:
         await take_names(cluster)
         refuse_streamed_lists(cluster)
@@ -76,6 +83,10 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
                 mxjob(group=group, name="brief", runPolicy={"ttlSecondsAfterFinished": 0}), {}
             )
             await cluster.until(partial(is_gone, cluster, "brief"))
+        for job in brief:
+            job["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": 0}
+            await cluster.submit(job, {})
+            await cluster.until(partial(is_gone, cluster, job["metadata"]["name"]))
         await cluster.settled()
 
         assert used(cluster.server) | demanded_by_admission(KINDS) == granted()

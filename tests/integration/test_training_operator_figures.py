@@ -3,7 +3,7 @@
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import bare_job, kind_of, mxjob
-from tests.support.fates import DONE, RUNS_ON, Evicted, Exit, Fate
+from tests.support.fates import DONE, RUNS_ON, Evicted, Exit, Fate, script_of
 from tests.support.world import Running, World, Worlds
 
 JOBS = kind_of().resource
@@ -87,6 +87,20 @@ async def test_deadline_and_backoff_limit_are_failures(world: Worlds) -> None:
         await cluster.submit(often, {**FOREVER, "worker-0": [Exit(137), DONE]})
         assert (await cluster.ended("often"))["state"] == "Failed"
         assert counted(controller) == {"created": 2, "failed": 2}
+
+
+async def test_job_that_cannot_be_read_is_a_failure_until_it_is_mended(world: Worlds) -> None:
+    chief = {"replicaName": "WORKER", "replicaIndex": 9}
+    async with world() as cluster:
+        controller = cluster.start()
+        invalid = mxjob(terminationPolicy={"chief": chief})
+        await cluster.submit(invalid, script=script_of(mxjob()))
+        await cluster.settled()
+        assert counted(controller) == {"created": 1, "failed": 1}
+        mended = {"spec": {"terminationPolicy": {"chief": {**chief, "replicaIndex": 0}}}}
+        await cluster.user.patch(JOBS, cluster.key(), mended)
+        await cluster.ended()
+        assert counted(controller) == {"created": 1, "failed": 1, "successful": 1}
 
 
 async def test_status_that_could_not_be_written_counts_when_it_is(world: Worlds) -> None:

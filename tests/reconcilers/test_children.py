@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from dlctl.api.job import Replica
+from dlctl.dialects.replica_list import kubeflow_v1alpha1
 from dlctl.frameworks.mxnet import MXJob
-from dlctl.reconcilers.children import Renderer, training_container
-from tests.builders import bare_job, entry, kind_of, make_job, mxjob, renderer_of, template
+from dlctl.reconcilers.children import Renderer
+from tests.builders import bare_job, entry, make_job, mxjob, renderer_of, template
 from tests.goldens import MANIFESTS, rendered, written
 
 JSON = dict[str, Any]
@@ -135,7 +136,7 @@ def test_container_whose_exit_counts_is_the_frameworks_or_the_first(
     containers: list[str], trains: str
 ) -> None:
     job = make_job(replicaSpecs=[entry("SCHEDULER", template=template(*containers))])
-    assert training_container(kind_of().framework, job.replica_specs[0]) == trains
+    assert job.replica_specs[0].container == trains
 
 
 class VolumeJob(MXJob):
@@ -150,7 +151,7 @@ def test_volumes_of_the_framework_get_legal_names_and_yield_to_the_users_mounts(
     mine = {"name": "mine", "mountPath": "/tmp"}
     pod_template["spec"]["containers"][0]["volumeMounts"] = [mine]
     job = make_job(replicaSpecs=[entry("SCHEDULER", template=pod_template)])
-    pod = Renderer(job, kind_of().dialects["v1alpha1"], VolumeJob).pod(SCHEDULER)
+    pod = Renderer(job, kubeflow_v1alpha1(VolumeJob)).pod(SCHEDULER)
     assert pod["spec"]["containers"][0]["volumeMounts"] == [
         mine,
         {"name": "dl-data-my-set-1", "mountPath": "/data/My_Set.1"},

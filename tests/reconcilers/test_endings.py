@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exitcodes import ExitClass
+from dlctl.api.exitcodes import ExitClass, RetryRule
 from dlctl.api.job import Replica
 from dlctl.reconcilers.endings import Ending, ending
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
@@ -23,8 +23,8 @@ def deletion(asked: datetime.datetime) -> dict[str, Any]:
     return {"deletionTimestamp": deadline.isoformat(), "deletionGracePeriodSeconds": 30}
 
 
-def end_of(*, signals: ExitClass = ExitClass.PERMANENT, **pod: Any) -> Ending | None:
-    return ending(make_pod(JOB, WORKER, **pod), "mxnet", signals=signals, now=NOW)
+def end_of(*, rule: RetryRule = RetryRule.TABLE, **pod: Any) -> Ending | None:
+    return ending(make_pod(JOB, WORKER, **pod), "mxnet", rule=rule, now=NOW)
 
 
 def found(**pod: Any) -> Ending:
@@ -90,10 +90,10 @@ def test_success_after_a_retryable_exit_is_success() -> None:
     assert found(state=exited(0), last_state=exited(137)).exit_class is ExitClass.SUCCESS
 
 
-@pytest.mark.parametrize("signals", [ExitClass.PERMANENT, ExitClass.RETRYABLE])
-def test_code_that_the_table_does_not_list_is_what_the_dialect_says(signals: ExitClass) -> None:
-    end = found(phase="Failed", state=exited(134), signals=signals)
-    assert end.exit_class is signals
+@pytest.mark.parametrize("rule", RetryRule)
+def test_code_that_the_table_does_not_list_is_what_the_dialect_says(rule: RetryRule) -> None:
+    end = found(phase="Failed", state=exited(134), rule=rule)
+    assert end.exit_class is rule.exit_class(134)
 
 
 def test_out_of_memory_is_permanent_whatever_the_code_says() -> None:
@@ -218,9 +218,9 @@ def test_permanent_exit_of_an_init_container_ends_a_pod_that_would_try_it_for_ev
     job = make_job()
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
     init = {"name": "fetch", "state": waiting, "lastState": exited(127)}
-    pod = make_pod(job, job.chief, phase="Pending", initContainerStatuses=[init])
+    pod = make_pod(job, job.deciders.succeed[0], phase="Pending", initContainerStatuses=[init])
 
-    end = ending(pod, "mxnet", signals=job.signals, now=NOW)
+    end = ending(pod, "mxnet", rule=job.replica_specs[0].retries, now=NOW)
 
     assert end is not None
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 127)

@@ -9,8 +9,8 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.status import JobPhase, JobState, JobStatus, Restart
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan
-from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
+from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 FIRST = Replica("worker", 0)
 
@@ -30,8 +30,8 @@ def planned(job: Job, *, after_s: float = 0, **worker: Any) -> Plan:
         for replica in job.replicas
     ]
     now = NOW + datetime.timedelta(seconds=after_s)
-    observed = observe(job, kind_of().framework, Children(pods), now)
-    return plan(job, observed, (), now, Policy())
+    observed = observe(job, Children(pods), now)
+    return plan(job, observed, Desired(), now, Policy())
 
 
 def restarted(failures: int) -> dict[str, Restart]:

@@ -9,7 +9,7 @@ from dlctl.api.job import Replica
 from dlctl.api.pods import Service
 from dlctl.api.status import JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.observe import Children, ObservedReplica, Situation, observe
-from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod, observed_of
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
 
 JOB = make_job(servers=0, workers=1)
 WORKER = Replica("worker", 0)
@@ -118,5 +118,5 @@ def test_service_that_is_being_deleted_is_not_there() -> None:
         Service(metadata=make_pod(JOB, WORKER, metadata={"name": "a"}).metadata),
         Service(metadata=make_pod(JOB, WORKER, metadata=gone).metadata),
     ]
-    observed = observe(JOB, kind_of().framework, Children(services=services), NOW)
+    observed = observe(JOB, Children(services=services), NOW)
     assert list(observed.services) == ["a"]

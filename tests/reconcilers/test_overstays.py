@@ -21,7 +21,7 @@ def leaving(since_s: float, *, index: int = 0, **meta: Any) -> Pod:
 
 
 def test_pod_that_nobody_told_to_go_may_stay() -> None:
-    staying = make_pod(JOB, JOB.chief, state=RUNNING)
+    staying = make_pod(JOB, JOB.deciders.succeed[0], state=RUNNING)
     assert overstays([staying], NOW, 60) == Overstays()
 
 

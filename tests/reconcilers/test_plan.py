@@ -12,8 +12,8 @@ from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers import status
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan
-from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
+from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SCHEDULER, SERVER = Replica("scheduler", 0), Replica("server", 0)
 FIRST, SECOND = Replica("worker", 0), Replica("worker", 1)
@@ -40,8 +40,8 @@ def planned(
     now: datetime.datetime = NOW,
     policy: Policy = POLICY,
 ) -> Plan:
-    observed = observe(job, kind_of().framework, Children(pods, services), now)
-    return plan(job, observed, SERVED, now, policy)
+    observed = observe(job, Children(pods, services), now)
+    return plan(job, observed, Desired(SERVED), now, policy)
 
 
 def carried_out(job: Job, made: Plan) -> Job:
@@ -77,8 +77,8 @@ def test_job_that_has_all_it_needs_gets_nothing() -> None:
 
 def test_local_job_gets_one_pod_and_no_service() -> None:
     job = make_job(jobMode="local", workers=4)
-    observed = observe(job, kind_of().framework, Children(), NOW)
-    made = plan(job, observed, (), NOW, POLICY)
+    observed = observe(job, Children(), NOW)
+    made = plan(job, observed, Desired(), NOW, POLICY)
     assert (made.services, made.pods) == ((), (FIRST,))
 
 

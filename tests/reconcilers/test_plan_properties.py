@@ -12,10 +12,11 @@ from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.observe import Children, Observed, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan
+from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
 
 KIND = kind_of()
+FRAMEWORK = KIND.dialects["v1alpha1"].framework
 JOBS = st.builds(
     make_job,
     workers=st.integers(0, 2),
@@ -59,11 +60,11 @@ def _metadata(job: Job, replica: Replica, state: dict[str, Any]) -> dict[str, An
 
 
 def seen(job: Job, pods: list[Pod]) -> Observed:
-    return observe(job, KIND.framework, Children(pods), NOW)
+    return observe(job, Children(pods), NOW)
 
 
 def planned(job: Job, pods: list[Pod]) -> Plan:
-    served = (KIND.framework.default_chief(),)
+    served = Desired((FRAMEWORK.default_chief(),))
     return plan(job, seen(job, pods), served, NOW, Policy())
 
 
@@ -114,7 +115,7 @@ def test_what_a_status_has_counted_is_never_forgotten(
 ) -> None:
     before, pods = history(job, sights)
     after = planned(before, pods).status
-    for type_ in KIND.framework.replica_types:
+    for type_ in FRAMEWORK.replica_types:
         assert before.status.completed(type_) <= after.completed(type_)
     for name, restart in before.status.restarts.items():
         assert after.restarts[name].failures >= restart.failures

@@ -9,8 +9,8 @@ from dlctl.api.meta import ObjectMeta
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan
-from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
+from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 LATER = NOW + datetime.timedelta(minutes=5)
 LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
@@ -31,8 +31,8 @@ def planned(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Plan:
         for replica in job.replicas
         if pods
     ]
-    observed = observe(job, kind_of().framework, Children(pods, services), now)
-    return plan(job, observed, tuple(job.replicas), now, Policy())
+    observed = observe(job, Children(pods, services), now)
+    return plan(job, observed, Desired(tuple(job.replicas)), now, Policy())
 
 
 def running() -> Plan:

@@ -100,10 +100,10 @@ def script_of(
     parts = {
         replica: Part(given.get(str(replica)) or _usual(job, replica)) for replica in job.replicas
     }
-    deciding = next((r for r in parts if str(r) == decider), job.chief)
+    deciding = next((r for r in parts if str(r) == decider), job.deciders.succeed[0])
     return Script(parts, deciding)
 
 
 def _usual(job: Job, replica: Replica) -> Sequence[Fate]:
-    serves = replica.type in ("server", "ps") and replica != job.chief
+    serves = replica.type in ("server", "ps") and replica != job.deciders.succeed[0]
     return (RUNS_ON,) if serves else (DONE,)

@@ -16,8 +16,8 @@ from aiohttp import web
 from yarl import URL
 
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver.changes import Change
 from dlctl.local.apiserver.calls import Call
+from dlctl.local.apiserver.changes import Change
 from dlctl.local.apiserver.faults import Fault, Faults, broken, reset, strike
 from dlctl.local.apiserver.front import Audited, LargeRequest, call_of, failure
 from dlctl.local.apiserver.status import StatusError

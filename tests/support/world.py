@@ -178,6 +178,11 @@ class World:
     def status(self, name: str = "linear") -> JSON:
         return dict(self.job(name).get("status") or {})
 
+    def phase(self, name: str = "linear") -> str:
+        """Return the phase of a job; Kubeflow's statuses hold it apart."""
+        status = self.status(name)
+        return str(status.get("phase") or (status.get("dlctl") or {}).get("phase") or "")
+
     def owned(self, resource: Resource, job: JSON) -> list[JSON]:
         uid = job["metadata"]["uid"]
         return [obj for obj in self.objects(resource) if owner_uid(obj) == uid]
@@ -223,7 +228,7 @@ class World:
 
     async def ended(self, name: str = "linear", *, phase: str = "Done") -> JSON:
         """Wait for the end of a job, and return its status."""
-        await self.until(lambda: self.status(name).get("phase") == phase)
+        await self.until(lambda: self.phase(name) == phase)
         return self.status(name)
 
     async def settled(self) -> None:

@@ -1,4 +1,4 @@
-"""The part of JSONPath that printer columns and scale paths use: fields, indexes, filters.
+"""The part of JSONPath that printer columns and scale paths use: fields, indexes, slices, filters.
 
 A path that finds nothing finds an empty list; it is no error.
 """
@@ -15,6 +15,7 @@ _TOKEN: Final = re.compile(
     r"""|\[\?\(@(?P<left>(\.[^=!<>\]\s]+)*)\s*((?P<op>==|!=)\s*(?P<right>[^)]+))?\)\]"""
     r"""|\[(?P<quote>['"])(?P<key>.*?)(?P=quote)\]"""
     r"""|\[(?P<index>-?\d+|\*)\]"""
+    r"""|\[(?P<start>-?\d+)?:(?P<end>-?\d+)?\]"""
 )
 
 
@@ -52,7 +53,12 @@ def _follow(value: Any, step: re.Match[str]) -> Iterator[Any]:
         yield from _fields(value, re.sub(r"\\(.)", r"\1", field))
     elif step["index"] is not None:
         yield from _elements(value, step["index"])
-    elif isinstance(value, list):
+    elif not isinstance(value, list):
+        return
+    elif step["left"] is None:
+        start, end = (int(step[name]) if step[name] else None for name in ("start", "end"))
+        yield from value[start:end]
+    else:
         yield from (item for item in value if _matches(item, step))
 
 

@@ -1,0 +1,27 @@
+"""Objects that a job has beside its pods and services, such as the PodGroup of its gang."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import Object, Resource
+
+
+@attrs.frozen
+class Companion:
+    """One object to have: its contents, without what says whose it is."""
+
+    resource: Resource
+    name: str
+    # The object's fields, such as ``spec`` or ``data``; under ``metadata`` labels of its own.
+    body: Mapping[str, Any]
+    # Whether it stays when the job has ended or is suspended, until the job itself is deleted.
+    outlives_run: bool = False
+
+
+class CompanionObject(Object, frozen=True, gc=False):
+    """An object as it is there, as far as decisions need it."""
+
+    status: dict[str, Any] | None = msgspec.field(default=None)

@@ -1,0 +1,45 @@
+"""How a job's state is told: the words of conditions, and how replicas in between are counted.
+
+The words here are dlctl's own; a dialect whose users know others has its own reporting.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import attrs
+
+from dlctl.api.status import Failure, JobState
+
+if TYPE_CHECKING:
+    from dlctl.api.job import Job
+
+
+@attrs.frozen
+class Reporting:
+    """What is said of a job in messages that people and scripts read."""
+
+    # How a replica counts whose pod has ended and that is to be run again.
+    lost: JobState = JobState.RUNNING
+    # Whether the common state of a type's replicas is told, and which of them wait.
+    tells_states: bool = True
+    # Whether a container that the kubelet runs again in its pod makes the job Restarting.
+    states_restarts_in_place: bool = True
+    # Whether a job that cannot get on has a condition that says so, beside the events.
+    states_blocked: bool = True
+    # Whether events name the kind of the child: SuccessfulCreatePod.
+    names_children: bool = False
+
+    def running(self, job: "Job") -> str:
+        return f"{job.resource.kind} {job.key} is running."
+
+    def succeeded(self, job: "Job") -> str:
+        return f"{job.resource.kind} {job.key} successfully completed."
+
+    def restarting(self, job: "Job", types: Collection[str], causes: str) -> str:
+        """Say that replicas of these types are run again; ``causes`` name them."""
+        return f"restarting {causes}"
+
+    def failed(self, job: "Job", failure: Failure) -> str:
+        if not failure.replica:
+            return failure.message
+        return f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"

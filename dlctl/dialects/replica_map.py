@@ -1,0 +1,200 @@
+"""Kubeflow's form: ``<tag>ReplicaSpecs`` maps replica types to specs, ``runPolicy`` says the rest.
+
+Names, labels and defaults are training-operator's, so that its clients find what they look for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.exitcodes import RetryRule
+from dlctl.api.job import CleanPodPolicy, Deciders, Job, JobObject, Replica, ReplicaSpec
+from dlctl.api.meta import Resource
+from dlctl.api.status import JobStatus
+from dlctl.dialects import map_schema, map_status, run_policy
+from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.entries import pod_template, training_container
+from dlctl.dialects.kubeflow_words import KubeflowReporting
+from dlctl.dialects.names import check_label_names
+from dlctl.dialects.restart_policy import RestartPolicy
+from dlctl.dialects.wire import MAX_REPLICAS, Fields, one_of
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+LABELS: Final = "training.kubeflow.org"
+OPERATOR: Final = "kubeflow.org/training-operator"
+EXIT_CODE_POLICY: Final = "dlctl.dev/exit-code-policy"
+
+
+@attrs.frozen
+class ReplicaMap(Dialect):
+    """The map form of one of Kubeflow's kinds."""
+
+    framework: type[KubeflowJob]
+    publishes_not_ready: bool = False
+    environment_wins: bool = True
+    deletes_jobs: bool = True
+    columns: Sequence[tuple[str, str, str, int]] = (
+        ("State", ".status.conditions[-1:].type", "string", 0),
+        ("Age", ".metadata.creationTimestamp", "date", 0),
+    )
+
+    @property
+    def specs_field(self) -> str:
+        return f"{self.framework.tag}ReplicaSpecs"
+
+    def recognises(self, spec: Any) -> bool:
+        wanted = self.specs_field.lower()
+        return isinstance(spec, Mapping) and any(name.lower() == wanted for name in spec)
+
+    def read(self, obj: JobObject, resource: Resource) -> Job:
+        fields = Fields(msgspec.json.decode(obj.spec), "spec")
+        specs = self._replica_specs(fields, obj)
+        name = obj.metadata.name
+        check_label_names(name, [f"{name}-{spec.type}-{spec.replicas - 1}" for spec in specs])
+        policy = fields.object("runPolicy")
+        job = Job(
+            resource=resource,
+            key=obj.key,
+            uid=obj.metadata.uid,
+            generation=obj.metadata.generation or 0,
+            replica_specs=specs,
+            deciders=Deciders((), ()),
+            child_prefix=name,
+            runtime_id="",
+            status=self.read_status(obj),
+            run_policy=run_policy.read(fields, CleanPodPolicy.NONE),
+            spec=fields.respelt(),
+            managed_elsewhere=policy.text("managedBy", OPERATOR) != OPERATOR,
+        )
+        framework = self.framework(job)
+        told = KubeflowReporting.of(framework)
+        return attrs.evolve(job, deciders=framework.deciders(), reporting=told)
+
+    def read_status(self, obj: JobObject) -> JobStatus:
+        return map_status.read(obj.status, self.framework)
+
+    def write_status(self, status: JobStatus) -> JSON:
+        return map_status.write(status, self.framework)
+
+    def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        labels = self._type_labels(job.key.name, replica.type)
+        spec = job.spec_of(replica.type)
+        if spec is None or spec.numbered:
+            labels[f"{LABELS}/replica-index"] = str(replica.index)
+        return labels
+
+    def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        master = self.framework(job).is_master(replica)
+        return {f"{LABELS}/job-role": "master"} if master else {}
+
+    def selector(self, job: Job) -> str:
+        return f"{LABELS}/job-name={job.key.name}"
+
+    def status_schema(self) -> JSON:
+        return map_schema.of_status()
+
+    def spec_schema(self) -> JSON:
+        return map_schema.of_replica_map(self)
+
+    def _type_labels(self, name: str, type_: str) -> dict[str, str]:
+        return {
+            f"{LABELS}/job-name": name,
+            f"{LABELS}/operator-name": self.framework.controller_name(),
+            f"{LABELS}/replica-type": type_,
+        }
+
+    def _replica_specs(self, fields: Fields, obj: JobObject) -> tuple[ReplicaSpec, ...]:
+        entries = fields.object(self.specs_field)
+        specs = [self._replica_spec(entries, name, obj) for name in entries.names()]
+        if not specs:
+            types = ", ".join(map(self.framework.spelling, self.framework.replica_types))
+            raise InvalidJobError(
+                f"is missing: give a spec of at least one of {types}",
+                field=fields.at(self.specs_field),
+            )
+        for type_ in self.framework.singletons:
+            if not any(spec.type == type_ for spec in specs):
+                title = self.framework.spelling(type_)
+                raise InvalidJobError(
+                    f"lists no {title}, but there must be exactly 1: add it",
+                    field=fields.at(self.specs_field),
+                )
+        return tuple(sorted(specs, key=lambda s: self.framework.replica_types.index(s.type)))
+
+    def _replica_spec(self, entries: Fields, name: str, obj: JobObject) -> ReplicaSpec:
+        framework, type_ = self.framework, name.lower()
+        if type_ not in framework.replica_types:
+            types = ", ".join(map(framework.spelling, framework.replica_types))
+            raise InvalidJobError(
+                f"is not a replica type: it must be one of {types}", field=entries.at(name)
+            )
+        entry = entries.object(name)
+        default = framework.default_replicas.get(type_, 1)
+        replicas = entry.integer("replicas", default, most=MAX_REPLICAS)
+        if type_ in framework.singletons and replicas != 1:
+            title = framework.spelling(type_)
+            raise InvalidJobError(
+                f"is {replicas}, but there must be exactly 1 {title}", field=entry.at("replicas")
+            )
+        policy = one_of(
+            entry.text("restartPolicy", framework.restart_policy),
+            RestartPolicy,
+            field=entry.at("restartPolicy"),
+            default=RestartPolicy(framework.restart_policy),
+        )
+        template = pod_template(
+            entry.value("template"), entry.at("template"), restart_policy=policy.of_pod
+        )
+        container = training_container(template, framework)
+        template = self._with_port(template, container)
+        ports = dict(_ports(template, container))
+        return ReplicaSpec(
+            type=type_,
+            replicas=replicas,
+            template=template,
+            container=container,
+            port=ports[framework.port_name],
+            ports=ports,
+            retries=_retries(policy, obj),
+            selector=self._selector(obj.metadata.name, type_),
+        )
+
+    def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
+        """Add the port where replicas meet to the container that trains, if it has none."""
+        name = self.framework.port_name
+        if name in dict(_ports(template, container)):
+            return template
+        port = {"name": name, "containerPort": self.framework.default_port()}
+        containers = [
+            {**each, "ports": [*(each.get("ports") or []), port]}
+            if each["name"] == container
+            else each
+            for each in template["spec"]["containers"]
+        ]
+        return {**template, "spec": {**template["spec"], "containers": containers}}
+
+    def _selector(self, name: str, type_: str) -> str:
+        if not self.framework.scales:
+            return ""
+        labels = self._type_labels(name, type_)
+        return ",".join(f"{label}={value}" for label, value in sorted(labels.items()))
+
+
+def _ports(template: Mapping[str, Any], container: str) -> Iterator[tuple[str, int]]:
+    """Yield the ports of a container that have names: a service needs one for each of several."""
+    for each in template["spec"]["containers"]:
+        if each["name"] != container:
+            continue
+        for port in each.get("ports") or ():
+            if isinstance(port, Mapping) and port.get("name") and port.get("containerPort"):
+                yield str(port["name"]), int(port["containerPort"])
+
+
+def _retries(policy: RestartPolicy, obj: JobObject) -> RetryRule:
+    if policy is not RestartPolicy.EXIT_CODE:
+        return RetryRule.NONE if policy is RestartPolicy.NEVER else RetryRule.ALL
+    wish = (obj.metadata.annotations or {}).get(EXIT_CODE_POLICY, "")
+    return RetryRule.SIGNALS if wish == "kubeflow" else RetryRule.TABLE_AND_SIGNALS

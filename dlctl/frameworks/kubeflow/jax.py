@@ -1,0 +1,32 @@
+"""JAX: workers alone, which find each other through the first one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dlctl.api.job import Replica, ReplicaSpec
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+
+class JAXJob(KubeflowJob):
+    """Distributed JAX; process 0 is the coordinator."""
+
+    job_type = "JAXJob"
+    tag = "jax"
+    replica_types = ["worker"]
+    container_properties = {"name": "jax", "ports": [6666]}
+    port_name = "jaxjob-port"
+    scales = True
+
+    def is_master(self, replica: Replica) -> bool:
+        return replica.index == 0
+
+    def get_environment_variables(
+        self, replica_spec: ReplicaSpec, replica_index: int
+    ) -> Mapping[str, Any]:
+        return {
+            "PYTHONUNBUFFERED": "1",
+            "COORDINATOR_PORT": str(self.port("worker")),
+            "COORDINATOR_ADDRESS": self.address("worker", 0),
+            "NUM_PROCESSES": str(self.job.size),
+            "PROCESS_ID": str(replica_index),
+        }

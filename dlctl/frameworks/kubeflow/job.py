@@ -1,0 +1,66 @@
+"""What Kubeflow's job kinds share: how replica types are spelt, who decides, who is a master.
+
+A kind is a subclass that states its names and its environment; see :mod:`.pytorch` for one.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from dlctl.api.job import Deciders, Replica
+from dlctl.frameworks.dljob import DLJob
+
+
+class KubeflowJob(DLJob, abstract=True):
+    """One of Kubeflow's jobs: ``<tag>ReplicaSpecs`` maps replica types to specs.
+
+    Beside what every framework states, a subclass states:
+
+    - ``tag``: begins the field of replica specs, ``tf`` in ``tfReplicaSpecs``;
+    - ``port_name``: the name of the port where replicas meet;
+    - ``restart_policy``: of replicas that say nothing.
+    """
+
+    tag: ClassVar[str]
+    port_name: ClassVar[str]
+    restart_policy: ClassVar[str] = "Never"
+    equips_all_containers = True
+    # How replica types are spelt, where it is not with one capital.
+    spellings: ClassVar[Mapping[str, str]] = {}
+    # How many replicas of a type there are that says nothing, where it is not one.
+    default_replicas: ClassVar[Mapping[str, int]] = {}
+    # Whether ``kubectl scale`` sets the number of workers.
+    scales: ClassVar[bool] = False
+    # Whether replicas are dialled by name.
+    has_services: ClassVar[bool] = True
+    # Whether a container must have the framework's name.
+    names_container: ClassVar[bool] = True
+
+    @classmethod
+    def spelling(cls, replica_type: str) -> str:
+        """Return a replica type as users write it: ``Worker``."""
+        return cls.spellings.get(replica_type, replica_type.capitalize())
+
+    @classmethod
+    def controller_name(cls) -> str:
+        """Return the name that training-operator's labels and events have for the controller."""
+        return f"{cls.job_type.lower()}-controller"
+
+    def deciders(self) -> Deciders:
+        """Return whose fate is the job's: the master's where there is one, else the workers'."""
+        masters = tuple(self.replicas_of("master"))
+        if masters:
+            return Deciders(succeed=masters, run=masters)
+        workers = tuple(self.replicas_of("worker"))
+        return Deciders(succeed=workers, run=workers)
+
+    def is_master(self, replica: Replica) -> bool:
+        """Tell whether a replica's pod is labelled as the one to ask for the job's logs."""
+        return replica.type == "master"
+
+    def told_with_namespace(self) -> bool:
+        """Tell whether messages call the job by its namespace and name, or by its name alone."""
+        return not self.number_of_replicas("master")
+
+    def replicas_of(self, replica_type: str) -> Iterator[Replica]:
+        for index in range(self.number_of_replicas(replica_type)):
+            yield Replica(replica_type, index)

@@ -1,0 +1,75 @@
+"""MXNet as Kubeflow runs it: ps-lite's environment, MX_CONFIG beside it, and the tuner's roles."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dlctl.api.job import Deciders, Replica, ReplicaSpec
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+_TUNER_KEY = "tuner-server-key"
+
+
+class MXJob(KubeflowJob):
+    """Distributed MXNet, training (MXTrain) or tuning the compiler (MXTune)."""
+
+    job_type = "MXJob"
+    tag = "mx"
+    replica_types = ["scheduler", "server", "worker", "tunertracker", "tunerserver", "tuner"]
+    spellings = {"tunertracker": "TunerTracker", "tunerserver": "TunerServer"}
+    container_properties = {"name": "mxnet", "ports": [9091]}
+    port_name = "mxjob-port"
+
+    def deciders(self) -> Deciders:
+        if self.job.spec.get("jobMode") == "MXTune":
+            # Tracker and servers wait for ever; the tuner is what has an end.
+            tuners = tuple(self.replicas_of("tuner"))
+            return Deciders(succeed=tuners, run=tuners)
+        schedulers = tuple(self.replicas_of("scheduler"))
+        workers = tuple(self.replicas_of("worker"))
+        if schedulers or self.number_of_replicas("server"):
+            return Deciders(succeed=schedulers, run=schedulers)
+        return Deciders(succeed=workers, run=workers)
+
+    def is_master(self, replica: Replica) -> bool:
+        return replica.type == "server"
+
+    def told_with_namespace(self) -> bool:
+        return False
+
+    def get_environment_variables(
+        self, replica_spec: ReplicaSpec, replica_index: int
+    ) -> Mapping[str, Any]:
+        type_ = replica_spec.type
+        scheduler = self.job.spec_of("scheduler")
+        environment = {
+            "MX_CONFIG": json.dumps(self._config(type_, replica_index), separators=(",", ":")),
+            "DMLC_PS_ROOT_PORT": str(scheduler.port if scheduler else 0),
+            "DMLC_PS_ROOT_URI": self.address("scheduler", 0) if scheduler else "",
+            "DMLC_NUM_SERVER": str(self.number_of_replicas("server")),
+            "DMLC_NUM_WORKER": str(self.number_of_replicas("worker")),
+            "DMLC_ROLE": type_,
+            "DMLC_USE_KUBERNETES": "1",
+        }
+        if type_ == "worker":
+            environment["DMLC_WORKER_ID"] = str(replica_index)
+        return environment
+
+    def _config(self, type_: str, index: int) -> Mapping[str, Any]:
+        specs = sorted(self.job.replica_specs, key=lambda spec: spec.type)
+        return {
+            "cluster": {spec.type: self._addresses(spec) for spec in specs},
+            "labels": {spec.type: _tuner_key(spec) for spec in specs},
+            "task": {"type": type_, "index": index},
+        }
+
+    def _addresses(self, spec: ReplicaSpec) -> list[Mapping[str, Any]]:
+        return [
+            {"url": self.address(spec.type, replica.index), "port": spec.port}
+            for replica in self.replicas_of(spec.type)
+        ]
+
+
+def _tuner_key(spec: ReplicaSpec) -> str:
+    annotations = (spec.template.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(_TUNER_KEY, ""))

@@ -1,0 +1,86 @@
+"""TensorFlow as Kubeflow runs it: a chief or master, parameter servers, workers, an evaluator."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dlctl.api.job import Deciders, Replica, ReplicaSpec
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+_ALL_WORKERS = "AllWorkers"
+
+
+class TFJob(KubeflowJob):
+    """Distributed TensorFlow, described in TF_CONFIG; without a chief, worker 0 decides."""
+
+    job_type = "TFJob"
+    tag = "tf"
+    replica_types = ["chief", "master", "ps", "worker", "evaluator"]
+    spellings = {"ps": "PS"}
+    container_properties = {"name": "tensorflow", "ports": [2222]}
+    port_name = "tfjob-port"
+    equips_all_containers = False
+
+    def deciders(self) -> Deciders:
+        dispensable = frozenset({"worker"} if self._dynamic else ())
+        chiefs = tuple(self._chiefs())
+        if chiefs:
+            return Deciders(succeed=chiefs, run=chiefs, dispensable=dispensable)
+        workers = tuple(self.replicas_of("worker"))
+        every = self.job.spec.get("successPolicy") == _ALL_WORKERS
+        return Deciders(
+            succeed=workers if every else workers[:1], run=workers, dispensable=dispensable
+        )
+
+    def is_master(self, replica: Replica) -> bool:
+        if any(self._chiefs()):
+            return replica.type in ("chief", "master")
+        return replica == Replica("worker", 0)
+
+    def told_with_namespace(self) -> bool:
+        return True
+
+    def address(self, replica_type: str, replica_index: int) -> str:
+        domain = self.job.defaults.cluster_domain
+        host = f"{super().address(replica_type, replica_index)}.{self.job.key.namespace}.svc"
+        return f"{host}.{domain}" if domain else host
+
+    def get_environment_variables(
+        self, replica_spec: ReplicaSpec, replica_index: int
+    ) -> Mapping[str, Any]:
+        if self.job.size == 1:
+            return {}
+        task = {"type": replica_spec.type, "index": replica_index}
+        config: dict[str, Any] = {"cluster": self._cluster(), "task": task, "environment": "cloud"}
+        if self._dynamic:
+            config = {"cluster": self._sparse(replica_spec.type, replica_index), "task": task}
+        return {"TF_CONFIG": json.dumps(config, separators=(",", ":"))}
+
+    @property
+    def _dynamic(self) -> bool:
+        return bool(self.job.spec.get("enableDynamicWorker"))
+
+    def _chiefs(self) -> list[Replica]:
+        return [*self.replicas_of("chief"), *self.replicas_of("master")]
+
+    def _cluster(self) -> Mapping[str, list[str]]:
+        return {
+            type_: self._addresses(type_)
+            for type_ in sorted(self.replica_types)
+            if self.job.spec_of(type_) is not None
+        }
+
+    def _addresses(self, type_: str) -> list[str]:
+        return [self._endpoint(replica) for replica in self.replicas_of(type_)]
+
+    def _endpoint(self, replica: Replica) -> str:
+        return f"{self.address(replica.type, replica.index)}:{self.port(replica.type)}"
+
+    def _sparse(self, type_: str, index: int) -> Mapping[str, Any]:
+        """Return what one task must know of a cluster whose workers come and go."""
+        own = self._endpoint(Replica(type_, index))
+        if type_ == "ps":
+            return {"worker": {}, "ps": [own]}
+        if type_ == "worker":
+            return {"worker": {str(index): own}, "ps": self._addresses("ps")}
+        return {"worker": {}, "ps": []}

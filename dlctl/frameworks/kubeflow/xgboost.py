@@ -1,0 +1,35 @@
+"""XGBoost, and LightGBM with it: a master that keeps the tracker, and workers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dlctl.api.job import ReplicaSpec
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+
+class XGBoostJob(KubeflowJob):
+    """Distributed gradient boosting; the master's end is the job's."""
+
+    job_type = "XGBoostJob"
+    tag = "xgb"
+    replica_types = ["master", "worker"]
+    singletons = ["master"]
+    container_properties = {"name": "xgboost", "ports": [9999]}
+    port_name = "xgboostjob-port"
+
+    def get_environment_variables(
+        self, replica_spec: ReplicaSpec, replica_index: int
+    ) -> Mapping[str, Any]:
+        ahead = self.number_of_replicas("master") if replica_spec.type == "worker" else 0
+        environment = {
+            "MASTER_PORT": str(self.port("master")),
+            "MASTER_ADDR": self.address("master", 0),
+            "WORLD_SIZE": str(self.job.size),
+            "RANK": str(replica_index + ahead),
+            "PYTHONUNBUFFERED": "1",
+        }
+        if self.job.size > 1:
+            workers = (self.address("worker", index) for index in range(self.job.size - 1))
+            environment["WORKER_PORT"] = str(self.port("worker"))
+            environment["WORKER_ADDRS"] = ",".join(workers)
+        return environment

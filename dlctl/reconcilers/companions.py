@@ -1,0 +1,73 @@
+"""What a job has beside pods and services: which objects to make, to change and to take away.
+
+Pure. An object carries a digest of what was asked for when it was last written, so that what the
+server or another controller adds to it is no difference.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.companions import Companion, CompanionObject
+from dlctl.api.meta import ObjectKey, Resource
+
+JSON = Mapping[str, Any]
+APPLIED: Final = "dlctl.dev/applied"
+_IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@attrs.frozen
+class CompanionChanges:
+    """What to do about a job's companions; nothing if all is well."""
+
+    made: tuple[Companion, ...] = ()
+    patched: tuple[Companion, ...] = ()
+    deleted: tuple[tuple[Resource, CompanionObject], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.made or self.patched or self.deleted)
+
+
+Found = Mapping[Resource, Sequence[CompanionObject]]
+
+
+def changes(wanted: Iterable[Companion], found: Found) -> CompanionChanges:
+    """Compare what a job is to have with what there is of it."""
+    there = {
+        (resource, obj.metadata.name): obj for resource, objects in found.items() for obj in objects
+    }
+    made, patched = [], []
+    for companion in wanted:
+        obj = there.pop((companion.resource, companion.name), None)
+        if obj is None:
+            made.append(companion)
+        elif not obj.metadata.terminating and applied(obj) != digest(companion.body):
+            patched.append(companion)
+    deleted = [
+        (resource, obj) for (resource, _), obj in there.items() if not obj.metadata.terminating
+    ]
+    return CompanionChanges(tuple(made), tuple(patched), tuple(deleted))
+
+
+def digest(body: JSON) -> str:
+    """Return what stands for the contents that were asked for."""
+    contents = {name: value for name, value in body.items() if name not in _IDENTITY}
+    encoded = msgspec.json.encode(contents, order="deterministic")
+    return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def applied(obj: CompanionObject) -> str:
+    return (obj.metadata.annotations or {}).get(APPLIED, "")
+
+
+def patch(companion: Companion, metadata: JSON) -> JSON:
+    """Return the merge patch that brings an object to what is asked for."""
+    own = {name: value for name, value in companion.body.items() if name not in _IDENTITY}
+    return {"metadata": metadata, **own}
+
+
+def key_of(companion: Companion, namespace: str) -> ObjectKey:
+    return ObjectKey(namespace, companion.name)
