@@ -63,6 +63,7 @@ def test_job_goes_on_elsewhere_when_a_node_dies_with_the_leader_on_it(
     kubectl: Kubectl, cluster: Kubectl, bed: Bed, record_property: Measured
 ) -> None:
     leader = cluster.until(lambda: leading(cluster), within_s=60, what="a leader")
+    assert len({pod["spec"]["nodeName"] for pod in install.controllers(cluster)}) == 2, "no standby"
     lost = running_pod(kubectl, node=leader["spec"]["nodeName"])
     began = time.monotonic()
     with bed.powered_off(lost["spec"]["nodeName"]):

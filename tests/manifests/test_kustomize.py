@@ -103,6 +103,8 @@ def test_every_selector_selects_the_controller(kustomize: Rendered, overlay: str
     assert objects.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == labels
     assert objects.one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == labels
     assert spread["labelSelector"]["matchLabels"] == labels
+    # Each revision by itself: what a rollout is about to remove takes no node from what it brings.
+    assert spread["matchLabelKeys"] == ["pod-template-hash"]
 
 
 def test_controller_takes_the_arguments_it_is_given(kustomize: Rendered) -> None:
