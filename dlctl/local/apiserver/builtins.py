@@ -12,6 +12,7 @@ import attrs
 from dlctl.api import meta
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import columns, rbac, status
+from dlctl.local.apiserver.autoscalers import autoscaler_causes, default_autoscaler
 from dlctl.local.apiserver.coreadmission import (
     config_map_causes,
     config_map_update_causes,
@@ -177,7 +178,7 @@ def _strategies() -> list[BuiltinStrategy]:
         BuiltinStrategy(ACCOUNTS),
         BuiltinStrategy(meta.LEASES, causes=lease_causes),
         BuiltinStrategy(_CLAIMS),
-        BuiltinStrategy(_AUTOSCALERS),
+        BuiltinStrategy(_AUTOSCALERS, default=default_autoscaler, causes=autoscaler_causes),
         BuiltinStrategy(_BUDGETS),
         BuiltinStrategy(_PRIORITIES),
         BuiltinStrategy(rbac.ROLES),

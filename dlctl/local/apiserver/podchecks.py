@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from dlctl.local.apiserver.containerchecks import container_causes
+from dlctl.local.apiserver.gates import gate_causes, gate_create_causes
 from dlctl.local.apiserver.names import dns_label, dns_subdomain, label_value, qualified_name
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
@@ -19,7 +20,8 @@ _MAX_INT32: Final = 2**31 - 1
 
 
 def pod_causes(pod: JSON) -> list[Cause]:
-    return list(pod_spec_causes(pod.get("spec", {}), "spec"))
+    spec = pod.get("spec", {})
+    return [*pod_spec_causes(spec, "spec"), *gate_create_causes(spec)]
 
 
 def pod_spec_causes(spec: JSON, path: str) -> Iterator[Cause]:
@@ -32,6 +34,7 @@ def pod_spec_causes(spec: JSON, path: str) -> Iterator[Cause]:
     yield from one_of(spec.get("dnsPolicy", ""), _DNS, f"{path}.dnsPolicy")
     yield from _node_selector(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
     yield from _tolerations(spec.get("tolerations", []), f"{path}.tolerations")
+    yield from gate_causes(spec, path)
     for name in ("hostname", "subdomain"):
         for complaint in dns_label(spec[name]) if spec.get(name) else ():
             yield Cause.invalid(f"{path}.{name}", spec[name], complaint)

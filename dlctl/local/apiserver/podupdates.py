@@ -1,9 +1,10 @@
-"""What of a pod may change once it is there: images, deadlines, tolerations; nothing else."""
+"""What of a pod may change once it is there: images, deadlines, tolerations, gates."""
 
 import copy
 from collections.abc import Iterator
 from typing import Final
 
+from dlctl.local.apiserver.gates import DIRECTIVES, gate_update_causes
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
@@ -36,6 +37,7 @@ def _causes(old: JSON, new: JSON) -> Iterator[Cause]:
     if any(each not in extra for each in kept):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield Cause.forbidden("spec.tolerations", detail)
+    yield from gate_update_causes(old, new)
     if _immutable(new, old) != _immutable(old, old):
         yield Cause.forbidden("spec", _RULE)
 
@@ -55,9 +57,7 @@ def _immutable(spec: JSON, old: JSON) -> JSON:
     for field in ("containers", "initContainers"):
         for container in rest.get(field, ()):
             container.pop("image", None)
-    # Binding a pod to its node, or lifting a gate, is an update too.
-    if not old.get("nodeName"):
-        rest.pop("nodeName", None)
-    if old.get("schedulingGates"):
-        rest.pop("schedulingGates", None)
+    # What is wrong with these is told by itself.
+    for name in ("schedulingGates", *(DIRECTIVES if old.get("schedulingGates") else ())):
+        rest.pop(name, None)
     return rest

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver import builtins, certificates, namespaces, reviews
+from dlctl.local.apiserver import builtins, certificates, gates, namespaces, reviews
 from dlctl.local.apiserver.addresses import ServiceAddresses
 from dlctl.local.apiserver.crds import Establisher
 from dlctl.local.apiserver.documents import documents
@@ -122,6 +122,7 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     life = namespaces.NamespaceLife(objects, registry)
     objects.prepare["namespaces"] = namespaces.prepared
     objects.prepare_update["namespaces"] = namespaces.updated
+    objects.prepare["pods"] = gates.gating(clock)
     objects.prepare["services"] = ServiceAddresses(storage).prepared
     objects.check_namespace = life.check
     collector = GarbageCollector(objects, registry, life)

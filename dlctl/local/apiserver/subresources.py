@@ -134,13 +134,17 @@ class Subresources:
         node = ((binding if isinstance(binding, dict) else {}).get("target") or {}).get("name")
         if not node:
             raise status.StatusError(500, "", "target.name: Required value")
+        if (binding.get("metadata") or {}).get("name") != call.target.name:
+            raise status.bad_request("name in URL does not match name in Binding object")
         now = timestamp(self.endpoints.objects.clock.now())
         dry_run = bool(call.dry_run)
 
         def bound(pod: JSON) -> JSON:
             taken = (pod.get("spec") or {}).get("nodeName")
-            if taken:
-                message = f'pod {call.target.name} is already assigned to node "{taken}"'
+            message = f'pod {call.target.name} is already assigned to node "{taken}"'
+            if gated := (pod.get("spec") or {}).get("schedulingGates"):
+                message = f"pod {call.target.name} has non-empty .spec.schedulingGates"
+            if taken or gated:
                 raise status.conflict(
                     attrs.evolve(served.resource, plural="pods/binding"), call.target.name, message
                 )

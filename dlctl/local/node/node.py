@@ -8,12 +8,13 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import attrs
 
-from dlctl.api.meta import PODS, SERVICES, UID, ObjectKey
+from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS, SERVICES, UID, Object, ObjectKey
 from dlctl.clock import Clock, SystemClock
 from dlctl.errors import DlctlError
 from dlctl.informers.handlers import Change
@@ -81,6 +82,10 @@ class Node:
         self.network: Network | None = None
         self.ready = asyncio.Event()
         self._services = Informer(client, SERVICES, NodeService, clock=self.clock)
+        self._contents: tuple[Informer[Object], ...] = tuple(
+            Informer(client, resource, Object, clock=self.clock)
+            for resource in (CONFIG_MAPS, SECRETS)
+        )
         self._client = client
         self._run_dir = run_dir
         self._workers: dict[UID, PodWorker] = {}
@@ -114,12 +119,15 @@ class Node:
                 keep_logs=self.options.keep_logs,
                 api=api,
             )
-            for part in (sandboxes.listen, self._services.run, self.pods.run, names.run):
+            contents = [informer.run for informer in self._contents]
+            for part in (sandboxes.listen, self._services.run, self.pods.run, names.run, *contents):
                 group.create_task(part(), name=f"node: {part.__qualname__}")
             group.create_task(events.run(), name="node: events")
             await self._register(context.host_ip)
             await self._services.wait_synced()
             self.pods.add_handler(lambda change: self._notice(change, context, group))
+            for informer in self._contents:
+                informer.add_handler(partial(self._notice_content, informer.resource.kind))
             self.ready.set()
 
     def logs(self, pod: ObjectKey, container: str, query: LogQuery) -> AsyncIterator[bytes]:
@@ -178,6 +186,11 @@ class Node:
         worker = self._workers[uid] = PodWorker(pod, context)
         task = group.create_task(worker.run(), name=f"pod {pod.key}")
         task.add_done_callback(lambda _: self._workers.pop(uid))
+
+    def _notice_content(self, kind: str, change: Change[Object]) -> None:
+        if change.new is not None and not change.initial:
+            for worker in self._workers.values():
+                worker.content_changed(kind, change.new.key)
 
     async def _register(self, address: str) -> None:
         body = node_object(self.options.name, address, self.clock.now())

@@ -64,6 +64,7 @@ class PodHome:
     context: NodeContext
     paths: PodPaths
     _taken_ip: str = attrs.field(init=False, default="")
+    _maker: VolumeMaker | None = attrs.field(init=False, default=None)
 
     async def connect(self) -> str:
         """Give the pod its IP, and its names a meaning to itself and to the others."""
@@ -91,7 +92,7 @@ class PodHome:
         place = Place(context.node_name, ip, context.host_ip)
         sources = await context.reports.sources(pod)
         claims = context.run_dir / "claims" / namespace
-        maker = VolumeMaker(pod, place, sources, self.paths.volumes, claims)
+        maker = self._maker = VolumeMaker(pod, place, sources, self.paths.volumes, claims)
         volumes = await asyncio.to_thread(maker.make_all)
         account = await self._account()
         loop = asyncio.get_running_loop()
@@ -112,6 +113,12 @@ class PodHome:
             account=account,
             warn=warn_from_thread,
         )
+
+    async def refresh(self) -> None:
+        """Bring the volumes up to date, if they have been made."""
+        if self._maker is not None:
+            sources = await self.context.reports.sources(self.pod)
+            await asyncio.to_thread(self._maker.refresh, sources)
 
     async def _account(self) -> Account | None:
         """Write the files of the pod's service account, unless it is to have none."""

@@ -13,9 +13,10 @@ from typing import Any
 
 import attrs
 
+from dlctl.api.meta import CONFIG_MAPS, ObjectKey
 from dlctl.local.node.addresses import NoAddressError
 from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
-from dlctl.local.node.env import MissingReferenceError
+from dlctl.local.node.env import MissingReferenceError, references
 from dlctl.local.node.images import Image, find
 from dlctl.local.node.launch import PodPaths, Setting
 from dlctl.local.node.pod_home import NodeContext, PodHome
@@ -45,6 +46,8 @@ class PodWorker:
         self._over = False
         self._kill_timer: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
+        # What the volumes show may have changed.
+        self._stale = asyncio.Event()
         self._reported: dict[str, Any] = {}
         self._inits = [self._runner(c, init=True) for c in pod.spec.init_containers or ()]
         self._mains = [self._runner(c, init=False) for c in pod.spec.containers]
@@ -59,6 +62,13 @@ class PodWorker:
         self.pod = pod
         if pod.metadata.terminating:
             self._stop(pod.grace_s)
+
+    def content_changed(self, kind: str, key: ObjectKey) -> None:
+        """Take note that a ConfigMap or Secret has changed, which a volume may show."""
+        config_maps, secrets = references(self.pod)
+        names = config_maps if kind == CONFIG_MAPS.kind else secrets
+        if key.name in names and key.namespace == self.pod.metadata.namespace:
+            self._stale.set()
 
     def vanish(self) -> None:
         """Take note that the object is gone: the containers get no time to end."""
@@ -94,10 +104,12 @@ class PodWorker:
         if not self.pod.finished:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._report_changes(), name="pod status")
+                refreshing = group.create_task(self._refresh_volumes(), name="pod volumes")
                 deadline = self._arm_deadline()
                 try:
                     await self._live()
                 finally:
+                    refreshing.cancel()
                     if deadline:
                         deadline.cancel()
                 await self._home.leave()
@@ -121,6 +133,15 @@ class PodWorker:
         async with asyncio.TaskGroup() as group:
             for runner in self._mains:
                 group.create_task(runner.run(), name=f"container {runner.container.name}")
+
+    async def _refresh_volumes(self) -> None:
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            try:
+                await self._home.refresh()
+            except OSError as failure:
+                self._warn("FailedMount", str(failure))
 
     def _give_up(self) -> None:
         for record in self._facts.containers:

@@ -1,7 +1,7 @@
 """A scheduler for one node: every pod that may be placed is bound to it.
 
 Resources, selectors and affinity are not looked at, for there is no other node to choose. A pod
-with scheduling gates, or one that asks for another scheduler, is told that it has to wait.
+with scheduling gates waits, and one that asks for another scheduler is told so.
 """
 
 import asyncio
@@ -57,9 +57,9 @@ class Scheduler:
 
     async def _place(self, pod: NodePod) -> None:
         if pod.spec.scheduling_gates:
-            gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
-            await self._refuse(pod, "SchedulingGated", f"waiting for scheduling gates: {gates}")
-        elif pod.spec.scheduler_name not in (None, "", DEFAULT_SCHEDULER):
+            # The API server has said so; their removal is a change of the pod.
+            return
+        if pod.spec.scheduler_name not in (None, "", DEFAULT_SCHEDULER):
             name = pod.spec.scheduler_name
             await self._refuse(pod, "Unschedulable", f'there is no scheduler "{name}" here')
         else:

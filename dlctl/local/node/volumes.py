@@ -1,11 +1,13 @@
-"""Volumes as directories of the machine: made once per pod, before its first container.
+"""Volumes as directories of the machine: made before a pod's first container, and kept up to date.
 
-The files hold what the references held at that time; later changes do not reach them. Only the
-owner may read them, whatever mode was asked for.
+What a reference holds is written as whole files, each of which is replaced at once when that
+changes. Only the owner may read them, whatever mode was asked for.
 """
 
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -38,9 +40,9 @@ class _File:
     mode: int
 
 
-@attrs.frozen
+@attrs.define
 class VolumeMaker:
-    """Makes the volumes of one pod; blocking, so not for the event loop."""
+    """Makes the volumes of one pod and refreshes them; blocking, so not for the event loop."""
 
     pod: NodePod
     place: Place
@@ -49,6 +51,8 @@ class VolumeMaker:
     directory: Path
     # Lives as long as the cluster: a directory per claim stands for a persistent volume.
     claims: Path
+    # The files that were written, by volume.
+    _written: dict[str, dict[str, _File]] = attrs.field(init=False, factory=dict)
 
     def make_all(self) -> Mapping[str, Path]:
         """Return the directory of each volume by its name."""
@@ -64,47 +68,88 @@ class VolumeMaker:
         path = self.directory / volume.name
         path.mkdir(parents=True, exist_ok=True)
         if volume.empty_dir is None:
-            for file in self._files(volume):
-                _write(path, file)
+            self._fill(volume)
         return path
+
+    def refresh(self, sources: Sources) -> None:
+        """Write what has changed of the references; of what is not there any more, all stays."""
+        self.sources = sources
+        for volume in self.pod.spec.volumes or ():
+            if volume.name in self._written:
+                with suppress(MissingReferenceError):
+                    self._fill(volume)
+
+    def _fill(self, volume: Volume) -> None:
+        path = self.directory / volume.name
+        before = self._written.get(volume.name, {})
+        now = {file.path: file for file in self._files(volume)}
+        for name, file in now.items():
+            if before.get(name) != file:
+                self._write(path, file)
+        for name in before.keys() - now.keys():
+            (path / name).unlink(missing_ok=True)
+        self._written[volume.name] = now
+
+    def _write(self, directory: Path, file: _File) -> None:
+        path = directory / file.path
+        if not path.resolve().is_relative_to(directory.resolve()):
+            raise UnsupportedVolumeError(f"path {file.path!r} leads out of the volume")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Made elsewhere and moved: who reads it sees the old content or the new.
+        made = self.directory / f".{uuid.uuid4().hex}"
+        fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file.mode & _OWNER_ONLY)
+        with open(fd, "wb") as out:
+            out.write(file.content)
+        made.replace(path)
 
     def _files(self, volume: Volume) -> Iterable[_File]:
         if volume.projected is not None:
+            mode = volume.projected.default_mode or _FILE_MODE
             return [
                 file
                 for source in volume.projected.sources or ()
-                for file in self._source_files(source)
+                for file in self._source_files(source, mode)
             ]
         known = ProjectedSource(
             config_map=volume.config_map, secret=volume.secret, downward_api=volume.downward_api
         )
         if known == ProjectedSource():
             raise UnsupportedVolumeError(f'volume "{volume.name}" is of a kind not supported here')
-        return list(self._source_files(known))
+        return list(self._source_files(known, _FILE_MODE))
 
-    def _source_files(self, source: ProjectedSource) -> Iterator[_File]:
+    def _source_files(self, source: ProjectedSource, mode: int) -> Iterator[_File]:
         if source.config_map is not None:
             name = source.config_map.name or ""
-            yield from _held_files(source.config_map, self.sources.config_maps, "configmap", name)
+            held = _Held("configmap", name, self.sources.config_maps)
+            yield from _held_files(source.config_map, held, mode)
         if source.secret is not None:
             name = source.secret.secret_name or source.secret.name or ""
-            yield from _held_files(source.secret, self.sources.secrets, "secret", name)
+            held = _Held("secret", name, self.sources.secrets)
+            yield from _held_files(source.secret, held, mode)
         if source.downward_api is not None:
             for item in msgspec.convert(source.downward_api.items or [], list[FieldToPath]):
                 if item.field_ref is not None:
                     text = field(self.pod, item.field_ref.field_path, self.place)
-                    yield _File(item.path, text.encode(), _FILE_MODE)
+                    yield _File(item.path, text.encode(), mode)
 
 
-def _held_files(
-    source: FileSource, held: Mapping[str, Mapping[str, bytes]], kind: str, name: str
-) -> Iterator[_File]:
-    if name not in held:
+@attrs.frozen
+class _Held:
+    """A ConfigMap or Secret by name, and what there is of its kind."""
+
+    kind: str
+    name: str
+    all: Mapping[str, Mapping[str, bytes]]
+
+
+def _held_files(source: FileSource, held: _Held, default_mode: int) -> Iterator[_File]:
+    kind, name = held.kind, held.name
+    if name not in held.all:
         if source.optional:
             return
         raise MissingReferenceError(f'{kind} "{name}" not found')
-    content = held[name]
-    mode = source.default_mode or _FILE_MODE
+    content = held.all[name]
+    mode = source.default_mode or default_mode
     if source.items is None:
         yield from (_File(key, value, mode) for key, value in content.items())
         return
@@ -113,18 +158,6 @@ def _held_files(
             yield _File(item.path, content[item.key], item.mode or mode)
         elif not source.optional:
             raise MissingReferenceError(f'key "{item.key}" not found in {kind} "{name}"')
-
-
-def _write(directory: Path, file: _File) -> None:
-    path = directory / file.path
-    if not path.resolve().is_relative_to(directory.resolve()):
-        raise UnsupportedVolumeError(f"path {file.path!r} leads out of the volume")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Removed first, because one without the right to write could not be opened again.
-    path.unlink(missing_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file.mode & _OWNER_ONLY)
-    with open(fd, "wb") as out:
-        out.write(file.content)
 
 
 def _host_path(source: HostPath) -> Path:

@@ -128,6 +128,7 @@ class Projected(Projection, frozen=True, gc=False):
     """Several sources in one directory."""
 
     sources: list[ProjectedSource] | None = None
+    default_mode: int | None = None
 
 
 class HostPath(Projection, frozen=True, gc=False):

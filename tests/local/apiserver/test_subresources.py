@@ -6,7 +6,12 @@ import pytest
 from dlctl.local.apiserver.subresources import LogRequest
 from tests.local.apiserver.wire import CRDS, PODS, WIDGETS, Wire, pod, widget, widget_crd
 
-BINDING = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n"}}
+BINDING = {
+    "apiVersion": "v1",
+    "kind": "Binding",
+    "metadata": {"name": "a"},
+    "target": {"kind": "Node", "name": "n"},
+}
 
 
 async def test_binding_puts_a_pod_on_a_node(wire: Wire) -> None:

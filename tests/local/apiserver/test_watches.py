@@ -76,7 +76,8 @@ async def test_object_that_begins_to_match_is_added_and_that_ceases_is_deleted(w
 async def test_field_selector_makes_transitions_too(wire: Wire) -> None:
     await wire.create(PODS, pod("a"))
     async with wire.watch(PODS, fieldSelector="spec.nodeName=n") as events:
-        await wire.post(f"{PODS}/a/binding", {"target": {"kind": "Node", "name": "n"}})
+        binding = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}}
+        await wire.post(f"{PODS}/a/binding", binding)
         assert await events.named(1) == [("ADDED", "a")]
 
 

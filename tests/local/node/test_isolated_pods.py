@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dlctl.api.meta import CONFIG_MAPS, SECRETS, SERVICES
+from dlctl.api.meta import CONFIG_MAPS, SECRETS, SERVICES, ObjectKey
 from tests.local.node.builders import make_container
 from tests.local.node.lab import Lab
 
@@ -131,3 +131,27 @@ async def test_message_of_the_end_is_read_from_its_file(lab: Lab) -> None:
         containers=[make_container(command=command, terminationMessagePath="/dlctl-test-why")],
     )
     assert status["containerStatuses"][0]["state"]["terminated"]["message"] == "because"
+
+
+async def test_running_container_sees_a_config_map_change(lab: Lab) -> None:
+    await lab.create(CONFIG_MAPS, "hosts-of-job", data={"hosts.sh": "#!/bin/sh\necho one"})
+    items = [{"key": "hosts.sh", "path": "discover.sh", "mode": 0o555}]
+    command = (
+        "/dlctl-test/discover.sh; until /dlctl-test/discover.sh | grep two; do sleep 0.05; done"
+    )
+    await lab.start(
+        "discovers",
+        volumes=[{"name": "v", "configMap": {"name": "hosts-of-job", "items": items}}],
+        containers=[
+            make_container(
+                command=["sh", "-c", command],
+                volumeMounts=[{"name": "v", "mountPath": "/dlctl-test"}],
+            )
+        ],
+    )
+    await lab.until("discovers", lambda status: status["phase"] == "Running")
+    assert await lab.first_line("discovers") == "one"
+    change = {"data": {"hosts.sh": "#!/bin/sh\necho two"}}
+    await lab.client.patch(CONFIG_MAPS, ObjectKey("default", "hosts-of-job"), change)
+    await lab.finished("discovers")
+    assert await lab.log("discovers") == "one\ntwo\n"

@@ -93,3 +93,26 @@ def test_volume_that_cannot_be_made_is_named(
 ) -> None:
     with pytest.raises(error, match=message):
         make_volume(tmp_path, **volume)
+
+
+def test_files_follow_what_the_references_hold(tmp_path: Path) -> None:
+    pod = make_pod(volumes=[{"name": "v", "configMap": {"name": "m", "defaultMode": 0o555}}])
+    maker = VolumeMaker(pod, PLACE, SOURCES, tmp_path / "pod", tmp_path / "claims")
+    path = maker.make_all()["v"]
+    (path / "own").write_text("kept")
+    open_before = (path / "a").open()
+
+    maker.refresh(Sources(config_maps={"m": {"a": b"new", "c": b"3"}}))
+
+    assert content(path) == {"a": "new", "c": "3", "own": "kept"}
+    assert stat.S_IMODE((path / "a").stat().st_mode) == 0o500
+    with open_before:
+        assert open_before.read() == "1"
+    maker.refresh(Sources())
+    assert content(path) == {"a": "new", "c": "3", "own": "kept"}
+
+
+def test_mode_of_a_projected_volume_is_that_of_its_files(tmp_path: Path) -> None:
+    sources = [{"configMap": {"name": "m"}}]
+    path = make_volume(tmp_path, projected={"defaultMode": 0o555, "sources": sources})
+    assert stat.S_IMODE((path / "a").stat().st_mode) == 0o500
