@@ -5,6 +5,7 @@ Pure, and the same for ``dlctl render`` as for the controller.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -29,7 +30,7 @@ class Renderer:
     job: Job
     dialect: Dialect
 
-    @property
+    @cached_property
     def framework(self) -> DLJob:
         return self.dialect.framework(self.job)
 

@@ -3,8 +3,9 @@
 A kind is a subclass that states its names and its environment; see :mod:`.pytorch` for one.
 """
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dlctl.api.job import Deciders, Replica
 from dlctl.frameworks.dljob import DLJob
@@ -64,3 +65,8 @@ class KubeflowJob(DLJob, abstract=True):
     def replicas_of(self, replica_type: str) -> Iterator[Replica]:
         for index in range(self.number_of_replicas(replica_type)):
             yield Replica(replica_type, index)
+
+
+def compact(value: Any) -> str:
+    """Return JSON as Go writes it, without blanks: some programs compare it as text."""
+    return json.dumps(value, separators=(",", ":"))

@@ -1,11 +1,11 @@
 """MXNet as Kubeflow runs it: ps-lite's environment, MX_CONFIG beside it, and the tuner's roles."""
 
-import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from dlctl.api.job import Deciders, Replica, ReplicaSpec
-from dlctl.frameworks.kubeflow.job import KubeflowJob
+from dlctl.frameworks.kubeflow.job import KubeflowJob, compact
 
 _TUNER_KEY = "tuner-server-key"
 
@@ -42,8 +42,9 @@ class MXJob(KubeflowJob):
     ) -> Mapping[str, Any]:
         type_ = replica_spec.type
         scheduler = self.job.spec_of("scheduler")
+        task = compact({"type": type_, "index": replica_index})
         environment = {
-            "MX_CONFIG": json.dumps(self._config(type_, replica_index), separators=(",", ":")),
+            "MX_CONFIG": f'{{"cluster":{self._cluster},"labels":{self._labels},"task":{task}}}',
             "DMLC_PS_ROOT_PORT": str(scheduler.port if scheduler else 0),
             "DMLC_PS_ROOT_URI": self.address("scheduler", 0) if scheduler else "",
             "DMLC_NUM_SERVER": str(self.number_of_replicas("server")),
@@ -55,13 +56,18 @@ class MXJob(KubeflowJob):
             environment["DMLC_WORKER_ID"] = str(replica_index)
         return environment
 
-    def _config(self, type_: str, index: int) -> Mapping[str, Any]:
-        specs = sorted(self.job.replica_specs, key=lambda spec: spec.type)
-        return {
-            "cluster": {spec.type: self._addresses(spec) for spec in specs},
-            "labels": {spec.type: _tuner_key(spec) for spec in specs},
-            "task": {"type": type_, "index": index},
-        }
+    # The same for all replicas, and as long as there are many of them.
+    @cached_property
+    def _cluster(self) -> str:
+        return compact({spec.type: self._addresses(spec) for spec in self._specs})
+
+    @cached_property
+    def _labels(self) -> str:
+        return compact({spec.type: _tuner_key(spec) for spec in self._specs})
+
+    @property
+    def _specs(self) -> list[ReplicaSpec]:
+        return sorted(self.job.replica_specs, key=lambda spec: spec.type)
 
     def _addresses(self, spec: ReplicaSpec) -> list[Mapping[str, Any]]:
         return [

@@ -1,11 +1,11 @@
 """TensorFlow as Kubeflow runs it: a chief or master, parameter servers, workers, an evaluator."""
 
-import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from dlctl.api.job import Deciders, Replica, ReplicaSpec
-from dlctl.frameworks.kubeflow.job import KubeflowJob
+from dlctl.frameworks.kubeflow.job import KubeflowJob, compact
 
 _ALL_WORKERS = "AllWorkers"
 
@@ -50,11 +50,12 @@ class TFJob(KubeflowJob):
     ) -> Mapping[str, Any]:
         if self.job.size == 1:
             return {}
-        task = {"type": replica_spec.type, "index": replica_index}
-        config: dict[str, Any] = {"cluster": self._cluster(), "task": task, "environment": "cloud"}
+        task = compact({"type": replica_spec.type, "index": replica_index})
         if self._dynamic:
-            config = {"cluster": self._sparse(replica_spec.type, replica_index), "task": task}
-        return {"TF_CONFIG": json.dumps(config, separators=(",", ":"))}
+            cluster = compact(self._sparse(replica_spec.type, replica_index))
+            return {"TF_CONFIG": f'{{"cluster":{cluster},"task":{task}}}'}
+        config = f'{{"cluster":{self._cluster},"task":{task},"environment":"cloud"}}'
+        return {"TF_CONFIG": config}
 
     @property
     def _dynamic(self) -> bool:
@@ -63,12 +64,16 @@ class TFJob(KubeflowJob):
     def _chiefs(self) -> list[Replica]:
         return [*self.replicas_of("chief"), *self.replicas_of("master")]
 
-    def _cluster(self) -> Mapping[str, list[str]]:
-        return {
-            type_: self._addresses(type_)
-            for type_ in sorted(self.replica_types)
-            if self.job.spec_of(type_) is not None
-        }
+    @cached_property
+    def _cluster(self) -> str:
+        # The same for all replicas, and as long as there are many of them.
+        return compact(
+            {
+                type_: self._addresses(type_)
+                for type_ in sorted(self.replica_types)
+                if self.job.spec_of(type_) is not None
+            }
+        )
 
     def _addresses(self, type_: str) -> list[str]:
         return [self._endpoint(replica) for replica in self.replicas_of(type_)]

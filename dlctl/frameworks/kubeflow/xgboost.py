@@ -1,6 +1,7 @@
 """XGBoost, and LightGBM with it: a master that keeps the tracker, and workers."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from dlctl.api.job import ReplicaSpec
@@ -29,7 +30,10 @@ class XGBoostJob(KubeflowJob):
             "PYTHONUNBUFFERED": "1",
         }
         if self.job.size > 1:
-            workers = (self.address("worker", index) for index in range(self.job.size - 1))
             environment["WORKER_PORT"] = str(self.port("worker"))
-            environment["WORKER_ADDRS"] = ",".join(workers)
+            environment["WORKER_ADDRS"] = self._workers
         return environment
+
+    @cached_property
+    def _workers(self) -> str:
+        return ",".join(self.address("worker", index) for index in range(self.job.size - 1))
