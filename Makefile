@@ -13,11 +13,12 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# Only what has been built for this machine: frameworks take hours from source. MXNet asks for a name
+# Only what has been built for this machine: frameworks take hours from source. They are large, so just
+# what is imported gets compiled. MXNet asks for a name
 # that numpy has dropped.
 .venv-%/.ready: examples/%/requirements.txt
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --requirement $<
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: --requirement $<
 	.venv-$*/bin/python -c 'import numpy; hasattr(numpy, "bool") or setattr(numpy, "bool", bool); import $*'
 	@touch $@
 
