@@ -174,6 +174,10 @@ async def test_kubectl_creates_what_it_knows_itself(kubectl: Kubectl) -> None:
     secret = await kubectl("get", "secret", "s", "-n", "team", "-o", "jsonpath={.data.a}")
     assert secret == "Yg=="
     assert await kubectl("auth", "can-i", "create", "pods") == "yes\n"
+    await kubectl("create", "serviceaccount", "me")
+    assert (await kubectl("create", "token", "me", "--duration=1h")).count(".") == 2
+    as_me = "--as=system:serviceaccount:default:me"
+    assert await kubectl("auth", "can-i", "create", "pods", as_me, code=1) == "no\n"
     await kubectl("delete", "namespace", "team")
     assert "NotFound" in await kubectl("get", "namespace", "team", code=1)
 

@@ -18,7 +18,7 @@ from dlctl.local.apiserver import rbac, status
 from dlctl.local.apiserver.bodies import LIMIT_BYTES
 from dlctl.local.apiserver.calls import Call, Conversation, Reply, Response, Stream
 from dlctl.local.apiserver.faults import Fault, Faults, broken, reset, strike
-from dlctl.local.apiserver.identities import OWNER, Tokens, User
+from dlctl.local.apiserver.identities import OWNER, Tokens, User, named_user
 from dlctl.local.apiserver.options import flag
 from dlctl.local.apiserver.rbac import Authorizer
 from dlctl.local.apiserver.resources import ServedResource
@@ -97,7 +97,9 @@ class Front:
         user = self.tokens.user(token) if kind == "Bearer" else None
         if user is None:
             raise status.unauthorized()
-        return user
+        wanted = request.headers.get("Impersonate-User", "")
+        groups = request.headers.getall("Impersonate-Group", ())
+        return rbac.impersonated(user, named_user(wanted, groups)) if wanted else user
 
     async def _faulty(
         self, request: web.BaseRequest, served: ServedResource, call: Call, fault: Fault

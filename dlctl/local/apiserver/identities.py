@@ -59,7 +59,9 @@ def named_user(name: str, groups: Sequence[str]) -> User:
     namespace, _, account = name.removeprefix(_PREFIX).partition(":")
     if name.startswith(_PREFIX) and account:
         return account_user(ObjectKey(namespace, account))
-    return User(name, tuple(groups))
+    if name == OWNER.name:
+        return OWNER
+    return User(name, (*groups, "system:authenticated"))
 
 
 @attrs.define(eq=False)

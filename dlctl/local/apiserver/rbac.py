@@ -122,6 +122,13 @@ def check_path(user: User, path: str) -> None:
         raise StatusError(403, "Forbidden", message, {})
 
 
+def impersonated(user: User, wanted: User) -> User:
+    """Return who is to be taken for the user: only the owner may ask to be somebody else."""
+    if not user.may_do_all:
+        raise _forbidden(user, Act("impersonate", "", "users", name=wanted.name))
+    return wanted
+
+
 def _forbidden(user: User, act: Act) -> StatusError:
     where = f'in the namespace "{act.namespace}"' if act.namespace else "at the cluster scope"
     message = (

@@ -9,7 +9,7 @@ from dlctl.api.meta import Resource
 from dlctl.local.apiserver import bodies, status
 from dlctl.local.apiserver.builtins import BuiltinStrategy
 from dlctl.local.apiserver.calls import Call, Reply, Response
-from dlctl.local.apiserver.identities import OWNER, User, named_user
+from dlctl.local.apiserver.identities import User, named_user
 from dlctl.local.apiserver.rbac import Act, Authorizer
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 
@@ -57,8 +57,6 @@ def answering(otherwise: Answer, authorizer: Authorizer) -> Answer:
 
 def _verdict(spec: JSON, asking: User, authorizer: Authorizer) -> JSON:
     user = named_user(spec["user"], spec.get("groups") or ()) if spec.get("user") else asking
-    # Of users there is the owner of the cluster alone, under whatever name.
-    user = user if user.account else OWNER
     about = spec.get("resourceAttributes") or {}
     resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
     act = Act(

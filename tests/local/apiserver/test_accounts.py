@@ -175,3 +175,22 @@ async def test_token_that_cannot_be_had_is_refused(
 ) -> None:
     answer = await wire.post(f"{ACCOUNTS}/{name}/token", {"spec": spec})
     assert (answer.code, answer.body["message"]) == (code, said)
+
+
+async def test_owner_may_ask_as_somebody_else(wire: Wire, me: Wire) -> None:
+    somebody = {"Impersonate-User": "ann", "Impersonate-Group": "readers"}
+    headers = {"Authorization": f"Bearer {wire.server.token}"} | somebody
+    async with aiohttp.ClientSession(wire.server.url, headers=headers) as session:
+        ann = attrs.evolve(wire, session=session)
+        assert 'User "ann" cannot list' in why(await ann.get(PODS))
+        await grant(wire, rule("list"), subject={"kind": "Group", "name": "readers"})
+        assert (await ann.get(PODS)).code == 200
+
+
+async def test_account_may_not_ask_as_somebody_else(me: Wire) -> None:
+    async with me.session.get(PODS, headers={"Impersonate-User": "ann"}) as answer:
+        said = (await answer.json())["message"]
+    assert said == (
+        'users "ann" is forbidden: User "system:serviceaccount:default:me" cannot impersonate '
+        'resource "users" in API group "" at the cluster scope'
+    )
