@@ -1,0 +1,159 @@
+"""What service accounts may do, and what they are told when they may not."""
+
+import json
+
+import pytest
+
+from tests.contract.api import JSON, Api
+from tests.contract.objects import pod
+from tests.local.apiserver.wire import Answer
+
+RBAC = "rbac.authorization.k8s.io/v1"
+USER = 'User "system:serviceaccount:NAMESPACE:me"'
+
+
+async def token(api: Api) -> str:
+    await api.create(api.path("serviceaccounts"), {"metadata": {"name": "me"}})
+    answer = await api.post(api.path("serviceaccounts", "me/token"), {"spec": {}})
+    assert answer.code == 201, answer.body
+    return str(answer.body["status"]["token"])
+
+
+async def ask(api: Api, token: str, method: str, path: str, **params: str) -> Answer:
+    """Send a request with another token than that of the test."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with api.session.request(method, path, params=params, headers=headers) as response:
+        return Answer(response.status, json.loads(await response.read()), {})
+
+
+async def grant(api: Api, *rules: JSON) -> None:
+    await api.create(api.path("roles", group=RBAC), {"metadata": {"name": "r"}, "rules": [*rules]})
+    body = {
+        "metadata": {"name": "r"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+        "subjects": [{"kind": "ServiceAccount", "name": "me", "namespace": api.namespace}],
+    }
+    await api.create(api.path("rolebindings", group=RBAC), body)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "params", "said"),
+    [
+        pytest.param(
+            "GET",
+            "/api/v1/namespaces/NS/pods",
+            {},
+            f'403 Forbidden: pods is forbidden: {USER} cannot list resource "pods" in API '
+            'group "" in the namespace "NAMESPACE"',
+            id="list",
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/namespaces/NS/pods",
+            {"watch": "true", "fieldSelector": "metadata.name=a"},
+            f'403 Forbidden: pods "a" is forbidden: {USER} cannot watch resource "pods" in '
+            'API group "" in the namespace "NAMESPACE"',
+            id="watch of one",
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/pods",
+            {},
+            f'403 Forbidden: pods is forbidden: {USER} cannot list resource "pods" in API '
+            'group "" at the cluster scope',
+            id="all namespaces",
+        ),
+        pytest.param(
+            "POST",
+            "/api/v1/namespaces/NS/pods/a/exec",
+            {},
+            f'403 Forbidden: pods "a" is forbidden: {USER} cannot create resource '
+            '"pods/exec" in API group "" in the namespace "NAMESPACE"',
+            id="subresource",
+        ),
+        pytest.param(
+            "DELETE",
+            "/api/v1/namespaces/NS/pods",
+            {},
+            f"403 Forbidden: pods is forbidden: {USER} cannot deletecollection resource "
+            '"pods" in API group "" in the namespace "NAMESPACE"',
+            id="all of a namespace",
+        ),
+        pytest.param(
+            "GET",
+            "/api/v1/namespaces/NS",
+            {},
+            f'403 Forbidden: namespaces "NAMESPACE" is forbidden: {USER} cannot get resource '
+            '"namespaces" in API group "" in the namespace "NAMESPACE"',
+            id="namespace",
+        ),
+        pytest.param(
+            "GET",
+            "/apis/example.com/v1/namespaces/NS/nothings",
+            {},
+            f"403 Forbidden: nothings.example.com is forbidden: {USER} cannot list resource "
+            '"nothings" in API group "example.com" in the namespace "NAMESPACE"',
+            id="what is not served",
+        ),
+        pytest.param(
+            "GET",
+            "/nowhere",
+            {},
+            f'403 Forbidden: forbidden: {USER} cannot get path "/nowhere"',
+            id="no resource",
+        ),
+    ],
+)
+async def test_account_without_rights_is_told_so(
+    api: Api, method: str, path: str, params: dict[str, str], said: str
+) -> None:
+    path = path.replace("NS", api.namespace)
+    answer = await ask(api, await token(api), method, path, **params)
+    assert api.said(answer).replace("[] ", "") == said
+
+
+async def test_role_grants_its_verbs_on_its_names(api: Api) -> None:
+    await api.create(api.path("pods"), pod("a"))
+    mine = await token(api)
+    rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}
+    await grant(api, rule)
+    answer = await ask(api, mine, "GET", api.path("pods", "a"))
+    while answer.code == 403 and api.is_real:
+        # The real server learns of roles from a watch.
+        answer = await ask(api, mine, "GET", api.path("pods", "a"))
+    assert answer.code == 200
+    for method, path in (
+        ("GET", api.path("pods", "b")),
+        ("GET", api.path("pods")),
+        ("DELETE", api.path("pods", "a")),
+    ):
+        assert (await ask(api, mine, method, path)).code == 403
+    assert (await ask(api, mine, "GET", "/apis")).code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "said"),
+    [
+        pytest.param("absent", {}, '404 NotFound: serviceaccounts "absent" not found', id="none"),
+        pytest.param(
+            "me",
+            {"expirationSeconds": 5},
+            "422 Invalid: [FieldValueInvalid spec.expirationSeconds] "
+            'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid '
+            "value: 5: may not specify a duration less than 10 minutes",
+            id="for a moment",
+        ),
+        pytest.param(
+            "me",
+            {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "none"}},
+            '404 NotFound: pods "none" not found',
+            id="for no pod",
+        ),
+    ],
+)
+async def test_token_that_cannot_be_had_is_refused(
+    api: Api, name: str, spec: JSON, said: str
+) -> None:
+    await api.create(api.path("serviceaccounts"), {"metadata": {"name": "me"}})
+    answer = await api.post(api.path("serviceaccounts", f"{name}/token"), {"spec": spec})
+    assert api.said(answer).replace("[] ", "") == said
