@@ -88,6 +88,7 @@ async def test_scale_reads_and_writes_the_replicas(wire: Wire) -> None:
     crd["spec"]["versions"][0]["subresources"]["scale"] = {
         "specReplicasPath": ".spec.replicas",
         "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.labelSelector",
     }
     await wire.create(CRDS, crd)
     await wire.create(WIDGETS, widget("a", spec={"replicas": 2}))
@@ -98,6 +99,10 @@ async def test_scale_reads_and_writes_the_replicas(wire: Wire) -> None:
     patched = await wire.patch(path, {"spec": {"replicas": 3}})
     assert patched.body["spec"] == {"replicas": 3}
     assert (await wire.put(path, scale.body)).code == 409
+    status = {"replicas": 2, "labelSelector": "job=a"}
+    await wire.patch(f"{WIDGETS}/a/status", {"status": status})
+    seen = {"replicas": 2, "selector": "job=a"}
+    assert (await wire.get(path)).body["status"] == seen
     assert (await wire.get(f"{WIDGETS}/a")).body["spec"]["replicas"] == 3
 
 
