@@ -1,0 +1,146 @@
+"""HorizontalPodAutoscalers: what is filled in, and what they may not be."""
+
+import pytest
+
+from tests.contract.api import JSON, Api
+
+GROUP = "autoscaling/v2"
+TARGET = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "j"}
+
+
+def autoscaler(**spec: object) -> JSON:
+    return {"metadata": {"name": "a"}, "spec": {"scaleTargetRef": TARGET, "maxReplicas": 3} | spec}
+
+
+def resource(**target: object) -> JSON:
+    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+
+
+async def test_defaults_are_filled_in(api: Api) -> None:
+    created = await api.create(api.path("horizontalpodautoscalers", group=GROUP), autoscaler())
+    assert created["spec"] == {
+        "scaleTargetRef": TARGET,
+        "minReplicas": 1,
+        "maxReplicas": 3,
+        "metrics": [resource(type="Utilization", averageUtilization=80)],
+    }
+    assert created["status"] == {"desiredReplicas": 0, "currentMetrics": None}
+
+
+def invalid(*causes: str) -> str:
+    """Return what is said; each cause is its reason, a colon, and what it says."""
+    names = sorted({cause.partition(": ")[0] for cause in causes})
+    texts = sorted(cause.partition(": ")[2] for cause in causes)
+    shown = " ".join(f"[{name} {text.partition(': ')[0]}]" for name, text in _pairs(causes))
+    assert names
+    return (
+        f'422 Invalid: {shown} HorizontalPodAutoscaler.autoscaling "a" is invalid: '
+        f"{', '.join(texts)}"
+    )
+
+
+def _pairs(causes: tuple[str, ...]) -> list[tuple[str, str]]:
+    found = {}
+    for cause in causes:
+        name, _, text = cause.partition(": ")
+        found[f"{name} {text.partition(': ')[0]}"] = (name, text)
+    return [found[key] for key in sorted(found)]
+
+
+REQUIRED, INVALID = "FieldValueRequired", "FieldValueInvalid"
+UNSUPPORTED = "FieldValueNotSupported"
+TYPES = '"ContainerResource", "External", "Object", "Pods", "Resource"'
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param(
+            {"minReplicas": 4},
+            invalid(
+                f"{INVALID}: spec.maxReplicas: Invalid value: 3: must be greater than or equal "
+                "to `minReplicas`"
+            ),
+            id="less than the least",
+        ),
+        pytest.param(
+            {"maxReplicas": 0},
+            invalid(
+                f"{REQUIRED}: spec.maxReplicas: Required value: must be set and greater than 0",
+                f"{INVALID}: spec.maxReplicas: Invalid value: 0: must be greater than or equal "
+                "to `minReplicas`",
+            ),
+            id="no replicas",
+        ),
+        pytest.param(
+            {"minReplicas": -1},
+            invalid(
+                f"{INVALID}: spec.minReplicas: Invalid value: -1: must be greater than or equal "
+                "to 1"
+            ),
+            id="negative",
+        ),
+        pytest.param(
+            {"scaleTargetRef": {"apiVersion": "a/v1", "kind": "a/b"}},
+            invalid(
+                f"{INVALID}: spec.scaleTargetRef.kind: Invalid value: \"a/b\": may not contain '/'",
+                f"{REQUIRED}: spec.scaleTargetRef.name: Required value",
+            ),
+            id="reference",
+        ),
+        pytest.param(
+            {"metrics": [{"type": "Foo"}]},
+            invalid(
+                f'{UNSUPPORTED}: spec.metrics[0].type: Unsupported value: "Foo": supported '
+                f"values: {TYPES}"
+            ),
+            id="type of metric",
+        ),
+        pytest.param(
+            {"metrics": [{"type": "Resource"}]},
+            invalid(
+                f"{REQUIRED}: spec.metrics[0].resource: Required value: must populate "
+                "information for the given metric source"
+            ),
+            id="no metric",
+        ),
+        pytest.param(
+            {"metrics": [resource()]},
+            invalid(
+                f"{REQUIRED}: spec.metrics[0].resource.target.type: Required value: must "
+                "specify a metric target type",
+                f'{INVALID}: spec.metrics[0].resource.target.type: Invalid value: "": must be '
+                "either Utilization, Value, or AverageValue",
+                f"{REQUIRED}: spec.metrics[0].resource.target.averageUtilization: Required "
+                "value: must set either a target raw value or a target utilization",
+            ),
+            id="no target",
+        ),
+        pytest.param(
+            {"metrics": [resource(type="Utilization", averageUtilization=0)]},
+            invalid(
+                f"{INVALID}: spec.metrics[0].resource.target.averageUtilization: Invalid value: "
+                "0: must be greater than 0"
+            ),
+            id="nothing to reach",
+        ),
+        pytest.param(
+            {"metrics": [{"type": "Pods", "pods": {}}]},
+            invalid(
+                f"{REQUIRED}: spec.metrics[0].pods.metric.name: Required value: must specify a "
+                "metric name",
+                f"{REQUIRED}: spec.metrics[0].pods.target.type: Required value: must specify a "
+                "metric target type",
+                f'{INVALID}: spec.metrics[0].pods.target.type: Invalid value: "": must be '
+                "either Utilization, Value, or AverageValue",
+                f"{REQUIRED}: spec.metrics[0].pods.target.averageValue: Required value: must "
+                "specify a positive target averageValue",
+            ),
+            id="pods",
+        ),
+    ],
+)
+async def test_autoscaler_that_is_none_is_refused(api: Api, spec: JSON, said: str) -> None:
+    path = api.path("horizontalpodautoscalers", group=GROUP)
+    answer = await api.post(path, autoscaler(**spec))
+    assert api.said(answer) == said
