@@ -20,3 +20,6 @@ VALUE_BEHIND_A_RULE: Final = pytest.mark.since(
 FORMATS_OF_NUMBERS: Final = pytest.mark.since(
     36, "numbers are not held to their format, only to their type"
 )
+NOTHING_FOR_REPLICAS: Final = pytest.mark.since(
+    34, "a maximum of no replicas is taken for a wrong one, not for none"
+)

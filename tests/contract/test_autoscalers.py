@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.contract import since
 from tests.contract.api import JSON, Api
 
 GROUP = "autoscaling/v2"
@@ -71,6 +72,7 @@ TYPES = '"ContainerResource", "External", "Object", "Pods", "Resource"'
                 "to `minReplicas`",
             ),
             id="no replicas",
+            marks=since.NOTHING_FOR_REPLICAS,
         ),
         pytest.param(
             {"minReplicas": -1},

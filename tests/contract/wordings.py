@@ -33,7 +33,9 @@ REWORDINGS: Final[Sequence[Rewording]] = (
     Rewording(34, r"value: \[\]string\{(.*?)\}", _in_json),
     # objects, whose fields have other names inside the server: no test looks into them,
     Rewording(
-        34, r"value: (\[\])?(map\[string\]interface \{\}|\w+\.\w+)\{.+?\}(?=: |$)", "value: OBJECT"
+        34,
+        r"value: (\[\])?(map\[string\](?:interface \{\}|string)|\w+\.\w+)\{.+?\}(?=: |$)",
+        "value: OBJECT",
     ),
     # points in time, in a form of their own,
     Rewording(34, r"value: (\S{10}) (\S{8}) \+0000 UTC", r'value: "\1T\2Z"'),
