@@ -23,6 +23,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.node import logs
 from dlctl.local.node.addresses import LOOPBACK_IP, AddressPool
+from dlctl.local.node.agent_process import open_sandboxes
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.logs import LogQuery
 from dlctl.local.node.names import NameTable
@@ -32,7 +33,7 @@ from dlctl.local.node.pod_home import NodeContext
 from dlctl.local.node.pod_reports import PodReports
 from dlctl.local.node.pod_worker import PodWorker
 from dlctl.local.node.restarts import RestartDelays
-from dlctl.local.node.sandboxes import Network, NetworkChoice, open_sandboxes
+from dlctl.local.node.sandboxes import Network, NetworkChoice
 from dlctl.local.node.sessions import NotRunningError, Session
 from dlctl.local.node.status import Waiting
 from dlctl.local.node.wire import NODES, NodePod, NodeService

@@ -4,7 +4,12 @@ The node asks and the agent answers by ``id``; that a container ended comes unas
 :class:`StartContainer` means that the program was executed, not that it does well.
 """
 
+from typing import Final
+
 import msgspec
+
+# The longest message that the node reads.
+LINE_LIMIT: Final = 1 << 22
 
 
 class Mount(msgspec.Struct, frozen=True):

@@ -1,23 +1,18 @@
 """The node's end of the agent: networks of pods and running containers, as awaitable calls.
 
-One agent serves all pods of a node. It is started with namespaces if they are granted and without
-otherwise; which of the two it became is in :attr:`Sandboxes.network`.
+One agent serves all pods of a node; see ``agent_process`` for how it comes about, and which of two
+kinds it is.
 """
 
 import asyncio
-import os
 import signal
 import socket
-import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
 from typing import Final, Literal, NoReturn, TypeVar
 
 import attrs
 import msgspec
 
-from dlctl.errors import ConfigError, DlctlError
+from dlctl.errors import DlctlError
 from dlctl.local.node.protocol import (
     Answer,
     CreateSandbox,
@@ -29,7 +24,6 @@ from dlctl.local.node.protocol import (
     RunEnded,
     RunInside,
     StartContainer,
-    Started,
     StopContainer,
 )
 
@@ -39,10 +33,7 @@ NetworkMode = Literal["isolated", "host"]
 NetworkChoice = Literal["auto", "isolated", "host"]
 
 # Executing a program takes milliseconds; this is for a machine that swaps.
-_ANSWER_S: Final = 30.0
-_END_S: Final = 10.0
-_LINE_LIMIT: Final = 1 << 22
-_GREETING_BYTES: Final = 1 << 16
+ANSWER_S: Final = 30.0
 _KILLED: Final = 128 + signal.SIGKILL
 
 Question = CreateSandbox | RemoveSandbox | StartContainer | RunInside
@@ -96,7 +87,7 @@ class Sandboxes:
         self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._exits: dict[str, asyncio.Future[int]] = {}
         # Of what runs beside the program of a container, by container and run.
-        self._ends: dict[tuple[str, str], asyncio.Future[int]] = {}
+        self._ends: dict[tuple[str, str], tuple[int, asyncio.Future[int]]] = {}
         self._lost = False
 
     async def create(self, pod: str, ip: str) -> None:
@@ -123,10 +114,11 @@ class Sandboxes:
     async def run_inside(self, run: RunInside) -> "asyncio.Future[int]":
         """Execute one more program in a container; the future is its exit code."""
         end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        run = msgspec.structs.replace(run, id=self._next_id())
         at = run.container, run.run
-        self._ends[at] = end
+        self._ends[at] = run.id, end
         try:
-            await self._ask(msgspec.structs.replace(run, id=self._next_id()))
+            await self._ask(run)
         except BaseException:
             self._ends.pop(at, None)
             raise
@@ -143,8 +135,8 @@ class Sandboxes:
             if isinstance(message, Answer):
                 _settle(self._answers.get(message.id), message)
             elif isinstance(message, RunEnded):
-                at = message.container, message.run
-                _settle(self._ends.pop(at, None), message.exit_code)
+                _, end = self._ends.pop((message.container, message.run), (0, None))
+                _settle(end, message.exit_code)
             elif isinstance(message, Exited):
                 _settle(self._exits.pop(message.container, None), message.exit_code)
                 self._end_all(message.container)
@@ -154,7 +146,10 @@ class Sandboxes:
     def _end_all(self, container: str) -> None:
         """Tell those who wait for what ran beside a program that it has ended with it."""
         for at in [at for at in self._ends if at[0] == container]:
-            _settle(self._ends.pop(at), _KILLED)
+            request_id, end = self._ends.pop(at)
+            refusal = Answer(request_id, "the container has ended", _KILLED)
+            _settle(self._answers.get(request_id), refusal)
+            _settle(end, _KILLED)
 
     def _next_id(self) -> int:
         self._last_id += 1
@@ -170,7 +165,7 @@ class Sandboxes:
         self._answers[request.id] = future
         try:
             self._send(request)
-            async with asyncio.timeout(_ANSWER_S):
+            async with asyncio.timeout(ANSWER_S):
                 answer = await future
         finally:
             del self._answers[request.id]
@@ -182,82 +177,3 @@ def _settle(future: "asyncio.Future[T] | None", result: T) -> None:
     # Whoever waited may have been cancelled.
     if future is not None and not future.done():
         future.set_result(result)
-
-
-@asynccontextmanager
-async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncIterator[Sandboxes]:
-    """Run an agent for the duration of the block; afterwards no container is left."""
-    async with AsyncExitStack() as stack:
-        reason = "asked for"
-        for mode in _isolated_modes() if choice != "host" else ():
-            trial = _agent(log_path, mode)
-            started, door, reader, writer = await stack.enter_async_context(trial)
-            if not started.error:
-                yield Sandboxes(Network("isolated"), reader, writer, door)
-                return
-            reason = started.error
-        if choice == "isolated":
-            raise ConfigError(f"this machine grants no network namespaces: {reason}")
-        _, _, reader, writer = await stack.enter_async_context(_agent(log_path, "host"))
-        yield Sandboxes(Network("host", reason), reader, writer)
-
-
-def _isolated_modes() -> tuple[str, ...]:
-    # Root in a container often lacks the right itself, but may take it like any other user.
-    return ("root", "user") if os.geteuid() == 0 else ("user",)
-
-
-_Agent = tuple[Started, socket.socket | None, asyncio.StreamReader, asyncio.StreamWriter]
-
-
-@asynccontextmanager
-async def _agent(log_path: Path, mode: str) -> AsyncIterator[_Agent]:
-    ours, theirs = socket.socketpair()
-    with theirs, log_path.open("ab") as log:
-        # A session of its own: Ctrl-C is for dlctl, which then stops the pods in order.
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "dlctl.local.node.agent", str(theirs.fileno()), mode),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(_ended, process)
-        # Before asyncio reads from the socket, which knows nothing of what comes beside the bytes.
-        try:
-            started, door = await asyncio.to_thread(_greeting, ours)
-        except BaseException:
-            ours.shutdown(socket.SHUT_RDWR)
-            ours.close()
-            raise
-        if door is not None:
-            stack.enter_context(door)
-        reader, writer = await asyncio.open_connection(sock=ours, limit=_LINE_LIMIT)
-        stack.callback(writer.close)
-        yield started, door, reader, writer
-
-
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_END_S):
-            await process.wait()
-    if process.returncode is None:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-
-
-def _greeting(agent: socket.socket) -> tuple[Started, socket.socket | None]:
-    """Return what the agent says first, and the socket that comes with it; blocking."""
-    agent.settimeout(_ANSWER_S)
-    line, fds, _, _ = socket.recv_fds(agent, _GREETING_BYTES, 1)
-    if not line:
-        return Started(error="the agent ended before it said anything; see its log"), None
-    for fd in fds:
-        os.set_inheritable(fd, False)
-    message = _decode(line)
-    door = socket.socket(fileno=fds[0]) if fds else None
-    return message if isinstance(message, Started) else Started(), door

@@ -1,0 +1,104 @@
+"""The process of the agent: started with namespaces if they are granted, and without otherwise.
+
+It ends with the block, and with it every container of the node.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dlctl.errors import ConfigError
+from dlctl.local.node.protocol import LINE_LIMIT, Message, Started
+from dlctl.local.node.sandboxes import ANSWER_S, Network, NetworkChoice, Sandboxes
+
+_END_S: Final = 10.0
+_GREETING_BYTES: Final = 1 << 16
+
+_decode = msgspec.json.Decoder(Message).decode
+
+
+@asynccontextmanager
+async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncIterator[Sandboxes]:
+    """Run an agent for the duration of the block; afterwards no container is left."""
+    async with AsyncExitStack() as stack:
+        reason = "asked for"
+        for mode in _isolated_modes() if choice != "host" else ():
+            trial = _agent(log_path, mode)
+            started, door, reader, writer = await stack.enter_async_context(trial)
+            if not started.error:
+                yield Sandboxes(Network("isolated"), reader, writer, door)
+                return
+            reason = started.error
+        if choice == "isolated":
+            raise ConfigError(f"this machine grants no network namespaces: {reason}")
+        _, _, reader, writer = await stack.enter_async_context(_agent(log_path, "host"))
+        yield Sandboxes(Network("host", reason), reader, writer)
+
+
+def _isolated_modes() -> tuple[str, ...]:
+    # Root in a container often lacks the right itself, but may take it like any other user.
+    return ("root", "user") if os.geteuid() == 0 else ("user",)
+
+
+_Agent = tuple[Started, socket.socket | None, asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def _agent(log_path: Path, mode: str) -> AsyncIterator[_Agent]:
+    ours, theirs = socket.socketpair()
+    with theirs, log_path.open("ab") as log:
+        # A session of its own: Ctrl-C is for dlctl, which then stops the pods in order.
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "dlctl.local.node.agent", str(theirs.fileno()), mode),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(_ended, process)
+        # Before asyncio reads from the socket, which knows nothing of what comes beside the bytes.
+        try:
+            started, door = await asyncio.to_thread(_greeting, ours)
+        except BaseException:
+            ours.shutdown(socket.SHUT_RDWR)
+            ours.close()
+            raise
+        if door is not None:
+            stack.enter_context(door)
+        reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_LIMIT)
+        stack.callback(writer.close)
+        yield started, door, reader, writer
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_END_S):
+            await process.wait()
+    if process.returncode is None:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+
+
+def _greeting(agent: socket.socket) -> tuple[Started, socket.socket | None]:
+    """Return what the agent says first, and the socket that comes with it; blocking."""
+    agent.settimeout(ANSWER_S)
+    line, fds, _, _ = socket.recv_fds(agent, _GREETING_BYTES, 1)
+    if not line:
+        return Started(error="the agent ended before it said anything; see its log"), None
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    message = _decode(line)
+    door = socket.socket(fileno=fds[0]) if fds else None
+    return message if isinstance(message, Started) else Started(), door
