@@ -28,7 +28,7 @@ from dlctl.local.node.logs import LogQuery
 from dlctl.local.node.node import LogUnavailableError, Node, NodeOptions
 from dlctl.local.node.sandboxes import Network, StartError
 from dlctl.local.node.scheduler import Scheduler
-from dlctl.local.node.sessions import NotRunningError, Session
+from dlctl.local.node.sessions import Command, NotRunningError, Session
 
 USER_AGENT: Final = "dlctl-node"
 _START_S: Final = 60.0
@@ -136,10 +136,9 @@ class LocalCluster:
     @asynccontextmanager
     async def _exec(self, request: ExecRequest) -> AsyncIterator[Session]:
         key = ObjectKey(request.namespace, request.pod)
+        command = Command(request.command, stdin=request.stdin, tty=request.tty)
         try:
-            async with self.node.session(
-                key, request.container, request.command, stdin=request.stdin
-            ) as session:
+            async with self.node.session(key, request.container, command) as session:
                 yield session
         except (NotRunningError, StartError) as reason:
             message = f"error executing command in container: {reason}"

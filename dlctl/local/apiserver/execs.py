@@ -1,7 +1,7 @@
 """Commands that run in containers for a client, as ``kubectl exec`` asks: over a WebSocket.
 
 Every message begins with a byte that names its stream, by the channel protocols v4 and v5 of
-Kubernetes. Who runs the command is not known here; there are no terminals.
+Kubernetes. Who runs the command is not known here.
 """
 
 import asyncio
@@ -20,19 +20,36 @@ from dlctl.local.apiserver.options import flag
 from dlctl.local.apiserver.status import StatusError
 
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-_STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
+_STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 _CHUNK_BYTES: Final = 1 << 15
 # What a command has left running may hold its output open for as long as it likes.
 _LINGER_S: Final = 0.5
 
 
+class Streams(Protocol):
+    """The streams of a command, which may be those of a terminal."""
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter | None: ...
+
+    @property
+    def stdout(self) -> asyncio.StreamReader: ...
+
+    @property
+    def stderr(self) -> asyncio.StreamReader: ...
+
+    @property
+    def resize(self) -> Callable[[int, int], None]: ...
+
+
 class Session(Protocol):
     """A command that runs: its streams and its end."""
 
-    stdin: asyncio.StreamWriter | None
-    stdout: asyncio.StreamReader
-    stderr: asyncio.StreamReader
-    exit_code: "asyncio.Future[int]"
+    @property
+    def streams(self) -> Streams: ...
+
+    @property
+    def exit_code(self) -> "asyncio.Future[int]": ...
 
     def kill(self) -> None: ...
 
@@ -48,6 +65,12 @@ class ExecRequest:
     stdin: bool = False
     stdout: bool = False
     stderr: bool = False
+    tty: bool = False
+
+
+class _Size(msgspec.Struct, rename="pascal"):
+    width: int
+    height: int
 
 
 # The command is ended with the block; a StatusError says why there is none.
@@ -56,11 +79,8 @@ ExecSource = Callable[[ExecRequest], AbstractAsyncContextManager[Session]]
 
 def request(call: Call, container: str) -> ExecRequest:
     """Return what the call asks for, if that can be done."""
-    streams = {name: bool(flag(call.query, name)) for name in ("stdin", "stdout", "stderr")}
-    if flag(call.query, "tty"):
-        message = "there are no terminals in the embedded cluster: leave out --tty (-t)"
-        raise status.bad_request(message)
-    if not any(streams.values()):
+    streams = {name: bool(flag(call.query, name)) for name in ("stdin", "stdout", "stderr", "tty")}
+    if not any(streams[name] for name in ("stdin", "stdout", "stderr")):
         raise status.bad_request("you must specify at least 1 of stdin, stdout, stderr")
     if not call.command:
         raise status.bad_request("you must specify a command")
@@ -91,8 +111,8 @@ async def _talk(socket: web.WebSocketResponse, session: Session, asked: ExecRequ
         telling = [
             group.create_task(_tell(socket, channel, stream, wanted=wanted))
             for channel, stream, wanted in (
-                (_STDOUT, session.stdout, asked.stdout),
-                (_STDERR, session.stderr, asked.stderr),
+                (_STDOUT, session.streams.stdout, asked.stdout),
+                (_STDERR, session.streams.stderr, asked.stderr),
             )
         ]
         exit_code = await session.exit_code
@@ -103,6 +123,7 @@ async def _talk(socket: web.WebSocketResponse, session: Session, asked: ExecRequ
 
 
 async def _listen(socket: web.WebSocketResponse, session: Session) -> None:
+    stdin = session.streams.stdin
     async for message in socket:
         if message.type is aiohttp.WSMsgType.TEXT:
             data = message.data.encode()
@@ -110,16 +131,28 @@ async def _listen(socket: web.WebSocketResponse, session: Session) -> None:
             data = message.data
         else:
             break
-        if session.stdin is None:
-            continue
-        # A command that reads no more is no failure; its end tells how it went.
-        with suppress(ConnectionError):
-            if data[:1] == bytes([_STDIN]):
-                session.stdin.write(data[1:])
-                await session.stdin.drain()
-            elif data == bytes([_CLOSE, _STDIN]):
-                session.stdin.close()
+        if data[:1] == bytes([_RESIZE]):
+            _resize(session.streams, data[1:])
+        elif stdin is not None:
+            # A command that reads no more is no failure; its end tells how it went.
+            with suppress(ConnectionError):
+                await _give(stdin, data)
     session.kill()
+
+
+async def _give(stdin: asyncio.StreamWriter, data: bytes) -> None:
+    if data[:1] == bytes([_STDIN]):
+        stdin.write(data[1:])
+        await stdin.drain()
+    elif data == bytes([_CLOSE, _STDIN]):
+        stdin.close()
+
+
+def _resize(streams: Streams, data: bytes) -> None:
+    # Of a size that cannot be read, or when the terminal is gone, nothing comes.
+    with suppress(msgspec.DecodeError, OSError):
+        size = msgspec.json.decode(data, type=_Size)
+        streams.resize(size.width, size.height)
 
 
 async def _tell(

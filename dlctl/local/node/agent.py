@@ -182,9 +182,10 @@ class Agent:
     def _run_inside(self, request: RunInside) -> None:
         fds: list[int] = []
         try:
+            read, write = (os.O_RDWR,) * 2 if request.terminal else (os.O_RDONLY, os.O_WRONLY)
             if request.stdin:
-                fds.append(_open_pipe(request.stdin, os.O_RDONLY))
-            fds += [_open_pipe(path, os.O_WRONLY) for path in (request.stdout, request.stderr)]
+                fds.append(_open_stream(request.stdin, read))
+            fds += [_open_stream(path, write) for path in (request.stdout, request.stderr)]
             if not self._ring(request, fds):
                 self._send(Answer(request.id, "the container has ended", 128))
         finally:
@@ -228,9 +229,9 @@ def _close(fd: int) -> None:
         return
 
 
-def _open_pipe(path: str, flags: int) -> int:
+def _open_stream(path: str, flags: int) -> int:
     # Never wait for the other end: the node has opened it before it asked.
-    fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     os.set_blocking(fd, True)
     return fd
 

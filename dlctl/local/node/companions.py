@@ -80,7 +80,11 @@ class Companions:
         self, request: RunInside, streams: tuple[int | None, int, int], report_fd: int
     ) -> NoReturn:
         try:
-            programs.execute(request.argv, self._start.env, self._start.cwd, streams)
+            env = self._start.env
+            if request.terminal:
+                env = {"TERM": "xterm"} | env
+            terminal = request.terminal
+            programs.execute(request.argv, env, self._start.cwd, streams, terminal=terminal)
         except OSError as error:
             os.write(report_fd, msgspec.json.encode(programs.failure(error)))
             os._exit(1)

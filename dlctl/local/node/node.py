@@ -6,7 +6,7 @@ nothing else; with the machine's own, they share its ports.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from dlctl.local.node.pod_reports import PodReports
 from dlctl.local.node.pod_worker import PodWorker
 from dlctl.local.node.restarts import RestartDelays
 from dlctl.local.node.sandboxes import Network, NetworkChoice
-from dlctl.local.node.sessions import NotRunningError, Session
+from dlctl.local.node.sessions import Command, NotRunningError, Session
 from dlctl.local.node.status import Waiting
 from dlctl.local.node.wire import NODES, NodePod, NodeService
 
@@ -154,7 +154,7 @@ class Node:
         return logs.read(runner.logs.path(start), query, lambda: not runner.is_at(start))
 
     def session(
-        self, pod: ObjectKey, container: str, argv: Sequence[str], *, stdin: bool
+        self, pod: ObjectKey, container: str, command: Command
     ) -> AbstractAsyncContextManager[Session]:
         """Run a command in a container for the duration of the block, beside its program.
 
@@ -164,7 +164,7 @@ class Node:
         worker = self._worker(pod)
         if worker is None:
             raise NotRunningError(f'pod "{pod.name}" has not come to this node')
-        return worker.session(container, argv, stdin=stdin)
+        return worker.session(container, command)
 
     def _worker(self, pod: ObjectKey) -> PodWorker | None:
         # The latest of that name: a predecessor may still be tidied away.

@@ -6,7 +6,6 @@ plain calls (:meth:`PodWorker.update`, :meth:`PodWorker.vanish`) and reports thr
 
 import asyncio
 import uuid
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from dlctl.local.node.pod_home import NodeContext, PodHome
 from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.restarts import Backoff
 from dlctl.local.node.sandboxes import StartError
-from dlctl.local.node.sessions import NotRunningError, Session, open_session
+from dlctl.local.node.sessions import Command, NotRunningError, Session, open_session
 from dlctl.local.node.status import PodFacts, Waiting, status
 from dlctl.local.node.volumes import UnsupportedVolumeError
 from dlctl.local.node.wire import Container, NodePod
@@ -80,9 +79,7 @@ class PodWorker:
         everyone = [*self._mains, *self._inits]
         return next((r for r in everyone if container in ("", r.container.name)), None)
 
-    def session(
-        self, container: str, argv: Sequence[str], *, stdin: bool
-    ) -> AbstractAsyncContextManager[Session]:
+    def session(self, container: str, command: Command) -> AbstractAsyncContextManager[Session]:
         """Run a command in a container for the duration of the block.
 
         :raises NotRunningError: if there is no program of the container at the time.
@@ -90,12 +87,12 @@ class PodWorker:
         runner = self.runner(container)
         if runner is None or not runner.running or self._setting is None:
             raise NotRunningError(f'container not found ("{container}")')
+        words = self._setting.words(runner.container, command.argv)
         return open_session(
             self._context.sandboxes,
             runner.running,
-            self._setting.words(runner.container, argv),
+            attrs.evolve(command, argv=words),
             self._paths.sessions / uuid.uuid4().hex,
-            stdin=stdin,
         )
 
     async def run(self) -> None:

@@ -4,8 +4,10 @@ What containers run and what is run beside them begins here alike; where it runs
 """
 
 import errno
+import fcntl
 import os
 import signal
+import termios
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
@@ -45,6 +47,8 @@ def execute(
     env: Mapping[str, str],
     cwd: str,
     streams: tuple[int | None, int, int],
+    *,
+    terminal: bool = False,
 ) -> NoReturn:
     """Become the program, in a session of its own; without an input it reads nothing."""
     os.setsid()
@@ -52,6 +56,8 @@ def execute(
     os.dup2(os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin, 0)
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
+    if terminal:
+        fcntl.ioctl(1, termios.TIOCSCTTY, 0)
     os.chdir(cwd)
     os.umask(0o022)
     # What is ignored stays so across exec: SIGPIPE by Python; SIGINT by a shell, of what it runs

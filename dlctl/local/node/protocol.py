@@ -66,10 +66,12 @@ class RunInside(msgspec.Struct, frozen=True, tag="run", kw_only=True):
     # Names this run of a program among those of the container.
     run: str
     argv: list[str]
-    # Named pipes, which the node has opened at its end; without one for its input, it has none.
+    # Pipes or a terminal, which the node has opened at its end; without a path for its input, a
+    # command has none.
     stdin: str = ""
     stdout: str
     stderr: str
+    terminal: bool = False
 
 
 class KillInside(msgspec.Struct, frozen=True, tag="kill-run"):

@@ -86,6 +86,29 @@ async def test_command_ends_with_its_container(lab: Lab) -> None:
     assert status["details"]["causes"][0]["message"] == "137"
 
 
+async def test_terminal_is_one_for_the_command_and_takes_a_size(lab: Lab) -> None:
+    await start(lab, "screen")
+    script = "test -t 0 && test -t 2 && echo on a terminal; read line; stty size; echo $line >&2"
+    wanted = {"stdin": "true", "tty": "true", "stderr": "false"}
+    async with talk(lab, "screen", "sh", "-c", script, **wanted) as said:
+        await said.until(b"on a terminal")
+        await said.socket.send_bytes(b'\4{"Width":123,"Height":45}')
+        await said.socket.send_bytes(b"\0typed\n")
+        assert (await said.end())["status"] == "Success"
+    assert said.out.splitlines() == ["on a terminal", "typed", "45 123", "typed"]
+
+
+async def test_what_is_typed_interrupts_a_command_on_a_terminal(lab: Lab) -> None:
+    await start(lab, "interrupted")
+    wanted = {"stdin": "true", "tty": "true"}
+    command = ("sh", "-c", "trap 'exit 9' INT; echo ready; while true; do sleep 0.02; done")
+    async with talk(lab, "interrupted", *command, **wanted) as said:
+        await said.until(b"ready")
+        await said.socket.send_bytes(b"\0\3")
+        status = await said.end()
+    assert status["details"]["causes"][0]["message"] == "9"
+
+
 async def test_program_that_is_not_there_is_named(lab: Lab) -> None:
     await start(lab, "none")
     status, _ = await run(lab, "none", "no-such-program")
@@ -118,12 +141,6 @@ async def test_container_that_has_ended_runs_no_command(lab: Lab) -> None:
         ),
         pytest.param(
             "asked", {"stdout": "true"}, (400, "you must specify a command"), id="command"
-        ),
-        pytest.param(
-            "asked",
-            {"command": "sh", "stdout": "true", "tty": "true"},
-            (400, "there are no terminals in the embedded cluster: leave out --tty (-t)"),
-            id="tty",
         ),
         pytest.param(
             "asked",
