@@ -17,8 +17,6 @@ class Companion:
     name: str
     # The object's fields, such as ``spec`` or ``data``; under ``metadata`` labels of its own.
     body: Mapping[str, Any]
-    # Whether it stays when the job has ended or is suspended, until the job itself is deleted.
-    outlives_run: bool = False
 
 
 class CompanionObject(Object, frozen=True, gc=False):

@@ -28,6 +28,12 @@ class Reporting:
     states_blocked: bool = True
     # Whether events name the kind of the child: SuccessfulCreatePod.
     names_children: bool = False
+    # Types whose replicas are not counted any more when the job has ended.
+    uncounted_at_end: Collection[str] = ()
+
+    def reason(self, job: "Job", type_: str) -> str:
+        """Return the reason of a condition that holds."""
+        return f"{job.resource.kind}{type_}"
 
     def running(self, job: "Job") -> str:
         return f"{job.resource.kind} {job.key} is running."

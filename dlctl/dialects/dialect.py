@@ -28,13 +28,21 @@ class Dialect(abc.ABC):
     deletes_jobs: bool = False
     # Added to what the framework says.
     extra_environment: Mapping[str, str] = {}
-    # What ``kubectl get`` shows: name, path, type, and 1 for what only ``-o wide`` shows.
-    columns: Sequence[tuple[str, str, str, int]] = (
-        ("Phase", ".status.phase", "string", 0),
-        ("State", ".status.state", "string", 0),
-        ("Age", ".metadata.creationTimestamp", "date", 0),
-        ("Reason", ".status.reason", "string", 1),
-    )
+
+    @property
+    def columns(self) -> Sequence[tuple[str, str, str, int]]:
+        """Return what ``kubectl get`` shows: name, path, type, and 1 for ``-o wide`` alone."""
+        return (
+            ("Phase", ".status.phase", "string", 0),
+            ("State", ".status.state", "string", 0),
+            ("Age", ".metadata.creationTimestamp", "date", 0),
+            ("Reason", ".status.reason", "string", 1),
+        )
+
+    @property
+    def has_services(self) -> bool:
+        """Tell whether replicas are dialled by name at all."""
+        return True
 
     @abc.abstractmethod
     def recognises(self, spec: Any) -> bool:

@@ -50,6 +50,22 @@ class Kind:
         )
 
     @property
+    def lasting_resources(self) -> frozenset[Resource]:
+        """Return those of them whose objects go with the job, and are never deleted before."""
+        return frozenset(
+            resource
+            for dialect in self.dialects.values()
+            for resource in dialect.framework.lasting_resources
+        )
+
+    @property
+    def granted(self) -> frozenset[tuple[str, str, str]]:
+        """Return the rights that jobs of this kind hand on to their pods."""
+        return frozenset(
+            grant for dialect in self.dialects.values() for grant in dialect.framework.granted
+        )
+
+    @property
     def singular(self) -> str:
         return self.resource.kind.lower()
 

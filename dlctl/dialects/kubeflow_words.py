@@ -1,6 +1,6 @@
 """The messages of training-operator's conditions, as its users and their scripts know them."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Self
 
 import attrs
@@ -22,10 +22,19 @@ class KubeflowReporting(Reporting):
     states_restarts_in_place: bool = False
     states_blocked: bool = False
     names_children: bool = True
+    reasons: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, framework: KubeflowJob) -> Self:
-        return cls(spelling=framework.spelling, with_namespace=framework.told_with_namespace())
+        return cls(
+            spelling=framework.spelling,
+            with_namespace=framework.told_with_namespace(),
+            uncounted_at_end=framework.uncounted_at_end,
+            reasons=framework.reasons,
+        )
+
+    def reason(self, job: Job, type_: str) -> str:
+        return self.reasons.get(type_) or super().reason(job, type_)
 
     def running(self, job: Job) -> str:
         return f"{self._title(job)} is running."

@@ -13,8 +13,21 @@ JSON = dict[str, Any]
 
 def cluster_role(kinds: Iterable[Kind]) -> JSON:
     """Return the ClusterRole in its wire form."""
+    kinds = list(kinds)
     rules = [rule for kind in kinds for rule in _of_jobs(kind)]
-    rules.append(_rule("", ["pods", "services"], ["get", "list", "watch", "create", "delete"]))
+    children = ["get", "list", "watch", "create", "patch", "delete"]
+    rules.append(_rule("", ["pods", "services"], children))
+    passing = {
+        resource for kind in kinds for resource in kind.companion_resources - kind.lasting_resources
+    }
+    companions = {resource for kind in kinds for resource in kind.companion_resources}
+    for resource in sorted(companions, key=lambda one: (one.group, one.plural)):
+        verbs = children if resource in passing else [v for v in children if v != "delete"]
+        rules.append(_rule(resource.group, [resource.plural], verbs))
+    # Never called either: nobody can grant by a role of a job what they may not do themselves.
+    held = {("", "pods", verb) for verb in children}
+    for group, plural, verb in sorted({g for kind in kinds for g in kind.granted} - held):
+        rules.append(_rule(group, [plural], [verb]))
     rules.append(_rule("", ["events"], ["create", "patch"]))
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

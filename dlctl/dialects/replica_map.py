@@ -25,6 +25,10 @@ from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 LABELS: Final = "training.kubeflow.org"
 OPERATOR: Final = "kubeflow.org/training-operator"
+_COLUMNS: Final = (
+    ("State", ".status.conditions[-1:].type", "string", 0),
+    ("Age", ".metadata.creationTimestamp", "date", 0),
+)
 EXIT_CODE_POLICY: Final = "dlctl.dev/exit-code-policy"
 
 
@@ -36,10 +40,14 @@ class ReplicaMap(Dialect):
     publishes_not_ready: bool = False
     environment_wins: bool = True
     deletes_jobs: bool = True
-    columns: Sequence[tuple[str, str, str, int]] = (
-        ("State", ".status.conditions[-1:].type", "string", 0),
-        ("Age", ".metadata.creationTimestamp", "date", 0),
-    )
+
+    @property
+    def columns(self) -> Sequence[tuple[str, str, str, int]]:
+        return _COLUMNS[::-1] if self.framework.age_first else _COLUMNS
+
+    @property
+    def has_services(self) -> bool:
+        return self.framework.has_services
 
     @property
     def specs_field(self) -> str:
@@ -65,7 +73,7 @@ class ReplicaMap(Dialect):
             child_prefix=name,
             runtime_id="",
             status=self.read_status(obj),
-            run_policy=run_policy.read(fields, CleanPodPolicy.NONE),
+            run_policy=run_policy.read(fields, self._clean_pod_policy(fields)),
             spec=fields.respelt(),
             managed_elsewhere=policy.text("managedBy", OPERATOR) != OPERATOR,
         )
@@ -105,6 +113,11 @@ class ReplicaMap(Dialect):
             f"{LABELS}/operator-name": self.framework.controller_name(),
             f"{LABELS}/replica-type": type_,
         }
+
+    def _clean_pod_policy(self, fields: Fields) -> CleanPodPolicy:
+        if not self.framework.policies_in_spec:
+            return CleanPodPolicy.NONE
+        return fields.choice("cleanPodPolicy", CleanPodPolicy, CleanPodPolicy.NONE)
 
     def _replica_specs(self, fields: Fields, obj: JobObject) -> tuple[ReplicaSpec, ...]:
         entries = fields.object(self.specs_field)
@@ -156,16 +169,18 @@ class ReplicaMap(Dialect):
             replicas=replicas,
             template=template,
             container=container,
-            port=ports[framework.port_name],
+            port=ports.get(framework.port_name, framework.default_port()),
             ports=ports,
             retries=_retries(policy, obj),
+            numbered=type_ not in framework.unnumbered,
+            waits_for_others=type_ in framework.waiting,
             selector=self._selector(obj.metadata.name, type_),
         )
 
     def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
         """Add the port where replicas meet to the container that trains, if it has none."""
         name = self.framework.port_name
-        if name in dict(_ports(template, container)):
+        if not self.framework.has_services or name in dict(_ports(template, container)):
             return template
         port = {"name": name, "containerPort": self.framework.default_port()}
         containers = [

@@ -37,6 +37,10 @@ class DLJob(abc.ABC):
     singletons: ClassVar[list[str]] = []
     # Where what :meth:`companions` returns is served.
     companion_resources: ClassVar[Collection[Resource]] = ()
+    # Those of them whose objects stay when the job has ended or is suspended, until it is deleted.
+    lasting_resources: ClassVar[Collection[Resource]] = ()
+    # The rights, as group, resource and verb, that jobs' roles hand on to their pods.
+    granted: ClassVar[Collection[tuple[str, str, str]]] = ()
     # Whether all containers of a pod are told of the cluster, or the one that trains alone.
     equips_all_containers: ClassVar[bool] = False
 

@@ -40,11 +40,12 @@ class Renderer:
         return Desired(
             services=tuple(self.replicas_with_service()),
             companions=tuple(self.framework.companions(running)),
+            lasting=self.framework.lasting_resources,
         )
 
     def replicas_with_service(self) -> Iterator[Replica]:
         """Yield the replicas that others dial by name: the chief, or all where the API says so."""
-        if self.job.local:
+        if self.job.local or not self.dialect.has_services:
             return
         if self.dialect.service_per_replica:
             yield from self.job.replicas
@@ -108,7 +109,7 @@ class Renderer:
         pod_spec = dict(given)
         if self.job.scheduler_name:
             pod_spec["schedulerName"] = self.job.scheduler_name
-        if spec.waits_for_others:
+        if self._waits(spec, given):
             gates = pod_spec.get("schedulingGates") or []
             pod_spec["schedulingGates"] = [*gates, {"name": WORKERS_RUNNING}]
         environment = self._environment(spec, replica)
@@ -121,6 +122,11 @@ class Renderer:
             added = [{"name": _volume_name(path), "emptyDir": {}} for path in volumes]
             pod_spec["volumes"] = [*(given.get("volumes") or []), *added]
         return dict(self.framework.equip(pod_spec, replica))
+
+    def _waits(self, spec: ReplicaSpec, given: Mapping[str, Any]) -> bool:
+        """Tell whether a pod is to be held back: not if the user has placed it already."""
+        others = any(other.replicas for other in self.job.replica_specs if other is not spec)
+        return spec.waits_for_others and others and not given.get("nodeName")
 
     def _containers(
         self, containers: Sequence[JSON], spec: ReplicaSpec

@@ -5,7 +5,7 @@ server or another controller adds to it is no difference.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -34,8 +34,13 @@ class CompanionChanges:
 Found = Mapping[Resource, Sequence[CompanionObject]]
 
 
-def changes(wanted: Iterable[Companion], found: Found) -> CompanionChanges:
-    """Compare what a job is to have with what there is of it."""
+def changes(
+    wanted: Iterable[Companion], found: Found, lasting: Collection[Resource] = ()
+) -> CompanionChanges:
+    """Compare what a job is to have with what there is of it.
+
+    What is there of a ``lasting`` resource stays, wanted or not: it goes with the job.
+    """
     there = {
         (resource, obj.metadata.name): obj for resource, objects in found.items() for obj in objects
     }
@@ -47,7 +52,9 @@ def changes(wanted: Iterable[Companion], found: Found) -> CompanionChanges:
         elif not obj.metadata.terminating and applied(obj) != digest(companion.body):
             patched.append(companion)
     deleted = [
-        (resource, obj) for (resource, _), obj in there.items() if not obj.metadata.terminating
+        (resource, obj)
+        for (resource, _), obj in there.items()
+        if resource not in lasting and not obj.metadata.terminating
     ]
     return CompanionChanges(tuple(made), tuple(patched), tuple(deleted))
 

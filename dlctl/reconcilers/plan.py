@@ -11,6 +11,7 @@ import attrs
 
 from dlctl.api.companions import Companion
 from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.meta import Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers import companions, limits, restarts, status
@@ -38,6 +39,8 @@ class Desired:
     # The replicas that others dial.
     services: Collection[Replica] = ()
     companions: Iterable[Companion] = ()
+    # The resources whose objects are left to go with the job.
+    lasting: Collection[Resource] = ()
     # Why no pod is to be made yet.
     held: str = ""
 
@@ -113,7 +116,7 @@ def _plan(
             deleted_services=_surplus_services(job, observed, desired.services),
             services=_services(job, observed, desired.services),
             released_pods=tuple(_released(job, observed)),
-            companions=companions.changes(desired.companions, observed.companions),
+            companions=companions.changes(desired.companions, observed.companions, desired.lasting),
         )
     next_status, note = status.concluded(job, next_status, found, now)
     return attrs.evolve(_clean_up(job, next_status, observed, desired), notes=(note,))
@@ -139,8 +142,8 @@ def _suspend(job: Job, observed: Observed, desired: Desired, now: datetime.datet
 
 def _at_rest(observed: Observed, desired: Desired) -> CompanionChanges:
     """Take away what a job has only while it runs; nothing else is touched."""
-    lasting = [companion for companion in desired.companions if companion.outlives_run]
-    return CompanionChanges(deleted=companions.changes(lasting, observed.companions).deleted)
+    passing = companions.changes((), observed.companions, desired.lasting)
+    return CompanionChanges(deleted=passing.deleted)
 
 
 def _released(job: Job, observed: Observed) -> Iterator[Pod]:

@@ -83,11 +83,13 @@ def concluded(
     else:
         type_, message = conditions.FAILED, job.reporting.failed(job, failure)
     stated = conditions.without(status.conditions, conditions.BLOCKED)
-    replicas = status.replica_statuses
     return (
         attrs.evolve(
             status,
-            replica_statuses=replicas if failure else tuple(_succeeded(job, r) for r in replicas),
+            replica_statuses=tuple(
+                _at_end(job, replica, succeeded=failure is None)
+                for replica in status.replica_statuses
+            ),
             phase=JobPhase.CLEAN_UP,
             state=JobState.FAILED if failure else JobState.SUCCEEDED,
             reason=message if failure else "",
@@ -194,7 +196,8 @@ def _resumed(status: JobStatus, job: Job, now: datetime.datetime) -> tuple[JobSt
 def _state(
     stated: tuple[Condition, ...], job: Job, type_: str, message: str, now: datetime.datetime
 ) -> tuple[Condition, ...]:
-    new = Condition(type_, True, f"{job.resource.kind}{type_}", message, since=now, updated=now)
+    reason = job.reporting.reason(job, type_)
+    new = Condition(type_, True, reason, message, since=now, updated=now)
     return conditions.with_condition(stated, new)
 
 
@@ -230,6 +233,12 @@ def _counted_as(job: Job, observed: ObservedReplica) -> JobState:
     if observed.situation is Situation.LOST:
         return job.reporting.lost
     return JobState.RUNNING if observed.restarting else _STATES[observed.situation]
+
+
+def _at_end(job: Job, replica: ReplicaStatus, *, succeeded: bool) -> ReplicaStatus:
+    if replica.type in job.reporting.uncounted_at_end:
+        return attrs.evolve(replica, counts={})
+    return _succeeded(job, replica) if succeeded else replica
 
 
 def _succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:

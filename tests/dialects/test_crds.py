@@ -93,7 +93,8 @@ def test_columns_show_fields_of_the_status_and_the_age(kind: Kind) -> None:
     for version in versions(kind):
         columns = {c["name"]: c["jsonPath"] for c in version["additionalPrinterColumns"]}
         old = version["name"] == "v1alpha1" or kind.resource.group != "kubeflow.org"
-        assert list(columns) == (["Phase", "State", "Age", "Reason"] if old else ["State", "Age"])
+        of_maps = ["Age", "State"] if kind.singular == "mpijob" else ["State", "Age"]
+        assert list(columns) == (["Phase", "State", "Age", "Reason"] if old else of_maps)
         assert columns["Age"] == ".metadata.creationTimestamp"
 
 

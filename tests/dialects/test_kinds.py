@@ -29,6 +29,7 @@ def test_each_group_serves_its_kinds() -> None:
         ("xgboostjobs.kubeflow.org", "v1"),
         ("paddlejobs.kubeflow.org", "v1"),
         ("jaxjobs.kubeflow.org", "v1"),
+        ("mpijobs.kubeflow.org", "v1"),
         ("mxjobs.kubeflow.org", "v1"),
         ("mxjobs.fioravanzo.org", "v1alpha1"),
         ("mxjobs.mpba.fbk.eu", "v1"),

@@ -1,16 +1,26 @@
 """The controller's role grants what it uses, and nothing else."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from dlctl.api.meta import PODS, SERVICES
+from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES, Resource
 from dlctl.dialects.kinds import Kind
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from tests.builders import KINDS, bare_job, mxjob, template, training_job
+from dlctl.reconcilers.children import Renderer
+from tests.builders import (
+    KINDS,
+    bare_job,
+    kind_of,
+    mxjob,
+    renderer_of,
+    template,
+    training_job,
+)
 from tests.support.fates import RUNS_ON, Exit
 from tests.support.server import Server
 from tests.support.world import World, Worlds, owner_uid
@@ -18,6 +28,8 @@ from tests.support.world import World, Worlds, owner_uid
 JSON = dict[str, Any]
 Grant = tuple[str, str, str]
 MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
+
+COMPANIONS: Final = {resource for kind in KINDS for resource in kind.companion_resources}
 
 
 def role() -> JSON:
@@ -52,6 +64,11 @@ def demanded_by_admission(kinds: list[Kind]) -> set[Grant]:
     return {(k.resource.group, f"{k.resource.plural}/finalizers", "update") for k in kinds}
 
 
+def handed_on(kinds: list[Kind]) -> set[Grant]:
+    """Return what the API server asks of who makes the roles of jobs: to hold it themselves."""
+    return {grant for kind in kinds for grant in kind.granted}
+
+
 async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
     jobs = [
         mxjob(name="one", RuntimeId="abcd"),
@@ -67,9 +84,11 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
         training_job("XGBoostJob", "nine", Master=1),
         training_job("PaddleJob", "ten", Worker=1),
         training_job("JAXJob", "eleven", Worker=2),
+        training_job("MPIJob", "twelve", Launcher=1, Worker=1),
     ]
     async with world() as cluster:
         await take_names(cluster)
+        await leave_jobs(cluster)
         refuse_streamed_lists(cluster)
         cluster.start()
         for job in jobs:
@@ -78,6 +97,8 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
         for job in jobs:
             await cluster.ended(job["metadata"]["name"])
         await two_restarts_in_a_row(cluster)
+        for name in ("left", "left-mpi"):
+            await cluster.until(partial(is_ours, cluster, name))
         for group in ("kubeflow.org", "fioravanzo.org"):
             await cluster.submit(
                 mxjob(group=group, name="brief", runPolicy={"ttlSecondsAfterFinished": 0}), {}
@@ -89,7 +110,8 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
             await cluster.until(partial(is_gone, cluster, job["metadata"]["name"]))
         await cluster.settled()
 
-        assert used(cluster.server) | demanded_by_admission(KINDS) == granted()
+        demanded = demanded_by_admission(KINDS) | handed_on(KINDS)
+        assert used(cluster.server) | demanded == granted()
 
 
 def is_gone(cluster: World, name: str) -> bool:
@@ -108,6 +130,43 @@ async def take_names(cluster: World) -> None:
     await cluster.user.create(SERVICES, cluster.namespace, service)
 
 
+async def leave_jobs(cluster: World) -> None:
+    """Leave jobs as training-operator leaves them, with children that have no label of ours."""
+    for manifest in (
+        training_job("PyTorchJob", "left", Worker=1),
+        training_job("MPIJob", "left-mpi", Launcher=1),
+    ):
+        job = await cluster.submit(manifest)
+        resource = kind_of("kubeflow.org/v1", manifest["kind"]).resource
+        created = {"type": "Created", "status": "True", "reason": f"{manifest['kind']}Created"}
+        body = {"status": {"conditions": [created]}}
+        name = manifest["metadata"]["name"]
+        await cluster.user.patch(resource, cluster.key(name), body, subresource="status")
+        for child, own in children(renderer_of({**manifest, **job})):
+            # That it is ours is not said, nor what was asked for.
+            del own["metadata"]["labels"][MANAGED_BY_LABEL]
+            own["metadata"].pop("annotations", None)
+            await cluster.user.create(child, cluster.namespace, own)
+
+
+def children(renderer: Renderer) -> Iterator[tuple[Resource, JSON]]:
+    for companion in renderer.framework.companions([]):
+        yield companion.resource, renderer.companion(companion)
+    for replica in renderer.replicas_with_service():
+        yield SERVICES, renderer.service(replica)
+    for replica in renderer.job.replicas:
+        yield PODS, renderer.pod(replica)
+
+
+def is_ours(cluster: World, name: str) -> bool:
+    there = [
+        child
+        for resource in (PODS, SERVICES, *COMPANIONS)
+        for child in cluster.owned(resource, cluster.job(name))
+    ]
+    return all(MANAGED_BY_LABEL in child["metadata"]["labels"] for child in there)
+
+
 async def free_names(cluster: World) -> None:
     for name, resource in (("one", PODS), ("two", SERVICES)):
         await cluster.until(partial(cluster.condition, "Blocked", name))
@@ -118,7 +177,9 @@ async def free_names(cluster: World) -> None:
 
 def refuse_streamed_lists(cluster: World) -> None:
     """Be a server that does not know of them: every resource is listed in pages once."""
-    for resource in ("pods", "services", *(kind.resource.qualified for kind in KINDS)):
+    companions = [resource.qualified for resource in COMPANIONS]
+    jobs = [kind.resource.qualified for kind in KINDS]
+    for resource in ("pods", "services", *companions, *jobs):
         refusal = status.bad_request("sendInitialEvents is forbidden for watch")
         cluster.server.faults.add(
             Fault(verb="watch", resource=resource, user_agent="dlctl", status=refusal)

@@ -93,7 +93,7 @@ def script_of(
 ) -> Script:
     """Return the script of a manifest; replicas that are not named do what they are for.
 
-    By default the chief decides; servers run on, and the others end well.
+    By default the chief decides; servers and MPI's workers run on, and the others end well.
     """
     job = make_job(manifest)
     given = fates or {}
@@ -106,4 +106,6 @@ def script_of(
 
 def _usual(job: Job, replica: Replica) -> Sequence[Fate]:
     serves = replica.type in ("server", "ps") and replica != job.deciders.succeed[0]
-    return (RUNS_ON,) if serves else (DONE,)
+    # What mpirun starts in them is no end of theirs.
+    sleeps = replica.type == "worker" and bool(job.count("launcher"))
+    return (RUNS_ON,) if serves or sleeps else (DONE,)

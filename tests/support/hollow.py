@@ -40,6 +40,8 @@ class Life:
     restarts: int = 0
     leaving: asyncio.Event = attrs.field(factory=asyncio.Event)
     gone: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # Nothing holds it back from being placed.
+    released: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     @property
     def part(self) -> Part:
@@ -92,11 +94,21 @@ class HollowNode:
             if life is not None:
                 life.gone.set()
                 life.leaving.set()
+                life.released.set()
         elif change.old is None:
             self._lives[stored.uid] = life = self._life(change.new)
+            self._look(life, change.new)
             self._arrived.put_nowait(life)
-        elif life is not None and change.new.meta.deletion_timestamp:
+        elif life is not None:
+            self._look(life, change.new)
+
+    def _look(self, life: Life, stored: Stored) -> None:
+        if stored.meta.deletion_timestamp:
             life.leaving.set()
+        if life.released.is_set():
+            return
+        if life.leaving.is_set() or not stored.decoded(PODS)["spec"].get("schedulingGates"):
+            life.released.set()
 
     def _life(self, stored: Stored) -> Life:
         pod = stored.decoded(PODS)
@@ -123,6 +135,9 @@ class HollowNode:
             del self._lives[life.uid]
 
     async def _start(self, life: Life) -> None:
+        await life.released.wait()
+        if life.leaving.is_set():
+            return
         if not life.pod["spec"].get("nodeName"):
             target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
             binding = Resource("", "v1", f"pods/{life.key.name}/binding", "Binding")
@@ -260,8 +275,9 @@ class HollowNode:
 
 def replica_of(name: str, job: str) -> Replica:
     """Return which replica a pod's name speaks of."""
-    rest = name.removeprefix(f"{job[:40]}-").split("-")
-    return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(name, 0)
+    own = name.removeprefix(f"{job[:40]}-")
+    rest = own.split("-")
+    return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(own, 0)
 
 
 def _finished(server: Server, key: ObjectKey) -> bool:

@@ -44,6 +44,8 @@ class Mirror:
     _watches: list[asyncio.Task[None]] = attrs.field(factory=list)
 
     async def follow(self, resource: Resource) -> None:
+        if table_of(resource) in self._tables:
+            return
         table = self._tables[table_of(resource)] = _Table(resource)
         page = await self._listed(table)
         for obj in page.items:

@@ -74,7 +74,8 @@ class RealWorld(World):
 
     async def install(self, kind: Kind) -> None:
         await super().install(kind)
-        await self.mirror.follow(kind.resource)
+        for resource in (kind.resource, *kind.companion_resources):
+            await self.mirror.follow(resource)
 
     async def _created(self, kind: Kind, job: JSON) -> JSON:
         has_script = self.key(job["metadata"]["name"]) in self.kubelet.scripts

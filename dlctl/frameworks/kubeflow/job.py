@@ -4,7 +4,7 @@ A kind is a subclass that states its names and its environment; see :mod:`.pytor
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 from dlctl.api.job import Deciders, Replica
@@ -29,9 +29,21 @@ class KubeflowJob(DLJob, abstract=True):
     spellings: ClassVar[Mapping[str, str]] = {}
     # How many replicas of a type there are that says nothing, where it is not one.
     default_replicas: ClassVar[Mapping[str, int]] = {}
+    # Types of one replica, whose name goes without an index.
+    unnumbered: ClassVar[Collection[str]] = ()
+    # Types whose pods are held back until all replicas of the others run.
+    waiting: ClassVar[Collection[str]] = ()
+    # Types whose replicas are not counted any more when the job has ended.
+    uncounted_at_end: ClassVar[Collection[str]] = ()
+    # The reasons of conditions that are not the kind and the condition's type, by type.
+    reasons: ClassVar[Mapping[str, str]] = {}
+    # Whether ``cleanPodPolicy`` may stand in the spec itself, where no run policy says it.
+    policies_in_spec: ClassVar[bool] = False
+    # Whether ``kubectl get`` shows the age before the state.
+    age_first: ClassVar[bool] = False
     # Whether ``kubectl scale`` sets the number of workers.
     scales: ClassVar[bool] = False
-    # Whether replicas are dialled by name.
+    # Whether replicas are dialled by name: else there are neither services nor a port.
     has_services: ClassVar[bool] = True
     # Whether a container must have the framework's name.
     names_container: ClassVar[bool] = True

@@ -1,0 +1,104 @@
+"""What the pods of an MPI job get beside what their templates say. Pure: pod specs in and out.
+
+The names, the order and the modes are training-operator's: scripts of users rely on them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from dlctl.frameworks.kubeflow.mpi_files import (
+    CONFIG_PATH,
+    DISCOVER_HOSTS,
+    HOSTFILE,
+    KUBECTL_PATH,
+    KUBEXEC,
+)
+
+JSON = Mapping[str, Any]
+_CONFIG: Final = "mpi-job-config"
+_KUBECTL: Final = "mpi-job-kubectl"
+_EXECUTABLE: Final = 0o555
+_READABLE: Final = 0o444
+_PATHS: Final = {_KUBECTL: KUBECTL_PATH, _CONFIG: CONFIG_PATH}
+_DELIVERY_SIZE: Final = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
+
+
+def worker(pod_spec: JSON, config: str) -> JSON:
+    """Return the spec of a worker: without a command of its own, it sleeps."""
+    container, *others = pod_spec["containers"]
+    if not container.get("command"):
+        container = {**container, "command": ["sleep"], "args": ["365d"]}
+    # Open MPI looks for its remote shell in every rank.
+    volume = _config_volume(config, {KUBEXEC: _EXECUTABLE})
+    return {
+        **pod_spec,
+        "containers": [_with(container, volumeMounts=_mounts(_CONFIG)), *others],
+        "volumes": [*(pod_spec.get("volumes") or []), volume],
+    }
+
+
+def launcher(pod_spec: JSON, config: str, *, delivery: JSON) -> JSON:
+    """Return the spec of the launcher: all that mpirun needs is in its first container."""
+    container, *others = pod_spec["containers"]
+    variables = [
+        {"name": name, "value": value}
+        for name, value in _environment(container, uses_gpu(pod_spec))
+    ]
+    modes = {KUBEXEC: _EXECUTABLE, HOSTFILE: _READABLE, DISCOVER_HOSTS: _EXECUTABLE}
+    volumes = [{"name": _KUBECTL, "emptyDir": {}}, _config_volume(config, modes)]
+    return {
+        **pod_spec,
+        "initContainers": [*(pod_spec.get("initContainers") or []), delivery],
+        "containers": [_with(container, env=variables, volumeMounts=_mounts(*_PATHS)), *others],
+        "volumes": [*(pod_spec.get("volumes") or []), *volumes],
+    }
+
+
+def delivery(image: str, namespace: str) -> JSON:
+    """Return the init container that brings kubectl."""
+    environment = {"TARGET_DIR": KUBECTL_PATH, "NAMESPACE": namespace}
+    return {
+        "name": "kubectl-delivery",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "env": [{"name": name, "value": value} for name, value in environment.items()],
+        "resources": {"limits": dict(_DELIVERY_SIZE), "requests": dict(_DELIVERY_SIZE)},
+        "volumeMounts": _mounts(*_PATHS),
+    }
+
+
+def uses_gpu(pod_spec: JSON) -> bool:
+    """Tell whether the launcher is to compute, too: it asks for a GPU."""
+    return any(
+        "gpu" in resource
+        for container in pod_spec.get("containers") or ()
+        for resource in (container.get("resources") or {}).get("limits") or ()
+    )
+
+
+def _environment(container: JSON, gpu: bool) -> Iterator[tuple[str, str]]:
+    agent = f"{CONFIG_PATH}/{KUBEXEC}"
+    yield "OMPI_MCA_plm_rsh_agent", agent
+    yield "OMPI_MCA_orte_default_hostfile", f"{CONFIG_PATH}/{HOSTFILE}"
+    if not gpu:
+        # A runtime that shows all GPUs to who asks for none would make mpirun use them.
+        yield "NVIDIA_VISIBLE_DEVICES", ""
+        yield "NVIDIA_DRIVER_CAPABILITIES", ""
+    own = {variable.get("name") for variable in container.get("env") or ()}
+    for name, value in (("I_MPI_HYDRA_BOOTSTRAP", "rsh"), ("I_MPI_HYDRA_BOOTSTRAP_EXEC", agent)):
+        if name not in own:
+            yield name, value
+
+
+def _with(container: JSON, **lists: Sequence[JSON]) -> JSON:
+    longer = {name: [*(container.get(name) or []), *items] for name, items in lists.items()}
+    return {**container, **longer}
+
+
+def _mounts(*volumes: str) -> list[JSON]:
+    return [{"name": volume, "mountPath": _PATHS[volume]} for volume in volumes]
+
+
+def _config_volume(config: str, modes: Mapping[str, int]) -> JSON:
+    items = [{"key": name, "path": name, "mode": mode} for name, mode in modes.items()]
+    return {"name": _CONFIG, "configMap": {"name": config, "items": items}}

@@ -1,0 +1,214 @@
+"""MPI's jobs at work: a launcher that waits, files that follow the workers, and how they end."""
+
+from typing import Any, Final
+
+from dlctl.api.meta import (
+    CONFIG_MAPS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    ObjectKey,
+    Resource,
+)
+from dlctl.api.pods import WORKERS_RUNNING
+from tests.builders import kind_of, training_job
+from tests.support.fates import DONE, RUNS_ON, Evicted, Exit, Fate
+from tests.support.world import World, Worlds
+
+JSON = dict[str, Any]
+JOBS = kind_of("kubeflow.org/v1", "MPIJob").resource
+HELD: Final = {"schedulingGates": [{"name": "example.com/held"}]}
+RUNS: Final[dict[str, list[Fate]]] = {"launcher-0": [RUNS_ON]}
+COMPANIONS: Final = {
+    ROLES: "linear-launcher",
+    SERVICE_ACCOUNTS: "linear-launcher",
+    ROLE_BINDINGS: "linear-launcher",
+    CONFIG_MAPS: "linear-config",
+}
+
+
+def mpi_job(workers: int = 2, **spec: Any) -> JSON:
+    counts = {"Launcher": 1, "Worker": workers} if workers else {"Launcher": 1}
+    job = training_job("MPIJob", **counts)
+    job["spec"].update(spec)
+    return job
+
+
+def replicas(job: JSON, type_: str) -> JSON:
+    specs: dict[str, JSON] = job["spec"]["mpiReplicaSpecs"]
+    return specs[type_]
+
+
+def gates(cluster: World, pod: str) -> list[str]:
+    """Return what holds a pod back; a pod that is not there is held by that."""
+    for found in cluster.objects(PODS):
+        if found["metadata"]["name"] == pod:
+            return [gate["name"] for gate in found["spec"].get("schedulingGates") or ()]
+    return ["missing"]
+
+
+def phase(cluster: World, pod: str) -> str:
+    found = (p for p in cluster.objects(PODS) if p["metadata"]["name"] == pod)
+    return next((str((p.get("status") or {}).get("phase")) for p in found), "")
+
+
+def hosts(cluster: World) -> list[str]:
+    """Return the workers that an elastic program would find."""
+    for config in cluster.objects(CONFIG_MAPS):
+        if config["metadata"]["name"] == "linear-config":
+            _, *lines = config["data"]["discover_hosts.sh"].splitlines()
+            return [line.removeprefix("echo ").removesuffix(":1") for line in lines]
+    return ["missing"]
+
+
+async def release(cluster: World, pod: str) -> None:
+    await cluster.user.patch(PODS, cluster.key(pod), {"spec": {"schedulingGates": None}})
+
+
+async def test_launcher_is_held_back_until_all_workers_run(world: Worlds) -> None:
+    job = mpi_job()
+    replicas(job, "Worker")["template"]["spec"].update(HELD)
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        await release(cluster, "linear-worker-0")
+        await cluster.until(lambda: phase(cluster, "linear-worker-0") == "Running")
+        await cluster.settled()
+        assert gates(cluster, "linear-launcher") == [WORKERS_RUNNING]
+        assert hosts(cluster) == []
+
+        await release(cluster, "linear-worker-1")
+        await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
+        assert hosts(cluster) == ["linear-worker-0", "linear-worker-1"]
+        await cluster.until(lambda: cluster.phase() == "Running")
+
+
+async def test_gates_of_the_users_own_stay(world: Worlds) -> None:
+    job = mpi_job()
+    replicas(job, "Launcher")["template"]["spec"].update(HELD)
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: gates(cluster, "linear-launcher") == ["example.com/held"])
+        await cluster.settled()
+        assert phase(cluster, "linear-launcher") == "Pending"
+
+        await release(cluster, "linear-launcher")
+        await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
+
+
+async def test_launcher_without_workers_waits_for_nobody(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job(workers=0), RUNS)
+        await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
+
+
+async def test_launcher_that_is_run_again_waits_again(world: Worlds) -> None:
+    job = mpi_job(workers=1)
+    replicas(job, "Launcher")["restartPolicy"] = "ExitCode"
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, {"launcher-0": [Exit(143), DONE]})
+        await cluster.ended()
+        assert cluster.condition("Succeeded")
+        assert cluster.status()["dlctl"]["restarts"]["launcher-0"]["failures"] == 1
+        assert gates(cluster, "linear-launcher") == []
+
+
+async def test_hosts_follow_the_workers_that_run(world: Worlds) -> None:
+    job = mpi_job()
+    replicas(job, "Worker")["restartPolicy"] = "OnFailure"
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, {**RUNS, "worker-0": [Evicted(), RUNS_ON]})
+        await cluster.until(lambda: hosts(cluster) == ["linear-worker-1"])
+        await cluster.until(lambda: hosts(cluster) == ["linear-worker-0", "linear-worker-1"])
+        assert cluster.phase() == "Running"
+
+
+async def test_more_workers_are_hosts_that_the_launcher_may_enter(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job(workers=1), RUNS)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        workers = {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}
+        await cluster.user.patch(JOBS, cluster.key(), {"spec": workers})
+        await cluster.until(lambda: hosts(cluster) == ["linear-worker-0", "linear-worker-1"])
+        (role,) = cluster.owned(ROLES, cluster.job())
+        assert role["rules"][-1]["resourceNames"] == ["linear-worker-0", "linear-worker-1"]
+
+
+async def test_suspended_job_keeps_all_but_its_pods_and_is_resumed(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job(), RUNS)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await suspend(cluster, True)
+        await cluster.until(lambda: cluster.condition("Suspended") and not cluster.pods())
+        await cluster.settled()
+        assert companions(cluster) == COMPANIONS
+
+        await suspend(cluster, False)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.until(lambda: hosts(cluster) == ["linear-worker-0", "linear-worker-1"])
+
+
+async def test_job_ends_with_its_launcher_and_its_workers_are_cleaned_up(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job(cleanPodPolicy="Running"), {})
+        ended = await cluster.ended()
+        await cluster.until(lambda: cluster.pods() == ["linear-launcher"])
+        assert ended["replicaStatuses"] == {"Launcher": {"succeeded": 1}, "Worker": {}}
+        assert cluster.condition("Succeeded") == "MPIJob linear is successfully completed."
+        assert companions(cluster) == COMPANIONS
+        assert cluster.services() == []
+
+
+async def test_worker_that_fails_fails_the_job(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job(), {**RUNS, "worker-1": [Exit(1)]}, decider="worker-1")
+        ended = await cluster.ended()
+        assert ended["conditions"][-1]["reason"] == "MPIJobMPIJobFailed"
+        assert 'because "Worker" replica(s) failed' in cluster.condition("Failed")
+
+
+async def test_account_that_the_launcher_names_is_bound_and_not_made(world: Worlds) -> None:
+    job = mpi_job(workers=1)
+    replicas(job, "Launcher")["template"]["spec"]["serviceAccountName"] = "default"
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        (binding,) = cluster.owned(ROLE_BINDINGS, cluster.job())
+        assert [subject["name"] for subject in binding["subjects"]] == ["default"]
+        assert cluster.owned(SERVICE_ACCOUNTS, cluster.job()) == []
+
+
+async def test_companions_that_are_deleted_are_made_again(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job(workers=1), RUNS)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        for resource, name in COMPANIONS.items():
+            await cluster.user.delete(resource, ObjectKey(cluster.namespace, name))
+        await cluster.until(lambda: companions(cluster) == COMPANIONS)
+        assert hosts(cluster) == ["linear-worker-0"]
+
+
+def companions(cluster: World) -> dict[Resource, str]:
+    job = cluster.job()
+    return {
+        resource: obj["metadata"]["name"]
+        for resource in COMPANIONS
+        for obj in cluster.owned(resource, job)
+    }
+
+
+async def suspend(cluster: World, value: bool) -> None:
+    patch = {"spec": {"runPolicy": {"suspend": value}}}
+    await cluster.user.patch(JOBS, cluster.key(), patch)
