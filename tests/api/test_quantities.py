@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.local.apiserver.quantities import QuantityError, amount, canonical
+from dlctl.api.quantities import QuantityError, amount, canonical, total
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,31 @@ def test_canonical_spelling_means_the_same_and_is_stable(number: int, suffix: st
     assert amount(canonical(text)) == amount(text)
     assert canonical(canonical(text)) == canonical(text)
     assert amount("1") == Decimal(1)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "sum_"),
+    [
+        pytest.param([], "0"),
+        pytest.param([("500m", 3)], "1500m"),
+        pytest.param([("500m", 4), ("1", 1)], "3"),
+        pytest.param([("1Gi", 1), ("512Mi", 2)], "2Gi"),
+        pytest.param([("1Gi", 1), ("1G", 1)], "2073741824"),
+        pytest.param([("1G", 1), ("1Gi", 1)], "2073741824"),
+        pytest.param([("0", 5), ("1Gi", 1)], "1Gi"),
+    ],
+)
+def test_sum_is_spelt_as_its_first_part_is(amounts: list[tuple[str, int]], sum_: str) -> None:
+    assert total(amounts) == sum_
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.builds("{}{}".format, st.integers(0, 10**6), st.sampled_from(["", "m", "Ki", "G"])),
+            st.integers(0, 1000),
+        )
+    )
+)
+def test_sum_is_exact(amounts: list[tuple[str, int]]) -> None:
+    assert amount(total(amounts)) == sum((amount(text) * n for text, n in amounts), Decimal(0))

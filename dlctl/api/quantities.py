@@ -1,6 +1,7 @@
 """Amounts of resources (``500m``, ``2Gi``) as numbers, and in their canonical spelling."""
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final
@@ -45,9 +46,25 @@ def canonical(value: str | float) -> str:
     return _canonical(value if isinstance(value, str) else f"{Decimal(str(value)):f}")
 
 
+def total(amounts: Iterable[tuple[str, int]]) -> str:
+    """Return the sum of amounts, each so many times, spelt as the first one that is not zero.
+
+    :raises QuantityError: if one is no amount.
+    """
+    number, form = Decimal(0), ""
+    for text, times in amounts:
+        each, suffix = _parsed(text)
+        form = form if number else suffix
+        number += each * times
+    return _spelt(number, form)
+
+
 @lru_cache(maxsize=1024)
 def _canonical(text: str) -> str:
-    number, suffix = _parsed(text)
+    return _spelt(*_parsed(text))
+
+
+def _spelt(number: Decimal, suffix: str) -> str:
     if suffix in _BINARY and number == number.to_integral_value() and abs(number) >= 1024:
         for unit in reversed(_BINARY):
             size = 1024 ** _BINARY[unit]

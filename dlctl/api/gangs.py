@@ -1,0 +1,34 @@
+"""Gangs: replicas that a scheduler starts together or not at all, and where it is told of them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.api.defaults import VOLCANO
+from dlctl.api.meta import Resource
+
+VOLCANO_GROUPS: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+# Of the coscheduling plugin, by whatever name a scheduler goes that has it.
+PLUGIN_GROUPS: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+
+
+@attrs.frozen
+class SchedulingPolicy:
+    """What a job says of its gang; absent parts follow from its replicas."""
+
+    # So many replicas are started together, instead of all.
+    least: int | None = None
+    queue: str = ""
+    # What has to be free for them, by resource, instead of what they request.
+    resources: Mapping[str, str] = attrs.field(factory=dict)
+    priority_class: str = ""
+    # Seconds that its pods are held for the rest of the gang.
+    timeout_s: int | None = None
+
+
+def pod_groups(scheduler: str) -> Resource | None:
+    """Return where a scheduler is told of gangs; nothing if there is none that asks for it."""
+    if not scheduler:
+        return None
+    return VOLCANO_GROUPS if scheduler == VOLCANO else PLUGIN_GROUPS

@@ -1,0 +1,48 @@
+"""Whether the cluster has what a gang scheduler is told of gangs by: asked before work begins.
+
+Without it no job would ever get a pod, and nothing would say why.
+"""
+
+import logging
+
+import msgspec
+
+from dlctl.api.gangs import pod_groups
+from dlctl.errors import ConfigError, DlctlError
+from dlctl.kube.client import Client
+from dlctl.kube.errors import NotFoundError
+
+logger = logging.getLogger(__name__)
+
+
+class _Served(msgspec.Struct):
+    name: str = ""
+
+
+class _Group(msgspec.Struct):
+    resources: list[_Served] = []
+
+
+async def check_pod_groups(client: Client, scheduler: str) -> None:
+    """Find out whether PodGroups of the scheduler are served.
+
+    :raises ConfigError: if they are not.
+    """
+    groups = pod_groups(scheduler)
+    if groups is None:
+        return
+    try:
+        answer = await client.get_raw(f"/apis/{groups.api_version}", {})
+        served = msgspec.json.decode(answer, type=_Group).resources
+    except NotFoundError:
+        served = []
+    except DlctlError as error:
+        # It may be served all the same; the informers will see to it, and try again.
+        logger.warning("cannot ask for PodGroups", extra={"reason": str(error)})
+        return
+    if groups.plural not in {resource.name for resource in served}:
+        raise ConfigError(
+            f"--gang-scheduler-name is {scheduler!r}, but the cluster does not serve "
+            f"{groups.qualified} at version {groups.version}: install the scheduler with its "
+            "CustomResourceDefinitions first, or leave the setting out"
+        )
