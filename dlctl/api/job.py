@@ -12,6 +12,7 @@ import msgspec
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.exitcodes import RetryRule
+from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.meta import UID, Object, ObjectKey, Resource
 from dlctl.api.reporting import Reporting
 from dlctl.api.status import JobStatus
@@ -40,6 +41,7 @@ class RunPolicy:
     # So many failures of its replicas, taken together, fail the job; 0 allows none.
     backoff_limit: int | None = None
     suspended: bool = False
+    scheduling: SchedulingPolicy = attrs.field(factory=SchedulingPolicy)
 
 
 @attrs.frozen(order=True)
@@ -117,6 +119,7 @@ class Job:
     run_policy: RunPolicy = RunPolicy()
     reporting: Reporting = attrs.field(factory=Reporting)
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
     # What else the user's spec says, for the framework to read.
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.

@@ -12,10 +12,12 @@ from functools import partial
 
 from dlctl import logs
 from dlctl.api.defaults import job_defaults
+from dlctl.cli.gang_scheduling import check_pod_groups
 from dlctl.cli.schemes import enabled
 from dlctl.cli.settings import add_settings, settings
 from dlctl.cli.training_operator import without_effect
 from dlctl.dialects.kinds import Kind, kinds
+from dlctl.frameworks.kubeflow import pytorch_init
 from dlctl.frameworks.registry import installed
 from dlctl.kube import config
 from dlctl.kube.client import Client
@@ -40,7 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     options = settings(args, os.environ)
     timing = _timing(options)
-    served = enabled(kinds(installed(), job_defaults(options)), options.enable_scheme)
+    defaults = job_defaults(options)
+    pytorch_init.check(defaults)
+    served = enabled(kinds(installed(), defaults), options.enable_scheme)
     logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
     for name, reason in without_effect(args, options):
         logger.warning("flag has no effect", extra={"flag": name, "reason": reason})
@@ -61,6 +65,7 @@ async def _serve(options: Options, timing: Timing, served: Sequence[Kind]) -> No
         limit = TokenBucket.of(options.kube_api_qps, options.kube_api_burst)
         client = Client(cluster, metrics=metrics, may_write=leadership.may_write, limit=limit)
         await stack.enter_async_context(client)
+        await check_pod_groups(client, job_defaults(options).gang_scheduler)
         manager = Manager(client, served, options, metrics, leadership=leadership)
         access: Access = anybody
         if options.metrics_authentication:

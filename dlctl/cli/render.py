@@ -51,7 +51,7 @@ def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
     except InvalidJobError as error:
         raise ConfigError(f"{kind.singular} {obj.metadata.name}: {error}") from error
     renderer = Renderer(job, kind.dialect_of(obj))
-    for companion in renderer.framework.companions(()):
+    for companion in renderer.companions(()):
         yield renderer.companion(companion)
     for replica in renderer.replicas_with_service():
         yield renderer.service(replica)

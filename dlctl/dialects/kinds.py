@@ -10,6 +10,7 @@ import attrs
 import msgspec
 
 from dlctl.api.defaults import JobDefaults
+from dlctl.api.gangs import pod_groups
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
@@ -43,11 +44,13 @@ class Kind:
     @property
     def companion_resources(self) -> frozenset[Resource]:
         """Return where jobs of this kind have objects beside pods and services."""
-        return frozenset(
+        gangs = pod_groups(self.defaults.gang_scheduler)
+        of_frameworks = (
             resource
             for dialect in self.dialects.values()
             for resource in dialect.framework.companion_resources
         )
+        return frozenset((*of_frameworks, gangs) if gangs else of_frameworks)
 
     @property
     def lasting_resources(self) -> frozenset[Resource]:
@@ -93,7 +96,8 @@ class Kind:
             job = dialect.read(obj, attrs.evolve(self.resource, version=version))
         except msgspec.DecodeError as error:
             raise InvalidJobError(f"cannot be read: {error}", field="spec") from error
-        return attrs.evolve(job, defaults=self.defaults)
+        annotations = obj.metadata.annotations or {}
+        return attrs.evolve(job, defaults=self.defaults, annotations=annotations)
 
     def read_status(self, obj: JobObject) -> JobStatus:
         return self.dialect_of(obj).read_status(obj)

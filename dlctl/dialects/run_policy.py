@@ -1,9 +1,13 @@
 """The field ``runPolicy``, which Kubeflow's job kinds share: its schema, and how it is read."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
+from dlctl.api.quantities import QuantityError, canonical
 from dlctl.dialects.wire import Fields
+from dlctl.errors import InvalidJobError
 
 JSON = dict[str, Any]
 # What fits an int32, as everywhere in Kubernetes where seconds are counted.
@@ -19,7 +23,29 @@ def read(fields: Fields, clean_pod_policy: CleanPodPolicy) -> RunPolicy:
         deadline_s=policy.optional_integer("activeDeadlineSeconds", least=1, most=_MOST),
         backoff_limit=policy.optional_integer("backoffLimit", most=_MOST),
         suspended=policy.boolean("suspend", default=False),
+        scheduling=_scheduling(policy.object("schedulingPolicy")),
     )
+
+
+def _scheduling(policy: Fields) -> SchedulingPolicy:
+    return SchedulingPolicy(
+        least=policy.optional_integer("minAvailable", most=_MOST),
+        queue=policy.text("queue"),
+        resources=_amounts(policy.object("minResources")),
+        priority_class=policy.text("priorityClass"),
+        timeout_s=policy.optional_integer("scheduleTimeoutSeconds", most=_MOST),
+    )
+
+
+def _amounts(resources: Fields) -> Mapping[str, str]:
+    amounts = {}
+    for name in resources.names():
+        value = resources.value(name)
+        try:
+            amounts[name] = canonical(str(value))
+        except QuantityError as error:
+            raise InvalidJobError(f"is {value!r}: {error}", field=resources.at(name)) from error
+    return amounts
 
 
 def schema() -> JSON:

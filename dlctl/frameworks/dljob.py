@@ -75,6 +75,10 @@ class DLJob(abc.ABC):
     def get_replica_spec(self, replica_type: str) -> ReplicaSpec | None:
         return self.job.spec_of(replica_type)
 
+    def least_replicas(self, replica_type: str) -> int:
+        """Return how many replicas of a type will do for the job to begin."""
+        return self.number_of_replicas(replica_type)
+
     def address(self, replica_type: str, replica_index: int) -> str:
         """Return the host name that a replica answers to within its namespace."""
         return self.job.child_name(Replica(replica_type, replica_index))

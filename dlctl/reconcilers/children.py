@@ -4,7 +4,7 @@ Pure, and the same for ``dlctl render`` as for the controller.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ from dlctl.api.pods import WORKERS_RUNNING
 from dlctl.dialects.dialect import Dialect
 from dlctl.frameworks.dljob import DLJob
 from dlctl.reconcilers.companions import APPLIED, digest
+from dlctl.reconcilers.gang import Gang
 from dlctl.reconcilers.observe import Observed, Situation
 from dlctl.reconcilers.plan import Desired
 
@@ -34,14 +35,26 @@ class Renderer:
     def framework(self) -> DLJob:
         return self.dialect.framework(self.job)
 
+    @property
+    def gang(self) -> Gang:
+        return Gang(self.job, self.framework)
+
     def desired(self, observed: Observed) -> Desired:
         """Return what the job is to have beside its pods."""
         running = [o.replica for o in observed.replicas if o.situation is Situation.RUNNING]
         return Desired(
             services=tuple(self.replicas_with_service()),
-            companions=tuple(self.framework.companions(running)),
+            companions=tuple(self.companions(running)),
             lasting=self.framework.lasting_resources,
+            held=self.gang.held(observed),
         )
+
+    def companions(self, running: Collection[Replica]) -> Iterator[Companion]:
+        """Yield what the job has beside pods and services, while these replicas run."""
+        group = self.gang.companion()
+        if group is not None:
+            yield group
+        yield from self.framework.companions(running)
 
     def replicas_with_service(self) -> Iterator[Replica]:
         """Yield the replicas that others dial by name: the chief, or all where the API says so."""
@@ -98,12 +111,13 @@ class Renderer:
         metadata = self._metadata(self.job.child_name(replica), labels)
         if template_meta.get("annotations"):
             metadata["annotations"] = dict(template_meta["annotations"])
-        return {
+        pod = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": metadata,
             "spec": self._pod_spec(template["spec"], spec, replica),
         }
+        return self.gang.join(pod, spec)
 
     def _pod_spec(self, given: Mapping[str, Any], spec: ReplicaSpec, replica: Replica) -> JSON:
         pod_spec = dict(given)

@@ -12,7 +12,8 @@ import attrs
 import msgspec
 
 from dlctl.api.companions import Companion, CompanionObject
-from dlctl.api.meta import ObjectKey, Resource
+from dlctl.api.meta import Resource
+from dlctl.reconcilers.diff import merge_patch
 
 JSON = Mapping[str, Any]
 APPLIED: Final = "dlctl.dev/applied"
@@ -24,7 +25,8 @@ class CompanionChanges:
     """What to do about a job's companions; nothing if all is well."""
 
     made: tuple[Companion, ...] = ()
-    patched: tuple[Companion, ...] = ()
+    # Each with what is there of it.
+    patched: tuple[tuple[Companion, CompanionObject], ...] = ()
     deleted: tuple[tuple[Resource, CompanionObject], ...] = ()
 
     def __bool__(self) -> bool:
@@ -50,7 +52,7 @@ def changes(
         if obj is None:
             made.append(companion)
         elif not obj.metadata.terminating and applied(obj) != digest(companion.body):
-            patched.append(companion)
+            patched.append((companion, obj))
     deleted = [
         (resource, obj)
         for (resource, _), obj in there.items()
@@ -70,11 +72,14 @@ def applied(obj: CompanionObject) -> str:
     return (obj.metadata.annotations or {}).get(APPLIED, "")
 
 
-def patch(companion: Companion, metadata: JSON) -> JSON:
-    """Return the merge patch that brings an object to what is asked for."""
-    own = {name: value for name, value in companion.body.items() if name not in _IDENTITY}
-    return {"metadata": metadata, **own}
+def amendment(companion: Companion, rendered: JSON, there: CompanionObject) -> JSON:
+    """Return the merge patch that brings an object to what is asked for.
 
-
-def key_of(companion: Companion, namespace: str) -> ObjectKey:
-    return ObjectKey(namespace, companion.name)
+    What others have added to its spec stays, as does what is written but once.
+    """
+    spec, old = rendered.get("spec"), there.spec or {}
+    if spec is None:
+        return rendered
+    wanted = {n: v for n, v in spec.items() if n not in companion.first_only or n not in old}
+    ours = {n: v for n, v in old.items() if n in wanted or n in companion.optional}
+    return {**rendered, "spec": merge_patch(ours, wanted)}

@@ -21,6 +21,7 @@ from dlctl.api.meta import (
 from dlctl.api.pods import WORKERS_RUNNING, Pod
 from dlctl.kube.client import Client
 from dlctl.reconcilers.children import Renderer
+from dlctl.reconcilers.companions import amendment
 from dlctl.reconcilers.creation import Child, Created, Creator, adoption
 from dlctl.reconcilers.diff import merge_patch
 from dlctl.reconcilers.events import EventRecorder
@@ -131,8 +132,8 @@ class Executor:
 
         :raises NotFoundError: if one is gone meanwhile.
         """
-        for companion in plan.companions.patched:
-            body = renderer.companion(companion)
+        for companion, there in plan.companions.patched:
+            body = amendment(companion, renderer.companion(companion), there)
             await self._patch_child(job, companion.resource, body)
         for pod in plan.released_pods:
             gates = (pod.spec.scheduling_gates if pod.spec else None) or ()

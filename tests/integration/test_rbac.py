@@ -80,7 +80,7 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
     ]
     brief = [
         training_job("TFJob", "seven", Worker=1),
-        training_job("PyTorchJob", "eight", Master=1, Worker=1),
+        scaled("eight", Master=1, Worker=1),
         training_job("XGBoostJob", "nine", Master=1),
         training_job("PaddleJob", "ten", Worker=1),
         training_job("JAXJob", "eleven", Worker=2),
@@ -114,6 +114,15 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
         assert used(cluster.server) | demanded == granted()
 
 
+def scaled(name: str, **counts: int) -> JSON:
+    """Return a job whose size an autoscaler decides."""
+    target = {"type": "Utilization", "averageUtilization": 80}
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    job = training_job("PyTorchJob", name, **counts)
+    job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 2, "metrics": [metric]}
+    return job
+
+
 def is_gone(cluster: World, name: str) -> bool:
     try:
         cluster.job(name)
@@ -133,7 +142,7 @@ async def take_names(cluster: World) -> None:
 async def leave_jobs(cluster: World) -> None:
     """Leave jobs as training-operator leaves them, with children that have no label of ours."""
     for manifest in (
-        training_job("PyTorchJob", "left", Worker=1),
+        scaled("left", Worker=1),
         training_job("MPIJob", "left-mpi", Launcher=1),
     ):
         job = await cluster.submit(manifest)

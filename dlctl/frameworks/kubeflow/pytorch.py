@@ -1,12 +1,15 @@
 """PyTorch: a master and workers that meet there, or workers that torchrun gathers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import attrs
 
+from dlctl.api.companions import Companion
 from dlctl.api.job import Deciders, Replica, ReplicaSpec
+from dlctl.frameworks.kubeflow.elastic import AUTOSCALERS, ElasticPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob
+from dlctl.frameworks.kubeflow.pytorch_init import init_containers
 
 
 class PyTorchJob(KubeflowJob):
@@ -18,11 +21,12 @@ class PyTorchJob(KubeflowJob):
     container_properties = {"name": "pytorch", "ports": [23456]}
     port_name = "pytorchjob-port"
     restart_policy = "OnFailure"
+    companion_resources = (AUTOSCALERS,)
     scales = True
 
     def deciders(self) -> Deciders:
         deciders = super().deciders()
-        if self._elastic and not self.number_of_replicas("master"):
+        if ElasticPolicy.of(self.job) and not self.number_of_replicas("master"):
             return attrs.evolve(deciders, one_is_enough=True)
         return deciders
 
@@ -35,9 +39,27 @@ class PyTorchJob(KubeflowJob):
     ) -> Mapping[str, Any]:
         return dict(self._environment(Replica(replica_spec.type, replica_index)))
 
+    def equip(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
+        if replica.type != "worker" or not self.number_of_replicas("master"):
+            return pod_spec
+        waiting = init_containers(self.job.defaults, self.address("master", 0))
+        return {**pod_spec, "initContainers": [*(pod_spec.get("initContainers") or []), *waiting]}
+
+    def companions(self, running: Collection[Replica]) -> Iterator[Companion]:
+        elastic = ElasticPolicy.of(self.job)
+        if elastic and (autoscaler := elastic.autoscaler(self.job)):
+            yield autoscaler
+
+    def least_replicas(self, replica_type: str) -> int:
+        there = super().least_replicas(replica_type)
+        elastic = ElasticPolicy.of(self.job)
+        return min(elastic.least, there) if elastic and replica_type == "worker" else there
+
     def _environment(self, replica: Replica) -> Iterator[tuple[str, str]]:
         yield "PYTHONUNBUFFERED", "1"
-        processes = str(self.job.spec.get("nprocPerNode") or "auto")
+        elastic = ElasticPolicy.of(self.job)
+        stated = self.job.spec.get("nprocPerNode")
+        processes = str(stated or "auto")
         if self.number_of_replicas("master"):
             each = int(processes) if processes.isdecimal() else 1
             rank = replica.index + (replica.type == "worker")
@@ -47,35 +69,9 @@ class PyTorchJob(KubeflowJob):
             yield "PET_MASTER_ADDR", self.address("master", 0)
             yield "WORLD_SIZE", str(self.job.size * each)
             yield from (("RANK", str(rank)), ("PET_NODE_RANK", str(rank)))
-        if not self._elastic.get("nProcPerNode"):
+        if stated or elastic is None or elastic.processes is None:
             yield "PET_NPROC_PER_NODE", processes
-        if self._elastic:
-            yield from self._rendezvous(self._elastic)
+        if elastic:
+            yield from elastic.environment(self.address("worker", 0), self.port("worker"))
         else:
             yield "PET_NNODES", str(self.job.size)
-
-    @property
-    def _elastic(self) -> Mapping[str, Any]:
-        policy = self.job.spec.get("elasticPolicy")
-        return policy if isinstance(policy, Mapping) else {}
-
-    def _rendezvous(self, policy: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        workers = self.number_of_replicas("worker")
-        least = policy.get("minReplicas") or policy.get("maxReplicas") or workers
-        most = policy.get("maxReplicas") or policy.get("minReplicas") or workers
-        host = policy.get("rdzvHost") or self.address("worker", 0)
-        port = policy.get("rdzvPort") or self.port("worker")
-        yield "PET_RDZV_ENDPOINT", f"{host}:{port}"
-        yield "PET_RDZV_BACKEND", str(policy.get("rdzvBackend") or "c10d")
-        yield "PET_NNODES", f"{least}:{most}"
-        if policy.get("maxRestarts") is not None:
-            yield "PET_MAX_RESTARTS", str(policy["maxRestarts"])
-        if policy.get("nProcPerNode") is not None:
-            yield "PET_NPROC_PER_NODE", str(policy["nProcPerNode"])
-        if policy.get("rdzvId"):
-            yield "PET_RDZV_ID", str(policy["rdzvId"])
-        if policy.get("rdzvConf"):
-            pairs = (f"{pair.get('key')}={pair.get('value')}" for pair in policy["rdzvConf"])
-            yield "PET_RDZV_CONF", ",".join(pairs)
-        if policy.get("standalone"):
-            yield "PET_STANDALONE", ""

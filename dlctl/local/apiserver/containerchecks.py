@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from dlctl.api.quantities import amount
 from dlctl.local.apiserver.names import dns_label, env_name, port_name, qualified_name
-from dlctl.local.apiserver.quantities import amount
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
