@@ -78,3 +78,22 @@ async def test_pod_runs_commands_in_another_as_its_account_may(lab: Lab) -> None
     assert "ran on worker-0\n" in log
     assert "ran on worker-1\n" not in log
     assert 'cannot create resource "pods/exec"' in log
+
+
+async def test_cluster_ends_though_a_command_runs() -> None:
+    async with LocalCluster() as cluster, Client(cluster.config()) as client:
+        lab = Lab(cluster, client)
+        await start(lab, "web")
+        assert KUBECTL is not None
+        process = await asyncio.create_subprocess_exec(
+            KUBECTL,
+            *("--kubeconfig", str(cluster.kubeconfig_path), "exec", "web", "--"),
+            *("sh", "-c", "echo up; sleep 1000"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        assert process.stdout is not None
+        async with asyncio.timeout(10):
+            assert await process.stdout.readline() == b"up\n"
+    async with asyncio.timeout(10):
+        assert await process.wait() != 0
