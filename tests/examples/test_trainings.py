@@ -5,6 +5,7 @@ packages; what is not there is skipped. A script finds out itself whether its mo
 """
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -38,6 +39,7 @@ class Example:
     says: str = "learned y = 2.00"
     # Debian's packages are where the machine's own programs are.
     debian: bool = False
+    program: str = "sh"
 
     @property
     def framework(self) -> str:
@@ -49,6 +51,8 @@ class Example:
 
     def missing(self) -> str:
         """Return why it cannot run here, or nothing."""
+        if shutil.which(self.program) is None:
+            return f"{self.program} is not on PATH"
         python = self.prefix / "bin" / "python3"
         found = f"from importlib.util import find_spec as f; exit(not f({self.module!r}))"
         command = [str(python), "-c", found]
@@ -59,7 +63,7 @@ class Example:
 
 EXAMPLES: Final = [
     Example("jax/linear-psum.yaml", "jax"),
-    Example("mpi/linear-mpirun.yaml", "mpi4py", debian=True),
+    Example("mpi/linear-mpirun.yaml", "mpi4py", debian=True, program="kubectl"),
     Example("mxnet/linear-dist.yaml", "mxnet"),
     Example("mxnet/linear-v1.yaml", "mxnet"),
     Example("paddle/linear-collective.yaml", "paddle"),
