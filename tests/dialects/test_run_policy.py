@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
 from dlctl.errors import InvalidJobError
 from tests.builders import make_job, mxjob
@@ -30,6 +31,37 @@ def test_job_without_a_run_policy_has_no_limits() -> None:
 def test_clean_pod_policy_of_the_run_policy_goes_before_the_older_field() -> None:
     wire = mxjob(cleanupPodPolicy="All", runPolicy={"cleanPodPolicy": "None"})
     assert make_job(wire).run_policy.clean_pod_policy is CleanPodPolicy.NONE
+
+
+def test_scheduling_policy_is_read() -> None:
+    policy = {
+        "minAvailable": 3,
+        "Queue": "research",
+        "minResources": {"cpu": 2, "memory": "1024Mi", "example.com/Gpu": "1"},
+        "priorityClass": "high",
+        "scheduleTimeoutSeconds": 60,
+    }
+    amounts = {"cpu": "2", "memory": "1Gi", "example.com/Gpu": "1"}
+    read = make_job(runPolicy={"schedulingPolicy": policy}).run_policy.scheduling
+    assert read == SchedulingPolicy(3, "research", amounts, "high", 60)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"minAvailable": -1}, "minAvailable: is -1, but must be between 0 and"),
+        ({"minAvailable": "2"}, "minAvailable: must be an integer, not '2'"),
+        ({"queue": 1}, "queue: must be a string, not 1"),
+        ({"minResources": {"cpu": "lots"}}, "minResources.cpu: is 'lots': quantities must match"),
+        ({"minResources": {"cpu": True}}, "minResources.cpu: is True: quantities must match"),
+        ({"minResources": ["cpu"]}, "minResources: must be an object"),
+        ({"scheduleTimeoutSeconds": 1.5}, "scheduleTimeoutSeconds: must be an integer, not 1.5"),
+    ],
+)
+def test_scheduling_policy_that_makes_no_sense_is_refused(policy: Any, message: str) -> None:
+    with pytest.raises(InvalidJobError) as refused:
+        make_job(runPolicy={"schedulingPolicy": policy})
+    assert f"spec.runPolicy.schedulingPolicy.{message}" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+"""Elastic jobs whose size an autoscaler decides: it comes, changes and goes with the run."""
+
+from typing import Any
+
+from dlctl.frameworks.kubeflow.elastic import AUTOSCALERS
+from tests.builders import kind_of, training_job
+from tests.support.world import World, Worlds
+
+JSON = dict[str, Any]
+JOBS = kind_of("kubeflow.org/v1", "PyTorchJob").resource
+
+
+def elastic(**run_policy: Any) -> JSON:
+    target = {"type": "Utilization", "averageUtilization": 80}
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    job = training_job("PyTorchJob", Worker=2)
+    job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 3, "metrics": [metric]}
+    job["spec"]["runPolicy"] = run_policy
+    return job
+
+
+async def change(cluster: World, spec: JSON) -> None:
+    await cluster.user.patch(JOBS, cluster.key(), {"spec": spec})
+
+
+def limits(cluster: World) -> list[tuple[int, int]]:
+    scalers = cluster.objects(AUTOSCALERS)
+    return [(s["spec"]["minReplicas"], s["spec"]["maxReplicas"]) for s in scalers]
+
+
+async def test_autoscaler_follows_the_policy_and_goes_while_the_job_is_suspended(
+    world: Worlds,
+) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(elastic())
+        await cluster.until(lambda: limits(cluster) == [(1, 3)])
+        await change(cluster, {"elasticPolicy": {"maxReplicas": 5}})
+        await cluster.until(lambda: limits(cluster) == [(1, 5)])
+
+        await change(cluster, {"runPolicy": {"suspend": True}})
+        await cluster.until(lambda: not limits(cluster))
+        await change(cluster, {"runPolicy": {"suspend": False}})
+        await cluster.until(lambda: limits(cluster) == [(1, 5)])
+        await change(cluster, {"elasticPolicy": {"metrics": None}})
+        await cluster.until(lambda: not limits(cluster))
+
+
+async def test_autoscaler_does_not_outlive_the_run(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(elastic(activeDeadlineSeconds=3))
+        await cluster.until(lambda: limits(cluster))
+        await cluster.ended()
+        await cluster.until(lambda: not limits(cluster))

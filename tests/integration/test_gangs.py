@@ -1,0 +1,166 @@
+"""Gangs at work: PodGroups that come, change and go with a job, and pods that wait for them."""
+
+from typing import Any, Final
+
+from dlctl.api.gangs import PLUGIN_GROUPS, VOLCANO_GROUPS
+from dlctl.api.meta import PODS, Resource
+from tests.builders import kind_of, mxjob, training_job
+from tests.support.podgroups import admit, start_ganged
+from tests.support.world import World, Worlds
+
+JSON = dict[str, Any]
+VOLCANO: Final = "volcano"
+# Who schedules pods in a world, whatever gangs are told to.
+SCHEDULER: Final = "default-scheduler"
+
+
+def job_of(kind: str = "JAXJob", /, **counts: int) -> JSON:
+    job = training_job(kind, **(counts or {"Worker": 2}))
+    (specs,) = job["spec"].values()
+    for entry in specs.values():
+        entry["template"]["spec"]["schedulerName"] = SCHEDULER
+    return job
+
+
+def groups(cluster: World, resource: Resource = VOLCANO_GROUPS) -> list[JSON]:
+    return cluster.objects(resource)
+
+
+def written(cluster: World, *verbs: str) -> int:
+    """Return how often the controller has written PodGroups, or asked for it."""
+    return sum(
+        count
+        for entry, count in cluster.server.audit.items()
+        if entry.user_agent.startswith("dlctl")
+        and entry.resource.startswith("podgroups")
+        and entry.verb in verbs
+    )
+
+
+def writes(cluster: World) -> int:
+    return sum(
+        count
+        for entry, count in cluster.server.audit.items()
+        if entry.user_agent.startswith("dlctl")
+        and entry.verb in ("create", "update", "patch", "delete")
+    )
+
+
+async def change(cluster: World, spec: JSON, kind: str = "JAXJob") -> None:
+    jobs = kind_of("kubeflow.org/v1", kind).resource
+    await cluster.user.patch(jobs, cluster.key(), {"spec": spec})
+
+
+async def test_pods_are_made_once_volcano_has_admitted_their_gang(world: Worlds) -> None:
+    async with world() as cluster:
+        await start_ganged(cluster, VOLCANO)
+        await cluster.submit(job_of())
+        await cluster.until(lambda: groups(cluster))
+        await cluster.settled()
+        assert groups(cluster)[0]["spec"] == {"minMember": 2, "queue": "default"}
+        assert cluster.pods() == []
+        before = writes(cluster)
+
+        await admit(cluster, phase="Pending")
+        await cluster.settled()
+        assert (cluster.pods(), writes(cluster)) == ([], before)
+
+        await admit(cluster)
+        await cluster.until(lambda: cluster.condition("Running"))
+        pods = cluster.objects(PODS)
+        assert {pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in pods} == {
+            "worker"
+        }
+
+
+async def test_pod_group_goes_with_the_run_and_comes_back_with_it(world: Worlds) -> None:
+    async with world() as cluster:
+        await start_ganged(cluster, VOLCANO)
+        await cluster.submit(job_of())
+        await cluster.until(lambda: groups(cluster))
+        await admit(cluster)
+        await cluster.until(lambda: cluster.condition("Running"))
+
+        await change(cluster, {"runPolicy": {"suspend": True}})
+        await cluster.until(lambda: not groups(cluster) and not cluster.pods())
+
+        await change(cluster, {"runPolicy": {"suspend": False}})
+        await cluster.until(lambda: groups(cluster))
+        await cluster.settled()
+        assert cluster.pods() == []
+        await admit(cluster)
+        await cluster.until(lambda: cluster.condition("Running"))
+
+
+async def test_pod_group_is_gone_when_the_job_has_ended(world: Worlds) -> None:
+    async with world() as cluster:
+        await start_ganged(cluster, "coscheduler")
+        job = job_of()
+        job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 3}
+        await cluster.submit(job)
+        await cluster.until(lambda: groups(cluster, PLUGIN_GROUPS))
+        await cluster.ended()
+        await cluster.until(lambda: not groups(cluster, PLUGIN_GROUPS))
+
+
+async def test_pod_group_is_written_when_its_job_changes_and_not_otherwise(world: Worlds) -> None:
+    async with world() as cluster:
+        await start_ganged(cluster, VOLCANO)
+        job = job_of()
+        job["spec"]["runPolicy"] = {"schedulingPolicy": {"minResources": {"cpu": 1, "gpu": 1}}}
+        await cluster.submit(job)
+        await cluster.until(lambda: groups(cluster))
+        others = {"spec": {"queue": "of-the-namespace", "minTaskMember": {"worker": 1}}}
+        await cluster.user.patch(VOLCANO_GROUPS, cluster.key(), others)
+        await admit(cluster)
+        await cluster.until(lambda: cluster.condition("Running"))
+        await admit(cluster, phase="Running")
+        await cluster.settled()
+        assert (written(cluster, "create"), written(cluster, "patch", "update", "get")) == (1, 0)
+
+        await change(cluster, {"runPolicy": {"schedulingPolicy": {"minResources": {"gpu": None}}}})
+        await change(cluster, {"jaxReplicaSpecs": {"Worker": {"replicas": 3}}})
+        wanted = {"minMember": 3, "minResources": {"cpu": "1"}, **others["spec"]}
+        await cluster.until(lambda: groups(cluster)[0]["spec"] == wanted)
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        await cluster.settled()
+        assert written(cluster, "patch") <= 2
+        assert written(cluster, "create", "update", "get", "delete") == 1
+
+
+async def test_scheduler_with_the_plugin_sees_the_pods_at_once(world: Worlds) -> None:
+    async with world() as cluster:
+        await start_ganged(cluster, "coscheduler")
+        job = job_of()
+        job["spec"]["runPolicy"] = {"schedulingPolicy": {"scheduleTimeoutSeconds": 30}}
+        await cluster.submit(job)
+        await cluster.until(lambda: cluster.condition("Running"))
+        (group,) = groups(cluster, PLUGIN_GROUPS)
+        assert group["spec"] == {"minMember": 2, "scheduleTimeoutSeconds": 30}
+        labels = [pod["metadata"]["labels"] for pod in cluster.objects(PODS)]
+        assert {own["scheduling.x-k8s.io/pod-group"] for own in labels} == {"linear"}
+
+
+async def test_launcher_and_its_gang_do_not_wait_for_each_other(world: Worlds) -> None:
+    job = job_of("MPIJob", Launcher=1, Worker=2)
+    # As users count who have had the launcher in the gang.
+    job["spec"]["runPolicy"] = {"schedulingPolicy": {"minAvailable": 3}}
+    async with world() as cluster:
+        await start_ganged(cluster, VOLCANO)
+        await cluster.submit(job)
+        await cluster.until(lambda: groups(cluster))
+        assert groups(cluster)[0]["spec"]["minMember"] == 2
+        await admit(cluster)
+        await cluster.until(lambda: cluster.condition("Running"))
+        members = [p for p in cluster.objects(PODS) if p["metadata"].get("annotations")]
+        assert len(members) == 2
+
+
+async def test_gangs_of_the_older_forms_are_told_too(world: Worlds) -> None:
+    async with world() as cluster:
+        await start_ganged(cluster, VOLCANO)
+        await cluster.submit(mxjob(workers=1, schedulerName=SCHEDULER))
+        await cluster.until(lambda: groups(cluster))
+        await admit(cluster)
+        await cluster.until(lambda: cluster.condition("Running"))
+        assert groups(cluster)[0]["spec"]["minMember"] == 3
