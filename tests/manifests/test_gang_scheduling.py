@@ -1,0 +1,58 @@
+"""The rights on PodGroups: where gangs are scheduled, and nowhere else."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dlctl.dialects.rbac import cluster_role
+from tests.builders import KINDS
+from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
+from tests.manifests.test_kustomize import effective, rules
+from tests.support.podgroups import ganged
+
+SCHEDULERS = {"volcano": "volcano", "scheduler-plugins": "scheduler-plugins-scheduler"}
+
+
+def needed(scheduler: str) -> list[JSON]:
+    """Return what the role lacks for such a scheduler."""
+    without = cluster_role(KINDS)["rules"]
+    return [rule for rule in cluster_role(ganged(scheduler))["rules"] if rule not in without]
+
+
+def about_pod_groups(objects: Objects) -> list[JSON]:
+    return [rule for rule in rules(objects) if "podgroups" in rule["resources"]]
+
+
+def test_without_a_gang_scheduler_nothing_is_granted(helm: Rendered, kustomize: Rendered) -> None:
+    assert about_pod_groups(helm()) == about_pod_groups(kustomize("cluster-wide")) == []
+    assert about_pod_groups(helm("settings.gang-scheduler-name=none")) == []
+
+
+@pytest.mark.parametrize("overlay", ["cluster-wide", "single-namespace"])
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_component_sets_the_scheduler_and_grants_what_it_takes(
+    kustomize: Rendered, tmp_path: Path, name: str, overlay: str
+) -> None:
+    def relative(*parts: str) -> str:
+        return os.path.relpath(FOLDER.joinpath(*parts), tmp_path)
+
+    kustomization = {
+        "resources": [relative("overlays", overlay)],
+        "components": [relative("components", "gang-scheduling", name)],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    rendered = kustomize(tmp_path)
+    assert about_pod_groups(rendered) == needed(SCHEDULERS[name])
+    assert effective(rendered.container()).gang_scheduler_name == SCHEDULERS[name]
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "our-own"])
+@pytest.mark.parametrize("namespace", [[], ["singleNamespace=true"]], ids=["all", "one"])
+def test_chart_grants_what_the_scheduler_takes_that_is_set(
+    helm: Rendered, scheduler: str, namespace: list[str]
+) -> None:
+    chart = helm(f"settings.gang-scheduler-name={scheduler}", *namespace)
+    assert about_pod_groups(chart) == needed(scheduler)
+    assert effective(chart.container()).gang_scheduler_name == scheduler
