@@ -17,6 +17,8 @@ from dlctl.local.node.addresses import NODE_IP, PREFIX_LENGTH
 from dlctl.local.node.api_access import INSIDE_IP, INSIDE_PORT
 
 _BRIDGE = "dlctl0"
+# Of those that anybody may use.
+_HARDWARE_ADDRESS = "02:0a:f4:00:00:01"
 
 
 @attrs.define
@@ -34,7 +36,9 @@ class Bridge:
         self._count = 0
         self._ip = IPRoute()
         try:
-            self._ip.link("add", ifname=_BRIDGE, kind="bridge")
+            # Else it takes that of one of its cables, and another one when that cable goes, while
+            # pods know it by the old one.
+            self._ip.link("add", ifname=_BRIDGE, kind="bridge", address=_HARDWARE_ADDRESS)
         except NetlinkError as refusal:
             raise OSError(refusal.code, f"network bridge: {refusal}") from refusal
         self._index = self._ip.link_lookup(ifname=_BRIDGE)[0]

@@ -81,3 +81,16 @@ async def test_own_volume_may_take_the_place_of_the_account(lab: Lab) -> None:
         containers=[make_container(command=["ls", FOLDER], volumeMounts=mounts)],
     )
     assert await lab.log("own") == ""
+
+
+async def test_server_is_behind_the_same_door_when_other_pods_have_gone(lab: Lab) -> None:
+    # The address that pods keep in mind for half a minute.
+    look = "\nprint([line.split()[3] for line in open('/proc/net/arp') if '10.244.0.1 ' in line])"
+    seen = set()
+    for name in ("early", "late"):
+        await lab.run(name, command=["python3", "-c", ASK + look, "/version"])
+        seen.add(await lab.log(name))
+        await lab.delete(name)
+        await lab.gone(name)
+    assert len(seen) == 1, seen
+    assert ":" in seen.pop()
