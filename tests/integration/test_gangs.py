@@ -26,6 +26,10 @@ def groups(cluster: World, resource: Resource = VOLCANO_GROUPS) -> list[JSON]:
     return cluster.objects(resource)
 
 
+def pods(cluster: World) -> list[JSON]:
+    return cluster.objects(PODS)
+
+
 def written(cluster: World, *verbs: str) -> int:
     """Return how often the controller has written PodGroups, or asked for it."""
     return sum(
@@ -67,10 +71,8 @@ async def test_pods_are_made_once_volcano_has_admitted_their_gang(world: Worlds)
 
         await admit(cluster)
         await cluster.until(lambda: cluster.condition("Running"))
-        pods = cluster.objects(PODS)
-        assert {pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in pods} == {
-            "worker"
-        }
+        annotations = [pod["metadata"]["annotations"] for pod in pods(cluster)]
+        assert {own["volcano.sh/task-spec"] for own in annotations} == {"worker"}
 
 
 async def test_pod_group_goes_with_the_run_and_comes_back_with_it(world: Worlds) -> None:
@@ -137,7 +139,7 @@ async def test_scheduler_with_the_plugin_sees_the_pods_at_once(world: Worlds) ->
         await cluster.until(lambda: cluster.condition("Running"))
         (group,) = groups(cluster, PLUGIN_GROUPS)
         assert group["spec"] == {"minMember": 2, "scheduleTimeoutSeconds": 30}
-        labels = [pod["metadata"]["labels"] for pod in cluster.objects(PODS)]
+        labels = [pod["metadata"]["labels"] for pod in pods(cluster)]
         assert {own["scheduling.x-k8s.io/pod-group"] for own in labels} == {"linear"}
 
 
@@ -151,8 +153,11 @@ async def test_launcher_and_its_gang_do_not_wait_for_each_other(world: Worlds) -
         await cluster.until(lambda: groups(cluster))
         assert groups(cluster)[0]["spec"]["minMember"] == 2
         await admit(cluster)
-        await cluster.until(lambda: cluster.condition("Running"))
-        members = [p for p in cluster.objects(PODS) if p["metadata"].get("annotations")]
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        await cluster.until(
+            lambda: not any(p["spec"].get("schedulingGates") for p in pods(cluster))
+        )
+        members = [p for p in pods(cluster) if p["metadata"].get("annotations")]
         assert len(members) == 2
 
 
