@@ -173,12 +173,7 @@ def _clean_up(job: Job, ended: JobStatus, observed: Observed, desired: Desired) 
     """Remove what the policy says; once nothing of it is left to ask for, the job is done."""
     policy = job.run_policy.clean_pod_policy
     pods = tuple(_to_clean(policy, observed))
-    names = {pod.metadata.name for pod in pods}
-    services = tuple(
-        service
-        for name, service in observed.services.items()
-        if policy is CleanPodPolicy.ALL or name in names
-    )
+    services = tuple(_services_to_clean(policy, observed))
     resting = _at_rest(observed, desired)
     if not pods and not services and not resting:
         ended = attrs.evolve(ended, phase=JobPhase.DONE)
@@ -193,6 +188,20 @@ def _to_clean(policy: CleanPodPolicy, observed: Observed) -> Iterator[Pod]:
             continue
         if policy is CleanPodPolicy.ALL or not pod.phase.finished:
             yield pod
+
+
+def _services_to_clean(policy: CleanPodPolicy, observed: Observed) -> Iterator[Service]:
+    """Yield the services that go with their pods, also where a pod has gone already."""
+    if policy is CleanPodPolicy.NONE:
+        return
+    stay = {pod.metadata.name for pod in observed.pods if _stays(pod)}
+    for name, service in observed.services.items():
+        if policy is CleanPodPolicy.ALL or name not in stay:
+            yield service
+
+
+def _stays(pod: Pod) -> bool:
+    return pod.phase.finished and not pod.metadata.terminating
 
 
 def _keep_running(

@@ -4,17 +4,19 @@ A case says what happens, not what should come of it. Equal seeds make equal cas
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import attrs
 
 from dlctl.api.job import Replica
-from dlctl.api.meta import ObjectKey, Resource
+from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from tests.builders import bare_job, make_job, mxjob
+from tests.convergence.jobcase import JobCase
+from tests.convergence.training_jobs import training_case
 from tests.support.fates import (
     DONE,
     OOM_KILLED,
@@ -23,8 +25,6 @@ from tests.support.fates import (
     Evicted,
     Exit,
     Fate,
-    Script,
-    script_of,
 )
 
 JSON = dict[str, Any]
@@ -33,23 +33,6 @@ _PERMANENT: Final = (Exit(1), Exit(2), Exit(3), Exit(127), Exit(139), OOM_KILLED
 _VERBS: Final = ("get", "list", "watch", "create", "patch", "delete")
 _RESOURCES: Final = ("", "", "pods", "services", "events")
 _JOB: Final = Resource("kubeflow.org", "v1alpha1", "mxjobs", "MXJob")
-
-
-@attrs.frozen
-class JobCase:
-    """A job and what becomes of its replicas."""
-
-    manifest: Mapping[str, Any]
-    fates: Mapping[str, Sequence[Fate]]
-    decider: str
-    restart_policy: str
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey("default", self.manifest["metadata"]["name"])
-
-    def script(self) -> Script:
-        return script_of(self.manifest, self.fates, decider=self.decider)
 
 
 @attrs.frozen
@@ -77,7 +60,10 @@ class Case:
 
 def case_of(seed: int) -> Case:
     dice = random.Random(seed)
-    jobs = [_job(dice, f"job-{number}") for number in range(dice.randint(1, 3))]
+    jobs = [
+        dice.choice((_job, training_case, training_case))(dice, f"job-{number}")
+        for number in range(dice.randint(1, 3))
+    ]
     faults = sorted(
         (
             (dice.choice((0.0, dice.uniform(0, 5))), _fault(dice))
@@ -109,7 +95,7 @@ def _job(dice: random.Random, name: str) -> JobCase:
         else:
             last = _last(dice, replica, job.deciders.succeed[0])
         fates[str(replica)] = (*_setbacks(dice), last)
-    return JobCase(manifest, fates, str(decider), policy)
+    return JobCase(manifest, fates, str(decider), {r.type: policy for r in replicas})
 
 
 def _manifest(dice: random.Random, name: str) -> JSON:

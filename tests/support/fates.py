@@ -32,11 +32,16 @@ class Deleted:
 
 
 @attrs.frozen
+class Drained:
+    """The pod's node is drained: it is told to go, for a reason that is not its own."""
+
+
+@attrs.frozen
 class RunsOn:
     """The program runs until it is stopped."""
 
 
-Fate = Exit | Evicted | Deleted | RunsOn
+Fate = Exit | Evicted | Deleted | Drained | RunsOn
 DONE = Exit(0)
 RUNS_ON = RunsOn()
 OOM_KILLED = Exit(137, "OOMKilled")
@@ -61,7 +66,7 @@ class Part:
     def at_last(self) -> bool:
         return self.played >= len(self.fates) - 1
 
-    def pods(self, *, restarts_in_place: bool) -> int:
+    def pods(self, restarts_in_place: bool) -> int:
         """Return how many pods it takes to play all of it."""
         ends = [
             fate

@@ -15,7 +15,7 @@ from dlctl.clock import Clock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
 from dlctl.local.apiserver.changes import Change, Stored, table_of
-from tests.support.fates import RUNS_ON, Deleted, Evicted, Exit, Fate, Part, RunsOn, Script
+from tests.support.fates import RUNS_ON, Deleted, Drained, Evicted, Exit, Fate, Part, RunsOn, Script
 from tests.support.server import Server
 
 JSON = dict[str, Any]
@@ -38,6 +38,7 @@ class Life:
     replica: Replica
     started: str = ""
     restarts: int = 0
+    ungated: asyncio.Event = attrs.field(factory=asyncio.Event)
     leaving: asyncio.Event = attrs.field(factory=asyncio.Event)
     gone: asyncio.Event = attrs.field(factory=asyncio.Event)
     # Nothing holds it back from being placed.
@@ -47,9 +48,10 @@ class Life:
     def part(self) -> Part:
         return self.script.parts[self.replica] if self.script else Part((RUNS_ON,))
 
-    @property
-    def restarts_in_place(self) -> bool:
-        return bool(self.pod["spec"].get("restartPolicy") == "OnFailure")
+    def runs_again(self, code: int) -> bool:
+        """Tell whether the kubelet runs a container again in its pod that has exited so."""
+        policy = self.pod["spec"].get("restartPolicy")
+        return bool(policy == "Always" or (code and policy == "OnFailure"))
 
 
 @attrs.define(eq=False)
@@ -94,6 +96,7 @@ class HollowNode:
             if life is not None:
                 life.gone.set()
                 life.leaving.set()
+                life.ungated.set()
                 life.released.set()
         elif change.old is None:
             self._lives[stored.uid] = life = self._life(change.new)
@@ -117,7 +120,10 @@ class HollowNode:
         script = self.scripts.get(ObjectKey(stored.key.namespace, owner["name"]))
         if script is not None and replica not in script.parts:
             script = None
-        return Life(stored.key, UID(stored.uid), pod, script, replica)
+        life = Life(stored.key, UID(stored.uid), pod, script, replica)
+        if not _gates(stored):
+            life.ungated.set()
+        return life
 
     async def _live(self, life: Life) -> None:
         try:
@@ -191,7 +197,7 @@ class HollowNode:
 
     async def _meet(self, life: Life, fate: Fate) -> bool:
         match fate:
-            case Exit(code, reason) if code and life.restarts_in_place:
+            case Exit(code, reason) if life.runs_again(code):
                 await self._restart(life, code, reason)
                 return True
             case Exit(code, reason):
@@ -207,9 +213,17 @@ class HollowNode:
                 )
             case Deleted():
                 await self.client.delete(PODS, life.key, uid=life.uid)
+            case Drained():
+                await self._drain(life)
             case RunsOn():
                 pass
         return False
+
+    async def _drain(self, life: Life) -> None:
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        body = {"metadata": {"uid": life.uid}, "status": {"conditions": [target]}}
+        await self.client.patch(PODS, life.key, body, subresource="status")
+        await self.client.delete(PODS, life.key, uid=life.uid)
 
     async def _restart(self, life: Life, code: int, reason: str) -> None:
         ended = self._terminated(life, code, reason)
@@ -278,6 +292,10 @@ def replica_of(name: str, job: str) -> Replica:
     own = name.removeprefix(f"{job[:40]}-")
     rest = own.split("-")
     return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(own, 0)
+
+
+def _gates(stored: Stored) -> object:
+    return stored.decoded(PODS)["spec"].get("schedulingGates")
 
 
 def _finished(server: Server, key: ObjectKey) -> bool:

@@ -6,7 +6,7 @@ says how they end. But it deletes by name, so that pods with a successor are not
 
 import asyncio
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -58,8 +58,7 @@ class RealNode(HollowNode):
     def steered(self, job: Mapping[str, Any]) -> JSON:
         """Return the job with its pods bound to come here."""
         steered = copy.deepcopy(dict(job))
-        spec = steered["spec"]
-        for entry in spec if isinstance(spec, list) else spec["replicaSpecs"]:
+        for entry in _entries(steered["spec"]):
             pod = entry["template"]["spec"]
             pod["nodeSelector"] = {_HOSTNAME: self.name}
             pod["tolerations"] = [_RESERVED]
@@ -100,3 +99,11 @@ class RealNode(HollowNode):
             "leaseDurationSeconds": 40,
             "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         }
+
+
+def _entries(spec: Any) -> Iterable[JSON]:
+    """Return the replica specs of a job in any form."""
+    if isinstance(spec, list):
+        return spec
+    whole = next(value for field, value in spec.items() if field.lower().endswith("replicaspecs"))
+    return whole.values() if isinstance(whole, dict) else whole

@@ -1,0 +1,149 @@
+"""Random jobs of Kubeflow's kinds, each replica type with a restart policy of its own.
+
+The replica that decides meets its last fate when all others have met theirs, so a case has one end.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.job import Job, Replica
+from tests.builders import make_job, training_job
+from tests.convergence.jobcase import JobCase
+from tests.support.fates import (
+    DONE,
+    OOM_KILLED,
+    RUNS_ON,
+    Deleted,
+    Drained,
+    Evicted,
+    Exit,
+    Fate,
+)
+
+JSON = dict[str, Any]
+_REMOVED: Final = (Deleted(), Drained())
+# What a replica gets over, and what it does not, by its restart policy. What the kubelet runs again
+# in its pod has no end that another try could not better.
+_SETBACKS: Final[Mapping[str, Sequence[Fate]]] = {
+    "Always": (Exit(1), Exit(137), OOM_KILLED, DONE, Evicted(), *_REMOVED),
+    "OnFailure": (Exit(1), Exit(137), OOM_KILLED, Evicted(), *_REMOVED),
+    "ExitCode": (Exit(130), Exit(137), Exit(138), Exit(143), Exit(200), Evicted(), *_REMOVED),
+    "Never": _REMOVED,
+}
+_PERMANENT: Final[Mapping[str, Sequence[Fate]]] = {
+    "ExitCode": (Exit(1), Exit(3), Exit(127), Exit(139), OOM_KILLED),
+    "Never": (Exit(1), Exit(137), Exit(143), OOM_KILLED, Evicted()),
+}
+_KINDS: Final = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
+_POLICIES: Final = tuple(_SETBACKS)
+_ENDING: Final = tuple(policy for policy in _POLICIES if policy != "Always")
+_CLEANING: Final = ("All", "Running", "None")
+
+
+@attrs.frozen
+class Plot:
+    """A job, the restart policy of each replica type, and the replicas that decide it."""
+
+    manifest: JSON
+    job: Job
+    policies: Mapping[str, str]
+
+    def policy(self, replica: Replica) -> str:
+        return self.policies[replica.type]
+
+    def is_needed(self, replica: Replica) -> bool:
+        """Tell whether the job fails with a replica."""
+        deciders = self.job.deciders
+        decides = replica in deciders.succeed and not deciders.one_is_enough
+        return decides or replica.type not in deciders.dispensable
+
+
+def training_case(dice: random.Random, name: str) -> JobCase:
+    """Return a job and what becomes of its replicas."""
+    plot = _plot(dice, name)
+    failing = [
+        replica
+        for replica in plot.job.replicas
+        if plot.is_needed(replica) and plot.policy(replica) in _PERMANENT
+    ]
+    fails = bool(failing) and dice.random() < 0.4
+    decider = dice.choice(failing if fails else plot.job.deciders.succeed)
+    fates = {
+        str(replica): (
+            *_setbacks(dice, plot.policy(replica)),
+            _last(dice, plot, replica, decider, fails=fails),
+        )
+        for replica in plot.job.replicas
+    }
+    return JobCase(plot.manifest, fates, str(decider), plot.policies)
+
+
+def _plot(dice: random.Random, name: str) -> Plot:
+    manifest, field = _manifest(dice, name)
+    spec = manifest["spec"]
+    spec["runPolicy"] = {"cleanPodPolicy": dice.choice(_CLEANING)}
+    if dice.random() < 0.2:
+        # So many failures that none of the fates here adds up to.
+        spec["runPolicy"]["backoffLimit"] = 1000
+    deciding = {replica.type for replica in make_job(manifest).deciders.succeed}
+    policies = {}
+    for type_, entry in spec[field].items():
+        # A pod that is always run again never succeeds.
+        policy = dice.choice(_ENDING if type_.lower() in deciding else _POLICIES)
+        entry["restartPolicy"] = policies[type_.lower()] = policy
+    return Plot(manifest, make_job(manifest), policies)
+
+
+def _manifest(dice: random.Random, name: str) -> tuple[JSON, str]:
+    servers, workers = dice.randint(0, 2), dice.randint(1, 3)
+    kind = dice.choice(_KINDS)
+    counts: dict[str, int] = {"Worker": workers}
+    more: JSON = {}
+    match kind:
+        case "TFJob":
+            counts |= {"PS": servers} if servers else {}
+            counts |= dice.choice(({}, {"Chief": 1}, {"Master": 1}, {"Chief": 1, "Evaluator": 1}))
+            more = dice.choice(({}, {"successPolicy": "AllWorkers"}, {"enableDynamicWorker": True}))
+        case "PyTorchJob":
+            counts |= dice.choice(({}, {"Master": 1}))
+            more = dice.choice(({}, {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 4}}))
+        case "PaddleJob":
+            counts |= dice.choice(({}, {"Master": 1}))
+        case "XGBoostJob":
+            counts["Master"] = 1
+        case "MPIJob":
+            counts["Launcher"] = 1
+        case "MXJob":
+            tuning = {"Tuner": 1, "TunerTracker": 1, "TunerServer": servers + 1}
+            tunes = dice.random() < 0.3
+            counts = tuning if tunes else {**counts, "Scheduler": 1, "Server": servers + 1}
+            more = {"jobMode": "MXTune" if tunes else "MXTrain"}
+        case _:
+            pass
+    manifest = training_job(kind, name, **counts)
+    field = next(iter(manifest["spec"]))
+    manifest["spec"] |= more
+    return manifest, field
+
+
+def _setbacks(dice: random.Random, policy: str) -> list[Fate]:
+    return [dice.choice(_SETBACKS[policy]) for _ in range(dice.choice((0, 0, 0, 1, 2)))]
+
+
+def _last(
+    dice: random.Random, plot: Plot, replica: Replica, decider: Replica, *, fails: bool
+) -> Fate:
+    deciders, policy = plot.job.deciders, plot.policy(replica)
+    if replica == decider:
+        return dice.choice(_PERMANENT[policy]) if fails else DONE
+    if policy == "Always":
+        return RUNS_ON
+    if replica in deciders.succeed:
+        # The success of one or of all of these is not to come before the decider's turn.
+        together = len(deciders.succeed) > 1 and not deciders.one_is_enough
+        return DONE if together and (not fails or decider in deciders.succeed) else RUNS_ON
+    dispensable = not plot.is_needed(replica) and policy in _PERMANENT
+    return dice.choice((DONE, RUNS_ON, *(_PERMANENT[policy] if dispensable else ())))

@@ -1,0 +1,82 @@
+"""What tests of Kubeflow's kinds ask for and look at, whichever kind it is."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dlctl.dialects.kinds import Kind
+from tests.builders import kind_of, training_job
+from tests.support.fates import RUNS_ON, Fate
+from tests.support.world import World
+
+JSON = dict[str, Any]
+Fates = dict[str, Sequence[Fate]]
+KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
+# Whom the success of a kind depends on that workers alone do not decide.
+CHIEFS = {"XGBoostJob": "Master", "MXJob": "Scheduler", "MPIJob": "Launcher"}
+
+
+def only(kind: str) -> Sequence[Kind]:
+    """Return a kind alone: the definitions of all take long to install."""
+    return [kind_of("kubeflow.org/v1", kind)]
+
+
+def job_of(
+    kind: str,
+    counts: Mapping[str, int] | None = None,
+    *,
+    policy: str = "",
+    run_policy: JSON | None = None,
+) -> JSON:
+    """Return a job whose replicas all have a restart policy; three workers if none are named."""
+    manifest = training_job(kind, **(counts or {"Worker": 3, **chief_of(kind)}))
+    for entry in replica_specs(manifest).values():
+        if policy:
+            entry["restartPolicy"] = policy
+    if run_policy is not None:
+        manifest["spec"]["runPolicy"] = run_policy
+    return manifest
+
+
+def chief_of(kind: str) -> dict[str, int]:
+    return {CHIEFS[kind]: 1} if kind in CHIEFS else {}
+
+
+def failed_reason(kind: str) -> str:
+    """Return the reason of a failure; of one kind it is a slip that clients have come to know."""
+    return "MPIJobMPIJobFailed" if kind == "MPIJob" else f"{kind}Failed"
+
+
+def replica_specs(manifest: JSON) -> JSON:
+    spec = manifest["spec"]
+    specs: JSON = next(spec[field] for field in spec if field.endswith("ReplicaSpecs"))
+    return specs
+
+
+def forever(*replicas: str) -> Fates:
+    """Return fates of replicas that run until they are stopped; by default, of all chiefs."""
+    chiefs = [f"{chief.lower()}-0" for chief in CHIEFS.values()]
+    return dict.fromkeys(replicas or chiefs, (RUNS_ON,))
+
+
+async def change(cluster: World, kind: str, spec: JSON, *, subresource: str = "") -> None:
+    resource = kind_of("kubeflow.org/v1", kind).resource
+    await cluster.user.patch(resource, cluster.key(), {"spec": spec}, subresource=subresource)
+
+
+async def running(cluster: World) -> None:
+    await cluster.until(lambda: bool(cluster.condition("Running")))
+
+
+def conditions(cluster: World) -> list[tuple[str, str, str]]:
+    """Return type, status and reason of all conditions, in their order."""
+    stated = cluster.status().get("conditions") or ()
+    return [(c["type"], c["status"], c["reason"]) for c in stated]
+
+
+def message(cluster: World, type_: str) -> str:
+    stated = cluster.status().get("conditions") or ()
+    return next((str(c["message"]) for c in stated if c["type"] == type_), "")
+
+
+def made(cluster: World, replica: str) -> int:
+    return sum(n for member, n in cluster.history.made.items() if str(member.replica) == replica)

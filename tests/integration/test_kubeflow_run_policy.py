@@ -1,0 +1,166 @@
+"""Run policies of Kubeflow's kinds: limits that hold, and what goes when a job has ended."""
+
+import pytest
+
+from dlctl.api.meta import EVENTS, PODS
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from tests.builders import kind_of
+from tests.integration.kubeflow import (
+    JSON,
+    KINDS,
+    Fates,
+    conditions,
+    failed_reason,
+    forever,
+    job_of,
+    only,
+    running,
+)
+from tests.support.fates import DONE, RUNS_ON, Exit, Fate
+from tests.support.hollow import replica_of
+from tests.support.world import Worlds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_job_that_takes_too_long_fails_though_nothing_happens(
+    kind: str, world: Worlds
+) -> None:
+    async with world(kinds=only(kind)) as cluster:
+        cluster.start()
+        job = job_of(kind, run_policy={"activeDeadlineSeconds": 2, "cleanPodPolicy": "Running"})
+        workers = forever("worker-0", "worker-1", "worker-2")
+        await cluster.submit(job, {**workers, **forever()})
+        ended = await cluster.ended()
+        assert cluster.condition("Failed") == (
+            "Job linear has failed because it was active longer than specified deadline"
+        )
+        assert conditions(cluster)[-1] == ("Failed", "True", failed_reason(kind))
+        assert ended["completionTime"]
+        await cluster.until(lambda: not cluster.pods() and not cluster.services())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_restarts_by_exit_code_count_for_the_limit(kind: str, world: Worlds) -> None:
+    async with world(kinds=only(kind)) as cluster:
+        cluster.start()
+        job = job_of(kind, policy="ExitCode", run_policy={"backoffLimit": 2})
+        await cluster.submit(job, {"worker-1": [Exit(137), Exit(137), DONE]})
+        ended = await cluster.ended()
+        assert cluster.condition("Failed") == (
+            "Job linear has failed because it has reached the specified backoff limit"
+        )
+        assert ended["dlctl"]["failure"]["reason"] == "BackoffLimitExceeded"
+        assert ended["completionTime"]
+
+
+async def test_restarts_in_place_count_for_the_limit(world: Worlds) -> None:
+    async with world(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, run_policy={"backoffLimit": 2})
+        await cluster.submit(job, {"worker-0": [Exit(1), Exit(1), RUNS_ON]})
+        await cluster.ended()
+        assert "backoff limit" in cluster.condition("Failed")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("last", [DONE, Exit(1)], ids=["succeeded", "failed"])
+async def test_job_is_deleted_when_its_time_is_over_however_it_ended(
+    last: Fate, kind: str, world: Worlds
+) -> None:
+    jobs = kind_of("kubeflow.org/v1", kind).resource
+    async with world(kinds=only(kind)) as cluster:
+        cluster.start()
+        job = job_of(kind, policy="ExitCode", run_policy={"ttlSecondsAfterFinished": 1})
+        fates: Fates = {} if last == DONE else {"worker-0": [last], **forever()}
+        await cluster.submit(job, fates, decider="" if last == DONE else "worker-0")
+        await cluster.until(lambda: not cluster.objects(jobs) and not cluster.objects(PODS))
+        told = {event["reason"] for event in cluster.objects(EVENTS)}
+        ends = {f"{kind}Succeeded", f"{kind}Failed"}
+        assert told & ends == {f"{kind}{'Succeeded' if last == DONE else 'Failed'}"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [
+        pytest.param("None", ["master-0", "worker-0", "worker-1"], id="None"),
+        pytest.param("Running", ["master-0", "worker-0"], id="Running"),
+        pytest.param("All", [], id="All"),
+        pytest.param("", ["master-0", "worker-0", "worker-1"], id="by default"),
+    ],
+)
+async def test_services_go_with_their_pods(policy: str, left: list[str], world: Worlds) -> None:
+    run_policy: JSON = {"cleanPodPolicy": policy} if policy else {}
+    async with world(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1, "Worker": 2}, run_policy=run_policy)
+        await cluster.submit(job, {"worker-1": [RUNS_ON]})
+        await cluster.ended()
+        await cluster.settled()
+        assert replicas(cluster.pods()) == replicas(cluster.services()) == left
+
+
+async def test_service_goes_with_its_pod_though_its_deletion_failed_at_first(
+    world: Worlds,
+) -> None:
+    refused = Fault(
+        verb="delete",
+        resource="services",
+        user_agent="dlctl",
+        status=status.internal("not now"),
+        times=2,
+    )
+    async with world(kinds=only("PyTorchJob")) as cluster:
+        cluster.server.faults.add(refused)
+        cluster.start()
+        job = job_of(
+            "PyTorchJob", {"Master": 1, "Worker": 1}, run_policy={"cleanPodPolicy": "Running"}
+        )
+        await cluster.submit(job, {"worker-0": [RUNS_ON]})
+        await cluster.ended()
+        await cluster.settled()
+        assert replicas(cluster.services()) == ["master-0"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_nothing_is_written_of_a_job_that_another_controller_manages(
+    kind: str, world: Worlds
+) -> None:
+    async with world(kinds=only(kind)) as cluster:
+        cluster.start()
+        await cluster.submit(job_of(kind, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"}))
+        await cluster.lapse(300)
+        await cluster.settled()
+        assert not cluster.history.writes()
+        assert not cluster.status()
+        assert not cluster.events()
+
+
+async def test_job_managed_by_training_operator_is_ours(world: Worlds) -> None:
+    async with world(kinds=only("JAXJob")) as cluster:
+        cluster.start()
+        job = job_of("JAXJob", run_policy={"managedBy": "kubeflow.org/training-operator"})
+        await cluster.submit(job, {})
+        await cluster.ended()
+        assert cluster.condition("Succeeded")
+
+
+async def test_verdict_on_a_limit_is_written_before_pods_go(world: Worlds) -> None:
+    async with world(kinds=only("JAXJob")) as cluster:
+        cluster.start()
+        job = job_of("JAXJob", run_policy={"activeDeadlineSeconds": 2, "cleanPodPolicy": "All"})
+        await cluster.submit(job, forever("worker-0"))
+        await running(cluster)
+        jobs = kind_of("kubeflow.org/v1", "JAXJob").resource
+        conflict = status.conflict(jobs, "linear", "somebody else was faster")
+        cluster.server.faults.add(
+            Fault(
+                verb="patch", resource=jobs.qualified, user_agent="dlctl", status=conflict, times=3
+            )
+        )
+        await cluster.until(lambda: len(cluster.pods()) < 3)
+        assert cluster.condition("Failed")
+
+
+def replicas(names: list[str]) -> list[str]:
+    return sorted(str(replica_of(name, "linear")) for name in names)

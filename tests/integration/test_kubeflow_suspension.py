@@ -1,0 +1,122 @@
+"""Suspended and resumed jobs of Kubeflow's kinds: conditions in training-operator's order.
+
+``kubectl get`` and Kueue read them, so that each step is pinned, not just the outcome.
+"""
+
+import pytest
+
+from tests.integration.kubeflow import (
+    KINDS,
+    change,
+    chief_of,
+    conditions,
+    forever,
+    job_of,
+    message,
+    only,
+    running,
+)
+from tests.support.world import World, Worlds
+
+FOREVER = {**forever("worker-0"), **forever()}
+
+
+async def is_suspended(cluster: World) -> None:
+    await cluster.until(lambda: bool(cluster.condition("Suspended")) and not cluster.pods())
+    await cluster.settled()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_job_is_suspended_and_resumed(kind: str, world: Worlds) -> None:
+    async with world(kinds=only(kind)) as cluster:
+        cluster.start()
+        await cluster.submit(job_of(kind, {"Worker": 1, **chief_of(kind)}), FOREVER)
+        await running(cluster)
+        await cluster.settled()
+        created, runs = ("Created", "True", f"{kind}Created"), ("Running", "True", f"{kind}Running")
+        assert conditions(cluster) == [created, runs]
+        begun = cluster.status()["startTime"]
+
+        await change(cluster, kind, {"runPolicy": {"suspend": True}})
+        await is_suspended(cluster)
+        suspended = f"{kind}Suspended"
+        assert conditions(cluster) == [
+            created,
+            ("Running", "False", suspended),
+            ("Suspended", "True", suspended),
+        ]
+        assert message(cluster, "Suspended") == f"{kind} linear is suspended."
+        assert cluster.services() == []
+        assert cluster.status()["startTime"] == begun
+        assert not any("active" in r for r in cluster.status()["replicaStatuses"].values())
+
+        await change(cluster, kind, {"runPolicy": {"suspend": False}})
+        await running(cluster)
+        await cluster.settled()
+        assert conditions(cluster) == [created, ("Suspended", "False", f"{kind}Resumed"), runs]
+        assert message(cluster, "Suspended") == f"{kind} linear is resumed."
+        assert cluster.status()["startTime"] > begun
+        assert len(cluster.pods()) == 1 + len(chief_of(kind))
+        assert len(cluster.services()) == (0 if kind == "MPIJob" else len(cluster.pods()))
+        assert {suspended, f"{kind}Resumed"} <= set(cluster.events())
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob"])
+async def test_job_that_is_created_suspended_begins_when_it_is_resumed(
+    kind: str, world: Worlds
+) -> None:
+    async with world(kinds=only(kind)) as cluster:
+        cluster.start()
+        await cluster.submit(job_of(kind, {"Worker": 2}, run_policy={"suspend": True}), {})
+        await is_suspended(cluster)
+        created = ("Created", "True", f"{kind}Created")
+        assert conditions(cluster) == [created, ("Suspended", "True", f"{kind}Suspended")]
+        assert "startTime" not in cluster.status()
+        assert not cluster.history.made
+
+        await change(cluster, kind, {"runPolicy": {"suspend": False}})
+        status = await cluster.ended()
+        assert conditions(cluster) == [
+            created,
+            ("Suspended", "False", f"{kind}Resumed"),
+            ("Running", "False", f"{kind}Running"),
+            ("Succeeded", "True", f"{kind}Succeeded"),
+        ]
+        assert status["startTime"] <= status["completionTime"]
+
+
+async def test_job_that_is_resumed_at_once_gets_over_the_pods_that_are_going(
+    world: Worlds,
+) -> None:
+    async with world(kinds=only("TFJob")) as cluster:
+        cluster.start()
+        job = job_of("TFJob", {"Worker": 2}, policy="Never")
+        await cluster.submit(job, forever("worker-0", "worker-1"))
+        await running(cluster)
+        await change(cluster, "TFJob", {"runPolicy": {"suspend": True}})
+        await cluster.until(lambda: bool(cluster.condition("Suspended")))
+        await change(cluster, "TFJob", {"runPolicy": {"suspend": False}})
+        await running(cluster)
+        await cluster.settled()
+        assert not cluster.condition("Failed")
+        assert len(cluster.pods()) == 2
+        assert not cluster.history.breaches
+
+
+@pytest.mark.embedded_only("the deadline is longer than a test may take")
+async def test_deadline_counts_from_when_the_job_was_resumed(world: Worlds) -> None:
+    async with world(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Worker": 1}, run_policy={"activeDeadlineSeconds": 600})
+        await cluster.submit(job, FOREVER)
+        await running(cluster)
+        await change(cluster, "PyTorchJob", {"runPolicy": {"suspend": True}})
+        await is_suspended(cluster)
+        await cluster.lapse(3600)
+        assert not cluster.condition("Failed")
+        await change(cluster, "PyTorchJob", {"runPolicy": {"suspend": False}})
+        await running(cluster)
+        await cluster.lapse(500)
+        assert cluster.condition("Running")
+        await cluster.lapse(150)
+        assert "longer than specified deadline" in cluster.condition("Failed")
