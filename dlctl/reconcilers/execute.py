@@ -35,6 +35,7 @@ EVENTS_EACH: Final = 5
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
 SUCCESSFUL_DELETE_JOB: Final = "SuccessfulDeleteJob"
+OTHER_SCHEDULER: Final = "SetPodTemplateSchedulerName"
 POD_FORCE_DELETED: Final = "PodForceDeleted"
 
 
@@ -125,6 +126,12 @@ class Executor:
                 reason += resource.kind
             for message in _told(resource, names):
                 self.note(job.resource, obj, "Normal", reason, message)
+        if PODS in created.made and (types := renderer.gang.strangers):
+            message = (
+                f"the pods of {', '.join(types)} name another scheduler than that of gangs, "
+                f"{job.defaults.gang_scheduler}: it stays, and they may be started without the rest"
+            )
+            self.note(job.resource, obj, "Warning", OTHER_SCHEDULER, message)
         return created
 
     async def change(self, job: Job, plan: Plan, renderer: Renderer) -> None:

@@ -82,6 +82,15 @@ class Gang:
             return f"PodGroup {self.job.key} is not admitted by {self.job.defaults.gang_scheduler}"
         return ""
 
+    @property
+    def strangers(self) -> list[str]:
+        """The types whose pods the user has given to another scheduler, which sees no gang."""
+        if self.groups is None:
+            return []
+        named = {spec.type: spec.template["spec"].get("schedulerName") for spec in self._members}
+        named = {type_: own or self.job.scheduler_name for type_, own in named.items()}
+        return [t for t, own in named.items() if own not in ("", self.job.defaults.gang_scheduler)]
+
     def join(self, pod: JSON, spec: ReplicaSpec) -> JSON:
         """Return a pod with what brings it to the scheduler and into the gang."""
         if self.groups is None:

@@ -73,6 +73,8 @@ async def test_pods_are_made_once_volcano_has_admitted_their_gang(world: Worlds)
         await cluster.until(lambda: cluster.condition("Running"))
         annotations = [pod["metadata"]["annotations"] for pod in pods(cluster)]
         assert {own["volcano.sh/task-spec"] for own in annotations} == {"worker"}
+        # Whom the user has named in the template.
+        await cluster.until(lambda: "SetPodTemplateSchedulerName" in cluster.events())
 
 
 async def test_pod_group_goes_with_the_run_and_comes_back_with_it(world: Worlds) -> None:

@@ -270,6 +270,16 @@ def test_scheduler_that_the_user_names_stays() -> None:
     ] == ("own")
 
 
+def test_pods_of_another_scheduler_are_strangers_to_the_gang() -> None:
+    wire = training()
+    assert ganged(wire).gang.strangers == []
+    wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "own"
+    assert ganged(wire).gang.strangers == ["worker"]
+    assert ganged(wire, "own").gang.strangers == []
+    assert ganged(wire, "").gang.strangers == []
+    assert ganged(mxjob(schedulerName="own")).gang.strangers == ["scheduler", "server", "worker"]
+
+
 def nothing(job: Job) -> Observed:
     return observe(job, Children(), NOW)
 
