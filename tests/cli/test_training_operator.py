@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from dlctl.cli.schemes import enabled
@@ -54,6 +56,16 @@ def test_abbreviation_is_no_flag(dlctl: Dlctl) -> None:
     done = dlctl("controller", "-wor", "3")
     assert (done.code, done.out) == (2, "")
     assert "unrecognized arguments: -wor 3" in done.err
+
+
+def test_template_that_says_more_than_is_understood_is_refused(
+    dlctl: Dlctl, tmp_path: Path
+) -> None:
+    template = tmp_path / "initContainer.yaml"
+    template.write_text("- name: {{ printf .MasterAddr }}\n")
+    done = dlctl("controller", f"--pytorch-init-container-template-file={template}")
+    assert (done.code, done.out) == (2, "")
+    assert "{{printf .MasterAddr}} is not understood" in done.err
 
 
 def test_its_variables_are_weaker_than_any_setting_of_ours() -> None:
