@@ -1,15 +1,17 @@
-"""The manifests whose rendered children stand in ``tests/golden``, one for each dialect.
+"""The manifests whose rendered children stand in ``tests/golden``, one or more for each dialect.
 
-``python -m tests.goldens`` writes those files anew; read the difference before it is committed.
+Those of Kubeflow's kinds are files themselves: a job, and after it what it consists of. ``python -m
+tests.goldens`` writes the children anew; read the difference before it is committed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from tests.builders import bare_job, entry, mxjob, renderer_of
+from dlctl.reconcilers.observe import Children, observe
+from tests.builders import NOW, bare_job, entry, mxjob, renderer_of
 
 JSON = dict[str, Any]
 FOLDER: Final = Path(__file__).parent / "golden"
@@ -46,18 +48,50 @@ MANIFESTS: Final[Mapping[str, JSON]] = {
 }
 
 
-def rendered(name: str) -> list[JSON]:
-    """Return the children of a manifest: services first, as they are created."""
-    renderer = renderer_of(MANIFESTS[name])
-    services = [renderer.service(replica) for replica in renderer.replicas_with_service()]
-    return services + [renderer.pod(replica) for replica in renderer.job.replicas]
+KUBEFLOW: Final = sorted((FOLDER / "kubeflow-v1").glob("*.yaml"))
+
+
+def rendered(manifest: Mapping[str, Any]) -> list[JSON]:
+    """Return what a job consists of before anything runs, in the order in which it is created."""
+    renderer = renderer_of(manifest)
+    desired = renderer.desired(observe(renderer.job, Children(), NOW))
+    return [
+        *(renderer.companion(companion) for companion in desired.companions),
+        *(renderer.service(replica) for replica in desired.services),
+        *(renderer.pod(replica) for replica in renderer.job.replicas),
+    ]
 
 
 def written(name: str) -> list[JSON]:
     return list(yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()))
 
 
+def job_and_children(path: Path) -> tuple[JSON, list[JSON]]:
+    """Return the job that a file begins with, and its children as the file has them."""
+    manifest, *children = yaml.safe_load_all(path.read_text())
+    return manifest, children
+
+
+def as_on_server(manifest: JSON) -> JSON:
+    """Return a manifest as the server would hold it."""
+    metadata = {**manifest["metadata"], "uid": "job-uid", "generation": 1}
+    return {**manifest, "metadata": metadata}
+
+
+class _Plain(yaml.SafeDumper):
+    """Repeats what occurs twice, for people to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _write(path: Path, documents: Sequence[JSON]) -> None:
+    path.write_text(yaml.dump_all(documents, Dumper=_Plain, sort_keys=False))
+
+
 if __name__ == "__main__":
-    for name in MANIFESTS:
-        text = yaml.safe_dump_all(rendered(name), sort_keys=False)
-        (FOLDER / f"{name}.yaml").write_text(text)
+    for name, of_list in MANIFESTS.items():
+        _write(FOLDER / f"{name}.yaml", rendered(of_list))
+    for file in KUBEFLOW:
+        of_map, _ = job_and_children(file)
+        _write(file, [of_map, *rendered(as_on_server(of_map))])

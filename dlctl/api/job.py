@@ -81,6 +81,14 @@ class ReplicaSpec:
 
 
 @attrs.frozen
+class Caution:
+    """Something in the user's spec that is not what becomes of it, told when pods are made."""
+
+    reason: str
+    message: str
+
+
+@attrs.frozen
 class Deciders:
     """The replicas whose fate is the job's."""
 
@@ -120,6 +128,7 @@ class Job:
     reporting: Reporting = attrs.field(factory=Reporting)
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
     annotations: Mapping[str, str] = attrs.field(factory=dict)
+    cautions: tuple[Caution, ...] = ()
     # What else the user's spec says, for the framework to read.
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.

@@ -74,6 +74,7 @@ class PodCondition(Projection, frozen=True, gc=False):
     status: str = ""
     reason: str | None = None
     message: str | None = None
+    last_transition_time: datetime.datetime | None = None
 
 
 class PodStatus(Projection, frozen=True, gc=False):

@@ -28,6 +28,10 @@ class Reporting:
     states_blocked: bool = True
     # Whether events name the kind of the child: SuccessfulCreatePod.
     names_children: bool = False
+    # Whether events tell how each pod has ended, why it does not run, and that it was deleted.
+    tells_pods: bool = False
+    # Whom events name as their source.
+    event_source: str = "dlctl"
     # Types whose replicas are not counted any more when the job has ended.
     uncounted_at_end: Collection[str] = ()
 
@@ -45,7 +49,20 @@ class Reporting:
         """Say that replicas of these types are run again; ``causes`` name them."""
         return f"restarting {causes}"
 
-    def failed(self, job: "Job", failure: Failure) -> str:
+    def failed(self, job: "Job", failure: Failure, failed: int) -> str:
+        """Say how the job has failed, with so many replicas of the type that is to blame."""
         if not failure.replica:
             return failure.message
         return f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
+
+    def restarting_event(self, job: "Job", types: Collection[str], causes: str) -> str:
+        """Say in an event that replicas are run again."""
+        return f"restarting {causes}"
+
+    def failed_event_type(self, job: "Job", failure: Failure) -> str:
+        """Return whether the event of a job's failure is Normal or Warning."""
+        return "Warning"
+
+    def deleted_reason(self, job: "Job") -> str:
+        """Return the reason of the event of a job that was deleted in time."""
+        return "SuccessfulDeleteJob"

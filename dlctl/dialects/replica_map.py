@@ -10,7 +10,15 @@ import attrs
 import msgspec
 
 from dlctl.api.exitcodes import RetryRule
-from dlctl.api.job import CleanPodPolicy, Deciders, Job, JobObject, Replica, ReplicaSpec
+from dlctl.api.job import (
+    Caution,
+    CleanPodPolicy,
+    Deciders,
+    Job,
+    JobObject,
+    Replica,
+    ReplicaSpec,
+)
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects import map_schema, map_status, run_policy
@@ -30,6 +38,10 @@ _COLUMNS: Final = (
     ("Age", ".metadata.creationTimestamp", "date", 0),
 )
 EXIT_CODE_POLICY: Final = "dlctl.dev/exit-code-policy"
+_OVERWRITTEN: Final = Caution(
+    "SetPodTemplateRestartPolicy",
+    "Restart policy in pod template will be overwritten by restart policy in replica spec",
+)
 
 
 @attrs.frozen
@@ -74,6 +86,7 @@ class ReplicaMap(Dialect):
             runtime_id="",
             status=self.read_status(obj),
             run_policy=run_policy.read(fields, self._clean_pod_policy(fields)),
+            cautions=tuple(self._cautions(fields)),
             spec=fields.respelt(),
             managed_elsewhere=policy.text("managedBy", OPERATOR) != OPERATOR,
         )
@@ -176,6 +189,12 @@ class ReplicaMap(Dialect):
             waits_for_others=type_ in framework.waiting,
             selector=self._selector(obj.metadata.name, type_),
         )
+
+    def _cautions(self, fields: Fields) -> Iterator[Caution]:
+        entries = fields.object(self.specs_field)
+        templates = [entries.object(name).object("template") for name in entries.names()]
+        if any(template.object("spec").text("restartPolicy") for template in templates):
+            yield _OVERWRITTEN
 
     def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
         """Add the port where replicas meet to the container that trains, if it has none."""

@@ -43,6 +43,8 @@ class Occurrence:
     type: str
     reason: str
     message: str
+    # Who tells, if not the one who always does.
+    source: str = ""
 
 
 @attrs.frozen

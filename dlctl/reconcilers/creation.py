@@ -44,6 +44,16 @@ class Created:
 
     made: Mapping[Resource, list[str]]
     blocked: Mapping[str, str]
+    # What the server said to those that had to wait.
+    refused: Mapping[Resource, list[str]] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class _Waits:
+    """Why a child has to wait, and what the server said; nothing if it was there already."""
+
+    why: str
+    error: str
 
 
 @attrs.frozen
@@ -62,6 +72,7 @@ class Creator:
         """
         made: dict[Resource, list[str]] = {}
         blocked: dict[str, str] = {}
+        refused: dict[Resource, list[str]] = {}
         for batch in _batches(list(children)):
             answers = await map_all(
                 lambda child: self._create_one(owner, child), batch, limit=PARALLEL
@@ -69,28 +80,31 @@ class Creator:
             for child, answer in zip(batch, answers, strict=True):
                 if answer is None:
                     made.setdefault(child.resource, []).append(child.key.name)
-                elif answer:
-                    blocked[child.key.name] = answer
+                elif answer.why:
+                    blocked[child.key.name] = answer.why
+                    refused.setdefault(child.resource, []).append(answer.error)
             if blocked:
                 break
-        return Created(made, blocked)
+        return Created(made, blocked, refused)
 
-    async def _create_one(self, owner: UID, child: Child) -> str | None:
-        """Return None if the child was made, why it has to wait, or "" if it was there already."""
+    async def _create_one(self, owner: UID, child: Child) -> _Waits | None:
+        """Return None if the child was made, else why it has to wait, if it is not there."""
         try:
             created = await self.client.create(
                 child.resource, child.key.namespace, child.body, Object
             )
-        except AlreadyExistsError:
-            return await self._check_owner(owner, child)
+        except AlreadyExistsError as error:
+            return _Waits(await self._check_owner(owner, child), str(error))
         except NamespaceTerminatingError:
             raise
         except ForbiddenError as error:
-            return f"{child.resource.kind.lower()} {child.key.name} is not allowed: {error}"
+            why = f"{child.resource.kind.lower()} {child.key.name} is not allowed: {error}"
+            return _Waits(why, str(error))
         self.expectations.wrote(owner, child.resource, created.metadata.resource_version)
         return None
 
     async def _check_owner(self, owner: UID, child: Child) -> str:
+        """Return why a child cannot be made whose name is taken, or "" if it is the owner's."""
         try:
             there = await self.client.get(child.resource, child.key, Object)
         except NotFoundError:

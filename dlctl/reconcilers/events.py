@@ -61,15 +61,25 @@ class EventRecorder:
         self._arrived = asyncio.Event()
         self._closing = asyncio.Event()
 
-    def record(
-        self, resource: Resource, about: ObjectMeta, type_: str, reason: str, message: str
+    def record(  # noqa: PLR0913 - an event has so many parts.
+        self,
+        resource: Resource,
+        about: ObjectMeta,
+        type_: str,
+        reason: str,
+        message: str,
+        *,
+        source: str = "",
     ) -> None:
-        """Tell of something that happened to an object: Normal or Warning, a CamelCase reason."""
+        """Tell of something that happened to an object: Normal or Warning, a CamelCase reason.
+
+        The ``source`` is whom users know as the one who tells, if not the recorder's component.
+        """
         if self._closing.is_set() or len(self._pending) >= PENDING:
             self._dropped.labels("closing" if self._closing.is_set() else "full").inc()
             return
         regarding = Regarding(resource, about.key, about.uid)
-        self._pending.append(Occurrence(regarding, type_, reason, message))
+        self._pending.append(Occurrence(regarding, type_, reason, message, source))
         self._arrived.set()
 
     async def run(self) -> None:
@@ -133,6 +143,7 @@ class EventRecorder:
     def _body(self, report: Report, namespace: str) -> Mapping[str, object]:
         occurrence = report.occurrence
         regarding = occurrence.regarding
+        component = occurrence.source or self._component
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
@@ -150,8 +161,8 @@ class EventRecorder:
             "count": report.count,
             "firstTimestamp": _timestamp(report.first),
             "lastTimestamp": _timestamp(report.last),
-            "source": {"component": self._component},
-            "reportingComponent": self._component,
+            "source": {"component": component},
+            "reportingComponent": component,
             "reportingInstance": "",
         }
 

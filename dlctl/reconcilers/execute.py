@@ -3,7 +3,7 @@
 Every step can be cut off and repeated: the next plan begins from what the server then holds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -27,14 +27,14 @@ from dlctl.reconcilers.diff import merge_patch
 from dlctl.reconcilers.events import EventRecorder
 from dlctl.reconcilers.expectations import Expectations
 from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.status import Note
+from dlctl.reconcilers.tellings import listed
 from dlctl.tasks import map_all
 
 PARALLEL: Final = 32
-# Beyond this many of a batch one event tells of all: a job of 1,000 must not cost 1,000 events.
-EVENTS_EACH: Final = 5
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
-SUCCESSFUL_DELETE_JOB: Final = "SuccessfulDeleteJob"
+SUCCESSFUL_DELETE: Final = "SuccessfulDelete"
 OTHER_SCHEDULER: Final = "SetPodTemplateSchedulerName"
 POD_FORCE_DELETED: Final = "PodForceDeleted"
 
@@ -69,7 +69,7 @@ class Executor:
         """
         return await self._patch(job, resource, {"spec": patch})
 
-    async def remove(self, job: Job, plan: Plan) -> None:
+    async def remove(self, job: Job, obj: Object, plan: Plan) -> None:
         """Ask for the deletion of what the plan removes; what is gone already is as well.
 
         :raises ConflictError: if the name of one is another object's by now.
@@ -87,6 +87,8 @@ class Executor:
             self.expectations.deleted(job.uid, resource, uid)
 
         await map_all(delete, victims, limit=PARALLEL)
+        if job.reporting.tells_pods:
+            self._tell_deleted(job, obj, plan)
 
     async def force_out(self, job: Job, obj: Object, plan: Plan) -> None:
         """Delete the pods that overstay, whether or not their processes have ended.
@@ -103,7 +105,7 @@ class Executor:
             # Gone, or without grace where finalizers keep it: the store is to show which.
             self.expectations.wrote(job.uid, PODS, there.metadata.resource_version)
             # One each, as many as a node has: users must hear of every process that may still run.
-            self.note(job.resource, obj, "Warning", POD_FORCE_DELETED, _forced(pod))
+            self.tell(job, obj, Note("Warning", POD_FORCE_DELETED, _forced(pod)))
 
         await map_all(delete, plan.forced_pods, limit=PARALLEL)
 
@@ -112,7 +114,7 @@ class Executor:
         uid = obj.metadata.uid
         await self.client.delete(job.resource, obj.key, uid=uid, propagation="Background")
         message = f"Deleted job: {job.key.name}"
-        self.note(job.resource, obj, "Normal", SUCCESSFUL_DELETE_JOB, message)
+        self.tell(job, obj, Note("Normal", job.reporting.deleted_reason(job), message))
 
     async def make(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> Created:
         """Create what the plan lacks, services before the pods that look them up."""
@@ -124,14 +126,13 @@ class Executor:
             reason = SUCCESSFUL_CREATE
             if job.reporting.names_children:
                 reason += resource.kind
-            for message in _told(resource, names):
-                self.note(job.resource, obj, "Normal", reason, message)
-        if PODS in created.made and (types := renderer.gang.strangers):
-            message = (
-                f"the pods of {', '.join(types)} name another scheduler than that of gangs, "
-                f"{job.defaults.gang_scheduler}: it stays, and they may be started without the rest"
-            )
-            self.note(job.resource, obj, "Warning", OTHER_SCHEDULER, message)
+            for message in listed("Created", resource.kind, names):
+                self.tell(job, obj, Note("Normal", reason, message))
+        if PODS in created.made:
+            for caution in job.cautions:
+                self.tell(job, obj, Note("Warning", caution.reason, caution.message))
+            if types := renderer.gang.strangers:
+                self.tell(job, obj, Note("Warning", OTHER_SCHEDULER, _strangers(job, types)))
         return created
 
     async def change(self, job: Job, plan: Plan, renderer: Renderer) -> None:
@@ -164,13 +165,25 @@ class Executor:
 
             await map_all(label, [c for c in listed.items if _unlabelled(c, job)], limit=PARALLEL)
 
+    def _tell_deleted(self, job: Job, obj: Object, plan: Plan) -> None:
+        deleted = {PODS: plan.deleted_pods, SERVICES: plan.deleted_services}
+        for resource, children in deleted.items():
+            names = [child.metadata.name for child in children]
+            for message in listed("Deleted", resource.kind, names):
+                reason = SUCCESSFUL_DELETE + resource.kind
+                self.tell(job, obj, Note("Normal", reason, message))
+
     async def _patch_child(self, job: Job, resource: Resource, body: Mapping[str, Any]) -> None:
         key = ObjectKey(job.key.namespace, body["metadata"]["name"])
         patched = await self.client.patch(resource, key, body, Object)
         self.expectations.wrote(job.uid, resource, patched.metadata.resource_version)
 
-    def note(self, resource: Resource, obj: Object, type_: str, reason: str, message: str) -> None:
-        self.recorder.record(resource, obj.metadata, type_, reason, message)
+    def tell(self, job: Job, obj: Object, note: Note) -> None:
+        """Tell users of a job what has become of it."""
+        source = job.reporting.event_source
+        self.recorder.record(
+            job.resource, obj.metadata, note.type, note.reason, note.message, source=source
+        )
 
     async def _patch(
         self, job: Object, resource: Resource, body: Mapping[str, Any], *, subresource: str = ""
@@ -189,13 +202,11 @@ def _unlabelled(child: Object, job: Job) -> bool:
     return own and child.metadata.label(MANAGED_BY_LABEL) != MANAGED_BY
 
 
-def _told(resource: Resource, names: Iterable[str]) -> Iterator[str]:
-    names = sorted(names)
-    kind = resource.kind.lower()
-    if len(names) <= EVENTS_EACH:
-        yield from (f"Created {kind}: {name}" for name in names)
-    else:
-        yield f"Created {len(names)} {kind}s: {names[0]} and so on"
+def _strangers(job: Job, types: Iterable[str]) -> str:
+    return (
+        f"the pods of {', '.join(types)} name another scheduler than that of gangs, "
+        f"{job.defaults.gang_scheduler}: it stays, and they may be started without the rest"
+    )
 
 
 def _forced(pod: Pod) -> str:

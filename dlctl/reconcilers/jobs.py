@@ -4,7 +4,7 @@ Level-triggered: it is given a key and nothing else. What it remembers of a job 
 saves work or writes; losing it changes no decision.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -32,6 +32,8 @@ from dlctl.reconcilers.execute import Executor
 from dlctl.reconcilers.job_metrics import JobFigures
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, Policy, plan
+from dlctl.reconcilers.status import Note
+from dlctl.reconcilers.tellings import Told
 
 if TYPE_CHECKING:
     from dlctl.reconcilers.expectations import Readable
@@ -42,6 +44,8 @@ BLOCKED_RETRY_S: Final = 10.0
 # At most so many seconds between two writes of nothing but replica counts; small jobs, one.
 COUNTS_INTERVAL_S: Final = 10.0
 COUNTS_PER_S: Final = 100
+# Where a pod that does not run is news.
+_AT_WORK: Final = frozenset({JobPhase.CREATING, JobPhase.RUNNING})
 
 
 @attrs.define
@@ -53,6 +57,7 @@ class Memory:
     blocked: Mapping[str, str] = attrs.field(factory=dict)
     # Whether the children that another operator has made are labelled as ours.
     taken_over: bool = False
+    told: Told = attrs.field(factory=Told)
     status_written_s: float = float("-inf")
 
 
@@ -110,15 +115,18 @@ class JobReconciler:
             current = await self._write_status(obj, obj, job.status, planned.status)
             memory.status_written_s = self.clock.monotonic()
             self.figures.wrote(job, obj.metadata, planned.status, self.clock.now())
-        for note in planned.notes:
-            self.executor.note(job.resource, obj, note.type, note.reason, note.message)
-        await self.executor.remove(job, planned)
+        self._tell(job, obj, planned.notes)
+        if job.reporting.tells_pods and planned.status.phase in _AT_WORK:
+            self._tell(job, obj, memory.told.troubles(self.pods.owned_by(job.uid)))
+        await self.executor.remove(job, obj, planned)
         await self.executor.force_out(job, obj, planned)
         if planned.expired:
             await self.executor.expire(job, obj)
             return Result()
         try:
             created = await self.executor.make(job, obj, planned, renderer)
+            if job.reporting.tells_pods:
+                self._tell(job, obj, memory.told.refusals(created.refused))
             await self.executor.change(job, planned, renderer)
         except InvalidError as error:
             # The template is the user's, so what the server refuses in it is the user's to mend.
@@ -150,8 +158,14 @@ class JobReconciler:
         await self._write_status(obj, current, written, new)
         self.figures.stated(obj.key.namespace, written, new)
         for note in notes:
-            self.executor.note(resource, obj, note.type, note.reason, note.message)
+            self.executor.recorder.record(
+                resource, obj.metadata, note.type, note.reason, note.message
+            )
         return Result()
+
+    def _tell(self, job: Job, obj: JobObject, notes: Iterable[Note]) -> None:
+        for note in notes:
+            self.executor.tell(job, obj, note)
 
     async def _write_status(
         self, obj: JobObject, current: Object, old: JobStatus, new: JobStatus
@@ -177,7 +191,8 @@ class JobReconciler:
         if not only_counts or wait_s <= 0:
             return planned
         wake_s = min(planned.wake_after_s or wait_s, wait_s)
-        return attrs.evolve(planned, status=job.status, wake_after_s=wake_s)
+        # What there is to tell of the change is told with it.
+        return attrs.evolve(planned, status=job.status, notes=(), wake_after_s=wake_s)
 
     def _stores_show_our_writes(self, obj: JobObject) -> bool:
         stores: dict[Resource, Readable] = {

@@ -20,6 +20,7 @@ from dlctl.reconcilers.observe import Observed, Situation
 from dlctl.reconcilers.overstays import overstays
 from dlctl.reconcilers.restarts import RestartBackoff
 from dlctl.reconcilers.status import Note
+from dlctl.reconcilers.tellings import exits
 from dlctl.reconcilers.verdict import Verdict, verdict
 
 
@@ -79,6 +80,8 @@ def plan(
     """Return what the job needs now."""
     now = now.replace(microsecond=0)
     made = _plan(job, observed, desired, now, policy.backoff)
+    if job.reporting.tells_pods and made.status != job.status:
+        made = attrs.evolve(made, notes=(*exits(job, made.status, observed), *made.notes))
     # Also once the job has ended: a pod that stays holds its share of a quota.
     over = overstays(observed.pods, now, policy.force_delete_after_s)
     wake_after_s = _soonest(made.wake_after_s, over.next_s)

@@ -13,7 +13,7 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job, ReplicaSpec
-from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus, Restart
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, Restart
 from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
 from dlctl.reconcilers.verdict import Verdict
 
@@ -60,7 +60,8 @@ def ongoing(
         stated = _state(stated, job, conditions.RUNNING, job.reporting.running(job), now)
     stated = _blocked(stated, job, observed, now)
     if restarts != status.restarts:
-        notes = (*notes, _note(job, conditions.RESTARTING, f"restarting {_causes(lost)}"))
+        told = job.reporting.restarting_event(job, _types(lost), _causes(lost))
+        notes = (*notes, _note(job, conditions.RESTARTING, "Warning", told))
     return (
         attrs.evolve(
             status,
@@ -79,9 +80,10 @@ def concluded(
     """Return the status of a job that has just ended; its pods may still have to go."""
     failure = verdict.failure
     if failure is None:
-        type_, message = conditions.SUCCEEDED, job.reporting.succeeded(job)
+        type_, message, level = conditions.SUCCEEDED, job.reporting.succeeded(job), "Normal"
     else:
-        type_, message = conditions.FAILED, job.reporting.failed(job, failure)
+        type_, level = conditions.FAILED, job.reporting.failed_event_type(job, failure)
+        message = job.reporting.failed(job, failure, _failed_like(status, failure))
     stated = conditions.without(status.conditions, conditions.BLOCKED)
     return (
         attrs.evolve(
@@ -97,7 +99,7 @@ def concluded(
             completion_time=now,
             failure=failure,
         ),
-        _note(job, type_, message),
+        _note(job, type_, level, message),
     )
 
 
@@ -275,8 +277,11 @@ def _restarts(job: Job, observed: ObservedReplica) -> bool:
 
 
 def _restarting(job: Job, lost: Iterable[ObservedReplica]) -> str:
-    types = sorted({one.replica.type for one in lost})
-    return job.reporting.restarting(job, types, _causes(lost))
+    return job.reporting.restarting(job, _types(lost), _causes(lost))
+
+
+def _types(lost: Iterable[ObservedReplica]) -> list[str]:
+    return sorted({one.replica.type for one in lost})
 
 
 def _causes(lost: Iterable[ObservedReplica]) -> str:
@@ -288,6 +293,12 @@ def _causes(lost: Iterable[ObservedReplica]) -> str:
     return "; ".join(causes[:_NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _note(job: Job, type_: str, message: str) -> Note:
-    level = "Normal" if type_ == conditions.SUCCEEDED else "Warning"
+def _failed_like(status: JobStatus, failure: Failure) -> int:
+    """Count the replicas that failed of the type of the first that did."""
+    type_ = failure.replica.rpartition("-")[0]
+    counts = next((r.counts for r in status.replica_statuses if r.type == type_), {})
+    return max(counts.get(JobState.FAILED, 0), 1)
+
+
+def _note(job: Job, type_: str, level: str, message: str) -> Note:
     return Note(level, f"{job.resource.kind}{type_}", message)

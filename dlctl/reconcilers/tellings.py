@@ -1,0 +1,128 @@
+"""What training-operator's users read in events about single pods: exits, troubles, refusals.
+
+Each fact is told once, and not at every reconciliation; of many at a time one message tells. Pure
+but for :class:`Told`, whose loss repeats an event and changes nothing else.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import Resource
+from dlctl.api.pods import ContainerStatus, Pod
+from dlctl.api.status import JobState, JobStatus
+from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
+from dlctl.reconcilers.status import Note
+
+# Beyond this many of a batch one event tells of all: a job of 1,000 must not cost 1,000 events.
+EACH: Final = 6
+EXITED_WITH_CODE: Final = "ExitedWithCode"
+FAILED_CREATE: Final = "FailedCreate"
+
+
+def listed(done: str, kind: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield what is said of objects to which something was done: ``Created pod: x``."""
+    names, kind = sorted(names), kind.lower()
+    if len(names) <= EACH:
+        yield from (f"{done} {kind}: {name}" for name in names)
+    else:
+        yield f"{done} {len(names)} {kind}s: {names[0]} and so on"
+
+
+def exits(job: Job, new: JobStatus, observed: Observed) -> Iterator[Note]:
+    """Yield the exits that the status gets to know of; those that it knows were told before."""
+    by_code: dict[int, list[str]] = {}
+    for one in observed.replicas:
+        if one.pod and one.ending and one.ending.exit_code is not None and _news(job, new, one):
+            by_code.setdefault(one.ending.exit_code, []).append(one.pod.metadata.name)
+    for code, names in sorted(by_code.items()):
+        message = f"{len(names)} pods exited with code {code}: {names[0]} and so on"
+        messages = [f"Pod: {job.key.namespace}.{name} exited with code {code}" for name in names]
+        for said in messages if len(names) <= EACH else [message]:
+            yield Note("Normal", EXITED_WITH_CODE, said)
+
+
+@attrs.define
+class Told:
+    """What has been told of one job, as far as its status does not say."""
+
+    _troubles: frozenset[tuple[str, str]] = frozenset()
+    _refusals: frozenset[str] = frozenset()
+
+    def troubles(self, pods: Sequence[Pod]) -> list[Note]:
+        """Return why pods do not run, as far as that is news."""
+        found = {(p.metadata.uid, t.reason): t for p in pods for t in _troubles(p)}
+        fresh: dict[str, list[Note]] = {}
+        for key, note in found.items():
+            if key not in self._troubles:
+                fresh.setdefault(note.reason, []).append(note)
+        there = {pod.metadata.uid for pod in pods}
+        # A pull that fails has two reasons in turn, so one that is over is not forgotten.
+        self._troubles = frozenset(t for t in self._troubles if t[0] in there) | found.keys()
+        return [note for notes in fresh.values() for note in _few(notes)]
+
+    def refusals(self, refused: Mapping[Resource, Sequence[str]]) -> list[Note]:
+        """Return why children could not be created, as far as that is news."""
+        notes = [
+            Note("Warning", FAILED_CREATE + resource.kind, f"Error creating: {error}")
+            for resource, errors in refused.items()
+            for error in errors
+        ]
+        fresh = [note for note in notes if note.message not in self._refusals]
+        self._refusals = frozenset(note.message for note in notes)
+        return _few(fresh)
+
+
+def _news(job: Job, new: JobStatus, one: ObservedReplica) -> bool:
+    name, type_ = str(one.replica), one.replica.type
+    if one.situation is Situation.SUCCEEDED:
+        return one.replica.index not in job.status.completed(type_)
+    if one.situation is Situation.LOST:
+        return job.status.restarts.get(name) != new.restarts.get(name)
+    return _failed(job.status, type_) < _failed(new, type_)
+
+
+def _failed(status: JobStatus, type_: str) -> int:
+    replicas = (r for r in status.replica_statuses if r.type == type_)
+    return sum(replica.counts.get(JobState.FAILED, 0) for replica in replicas)
+
+
+def _few(notes: Sequence[Note]) -> list[Note]:
+    if len(notes) <= EACH:
+        return list(notes)
+    more = f" (and so of {len(notes) - 1} more)"
+    return [attrs.evolve(notes[0], message=notes[0].message + more)]
+
+
+def _troubles(pod: Pod) -> Iterator[Note]:
+    if pod.metadata.terminating or pod.phase.finished or pod.status is None:
+        return
+    name = pod.metadata.name
+    # Once its containers are reported on, what came before them is over.
+    containers = pod.status.container_statuses or pod.status.init_container_statuses
+    if containers:
+        for container in containers:
+            yield from _of_container(name, container)
+        return
+    latest = max(
+        pod.status.conditions or (),
+        key=lambda c: c.last_transition_time.timestamp() if c.last_transition_time else 0.0,
+        default=None,
+    )
+    if latest is not None and latest.status != "True" and latest.reason:
+        message = f"Error pod {name} condition message: {latest.message or ''}"
+        yield Note("Warning", latest.reason, message)
+
+
+def _of_container(pod: str, container: ContainerStatus) -> Iterator[Note]:
+    state, who = container.state, f"Error pod {pod} container {container.name}"
+    if state and state.terminated and state.terminated.exit_code:
+        end = state.terminated
+        said = f"exitCode: {end.exit_code} terminated message: {end.message or ''}"
+        yield Note("Warning", end.reason or "Error", f"{who} {said}")
+    if state and state.waiting and state.waiting.message and state.waiting.reason:
+        yield Note(
+            "Warning", state.waiting.reason, f"{who} waiting message: {state.waiting.message}"
+        )
