@@ -61,7 +61,7 @@ class EventRecorder:
         self._arrived = asyncio.Event()
         self._closing = asyncio.Event()
 
-    def record(  # noqa: PLR0913 - an event has so many parts.
+    def record(
         self,
         resource: Resource,
         about: ObjectMeta,
