@@ -126,7 +126,9 @@ def make_pod(
     **status: Any,
 ) -> Pod:
     """Return the pod of a replica; ``state`` is that of its one container."""
-    container: dict[str, Any] = {"name": "mxnet", "restartCount": 1 if last_state else 0}
+    spec = job.spec_of(replica.type)
+    name = spec.container if spec else "mxnet"
+    container: dict[str, Any] = {"name": name, "restartCount": 1 if last_state else 0}
     if state is not None:
         container["state"] = state
     if last_state is not None:

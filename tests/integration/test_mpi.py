@@ -174,7 +174,7 @@ async def test_worker_that_fails_fails_the_job(world: Worlds) -> None:
         await cluster.submit(mpi_job(), {**RUNS, "worker-1": [Exit(1)]}, decider="worker-1")
         ended = await cluster.ended()
         assert ended["conditions"][-1]["reason"] == "MPIJobMPIJobFailed"
-        assert 'because "Worker" replica(s) failed' in cluster.condition("Failed")
+        assert "because 1 Worker replica(s) failed" in cluster.condition("Failed")
 
 
 async def test_account_that_the_launcher_names_is_bound_and_not_made(world: Worlds) -> None:
