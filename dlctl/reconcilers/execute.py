@@ -122,8 +122,8 @@ class Executor:
         children += [Child(SERVICES, renderer.service(replica)) for replica in plan.services]
         children += [Child(PODS, renderer.pod(replica)) for replica in plan.pods]
         created = await Creator(self.client, self.expectations).create(job.uid, children)
-        for resource, names in created.made.items():
-            reason = SUCCESSFUL_CREATE
+        for resource in (SERVICES, PODS):
+            names, reason = created.made.get(resource, ()), SUCCESSFUL_CREATE
             if job.reporting.names_children:
                 reason += resource.kind
             for message in listed("Created", resource.kind, names):
