@@ -33,7 +33,7 @@ class RealNode(HollowNode):
     name: str
 
     async def register(self) -> None:
-        size = {"cpu": "1000", "memory": "1Ti", "pods": "10000"}
+        size = {"cpu": "1000", "memory": "1Ti", "ephemeral-storage": "9Ti", "pods": "10000"}
         ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": self._now()}
         node = {
             "metadata": {"name": self.name, "labels": {_HOSTNAME: self.name}},
