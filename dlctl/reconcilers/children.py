@@ -44,14 +44,17 @@ class Renderer:
         running = [o.replica for o in observed.replicas if o.situation is Situation.RUNNING]
         return Desired(
             services=tuple(self.replicas_with_service()),
-            companions=tuple(self.companions(running)),
+            companions=tuple(self.companions(running, self.gang.finished(observed))),
             lasting=self.framework.lasting_resources,
             held=self.gang.held(observed),
         )
 
-    def companions(self, running: Collection[Replica]) -> Iterator[Companion]:
-        """Yield what the job has beside pods and services, while these replicas run."""
-        group = self.gang.companion()
+    def companions(self, running: Collection[Replica], finished: int = 0) -> Iterator[Companion]:
+        """Yield what the job has beside pods and services, while these replicas run.
+
+        So many of its gang are not to be waited for any more.
+        """
+        group = self.gang.companion(finished)
         if group is not None:
             yield group
         yield from self.framework.companions(running)

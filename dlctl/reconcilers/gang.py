@@ -9,13 +9,13 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.companions import Companion, CompanionObject
-from dlctl.api.gangs import VOLCANO_GROUPS, pod_groups
+from dlctl.api.gangs import PLUGIN_GROUPS, VOLCANO_GROUPS, pod_groups
 from dlctl.api.job import Job, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.quantities import QuantityError, total
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
-from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observe import Observed, Situation
 
 JSON = dict[str, Any]
 # Of other classes the value is the cluster's to know.
@@ -26,6 +26,7 @@ _PRIORITIES: Final[Mapping[str, int]] = {
 _DEFAULT_QUEUE: Final = "default"
 # Until then Volcano has not decided whether there is room for the gang.
 _UNDECIDED: Final = frozenset({"", "Pending"})
+_TO_START: Final = frozenset({Situation.MISSING, Situation.LOST, Situation.PENDING})
 # Many times the size of the rest, and of no use to who reads a PodGroup.
 _NOT_COPIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -44,17 +45,27 @@ class Gang:
             return None
         return pod_groups(self.job.defaults.gang_scheduler)
 
-    @property
-    def least(self) -> int:
-        """How many pods are started together: never more than there will be."""
-        members = sum(spec.replicas for spec in self._members)
+    def least(self, finished: int = 0) -> int:
+        """Return how many pods are started together: never more than there will be."""
+        members = sum(spec.replicas for spec in self._members) - finished
         wanted = self.job.run_policy.scheduling.least
         if wanted is None:
             wanted = sum(self.framework.least_replicas(spec.type) for spec in self._members)
         return max(1, min(wanted, members))
 
-    def companion(self) -> Companion | None:
-        """Return the PodGroup.
+    def finished(self, observed: Observed) -> int:
+        """Return how many of the gang are done, if others are yet to be started.
+
+        The plugin does not count them, and would wait for them for ever.
+        """
+        if self.groups != PLUGIN_GROUPS:
+            return 0
+        types = {spec.type for spec in self._members}
+        members = [o.situation for o in observed.replicas if o.replica.type in types]
+        return members.count(Situation.SUCCEEDED) if _TO_START.intersection(members) else 0
+
+    def companion(self, finished: int = 0) -> Companion | None:
+        """Return the PodGroup, when so many are not to be waited for any more.
 
         :raises InvalidJobError: if it follows from amounts that are none.
         """
@@ -64,7 +75,7 @@ class Gang:
         return Companion(
             self.groups,
             self.job.key.name,
-            {"metadata": {"annotations": kept}, "spec": self._spec()},
+            {"metadata": {"annotations": kept}, "spec": self._spec(finished)},
             optional=("minResources", "priorityClassName", "scheduleTimeoutSeconds"),
             first_only=("queue",),
         )
@@ -111,10 +122,10 @@ class Gang:
     def _members(self) -> list[ReplicaSpec]:
         return [spec for spec in self.job.replica_specs if not spec.waits_for_others]
 
-    def _spec(self) -> JSON:
-        policy = self.job.run_policy.scheduling
-        spec: JSON = {"minMember": self.least}
-        resources = dict(policy.resources) or self._resources()
+    def _spec(self, finished: int) -> JSON:
+        policy, least = self.job.run_policy.scheduling, self.least(finished)
+        spec: JSON = {"minMember": least}
+        resources = dict(policy.resources) or self._resources(least)
         if resources:
             spec["minResources"] = resources
         if self.groups == VOLCANO_GROUPS:
@@ -125,10 +136,9 @@ class Gang:
             spec["scheduleTimeoutSeconds"] = policy.timeout_s
         return spec
 
-    def _resources(self) -> JSON:
+    def _resources(self, left: int) -> JSON:
         """Return what the first pods request that make up the least of the gang."""
         amounts: dict[str, list[tuple[str, int]]] = {}
-        left = self.least
         # Sorting is stable: what is of equal rank stays in the order of the framework.
         for spec in sorted(self._members, key=_priority, reverse=True):
             taken = min(spec.replicas, left)

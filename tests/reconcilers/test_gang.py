@@ -17,9 +17,19 @@ from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.gang import Gang
 from dlctl.reconcilers.observe import Children, Observed, observe
-from tests.builders import NOW, bare_job, mxjob, renderer_of, training_job
+from tests.builders import (
+    NOW,
+    RUNNING,
+    bare_job,
+    exited,
+    make_pod,
+    mxjob,
+    renderer_of,
+    training_job,
+)
 
 JSON = dict[str, Any]
+STATES: Final = {"Succeeded": exited(0), "Running": RUNNING, "Pending": None}
 VOLCANO: Final = "volcano"
 PLUGINS: Final = "scheduler-plugins-scheduler"
 
@@ -227,7 +237,7 @@ def test_resources_never_exceed_those_of_all_and_grow_with_the_least(
         companion = gang.companion()
         assert companion is not None
         sum_ = companion.body["spec"].get("minResources", {}).get("cpu", "0")
-        return gang.least, int(amount(sum_) * 1000)
+        return gang.least(), int(amount(sum_) * 1000)
 
     members, sum_ = cpu(least)
     of_all = masters * cpus[0] + workers * cpus[1]
@@ -303,6 +313,32 @@ def test_gang_that_is_not_there_or_going_is_not_admitted() -> None:
     renderer = ganged(training())
     assert renderer.gang.held(nothing(renderer.job))
     assert renderer.gang.held(seen(renderer.job, "Running", deletion_timestamp=NOW))
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "states", "members"),
+    [
+        pytest.param(PLUGINS, ["Succeeded", "Succeeded", "Running"], 3, id="nobody to start"),
+        pytest.param(PLUGINS, ["Succeeded", "Succeeded", "Pending"], 1, id="one to start"),
+        pytest.param(PLUGINS, ["Succeeded", "Running", None], 2, id="one to be made"),
+        pytest.param(PLUGINS, ["Pending", "Running", None], 3, id="nobody done"),
+        pytest.param(VOLCANO, ["Succeeded", "Succeeded", "Pending"], 3, id="Volcano counts them"),
+    ],
+)
+def test_plugin_is_not_to_wait_for_who_is_done(
+    scheduler: str, states: list[str | None], members: int
+) -> None:
+    renderer = ganged(training(Worker=3), scheduler)
+    job = renderer.job
+    pods = [
+        make_pod(job, Replica("worker", index), phase=phase, state=STATES[phase])
+        for index, phase in enumerate(states)
+        if phase is not None
+    ]
+    finished = renderer.gang.finished(observe(job, Children(pods), NOW))
+    companion = renderer.gang.companion(finished)
+    assert companion is not None
+    assert companion.body["spec"]["minMember"] == members
 
 
 def test_plugin_keeps_no_pods_from_being_made() -> None:
