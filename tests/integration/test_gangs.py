@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from dlctl.api.gangs import PLUGIN_GROUPS, VOLCANO_GROUPS
-from dlctl.api.meta import PODS, Resource
-from tests.builders import kind_of, mxjob, training_job
-from tests.support.podgroups import admit, start_ganged
+from dlctl.api.meta import MANAGED_BY_LABEL, PODS, Resource, owner_reference
+from tests.builders import kind_of, mxjob, renderer_of, training_job
+from tests.support.podgroups import admit, install_ganged, start_ganged
 from tests.support.world import World, Worlds
 
 JSON = dict[str, Any]
@@ -171,3 +171,41 @@ async def test_gangs_of_the_older_forms_are_told_too(world: Worlds) -> None:
         await admit(cluster)
         await cluster.until(lambda: cluster.condition("Running"))
         assert groups(cluster)[0]["spec"]["minMember"] == 3
+
+
+async def leave(cluster: World, job: JSON) -> list[str]:
+    """Leave a running job as training-operator leaves it; return the UIDs of its pods."""
+    created = await cluster.submit(job)
+    resource = kind_of("kubeflow.org/v1", "JAXJob").resource
+    stated = {"type": "Created", "status": "True", "reason": "JAXJobCreated"}
+    status = {"status": {"conditions": [stated]}}
+    await cluster.user.patch(resource, cluster.key(), status, subresource="status")
+    owner = owner_reference(resource, name="linear", uid=created["metadata"]["uid"])
+    group = {
+        "apiVersion": VOLCANO_GROUPS.api_version,
+        "kind": VOLCANO_GROUPS.kind,
+        "metadata": {"name": "linear", "ownerReferences": [owner]},
+        "spec": {"minMember": 2, "queue": "moved-there"},
+    }
+    await cluster.user.create(VOLCANO_GROUPS, cluster.namespace, group)
+    await admit(cluster, phase="Running")
+    renderer = renderer_of({**job, **created})
+    uids = []
+    for replica in renderer.job.replicas:
+        pod = renderer.pod(replica)
+        del pod["metadata"]["labels"][MANAGED_BY_LABEL]
+        made = await cluster.user.create(PODS, cluster.namespace, pod)
+        uids.append(str(made.metadata.uid))
+    return uids
+
+
+async def test_gang_that_training_operator_has_left_goes_on(world: Worlds) -> None:
+    async with world() as cluster:
+        kinds = await install_ganged(cluster, VOLCANO)
+        left = await leave(cluster, job_of())
+        cluster.start(kinds=kinds)
+        await cluster.until(lambda: "labels" in groups(cluster)[0]["metadata"])
+        await cluster.until(lambda: cluster.condition("Running"))
+        await cluster.settled()
+        assert [pod["metadata"]["uid"] for pod in pods(cluster)] == left
+        assert groups(cluster)[0]["spec"] == {"minMember": 2, "queue": "moved-there"}

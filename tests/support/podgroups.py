@@ -68,16 +68,20 @@ def ganged(scheduler: str) -> list[Kind]:
     return kinds(installed(), JobDefaults(gang_scheduler=scheduler))
 
 
-async def start_ganged(cluster: World, scheduler: str) -> Resource:
-    """Start a controller that goes by such a scheduler; return where it tells it of gangs."""
+async def install_ganged(cluster: World, scheduler: str) -> list[Kind]:
+    """Have served what a controller needs that goes by such a scheduler; return its kinds."""
     groups = pod_groups(scheduler)
     assert groups is not None
     await serve_pod_groups(cluster.user, groups, cluster.namespace)
     served = ganged(scheduler)
     for kind in served:
         await cluster.install(kind)
-    cluster.start(kinds=served)
-    return groups
+    return served
+
+
+async def start_ganged(cluster: World, scheduler: str) -> None:
+    """Start a controller that goes by such a scheduler."""
+    cluster.start(kinds=await install_ganged(cluster, scheduler))
 
 
 async def admit(cluster: World, *, phase: str = "Inqueue", name: str = "linear") -> None:
