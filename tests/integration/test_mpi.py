@@ -12,8 +12,9 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.api.pods import WORKERS_RUNNING
-from tests.builders import kind_of, training_job
+from tests.builders import kind_of, renderer_of, training_job
 from tests.support.fates import DONE, RUNS_ON, Evicted, Exit, Fate
+from tests.support.predecessor import left_behind
 from tests.support.world import World, Worlds
 
 JSON = dict[str, Any]
@@ -198,6 +199,31 @@ async def test_companions_that_are_deleted_are_made_again(world: Worlds) -> None
             await cluster.user.delete(resource, ObjectKey(cluster.namespace, name))
         await cluster.until(lambda: companions(cluster) == COMPANIONS)
         assert hosts(cluster) == ["linear-worker-0"]
+
+
+async def test_job_that_training_operator_runs_goes_on_under_the_same_pods(world: Worlds) -> None:
+    manifest = mpi_job(workers=1)
+    async with world() as cluster:
+        job = await cluster.submit(manifest, RUNS)
+        for child, obj in left_behind(renderer_of({**manifest, **job})):
+            await cluster.user.create(child, cluster.namespace, obj)
+        await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
+        running = {"type": "Running", "status": "True", "reason": "MPIJobRunning"}
+        status = {"status": {"conditions": [running]}}
+        await cluster.user.patch(JOBS, cluster.key(), status, subresource="status")
+        before = uids(cluster)
+
+        cluster.start()
+        await cluster.until(lambda: hosts(cluster) == ["linear-worker-0"])
+        await cluster.settled()
+        assert uids(cluster) == before
+        assert cluster.condition("Running")
+
+
+def uids(cluster: World) -> set[str]:
+    job = cluster.job()
+    owned = [cluster.owned(resource, job) for resource in (PODS, *COMPANIONS)]
+    return {obj["metadata"]["uid"] for objects in owned for obj in objects}
 
 
 def companions(cluster: World) -> dict[Resource, str]:

@@ -1,17 +1,15 @@
 """The controller's role grants what it uses, and nothing else."""
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES, Resource
+from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.dialects.kinds import Kind
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from dlctl.reconcilers.children import Renderer
 from tests.builders import (
     KINDS,
     bare_job,
@@ -22,6 +20,7 @@ from tests.builders import (
     training_job,
 )
 from tests.support.fates import RUNS_ON, Exit
+from tests.support.predecessor import left_behind
 from tests.support.server import Server
 from tests.support.world import World, Worlds, owner_uid
 
@@ -151,20 +150,8 @@ async def leave_jobs(cluster: World) -> None:
         body = {"status": {"conditions": [created]}}
         name = manifest["metadata"]["name"]
         await cluster.user.patch(resource, cluster.key(name), body, subresource="status")
-        for child, own in children(renderer_of({**manifest, **job})):
-            # That it is ours is not said, nor what was asked for.
-            del own["metadata"]["labels"][MANAGED_BY_LABEL]
-            own["metadata"].pop("annotations", None)
+        for child, own in left_behind(renderer_of({**manifest, **job})):
             await cluster.user.create(child, cluster.namespace, own)
-
-
-def children(renderer: Renderer) -> Iterator[tuple[Resource, JSON]]:
-    for companion in renderer.framework.companions([]):
-        yield companion.resource, renderer.companion(companion)
-    for replica in renderer.replicas_with_service():
-        yield SERVICES, renderer.service(replica)
-    for replica in renderer.job.replicas:
-        yield PODS, renderer.pod(replica)
 
 
 def is_ours(cluster: World, name: str) -> bool:
