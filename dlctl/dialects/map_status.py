@@ -4,6 +4,7 @@ What that cannot hold is dlctl's memory and stands by itself under ``dlctl``, wh
 training-operator looks. A status without it was written by another operator.
 """
 
+import datetime
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -45,7 +46,8 @@ def write(status: JobStatus, framework: type[KubeflowJob]) -> JSON:
         "conditions": [parts.write_condition(condition) for condition in status.conditions],
         "replicaStatuses": replicas,
         "startTime": parts.write_time(status.start_time),
-        "completionTime": parts.write_time(status.completion_time),
+        # That of a foreign status may have been made up for it, and is still to be written.
+        "completionTime": parts.write_time(None if status.foreign else status.completion_time),
         _OWN: {} if status.foreign else {name: value for name, value in own.items() if value},
     }
     return {name: value for name, value in wire.items() if value}
@@ -66,7 +68,7 @@ def read(raw: msgspec.Raw, framework: type[KubeflowJob]) -> JobStatus:
         replica_statuses=tuple(_read_replicas(wire, own, framework)),
         conditions=stated,
         start_time=parts.read_time(wire.get("startTime")),
-        completion_time=parts.read_time(wire.get("completionTime")),
+        completion_time=parts.read_time(wire.get("completionTime")) or _ended(stated, phase),
         restarts={name: parts.read_restart(parts.mapping(r)) for name, r in restarts.items()},
         failure=parts.read_failure(failure) if failure else None,
         observed_generation=parts.number(own, "observedGeneration") or 0,
@@ -113,6 +115,16 @@ def _phase(stated: tuple[conditions.Condition, ...]) -> JobPhase:
         return JobPhase.SUSPENDED
     running = conditions.holds(stated, conditions.RUNNING)
     return JobPhase.RUNNING if running else JobPhase.CREATING
+
+
+def _ended(
+    stated: tuple[conditions.Condition, ...], phase: JobPhase
+) -> datetime.datetime | None:
+    """Return since when a job has ended, which training-operator does not say of all failures."""
+    if phase not in (JobPhase.CLEAN_UP, JobPhase.DONE):
+        return None
+    ends = (conditions.SUCCEEDED, conditions.FAILED)
+    return next((c.since for c in stated if c.type in ends and c.status), None)
 
 
 def _state(stated: tuple[conditions.Condition, ...], phase: JobPhase) -> JobState:
