@@ -14,8 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 # Only what has been built for this machine: frameworks take hours from source. They are large, so just
-# what is imported gets compiled. MXNet asks for a name
-# that numpy has dropped.
+# what is imported gets compiled. MXNet asks for a name that numpy has dropped.
 .venv-%/.ready: examples/%/requirements.txt
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: --requirement $<
