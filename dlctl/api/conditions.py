@@ -52,9 +52,8 @@ def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Con
     kept = [c for c in conditions if c.type not in dropped]
     if new.type in (SUCCEEDED, FAILED):
         kept = [
-            attrs.evolve(c, status=False, since=new.since, updated=new.updated)
-            if c.type in (RUNNING, RESTARTING) and c.status
-            else c
+            # Its times stay, as training-operator leaves them: they tell since when the job ran.
+            attrs.evolve(c, status=False) if c.type in (RUNNING, RESTARTING) and c.status else c
             for c in kept
         ]
     return (*kept, new)

@@ -117,9 +117,7 @@ def _phase(stated: tuple[conditions.Condition, ...]) -> JobPhase:
     return JobPhase.RUNNING if running else JobPhase.CREATING
 
 
-def _ended(
-    stated: tuple[conditions.Condition, ...], phase: JobPhase
-) -> datetime.datetime | None:
+def _ended(stated: tuple[conditions.Condition, ...], phase: JobPhase) -> datetime.datetime | None:
     """Return since when a job has ended, which training-operator does not say of all failures."""
     if phase not in (JobPhase.CLEAN_UP, JobPhase.DONE):
         return None

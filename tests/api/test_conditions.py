@@ -55,7 +55,7 @@ def test_running_and_restarting_exclude_each_other() -> None:
 def test_ended_job_runs_no_more_nor_does_it_restart(activity: str) -> None:
     stated = with_condition((condition(activity),), condition(conditions.SUCCEEDED, at=LATER))
     assert types(stated) == [activity, "Succeeded"]
-    assert (stated[0].status, stated[0].since) == (False, LATER)
+    assert (stated[0].status, stated[0].since) == (False, NOW)
 
 
 def test_failed_job_stays_failed() -> None:
