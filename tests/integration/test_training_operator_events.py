@@ -1,0 +1,76 @@
+"""What users of training-operator read in the events of a job: each thing, and each once."""
+
+from typing import Any
+
+from dlctl.api.meta import EVENTS, PODS
+from tests.builders import training_job
+from tests.support.fates import DONE, RUNS_ON, Exit
+from tests.support.world import World, Worlds
+
+JSON = dict[str, Any]
+
+
+def told(cluster: World) -> list[tuple[str, str, str]]:
+    """Return the events of the job, in the order of their words."""
+    events = [e for e in cluster.objects(EVENTS) if e["involvedObject"]["kind"] == "TFJob"]
+    assert {event["source"]["component"] for event in events} == {"tfjob-controller"}
+    return sorted((event["type"], event["reason"], event["message"]) for event in events)
+
+
+def tf_job(template_policy: str = "", **run_policy: Any) -> JSON:
+    job = training_job("TFJob", Chief=1, Worker=1)
+    for spec in job["spec"]["tfReplicaSpecs"].values():
+        spec["restartPolicy"] = "ExitCode"
+        if template_policy:
+            spec["template"]["spec"]["restartPolicy"] = template_policy
+    job["spec"]["runPolicy"] = run_policy
+    return job
+
+
+async def test_life_of_a_job_is_told_in_the_words_of_training_operator(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        fates = {"worker-0": [Exit(143), RUNS_ON], "chief-0": [DONE]}
+        manifest = tf_job("Always", cleanPodPolicy="All")
+        await cluster.submit(manifest, fates, decider="chief-0")
+        await cluster.ended()
+        await cluster.settled()
+        where = cluster.namespace
+        overwritten = (
+            "Restart policy in pod template will be overwritten by restart policy in replica spec"
+        )
+        assert told(cluster) == [
+            ("Normal", "ExitedWithCode", f"Pod: {where}.linear-chief-0 exited with code 0"),
+            ("Normal", "ExitedWithCode", f"Pod: {where}.linear-worker-0 exited with code 143"),
+            ("Normal", "SuccessfulCreatePod", "Created pod: linear-chief-0"),
+            ("Normal", "SuccessfulCreatePod", "Created pod: linear-worker-0"),
+            ("Normal", "SuccessfulCreateService", "Created service: linear-chief-0"),
+            ("Normal", "SuccessfulCreateService", "Created service: linear-worker-0"),
+            ("Normal", "SuccessfulDeletePod", "Deleted pod: linear-chief-0"),
+            ("Normal", "SuccessfulDeletePod", "Deleted pod: linear-worker-0"),
+            ("Normal", "SuccessfulDeleteService", "Deleted service: linear-chief-0"),
+            ("Normal", "SuccessfulDeleteService", "Deleted service: linear-worker-0"),
+            ("Normal", "TFJobSucceeded", f"TFJob {where}/linear successfully completed."),
+            ("Warning", "SetPodTemplateRestartPolicy", overwritten),
+            (
+                "Warning",
+                "TFJobRestarting",
+                "job linear is restarting because Worker replica(s) failed.",
+            ),
+        ]
+
+
+async def test_child_that_cannot_be_made_is_told_once(world: Worlds) -> None:
+    async with world() as cluster:
+        pod = {
+            "metadata": {"name": "linear-worker-0"},
+            "spec": {"containers": [{"name": "other", "image": "x"}]},
+        }
+        await cluster.user.create(PODS, cluster.namespace, pod)
+        cluster.start()
+        await cluster.submit(tf_job(), {"chief-0": [RUNS_ON]})
+        await cluster.until(lambda: "FailedCreatePod" in cluster.events())
+        await cluster.lapse(120)
+        (event,) = [e for e in cluster.objects(EVENTS) if e["reason"] == "FailedCreatePod"]
+        expected = 'Error creating: pods "linear-worker-0" already exists'
+        assert (event["type"], event["message"], event["count"]) == ("Warning", expected, 1)
