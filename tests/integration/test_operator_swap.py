@@ -174,7 +174,7 @@ async def test_end_that_nobody_saw_is_noticed_at_once(world: Worlds) -> None:
 
 async def test_replica_that_was_lost_in_between_runs_again(world: Worlds) -> None:
     async with world() as cluster:
-        fates = {**RUNS, "worker-1": [Exit(143), RUNS_ON]}
+        fates: Mapping[str, Sequence[Fate]] = {**RUNS, "worker-1": [Exit(143), RUNS_ON]}
         await left_behind(cluster, tf_job("ExitCode"), CREATED, RUNNING, fates=fates, **RUN)
         await cluster.until(lambda: "Failed" in phases(cluster))
         cluster.start()
@@ -221,7 +221,7 @@ async def test_time_after_the_end_is_over_though_it_began_before(said: bool, wor
     async with world() as cluster:
         stated = (CREATED, STOPPED, ("Failed", True, 'job "linear" is failing'))
         # training-operator does not say when, after a permanent exit code.
-        ended = {"completionTime": timestamp(cluster.clock.now())} if said else {}
+        ended: JSON = {"completionTime": timestamp(cluster.clock.now())} if said else {}
         manifest = tf_job(ttlSecondsAfterFinished=3)
         await left_behind(cluster, manifest, *stated, children=False, **ended)
         cluster.start()

@@ -4,7 +4,7 @@ from typing import Any
 
 from dlctl.api.meta import EVENTS, PODS
 from tests.builders import training_job
-from tests.support.fates import DONE, RUNS_ON, Exit
+from tests.support.fates import DONE, RUNS_ON, Exit, Fate
 from tests.support.world import World, Worlds
 
 JSON = dict[str, Any]
@@ -30,7 +30,7 @@ def tf_job(template_policy: str = "", **run_policy: Any) -> JSON:
 async def test_life_of_a_job_is_told_in_the_words_of_training_operator(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()
-        fates = {"worker-0": [Exit(143), RUNS_ON], "chief-0": [DONE]}
+        fates: dict[str, list[Fate]] = {"worker-0": [Exit(143), RUNS_ON], "chief-0": [DONE]}
         manifest = tf_job("Always", cleanPodPolicy="All")
         await cluster.submit(manifest, fates, decider="chief-0")
         await cluster.ended()
