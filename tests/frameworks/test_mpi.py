@@ -247,3 +247,19 @@ def test_launcher_decides() -> None:
     deciders = make_job(manifest()).deciders
     assert (deciders.succeed, deciders.run) == ((LAUNCHER,), (LAUNCHER,))
     assert make_job(manifest()).status == JobStatus()
+
+
+def test_words_of_the_user_do_not_become_commands() -> None:
+    wire = manifest()
+    wire["spec"]["mainContainer"] = "main; rm -rf /"
+    files = renderer_of(wire).framework.companions(())
+    (data,) = (each.body["data"] for each in files if "data" in each.body)
+    assert "exec ${POD_NAME} --container 'main; rm -rf /' --" in data["kubexec.sh"]
+
+
+@pytest.mark.parametrize("slots", ["1; reboot", True, -1, 1.5])
+def test_slots_that_are_no_number_are_refused(slots: Any) -> None:
+    wire = manifest()
+    wire["spec"]["slotsPerWorker"] = slots
+    with pytest.raises(InvalidJobError, match=r"spec\.slotsPerWorker: must be an integer"):
+        list(renderer_of(wire).framework.companions(()))

@@ -10,6 +10,7 @@ from dlctl.api.companions import Companion
 from dlctl.api.job import Deciders, Replica, ReplicaSpec
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from dlctl.api.status import JobPhase
+from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow import mpi_files, mpi_pods
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
@@ -110,7 +111,7 @@ class MPIJob(KubeflowJob):
         return mpi_files.files(
             [*first, *workers],
             [*first, *now],
-            slots=self.job.spec.get("slotsPerWorker"),
+            slots=_slots(self.job.spec.get("slotsPerWorker")),
             container=self.job.spec.get("mainContainer"),
         )
 
@@ -135,3 +136,12 @@ class MPIJob(KubeflowJob):
         """Return who the launcher is: an account of its own, unless the template names one."""
         named = self._launcher.get("serviceAccountName") or self._launcher.get("serviceAccount")
         return str(named or self._name)
+
+
+def _slots(given: Any) -> int:
+    """Read how many processes a worker has room for; what is written into scripts is checked."""
+    if given is None:
+        return 1
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise InvalidJobError("must be an integer of 0 or more", field="spec.slotsPerWorker")
+    return given

@@ -1,5 +1,6 @@
 """The files by which mpirun finds its workers: who they are, how to start a process in one."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -11,14 +12,13 @@ KUBECTL_PATH: Final = "/opt/kube"
 
 
 def files(
-    hosts: Iterable[str], running: Iterable[str], *, slots: Any = None, container: Any = None
+    hosts: Iterable[str], running: Iterable[str], *, slots: int = 1, container: Any = None
 ) -> Mapping[str, str]:
     """Return the files by name.
 
     ``hosts`` are all that there are to be, for mpirun; those ``running`` now are what elastic
     programs ask for. A remote process starts in the ``container``, or in a worker's default one.
     """
-    slots = 1 if slots is None else slots
     return {
         HOSTFILE: "".join(f"{host} slots={slots}\n" for host in hosts),
         KUBEXEC: _kubexec(container),
@@ -28,6 +28,7 @@ def files(
 
 def _kubexec(container: Any) -> str:
     """Return a remote shell: ``kubexec.sh HOST COMMAND...`` runs a command in a worker's pod."""
-    chosen = f" --container {container}" if container else ""
+    # It is the user's word, and this is a script.
+    chosen = f" --container {shlex.quote(str(container))}" if container else ""
     run = f'{KUBECTL_PATH}/kubectl exec ${{POD_NAME}}{chosen} -- /bin/sh -c "$*"'
     return "\n".join(["#!/bin/sh", "set -x", "POD_NAME=$1", "shift", run])
