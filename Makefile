@@ -43,7 +43,7 @@ lint: $(READY) ## Format, lint, types, import contracts, spelling
 
 .PHONY: test
 test: lint ## Lint, then all fast tests
-	$(BIN)/pytest -n 2 -m "not soak and not examples"
+	$(BIN)/pytest -n 2 -m "not soak and not examples and not sdk"
 
 .PHONY: soak
 soak: $(READY) ## The tests of many seeds and of long runs
@@ -74,13 +74,19 @@ K8S ?= 1.36
 e2e-cluster: $(READY) ## Build the programs of a real cluster of Kubernetes $(K8S); needs Go
 	$(BIN)/python -m e2e.cluster build --k8s $(K8S)
 
+# Kubeflow's client, beside the rest: it is for tests alone.
+$(VENV)/.sdk: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sdk]'
+	@touch $@
+
 .PHONY: contract
-contract: $(READY) ## Hold the embedded API server to a real one, and dlctl to both; needs Go
+contract: $(VENV)/.sdk ## Hold the embedded API server to a real one, and dlctl to both; needs Go
 	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) -- \
 		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract tests/manifests'
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --kwok 2 -- \
-		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 4 -m real tests/integration tests/convergence'
+		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 4 -m real tests/integration tests/convergence tests/sdk'
+	$(BIN)/pytest -n 2 -m 'sdk and not real' tests/sdk
 
 # Without KUBECONFIG the cluster is made for the tests, which needs root, Debian and Go, and may be
 # broken by them. Any other must be able to pull E2E_IMAGE, and E2E_MXNET_IMAGE unless it is empty.

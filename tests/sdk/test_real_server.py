@@ -1,0 +1,126 @@
+"""kubeflow-training as its users call it, on a real API server: what it sends is taken as it is."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kubeflow.training import TrainingClient
+
+from tests.builders import kind_of
+from tests.sdk.jobs import IMAGE, JSON, KINDS, client_of, job, manifest, master
+from tests.support.fates import DONE, RUNS_ON, Exit, Fate, script_of
+from tests.support.realworld import KUBECONFIG, RealWorld, real_world
+
+pytestmark = [pytest.mark.real, pytest.mark.sdk, pytest.mark.timeout(150)]
+WAIT_S = 60
+
+
+def until(probe: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not probe():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def waits_for(client: TrainingClient, name: str, *conditions: str) -> Any:
+    return client.wait_for_job_conditions(
+        name, expected_conditions=set(conditions), wait_timeout=WAIT_S, polling_interval=0.1
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_job_is_followed_through_a_restart_to_its_end(kind: str) -> None:
+    async with real_world(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
+        assert isinstance(cluster, RealWorld)
+        cluster.node.run_s = 2.0
+        cluster.start()
+        client = client_of(kind, KUBECONFIG, cluster.namespace)
+        made = job(client, steered(cluster, kind, Exit(137), DONE))
+        await asyncio.to_thread(follow, client, kind, made)
+        assert not cluster.history.breaches
+
+
+def steered(cluster: RealWorld, kind: str, *fates: Fate) -> JSON:
+    """Return a job whose pods run where a script says what becomes of the one that decides."""
+    wire = manifest(kind, "a", ["true"], policy="ExitCode")
+    first = master(kind, "a").removeprefix("a-")
+    decider = first if first[-1].isdecimal() else f"{first}-0"
+    script = script_of(wire, {decider: fates}, decider=decider)
+    cluster.node.scripts[cluster.key("a")] = script
+    return cluster.kubelet.steered(wire)
+
+
+def follow(client: TrainingClient, kind: str, made: Any) -> None:
+    client.create_job(made)
+    assert client.is_job_created("a") or waits_for(client, "a", "Created")
+    waits_for(client, "a", "Running")
+    assert len(client.get_job_pod_names("a")) == sum(KINDS[kind].values())
+    assert client.get_job_pod_names("a", is_master=True) == [master(kind, "a")]
+    waits_for(client, "a", "Restarting")
+    ended = waits_for(client, "a", "Succeeded")
+    assert ended.status.completion_time
+    assert client.is_job_succeeded("a")
+    assert not client.is_job_running("a")
+    assert not client.is_job_failed("a")
+    assert [one.metadata.name for one in client.list_jobs()] == ["a"]
+    client.delete_job("a")
+    until(lambda: not client.get_job_pods("a"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_job_is_changed_by_patches_of_the_sdk(kind: str) -> None:
+    async with real_world(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
+        assert isinstance(cluster, RealWorld)
+        cluster.start()
+        client = client_of(kind, KUBECONFIG, cluster.namespace)
+        made = job(client, steered(cluster, kind, RUNS_ON))
+        await asyncio.to_thread(suspend_and_resume, client, made)
+
+
+def suspend_and_resume(client: TrainingClient, made: Any) -> None:
+    client.create_job(made)
+    waits_for(client, "a", "Running")
+    for suspended in (True, False):
+        found = client.get_job("a")
+        found.spec.run_policy = {"suspend": suspended}
+        client.update_job(found, "a")
+        if suspended:
+            until(lambda: not client.get_job_pods("a"))
+        else:
+            waits_for(client, "a", "Running")
+    client.delete_job("a")
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts", "pods"),
+    [
+        pytest.param("PyTorchJob", {"num_workers": 2}, ["master-0", "worker-0"], id="PyTorchJob"),
+        pytest.param(
+            "TFJob",
+            {"num_workers": 1, "num_chief_replicas": 1, "num_ps_replicas": 1},
+            ["chief-0", "ps-0", "worker-0"],
+            id="TFJob",
+        ),
+    ],
+)
+async def test_job_is_made_of_parameters(
+    kind: str, counts: dict[str, int], pods: list[str]
+) -> None:
+    async with real_world(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
+        cluster.start()
+        client = client_of(kind, KUBECONFIG, cluster.namespace)
+        names = await asyncio.to_thread(make, client, counts)
+        assert names == [f"a-{pod}" for pod in pods]
+
+
+def make(client: TrainingClient, counts: dict[str, int]) -> list[str]:
+    env = {"RATE": "0.1"}
+    resources = {"cpu": "10m", "memory": "10Mi"}
+    client.create_job(
+        name="a", base_image=IMAGE, env_vars=env, resources_per_worker=resources, **counts
+    )
+    waits_for(client, "a", "Running")
+    until(lambda: len(client.get_job_pods("a")) == sum(counts.values()))
+    return sorted(client.get_job_pod_names("a"))
