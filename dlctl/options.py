@@ -70,7 +70,8 @@ class Options:
         100, "how often that container looks for the master before it fails"
     )
     mpi_kubectl_delivery_image: str = _setting(
-        "kubeflow/kubectl-delivery:latest", "image that brings kubectl to launchers of MPI jobs"
+        "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest",
+        "image that brings kubectl to launchers of MPI jobs",
     )
     bind_address: str = _setting(
         _DEFAULT_ADDRESS, "where /metrics, /healthz and /readyz are served; empty for nowhere"

@@ -3,7 +3,7 @@
 The words here are dlctl's own; a dialect whose users know others has its own reporting.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 import attrs
@@ -45,8 +45,8 @@ class Reporting:
     def succeeded(self, job: "Job") -> str:
         return f"{job.resource.kind} {job.key} successfully completed."
 
-    def restarting(self, job: "Job", types: Collection[str], causes: str) -> str:
-        """Say that replicas of these types are run again; ``causes`` name them."""
+    def restarting(self, job: "Job", types: Mapping[str, int], causes: str) -> str:
+        """Say that so many replicas of these types are run again; ``causes`` name them."""
         return f"restarting {causes}"
 
     def failed(self, job: "Job", failure: Failure, failed: int) -> str:
@@ -55,7 +55,7 @@ class Reporting:
             return failure.message
         return f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
 
-    def restarting_event(self, job: "Job", types: Collection[str], causes: str) -> str:
+    def restarting_event(self, job: "Job", types: Mapping[str, int], causes: str) -> str:
         """Say in an event that replicas are run again."""
         return f"restarting {causes}"
 

@@ -1,6 +1,6 @@
 """The messages of training-operator's conditions, as its users and their scripts know them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Self
 
 import attrs
@@ -49,11 +49,14 @@ class KubeflowReporting(Reporting):
         verb = "successfully" if self.with_namespace else "is successfully"
         return f"{self._title(job)} {verb} completed."
 
-    def restarting(self, job: Job, types: Collection[str], causes: str) -> str:
+    def restarting(self, job: Job, types: Mapping[str, int], causes: str) -> str:
+        if job.resource.kind == "MPIJob":
+            shown = ", ".join(f"{count} {self.spelling(type_)}" for type_, count in types.items())
+            return f"{self._short(job)} is restarting because {shown} replica(s) failed."
         shown = ", ".join(map(self.spelling, types))
         return f"job {job.key.name} is restarting because {shown} replica(s) failed."
 
-    def restarting_event(self, job: Job, types: Collection[str], causes: str) -> str:
+    def restarting_event(self, job: Job, types: Mapping[str, int], causes: str) -> str:
         return self.restarting(job, types, causes)
 
     def failed(self, job: Job, failure: Failure, failed: int) -> str:

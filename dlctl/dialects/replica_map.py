@@ -38,9 +38,8 @@ _COLUMNS: Final = (
     ("Age", ".metadata.creationTimestamp", "date", 0),
 )
 EXIT_CODE_POLICY: Final = "dlctl.dev/exit-code-policy"
-_OVERWRITTEN: Final = Caution(
-    "SetPodTemplateRestartPolicy",
-    "Restart policy in pod template will be overwritten by restart policy in replica spec",
+_OVERWRITTEN: Final = (
+    "Restart policy in pod template will be overwritten by restart policy in replica spec"
 )
 
 
@@ -194,7 +193,9 @@ class ReplicaMap(Dialect):
         entries = fields.object(self.specs_field)
         templates = [entries.object(name).object("template") for name in entries.names()]
         if any(template.object("spec").text("restartPolicy") for template in templates):
-            yield _OVERWRITTEN
+            # Misspelt by training-operator for one kind; scripts look for what it writes.
+            verb = "Setted" if self.framework.job_type == "MPIJob" else "Set"
+            yield Caution(f"{verb}PodTemplateRestartPolicy", _OVERWRITTEN)
 
     def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
         """Add the port where replicas meet to the container that trains, if it has none."""

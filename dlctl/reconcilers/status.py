@@ -12,20 +12,12 @@ import attrs
 
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
-from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, Restart
+from dlctl.reconcilers import counting
 from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
 from dlctl.reconcilers.verdict import Verdict
 
-_STATES: Final[Mapping[Situation, JobState]] = {
-    Situation.MISSING: JobState.UNKNOWN,
-    Situation.PENDING: JobState.UNKNOWN,
-    Situation.TERMINATING: JobState.UNKNOWN,
-    Situation.RUNNING: JobState.RUNNING,
-    Situation.SUCCEEDED: JobState.SUCCEEDED,
-    Situation.BROKEN: JobState.FAILED,
-}
-_WAITING: Final = JobState.UNKNOWN
 _NAMES_SHOWN: Final = 3
 
 
@@ -66,7 +58,9 @@ def ongoing(
         attrs.evolve(
             status,
             conditions=stated,
-            replica_statuses=tuple(_replica_status(job, s, observed) for s in job.replica_specs),
+            replica_statuses=tuple(
+                counting.replica_status(job, s, observed) for s in job.replica_specs
+            ),
             restarts=restarts,
             observed_generation=job.generation,
         ),
@@ -89,13 +83,12 @@ def concluded(
         attrs.evolve(
             status,
             replica_statuses=tuple(
-                _at_end(job, replica, succeeded=failure is None)
-                for replica in status.replica_statuses
+                counting.at_end(job, replica, failure) for replica in status.replica_statuses
             ),
             phase=JobPhase.CLEAN_UP,
             state=JobState.FAILED if failure else JobState.SUCCEEDED,
             reason=message if failure else "",
-            conditions=_state(stated, job, type_, message, now),
+            conditions=_state(stated, job, type_, message, now, of_job=_of_job(failure)),
             completion_time=now,
             failure=failure,
         ),
@@ -195,10 +188,21 @@ def _resumed(status: JobStatus, job: Job, now: datetime.datetime) -> tuple[JobSt
     return resumed, Note("Normal", reason, message)
 
 
+def _of_job(failure: Failure | None) -> bool:
+    return failure is not None and not failure.replica
+
+
 def _state(
-    stated: tuple[Condition, ...], job: Job, type_: str, message: str, now: datetime.datetime
+    stated: tuple[Condition, ...],
+    job: Job,
+    type_: str,
+    message: str,
+    now: datetime.datetime,
+    *,
+    of_job: bool = False,
 ) -> tuple[Condition, ...]:
-    reason = job.reporting.reason(job, type_)
+    """State a condition; ``of_job``: for a cause that is not one of its replicas'."""
+    reason = f"{job.resource.kind}{type_}" if of_job else job.reporting.reason(job, type_)
     new = Condition(type_, True, reason, message, since=now, updated=now)
     return conditions.with_condition(stated, new)
 
@@ -217,55 +221,6 @@ def _blocked(
     return _state(stated, job, conditions.BLOCKED, shown, now)
 
 
-def _replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaStatus:
-    mine = [o for o in observed.replicas if o.replica.type == spec.type]
-    counts = Counter(_counted_as(job, o) for o in mine)
-    done = frozenset(o.replica.index for o in mine if o.situation is Situation.SUCCEEDED)
-    told = job.reporting.tells_states
-    return ReplicaStatus(
-        type=spec.type,
-        state=_common_state(counts, spec.replicas) if told else JobState.UNKNOWN,
-        counts={s: counts[s] for s in JobState if counts[s] and (told or s is not _WAITING)},
-        completed=done | job.status.completed(spec.type),
-        selector=spec.selector,
-    )
-
-
-def _counted_as(job: Job, observed: ObservedReplica) -> JobState:
-    if observed.situation is Situation.LOST:
-        return job.reporting.lost
-    return JobState.RUNNING if observed.restarting else _STATES[observed.situation]
-
-
-def _at_end(job: Job, replica: ReplicaStatus, *, succeeded: bool) -> ReplicaStatus:
-    if replica.type in job.reporting.uncounted_at_end:
-        return attrs.evolve(replica, counts={})
-    return _succeeded(job, replica) if succeeded else replica
-
-
-def _succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:
-    """Count what still runs when its job succeeds as succeeded: nobody looks at it again."""
-    counts = dict(replica.counts)
-    running = counts.pop(JobState.RUNNING, 0)
-    if not running:
-        return replica
-    counts[JobState.SUCCEEDED] = counts.get(JobState.SUCCEEDED, 0) + running
-    if not job.reporting.tells_states:
-        return attrs.evolve(replica, counts=counts)
-    state = _common_state(counts, sum(counts.values()))
-    return attrs.evolve(replica, counts=counts, state=state)
-
-
-def _common_state(counts: Mapping[JobState, int], replicas: int) -> JobState:
-    """Return the state of all replicas of a type as mx-operator derives it."""
-    for state in (JobState.FAILED, JobState.RUNNING):
-        if counts.get(state):
-            return state
-    if replicas and counts.get(JobState.SUCCEEDED) == replicas:
-        return JobState.SUCCEEDED
-    return JobState.UNKNOWN
-
-
 def _runs(job: Job, observed: Observed) -> bool:
     running = {o.replica for o in observed.replicas if o.situation is Situation.RUNNING}
     return any(replica in running for replica in job.deciders.run)
@@ -280,8 +235,9 @@ def _restarting(job: Job, lost: Iterable[ObservedReplica]) -> str:
     return job.reporting.restarting(job, _types(lost), _causes(lost))
 
 
-def _types(lost: Iterable[ObservedReplica]) -> list[str]:
-    return sorted({one.replica.type for one in lost})
+def _types(lost: Iterable[ObservedReplica]) -> Mapping[str, int]:
+    counts = Counter(one.replica.type for one in lost)
+    return {type_: counts[type_] for type_ in sorted(counts)}
 
 
 def _causes(lost: Iterable[ObservedReplica]) -> str:
@@ -295,7 +251,7 @@ def _causes(lost: Iterable[ObservedReplica]) -> str:
 
 def _failed_like(status: JobStatus, failure: Failure) -> int:
     """Count the replicas that failed of the type of the first that did."""
-    type_ = failure.replica.rpartition("-")[0]
+    type_ = counting.blamed(failure)
     counts = next((r.counts for r in status.replica_statuses if r.type == type_), {})
     return max(counts.get(JobState.FAILED, 0), 1)
 

@@ -97,7 +97,8 @@ def _few(notes: Sequence[Note]) -> list[Note]:
 
 
 def _troubles(pod: Pod) -> Iterator[Note]:
-    if pod.metadata.terminating or pod.phase.finished or pod.status is None:
+    # One that we hold back ourselves is in no trouble.
+    if pod.metadata.terminating or pod.phase.finished or pod.gated or pod.status is None:
         return
     name = pod.metadata.name
     # Once its containers are reported on, what came before them is over.

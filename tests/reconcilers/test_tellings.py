@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import PODS, SERVICES
-from dlctl.api.pods import Pod, Service
+from dlctl.api.pods import WORKERS_RUNNING, Pod, PodSpec, SchedulingGate, Service
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, Policy, plan
 from dlctl.reconcilers.status import Note
@@ -182,3 +182,12 @@ def test_refusal_is_told_once_until_it_is_another() -> None:
 def test_batch_is_told_by_name_or_as_a_whole() -> None:
     assert list(listed("Deleted", "Pod", ["b", "a"])) == ["Deleted pod: a", "Deleted pod: b"]
     assert list(listed("Created", "Pod", "gfedcba")) == ["Created 7 pods: a and so on"]
+
+
+def test_pod_that_we_hold_back_ourselves_is_in_no_trouble() -> None:
+    job, _ = tf_job()
+    gated = condition("PodScheduled", "False", NOW)
+    pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
+    assert Told().troubles([pod])
+    gates = [SchedulingGate(name=WORKERS_RUNNING)]
+    assert not Told().troubles([msgspec.structs.replace(pod, spec=PodSpec(scheduling_gates=gates))])

@@ -18,7 +18,9 @@ _FOLDER: Final = Path(__file__).with_name("standins")
 # By the names that the controller's settings have for them, which nobody needs to map.
 _STANDINS: Final = {
     "alpine": _FOLDER / "alpine",
+    # As training-operator had it before 1.9, too.
     "kubeflow/kubectl-delivery": _FOLDER / "kubectl-delivery",
+    "ghcr.io/kubeflow/training-v1/kubectl-delivery": _FOLDER / "kubectl-delivery",
 }
 
 

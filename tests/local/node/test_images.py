@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlctl.local.node.images import NoCommandError, find
+from dlctl.options import Options
 
 
 def _environment(path: Path) -> Path:
@@ -34,6 +35,7 @@ def test_images_of_the_controller_itself_need_no_mapping(tmp_path: Path) -> None
     nslookup = find({}, "alpine:3.10").bin
     assert nslookup is not None
     assert os.access(nslookup / "nslookup", os.X_OK)
+    assert find({}, Options().mpi_kubectl_delivery_image).entrypoint is not None
     assert find({}, "kubeflow/kubectl-delivery:latest").entrypoint is not None
     assert find({"alpine": tmp_path}, "alpine:3.10").target == tmp_path
 
