@@ -282,3 +282,16 @@ async def test_job_created_but_not_begun_begins(world: Worlds) -> None:
         await cluster.until(lambda: cluster.phase() == "Running")
         await cluster.until(lambda: labelled(cluster) == 8)
         assert len(cluster.services()) == 4
+
+
+async def test_children_of_a_job_without_a_status_are_taken_over_too(world: Worlds) -> None:
+    async with world() as cluster:
+        job = await cluster.submit(tf_job(), RUNS)
+        await make_children(cluster, job)
+        children = uids(cluster)
+        cluster.start()
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.until(lambda: labelled(cluster) == 8)
+        await cluster.settled()
+        assert uids(cluster) == children
+        assert cluster.status()["replicaStatuses"] == RUN["replicaStatuses"]
