@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from typing import Any
 
 import yaml
 
@@ -20,5 +21,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def print_crds(_: argparse.Namespace) -> int:
     documents = [crd(kind) for kind in kinds(installed())]
-    yaml.safe_dump_all(documents, sys.stdout, sort_keys=False)
+    yaml.dump_all(documents, sys.stdout, _Dumper, sort_keys=False)
     return 0
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes out what occurs twice: not every reader of YAML knows its references."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -10,6 +10,21 @@ from dlctl.dialects.names import LIMIT
 JSON = dict[str, Any]
 
 CATEGORY: Final = "dlctl"
+# Services and labels carry the name; the limits are theirs. A job that was there before there were
+# rules could not even have its status written, if they held for more than new ones.
+_NAME_RULES: Final = [
+    {
+        "rule": f"oldSelf.hasValue() || self.metadata.name.size() <= {LIMIT}",
+        "optionalOldSelf": True,
+        "message": f"metadata.name must have at most {LIMIT} characters",
+    },
+    {
+        "rule": "oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "optionalOldSelf": True,
+        "message": "metadata.name must be lower-case letters, digits and '-', "
+        "and begin with a letter",
+    },
+]
 
 
 def crd(kind: Kind) -> JSON:
@@ -42,12 +57,14 @@ def crd(kind: Kind) -> JSON:
 
 
 def _version(name: str, dialect: Dialect, kind: Kind, *, stored: bool) -> JSON:
+    schema = _schema(dialect, kind)
+    repeated = not stored and dialect is kind.dialects[kind.resource.version]
     return {
         "name": name,
         "served": True,
         "storage": stored,
-        "schema": {"openAPIV3Schema": _schema(dialect, kind)},
-        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": _bare(schema) if repeated else schema},
+        "subresources": {"status": {}, **({"scale": dialect.scale} if dialect.scale else {})},
         "additionalPrinterColumns": [_column(*column) for column in dialect.columns],
     }
 
@@ -64,19 +81,19 @@ def _schema(dialect: Dialect, kind: Kind) -> JSON:
             "spec": dict(dialect.spec_schema()),
             "status": dict(dialect.status_schema()),
         },
-        # Services and labels carry the name; the limits are theirs.
-        "x-kubernetes-validations": [
-            {
-                "rule": f"self.metadata.name.size() <= {LIMIT}",
-                "message": f"metadata.name must have at most {LIMIT} characters",
-            },
-            {
-                "rule": "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-                "message": "metadata.name must be lower-case letters, digits and '-', "
-                "and begin with a letter",
-            },
-        ],
+        "x-kubernetes-validations": [*_NAME_RULES, *dialect.rules],
     }
+
+
+def _bare(schema: JSON) -> JSON:
+    """Return a schema without descriptions: they stand in the version that is stored."""
+    bare = {name: value for name, value in schema.items() if name != "description"}
+    for name in ("items", "additionalProperties"):
+        if name in bare:
+            bare[name] = _bare(bare[name])
+    if "properties" in bare:
+        bare["properties"] = {name: _bare(each) for name, each in bare["properties"].items()}
+    return bare
 
 
 def _column(name: str, path: str, type_: str, priority: int = 0) -> JSON:

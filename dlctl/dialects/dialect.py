@@ -85,3 +85,13 @@ class Dialect(abc.ABC):
     @abc.abstractmethod
     def status_schema(self) -> JSON:
         """Return the structural schema of ``status``; it must take those of all versions."""
+
+    @property
+    def scale(self) -> JSON | None:
+        """Return where ``kubectl scale`` finds numbers and selector, if jobs are scaled."""
+        return None
+
+    @property
+    def rules(self) -> Sequence[JSON]:
+        """Return rules in CEL for the whole job. A status is a change of it too."""
+        return ()

@@ -16,13 +16,18 @@ from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects.bare_list import BareList
 from dlctl.dialects.dialect import Dialect
-from dlctl.dialects.replica_list import fioravanzo_v1alpha1, kubeflow_v1alpha1
+from dlctl.dialects.replica_list import (
+    fioravanzo_v1alpha1,
+    kubeflow_v1alpha1,
+    tf_operator_v1alpha1,
+)
 from dlctl.dialects.replica_map import ReplicaMap
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.kubeflow.catalogue import KUBEFLOW_JOBS
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.mxnet import MXJob
+from dlctl.frameworks.tensorflow import MasteredTFJob
 
 Dialects = Mapping[str, Dialect]
 _KUBEFLOW: Final = "kubeflow.org"
@@ -140,9 +145,15 @@ def by_api_version(kinds: Iterable[Kind], api_version: str, name: str) -> Kind |
 
 def _kubeflow(framework: type[KubeflowJob]) -> Iterator[tuple[str, Dialect]]:
     """Yield the versions of one of Kubeflow's kinds; the first one is stored."""
-    yield "v1", ReplicaMap(framework)
-    if framework.job_type == "MXJob":
-        yield "v1alpha1", kubeflow_v1alpha1(MXJob)
+    older = {"TFJob": tf_operator_v1alpha1(MasteredTFJob), "MXJob": kubeflow_v1alpha1(MXJob)}
+    listed = older.get(framework.job_type)
+    mapped = ReplicaMap(framework, shared=listed is not None)
+    yield "v1", mapped
+    if listed is not None:
+        yield "v1alpha1", listed
+    # Of one form with the first, and read as such: which of them it was is not stored.
+    for version in framework.older_versions:
+        yield version, mapped
 
 
 def _open(framework: type[DLJob]) -> BareList:

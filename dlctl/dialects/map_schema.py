@@ -1,17 +1,230 @@
-"""The schema of Kubeflow's kinds: what can be checked at admission is."""
+"""The schema of Kubeflow's kinds: what can be checked at admission is, with no webhook.
+
+A kind that is served in other forms too is stored in this one, so its schema takes those as well:
+it is open where the others have fields of their own.
+"""
 
 from typing import TYPE_CHECKING, Any, Final
+
+from dlctl.dialects import map_rules, own_fields
+from dlctl.dialects.restart_policy import RestartPolicy
+from dlctl.dialects.wire import MAX_REPLICAS
 
 if TYPE_CHECKING:
     from dlctl.dialects.replica_map import ReplicaMap
 
 JSON = dict[str, Any]
+
+# Bounds keep the cost of validation rules, which the server estimates, within its budget.
+MAX_TYPES: Final = 16
+MAX_CONTAINERS: Final = 256
+# Who may be left the job to: v1's operator, which dlctl stands in for, or another cluster's.
+MANAGERS: Final = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
 _OPEN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
 
 
 def of_replica_map(dialect: "ReplicaMap") -> JSON:
-    return {"type": "object", **_OPEN}
+    own = own_fields.of(dialect.framework)
+    field, opened = dialect.specs_field, _OPEN if dialect.shared else {}
+    schema: JSON = {
+        "type": "object",
+        "description": "What the job consists of and what becomes of it.",
+        **opened,
+        "properties": {
+            field: _replica_specs(dialect, opened),
+            "runPolicy": _run_policy(opened),
+            # Where the operators before training-operator had them.
+            **_policies(),
+            **own.properties,
+        },
+        "x-kubernetes-validations": [map_rules.MANAGED_BY, *own.rules],
+    }
+    if dialect.shared:
+        listed = {"type": "array", "maxItems": MAX_TYPES * 2, "items": {"type": "object", **_OPEN}}
+        schema["properties"]["replicaSpecs"] = listed
+        schema["x-kubernetes-validations"].append(map_rules.either_form(field))
+    else:
+        schema["required"] = [field]
+    return schema
 
 
-def of_status() -> JSON:
-    return {"type": "object", "description": "What the controller last saw.", **_OPEN}
+def of_status(*, shared: bool) -> JSON:
+    """Return the schema of ``status``; if shared, it takes that of the list form too."""
+    replica = {
+        "type": "object",
+        **_OPEN,
+        "properties": {
+            **{name: _number(0) for name in ("active", "succeeded", "failed")},
+            "selector": {"type": "string"},
+        },
+    }
+    by_type: JSON = {"type": "object", "nullable": True, "additionalProperties": replica}
+    condition = {name: {"type": "string"} for name in ("type", "status", "reason", "message")}
+    times = {name: _time() for name in ("lastUpdateTime", "lastTransitionTime")}
+    conditions = {
+        "type": "array",
+        "nullable": True,
+        "description": "What holds or held of the job; the last one is the news.",
+        "items": {
+            "type": "object",
+            "required": ["type", "status"],
+            "properties": {**condition, **times},
+        },
+    }
+    return {
+        "type": "object",
+        "description": "What the controller last saw; only it writes here.",
+        **_OPEN,
+        "properties": {
+            "conditions": conditions,
+            "replicaStatuses": {
+                "description": "How many replicas of each type are in which state.",
+                **(_OPEN if shared else by_type),
+            },
+            "startTime": _time(),
+            "completionTime": _time(),
+            "lastReconcileTime": _time(),
+            "dlctl": {"type": "object", "description": "What dlctl remembers.", **_OPEN},
+        },
+    }
+
+
+def _time() -> JSON:
+    return {"type": "string", "format": "date-time", "nullable": True}
+
+
+def _replica_specs(dialect: "ReplicaMap", opened: JSON) -> JSON:
+    framework = dialect.framework
+    entry: JSON = {
+        "type": "object",
+        "required": ["template"],
+        **opened,
+        "properties": {
+            "replicas": {
+                **_number(0),
+                "maximum": MAX_REPLICAS,
+                "description": "How many.",
+            },
+            "restartPolicy": {
+                "type": "string",
+                "enum": _RESTART_POLICIES,
+                "description": f"Of its pods; {framework.restart_policy} if left out. ExitCode "
+                "runs them again unless their exit code says that it would be no use.",
+            },
+            "template": _template(),
+        },
+    }
+    if framework.names_container:
+        entry["x-kubernetes-validations"] = [map_rules.container(framework)]
+    types = ", ".join(map(framework.spelling, framework.replica_types))
+    return {
+        "type": "object",
+        "description": f"The job's replicas by type: {types}.",
+        "minProperties": 1,
+        "maxProperties": MAX_TYPES,
+        "additionalProperties": entry,
+        "x-kubernetes-validations": [
+            *map_rules.of_replica_specs(framework, any_case=dialect.shared),
+            *own_fields.of(framework).replica_rules,
+        ],
+    }
+
+
+def _template() -> JSON:
+    """Return the schema of a pod template: of all that it may hold, what is relied upon."""
+    container = {
+        "type": "object",
+        **_OPEN,
+        "required": ["name", "image"],
+        "properties": {
+            "name": {"type": "string", "minLength": 1},
+            "image": {"type": "string", "minLength": 1},
+        },
+    }
+    containers = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": MAX_CONTAINERS,
+        "items": container,
+    }
+    spec = {
+        "type": "object",
+        **_OPEN,
+        "required": ["containers"],
+        "properties": {"containers": containers},
+    }
+    return {
+        "type": "object",
+        "description": "A pod template, as in core/v1.",
+        **_OPEN,
+        "required": ["spec"],
+        "properties": {"spec": spec},
+    }
+
+
+def _run_policy(opened: JSON) -> JSON:
+    scheduling = {
+        "type": "object",
+        "description": "What a scheduler of gangs is told.",
+        **opened,
+        "properties": {
+            "minAvailable": _number(1),
+            "queue": {
+                "type": "string",
+                "x-kubernetes-validations": [map_rules.QUEUE],
+            },
+            "minResources": {
+                "type": "object",
+                "additionalProperties": {"x-kubernetes-int-or-string": True},
+            },
+            "priorityClass": {"type": "string"},
+            "scheduleTimeoutSeconds": _number(0),
+        },
+    }
+    return {
+        "type": "object",
+        "description": "When the job runs, and what becomes of it afterwards.",
+        **opened,
+        "properties": {
+            **_policies(),
+            "suspend": {
+                "type": "boolean",
+                "default": False,
+                "description": "Whether the job is to have no pods for the time being.",
+            },
+            "managedBy": {
+                "type": "string",
+                "maxLength": 63,
+                "enum": list(MANAGERS),
+                "description": "Who runs the job: this controller, or one that MultiKueue names.",
+            },
+            "schedulingPolicy": scheduling,
+        },
+    }
+
+
+def _policies() -> JSON:
+    return {
+        "cleanPodPolicy": {
+            "type": "string",
+            "enum": ["", "All", "Running", "None"],
+            "description": "Which pods are deleted when the job has ended; None if left out.",
+        },
+        "ttlSecondsAfterFinished": {
+            **_number(0),
+            "description": "Seconds after its end when the job is deleted; never, if left out.",
+        },
+        "activeDeadlineSeconds": {
+            **_number(1),
+            "description": "Seconds after its start when the job fails.",
+        },
+        "backoffLimit": {
+            **_number(0),
+            "description": "Failures that fail the job; no limit, if left out.",
+        },
+    }
+
+
+def _number(least: int) -> JSON:
+    return {"type": "integer", "format": "int32", "minimum": least}

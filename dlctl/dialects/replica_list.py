@@ -1,6 +1,6 @@
 """The list form of v1alpha1: ``replicaSpecs`` is a list whose entries name their replica type.
 
-Spoken by both mx-operators, and by tf-operator at first. Defaults are those systems' own.
+Spoken by tf-operator at first, and by both mx-operators. Defaults are those systems' own.
 """
 
 import enum
@@ -211,6 +211,22 @@ def kubeflow_v1alpha1(framework: type[DLJob]) -> ReplicaList:
         default_clean=CleanPodPolicy.ALL,
         retries=RetryRule.TABLE,
         port_name="ps-root-port",
+    )
+
+
+def tf_operator_v1alpha1(framework: type[DLJob]) -> ReplicaList:
+    """Return the form of tf-operator up to its version 0.3."""
+    return ReplicaList(
+        framework,
+        domain="kubeflow.org",
+        tag="tf",
+        port_field="tfPort",
+        default_port=2222,
+        default_type="MASTER",
+        default_clean=CleanPodPolicy.ALL,
+        retries=RetryRule.TABLE_AND_SIGNALS,
+        port_name="tf-port",
+        service_per_replica=True,
     )
 
 

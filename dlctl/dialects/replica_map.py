@@ -21,7 +21,7 @@ from dlctl.api.job import (
 )
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
-from dlctl.dialects import map_schema, map_status, run_policy
+from dlctl.dialects import map_checks, map_rules, map_schema, map_status, own_fields, run_policy
 from dlctl.dialects.dialect import JSON, Dialect
 from dlctl.dialects.entries import pod_template, training_container
 from dlctl.dialects.kubeflow_words import KubeflowReporting
@@ -48,6 +48,8 @@ class ReplicaMap(Dialect):
     """The map form of one of Kubeflow's kinds."""
 
     framework: type[KubeflowJob]
+    # Whether the kind is served in another form too, whose jobs are stored under this one's schema.
+    shared: bool = False
     publishes_not_ready: bool = False
     environment_wins: bool = True
     deletes_jobs: bool = True
@@ -84,7 +86,7 @@ class ReplicaMap(Dialect):
             child_prefix=name,
             runtime_id="",
             status=self.read_status(obj),
-            run_policy=run_policy.read(fields, self._clean_pod_policy(fields)),
+            run_policy=run_policy.read(fields, CleanPodPolicy.NONE, in_spec=True),
             cautions=tuple(self._cautions(fields)),
             spec=fields.respelt(),
             managed_elsewhere=policy.text("managedBy", OPERATOR) != OPERATOR,
@@ -114,10 +116,25 @@ class ReplicaMap(Dialect):
         return f"{LABELS}/job-name={job.key.name}"
 
     def status_schema(self) -> JSON:
-        return map_schema.of_status()
+        return map_schema.of_status(shared=self.shared)
 
     def spec_schema(self) -> JSON:
         return map_schema.of_replica_map(self)
+
+    @property
+    def rules(self) -> Sequence[JSON]:
+        return [map_rules.of_children(self.specs_field)]
+
+    @property
+    def scale(self) -> JSON | None:
+        if not self.framework.scales:
+            return None
+        status = ".status.replicaStatuses.Worker"
+        return {
+            "specReplicasPath": f".spec.{self.specs_field}.Worker.replicas",
+            "statusReplicasPath": f"{status}.active",
+            "labelSelectorPath": f"{status}.selector",
+        }
 
     def _type_labels(self, name: str, type_: str) -> dict[str, str]:
         return {
@@ -126,14 +143,12 @@ class ReplicaMap(Dialect):
             f"{LABELS}/replica-type": type_,
         }
 
-    def _clean_pod_policy(self, fields: Fields) -> CleanPodPolicy:
-        if not self.framework.policies_in_spec:
-            return CleanPodPolicy.NONE
-        return fields.choice("cleanPodPolicy", CleanPodPolicy, CleanPodPolicy.NONE)
-
     def _replica_specs(self, fields: Fields, obj: JobObject) -> tuple[ReplicaSpec, ...]:
         entries = fields.object(self.specs_field)
-        specs = [self._replica_spec(entries, name, obj) for name in entries.names()]
+        map_checks.check_types(self.framework, fields.value(self.specs_field), entries.path)
+        # tf-operator's first draft of this form had one policy for all replicas.
+        policy = fields.text("restartPolicy") or self.framework.restart_policy
+        specs = [self._replica_spec(entries, name, obj, policy) for name in entries.names()]
         if not specs:
             types = ", ".join(map(self.framework.spelling, self.framework.replica_types))
             raise InvalidJobError(
@@ -147,15 +162,14 @@ class ReplicaMap(Dialect):
                     f"lists no {title}, but there must be exactly 1: add it",
                     field=fields.at(self.specs_field),
                 )
+        own_fields.of(self.framework).check(fields, specs)
         return tuple(sorted(specs, key=lambda s: self.framework.replica_types.index(s.type)))
 
-    def _replica_spec(self, entries: Fields, name: str, obj: JobObject) -> ReplicaSpec:
-        framework, type_ = self.framework, name.lower()
-        if type_ not in framework.replica_types:
-            types = ", ".join(map(framework.spelling, framework.replica_types))
-            raise InvalidJobError(
-                f"is not a replica type: it must be one of {types}", field=entries.at(name)
-            )
+    def _replica_spec(
+        self, entries: Fields, name: str, obj: JobObject, default_policy: str
+    ) -> ReplicaSpec:
+        framework = self.framework
+        type_ = map_checks.replica_type(framework, name, entries.at(name))
         entry = entries.object(name)
         default = framework.default_replicas.get(type_, 1)
         replicas = entry.integer("replicas", default, most=MAX_REPLICAS)
@@ -165,14 +179,14 @@ class ReplicaMap(Dialect):
                 f"is {replicas}, but there must be exactly 1 {title}", field=entry.at("replicas")
             )
         policy = one_of(
-            entry.text("restartPolicy", framework.restart_policy),
+            entry.text("restartPolicy") or default_policy,
             RestartPolicy,
             field=entry.at("restartPolicy"),
-            default=RestartPolicy(framework.restart_policy),
         )
         template = pod_template(
             entry.value("template"), entry.at("template"), restart_policy=policy.of_pod
         )
+        map_checks.check_containers(framework, template, entry.at("template"))
         container = training_container(template, framework)
         template = self._with_port(template, container)
         ports = dict(_ports(template, container))

@@ -14,14 +14,24 @@ JSON = dict[str, Any]
 _MOST: Final = 2**31 - 1
 
 
-def read(fields: Fields, clean_pod_policy: CleanPodPolicy) -> RunPolicy:
-    """Read the run policy of a spec; ``clean_pod_policy`` holds unless it says otherwise."""
+def read(fields: Fields, clean_pod_policy: CleanPodPolicy, *, in_spec: bool = False) -> RunPolicy:
+    """Read the run policy of a spec; ``clean_pod_policy`` holds unless it says otherwise.
+
+    Before there was a run policy, most of it stood in the spec itself: there it is looked for too
+    if told so.
+    """
     policy = fields.object("runPolicy")
+
+    def where(name: str) -> Fields:
+        return fields if in_spec and name not in policy else policy
+
+    clean = where("cleanPodPolicy").choice("cleanPodPolicy", CleanPodPolicy, clean_pod_policy)
+    ttl, deadline, limit = "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"
     return RunPolicy(
-        clean_pod_policy=policy.choice("cleanPodPolicy", CleanPodPolicy, clean_pod_policy),
-        ttl_s=policy.optional_integer("ttlSecondsAfterFinished", most=_MOST),
-        deadline_s=policy.optional_integer("activeDeadlineSeconds", least=1, most=_MOST),
-        backoff_limit=policy.optional_integer("backoffLimit", most=_MOST),
+        clean_pod_policy=clean,
+        ttl_s=where(ttl).optional_integer(ttl, most=_MOST),
+        deadline_s=where(deadline).optional_integer(deadline, least=1, most=_MOST),
+        backoff_limit=where(limit).optional_integer(limit, most=_MOST),
         suspended=policy.boolean("suspend", default=False),
         scheduling=_scheduling(policy.object("schedulingPolicy")),
     )

@@ -32,3 +32,10 @@ class TFJob(DLJob):
             "environment": "cloud",
         }
         return {"TF_CONFIG": json.dumps(config, separators=(",", ":"))}
+
+
+class MasteredTFJob(TFJob):
+    """TensorFlow as tf-operator ran it at first: a master, parameter servers and workers."""
+
+    replica_types = ["master", "ps", "worker"]
+    chief_type = "master"

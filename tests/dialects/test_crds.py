@@ -69,14 +69,51 @@ def test_crd_is_named_after_plural_and_group(kind: Kind) -> None:
 def test_exactly_one_version_is_stored_and_all_have_a_status(kind: Kind) -> None:
     found = versions(kind)
     assert [version["storage"] for version in found].count(True) == 1
-    assert all(version["subresources"] == {"status": {}} for version in found)
+    assert all(version["subresources"]["status"] == {} for version in found)
+
+
+@of_each_kind
+def test_workers_are_scaled_where_training_operator_scales_them(kind: Kind) -> None:
+    field = {"PyTorchJob": "pytorch", "PaddleJob": "paddle", "JAXJob": "jax"}.get(
+        kind.resource.kind
+    )
+    scales = [version["subresources"].get("scale") for version in versions(kind)]
+    assert scales == [
+        {
+            "specReplicasPath": f".spec.{field}ReplicaSpecs.Worker.replicas",
+            "statusReplicasPath": ".status.replicaStatuses.Worker.active",
+            "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
+        }
+        if field
+        else None
+    ] * len(scales)
+
+
+@of_each_kind
+def test_rules_at_the_root_leave_what_was_stored_before_alone(kind: Kind) -> None:
+    for version in versions(kind):
+        for rule in version["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]:
+            assert rule["optionalOldSelf"]
+            assert "oldSelf" in rule["rule"]
+
+
+def test_versions_of_one_form_are_described_once() -> None:
+    stored, *others = versions(kind_of("kubeflow.org/v1", "TFJob"))
+    assert [version["name"] for version in others] == ["v1alpha1", "v1alpha2", "v1beta1", "v1beta2"]
+    for version in others[1:]:
+        mine, its = version["schema"]["openAPIV3Schema"], stored["schema"]["openAPIV3Schema"]
+        assert "description" not in mine["properties"]["spec"]
+        assert (
+            mine["properties"]["spec"].keys() | {"description"} == its["properties"]["spec"].keys()
+        )
 
 
 @of_each_kind
 def test_schema_is_structural(kind: Kind) -> None:
     for version in versions(kind):
         for path, schema in schemas(version["schema"]["openAPIV3Schema"]):
-            assert schema.get("type"), path
+            untyped = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
+            assert schema.get("type") or any(schema.get(name) for name in untyped), path
             assert not FORBIDDEN & schema.keys(), path
 
 

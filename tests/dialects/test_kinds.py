@@ -52,7 +52,7 @@ def test_two_kinds_under_one_name_are_refused() -> None:
     ("api_version", "kind"),
     [
         ("kubeflow.org/v1beta9", "MXJob"),
-        ("kubeflow.org/v1alpha1", "TFJob"),
+        ("kubeflow.org/v1alpha1", "JAXJob"),
         ("v1alpha1", "MXJob"),
         ("", ""),
     ],

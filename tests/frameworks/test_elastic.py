@@ -109,7 +109,7 @@ def test_one_worker_of_an_elastic_job_is_enough_for_success() -> None:
     [
         ([], "spec.elasticPolicy: must be an object"),
         ({"minReplicas": "1"}, "spec.elasticPolicy.minReplicas: must be an integer"),
-        ({"maxReplicas": -1}, "spec.elasticPolicy.maxReplicas: must be an integer"),
+        ({"maxReplicas": -1}, "spec.elasticPolicy.maxReplicas: is -1, but must be"),
     ],
 )
 def test_policy_that_makes_no_sense_is_refused(policy: Any, message: str) -> None:

@@ -4,7 +4,7 @@ A kind is a subclass that states its names and its environment; see :mod:`.pytor
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dlctl.api.job import Deciders, Replica
@@ -25,6 +25,10 @@ class KubeflowJob(DLJob, abstract=True):
     port_name: ClassVar[str]
     restart_policy: ClassVar[str] = "Never"
     equips_all_containers = True
+    # Served beside v1, in the same form.
+    older_versions: ClassVar[Sequence[str]] = ()
+    # What replica types were called once, by what they are now; in lower case.
+    aliases: ClassVar[Mapping[str, str]] = {}
     # How replica types are spelt, where it is not with one capital.
     spellings: ClassVar[Mapping[str, str]] = {}
     # How many replicas of a type there are that says nothing, where it is not one.
@@ -37,8 +41,6 @@ class KubeflowJob(DLJob, abstract=True):
     uncounted_at_end: ClassVar[Collection[str]] = ()
     # The reasons of conditions that are not the kind and the condition's type, by type.
     reasons: ClassVar[Mapping[str, str]] = {}
-    # Whether ``cleanPodPolicy`` may stand in the spec itself, where no run policy says it.
-    policies_in_spec: ClassVar[bool] = False
     # Whether ``kubectl get`` shows the age before the state.
     age_first: ClassVar[bool] = False
     # Whether ``kubectl scale`` sets the number of workers.

@@ -36,7 +36,6 @@ class MPIJob(KubeflowJob):
     reasons = {"Failed": "MPIJobMPIJobFailed"}
     has_services = False
     names_container = False
-    policies_in_spec = True
     age_first = True
     # In this order: nobody can bind a role that is not there, or be in a pod before the account is.
     companion_resources = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS)

@@ -17,6 +17,9 @@ class TFJob(KubeflowJob):
     tag = "tf"
     replica_types = ["chief", "master", "ps", "worker", "evaluator"]
     spellings = {"ps": "PS"}
+    # Of tf-operator's first draft of the map form.
+    aliases = {"eval": "evaluator"}
+    older_versions = ("v1alpha2", "v1beta1", "v1beta2")
     container_properties = {"name": "tensorflow", "ports": [2222]}
     port_name = "tfjob-port"
     equips_all_containers = False

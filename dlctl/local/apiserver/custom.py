@@ -68,6 +68,7 @@ class CustomStrategy:
             shaped.pop("status", None)
             if "status" in old:
                 shaped["status"] = old["status"]
+        old = self._shaped(old)
         found = validate(shaped, self.schema, old=old)
         self._refuse(shaped, self._causes(shaped, found, old))
         return shaped
@@ -77,6 +78,7 @@ class CustomStrategy:
         shaped = self._shaped({**old, "metadata": new["metadata"], "status": new.get("status")})
         if "status" not in new:
             shaped.pop("status", None)
+        old = self._shaped(old)
         found: list[Cause] = []
         schema = self.schema.get("properties", {}).get("status")
         if schema is not None and "status" in shaped:
@@ -86,6 +88,10 @@ class CustomStrategy:
         return shaped
 
     def _shaped(self, obj: JSON) -> JSON:
+        """Return an object as it would be stored, and as one that is stored is read.
+
+        What came before the definition was changed differs in nothing for that.
+        """
         shaped = _copied(obj)
         if not self.schema.get(PRESERVE):
             prune(shaped, self.schema)

@@ -1,0 +1,114 @@
+"""The rules in CEL of Kubeflow's kinds: what v1's webhooks refused, and some of what they missed.
+
+Those on ``spec`` and below hold for what changes alone, so a job that was stored before there were
+any can still have its status written. At the root nothing is ever unchanged: rules there must
+compare with the old job themselves.
+"""
+
+from typing import Any, Final
+
+from dlctl.dialects.names import LIMIT
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+JSON = dict[str, Any]
+
+# What is absent is compared as an empty text: of optional values the server cannot tell the cost.
+_MANAGER: Final = (
+    "(has({0}.runPolicy) && has({0}.runPolicy.managedBy) ? {0}.runPolicy.managedBy : '')"
+)
+MANAGED_BY: Final[JSON] = {
+    "rule": f"{_MANAGER.format('self')} == {_MANAGER.format('oldSelf')}",
+    "message": "field is immutable",
+    "fieldPath": ".runPolicy.managedBy",
+}
+# In the words of v1's own rule.
+QUEUE: Final[JSON] = {
+    "rule": "self == oldSelf",
+    "message": "spec.runPolicy.schedulingPolicy.queue is immutable",
+}
+
+
+def either_form(field: str) -> JSON:
+    return {
+        "rule": f"has(self.{field}) || has(self.replicaSpecs)",
+        "message": f"{field} is missing: give a spec for each type of replica",
+    }
+
+
+def of_children(field: str) -> JSON:
+    """Return the rule at the root that the names of all replicas are short enough.
+
+    What was there may stay, so that the status of a job that breaks the rule can be written.
+    """
+    specs = f"self.spec.{field}"
+    last = f"{specs}[t].?replicas.orValue(1) - 1"
+    before = f"oldSelf.?spec.?{field}[?t]"
+    return {
+        "rule": f"!has({specs}) || {specs}.all(t, "
+        f"self.metadata.name.size() + t.size() + string({last}).size() + 2 <= {LIMIT} || "
+        f"{before}.hasValue() && {before}.?replicas == {specs}[t].?replicas)",
+        "optionalOldSelf": True,
+        "message": "metadata.name is too long: the names of replicas, "
+        f"<name>-<type>-<index>, may have {LIMIT} characters",
+    }
+
+
+def of_replica_specs(framework: type[KubeflowJob], *, any_case: bool) -> list[JSON]:
+    """Return the rules of the map of replica specs."""
+    spelt = [framework.spelling(type_) for type_ in framework.replica_types]
+    rules = [_known(framework, spelt, any_case=any_case)]
+    if any_case:
+        rules.append(
+            {
+                "rule": "self.all(a, self.exists_one(b, a.lowerAscii() == b.lowerAscii()))",
+                "message": "a replica type is listed twice, in another case",
+            }
+        )
+    for type_ in map(framework.spelling, framework.singletons):
+        rules.append(
+            {
+                "rule": f"'{type_}' in self",
+                "message": f"{type_} is missing: there must be exactly 1",
+            }
+        )
+        rules.append(one_at_most(type_))
+    return rules
+
+
+def one_at_most(type_: str) -> JSON:
+    """Return the rule that a type, if it is listed, has one replica."""
+    return {
+        "rule": f"self[?'{type_}'].?replicas.orValue(1) == 1",
+        "message": f"{type_}.replicas must be 1",
+    }
+
+
+def one_at_least(type_: str) -> JSON:
+    return {
+        "rule": f"self[?'{type_}'].?replicas.orValue(1) >= 1",
+        "message": f"{type_}.replicas must be 1 or more",
+    }
+
+
+def container(framework: type[KubeflowJob]) -> JSON:
+    """Return the rule that a replica spec names the container that trains."""
+    name = framework.container_name()
+    path = "self.template.spec.containers"
+    # What is required may yet be missing in a job that was stored before, and a rule that cannot be
+    # evaluated is broken, whether there was a change or not.
+    steps = ("self.template", "self.template.spec", path)
+    missing = " || ".join(f"!has({step})" for step in steps)
+    return {
+        "rule": f"{missing} || {path}.exists(c, has(c.name) && c.name == '{name}')",
+        "message": f"template.spec.containers has none named {name}: name the one that trains",
+    }
+
+
+def _known(framework: type[KubeflowJob], spelt: list[str], *, any_case: bool) -> JSON:
+    known = [*framework.replica_types, *framework.aliases] if any_case else spelt
+    shown = "t.lowerAscii()" if any_case else "t"
+    return {
+        "rule": f"self.all(t, {shown} in {known})",
+        "message": f"replica types must be among {', '.join(spelt)}"
+        + ("" if any_case else ", spelt like this"),
+    }

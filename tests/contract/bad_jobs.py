@@ -1,0 +1,308 @@
+"""Jobs of Kubeflow's kinds that each break one rule, and what is said of them."""
+
+from typing import Any
+
+import pytest
+
+from tests.contract.jobs import JSON, elastic, job, policy, replicas, scheduling
+
+NONE: Any = None
+
+
+def container(kind: str, type_: str = "Worker", **fields: Any) -> JSON:
+    """Return a change of what the replicas of a type run."""
+    each = {"name": "pytorch", "image": "x"} | fields
+    given = {name: value for name, value in each.items() if value is not None}
+    return replicas(kind, type_, {"template": {"spec": {"containers": [given]}}})
+
+
+def bad(kind: str, change: JSON, said: str, /, id_: str, **counts: int) -> Any:
+    return pytest.param(job(kind, change, counts), said, id=f"{kind}, {id_}")
+
+
+def many(kind: str, said: str, /, id_: str, **counts: int) -> Any:
+    return bad(kind, {}, said, id_, **counts)
+
+
+def least(path: str, value: int, bound: int) -> str:
+    return (
+        f"spec.{path}: Invalid value: {value}: "
+        f"spec.{path} in body should be greater than or equal to {bound}"
+    )
+
+
+PYTORCH = "spec.pytorchReplicaSpecs"
+RESTARTS = '"", "Always", "OnFailure", "Never", "ExitCode"'
+CLEANING = '"", "All", "Running", "None"'
+MANAGERS = '"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"'
+TYPES = [
+    bad("PyTorchJob", {"pytorchReplicaSpecs": NONE}, f"{PYTORCH}: Required value", "no specs"),
+    bad(
+        "TFJob",
+        {"tfReplicaSpecs": NONE},
+        "spec: Invalid value: tfReplicaSpecs is missing: give a spec for each type of replica",
+        "no specs",
+    ),
+    bad(
+        "JAXJob",
+        replicas("JAXJob", "Worker", NONE),
+        "spec.jaxReplicaSpecs in body should have at least 1 properties",
+        "no types",
+    ),
+    bad(
+        "PyTorchJob",
+        container("PyTorchJob", "Boss"),
+        f"{PYTORCH}: Invalid value: replica types must be among Master, Worker, spelt like this",
+        "a type of no kind",
+    ),
+    bad(
+        "XGBoostJob",
+        container("XGBoostJob", "worker", name="xgboost"),
+        "spec.xgbReplicaSpecs: Invalid value: "
+        "replica types must be among Master, Worker, spelt like this",
+        "a type in another case",
+    ),
+    bad(
+        "TFJob",
+        container("TFJob", "Boss", name="tensorflow"),
+        "spec.tfReplicaSpecs: Invalid value: "
+        "replica types must be among Chief, Master, PS, Worker, Evaluator",
+        "a type of no kind",
+    ),
+    bad(
+        "TFJob",
+        container("TFJob", "worker", name="tensorflow"),
+        "spec.tfReplicaSpecs: Invalid value: a replica type is listed twice, in another case",
+        "a type twice",
+    ),
+    many(
+        "TFJob",
+        "spec.tfReplicaSpecs: Invalid value: Chief and Master exclude each other: list one of them",
+        "two chiefs",
+        Chief=1,
+        Master=1,
+    ),
+    many(
+        "PyTorchJob",
+        f"{PYTORCH}: Invalid value: Master.replicas must be 1",
+        "two masters",
+        Master=2,
+        Worker=1,
+    ),
+    many(
+        "PyTorchJob",
+        f"{PYTORCH}: Invalid value: Master.replicas must be 1",
+        "a master of none",
+        Master=0,
+        Worker=1,
+    ),
+    many(
+        "PyTorchJob",
+        f"{PYTORCH}: Invalid value: Worker.replicas must be 1 or more",
+        "workers of none",
+        Master=1,
+        Worker=0,
+    ),
+    many(
+        "XGBoostJob",
+        "spec.xgbReplicaSpecs: Invalid value: Master is missing: there must be exactly 1",
+        "no master",
+        Worker=1,
+    ),
+    many(
+        "XGBoostJob",
+        "spec.xgbReplicaSpecs: Invalid value: Master.replicas must be 1",
+        "two masters",
+        Master=2,
+    ),
+    many("JAXJob", least("jaxReplicaSpecs.Worker.replicas", -1, 0), "fewer than none", Worker=-1),
+    many("TFJob", least("tfReplicaSpecs.PS.replicas", -1, 0), "fewer than none", PS=-1, Worker=1),
+    many(
+        "PaddleJob", "should be less than or equal to 10000", "a slip of the keyboard", Worker=20000
+    ),
+]
+TEMPLATES = [
+    bad(
+        "PyTorchJob",
+        replicas("PyTorchJob", "Worker", {"template": NONE}),
+        f"{PYTORCH}.Worker.template: Required value",
+        "no template",
+    ),
+    bad(
+        "PyTorchJob",
+        replicas("PyTorchJob", "Worker", {"template": {"spec": NONE}}),
+        f"{PYTORCH}.Worker.template.spec: Required value",
+        "no pod spec",
+    ),
+    bad(
+        "PyTorchJob",
+        replicas("PyTorchJob", "Worker", {"template": {"spec": {"containers": []}}}),
+        f"{PYTORCH}.Worker.template.spec.containers in body should have at least 1 items",
+        "no containers",
+    ),
+    bad(
+        "PyTorchJob",
+        container("PyTorchJob", image=None),
+        f"{PYTORCH}.Worker.template.spec.containers[0].image: Required value",
+        "no image",
+    ),
+    bad(
+        "PyTorchJob",
+        container("PyTorchJob", image=""),
+        "Worker.template.spec.containers[0].image in body should be at least 1 chars long",
+        "an empty image",
+    ),
+    bad(
+        "PyTorchJob",
+        replicas("PyTorchJob", "Worker", {"restartPolicy": "Sometimes"}),
+        f'restartPolicy: Unsupported value: "Sometimes": supported values: {RESTARTS}',
+        "restart policy",
+    ),
+    *(
+        bad(
+            kind,
+            container(kind, type_, name="main"),
+            f"spec.{field}[{type_}]: Invalid value: "
+            f"template.spec.containers has none named {name}: name the one that trains",
+            "no container that trains",
+        )
+        for kind, field, type_, name in (
+            ("TFJob", "tfReplicaSpecs", "Worker", "tensorflow"),
+            ("PyTorchJob", "pytorchReplicaSpecs", "Master", "pytorch"),
+            ("XGBoostJob", "xgbReplicaSpecs", "Worker", "xgboost"),
+            ("PaddleJob", "paddleReplicaSpecs", "Worker", "paddle"),
+            ("JAXJob", "jaxReplicaSpecs", "Worker", "jax"),
+            ("MXJob", "mxReplicaSpecs", "Server", "mxnet"),
+        )
+    ),
+]
+MPI = [
+    bad("MPIJob", {"slotsPerWorker": 0}, least("slotsPerWorker", 0, 1), "no slots"),
+    many("MPIJob", "Launcher is missing: there must be exactly 1", "no launcher", Worker=2),
+    many("MPIJob", "Launcher.replicas must be 1", "two launchers", Launcher=2),
+]
+POLICIES = [
+    bad(
+        "PyTorchJob",
+        policy(cleanPodPolicy="Some"),
+        f'spec.runPolicy.cleanPodPolicy: Unsupported value: "Some": supported values: {CLEANING}',
+        "cleaning",
+    ),
+    bad(
+        "TFJob",
+        {"cleanPodPolicy": "Some"},
+        f'spec.cleanPodPolicy: Unsupported value: "Some": supported values: {CLEANING}',
+        "cleaning, where it once stood",
+    ),
+    bad(
+        "JAXJob",
+        policy(managedBy="me"),
+        f'spec.runPolicy.managedBy: Unsupported value: "me": supported values: {MANAGERS}',
+        "a manager that is none",
+    ),
+    bad(
+        "XGBoostJob",
+        policy(activeDeadlineSeconds=0),
+        least("runPolicy.activeDeadlineSeconds", 0, 1),
+        "deadline",
+    ),
+    bad(
+        "TFJob",
+        policy(backoffLimit=-1),
+        least("runPolicy.backoffLimit", -1, 0),
+        "limit of failures",
+    ),
+    bad(
+        "TFJob",
+        {"backoffLimit": -1},
+        least("backoffLimit", -1, 0),
+        "limit of failures, where it once stood",
+    ),
+    bad(
+        "PaddleJob",
+        policy(ttlSecondsAfterFinished=-1),
+        least("runPolicy.ttlSecondsAfterFinished", -1, 0),
+        "time to live",
+    ),
+    bad(
+        "PyTorchJob",
+        scheduling(minAvailable=0),
+        least("runPolicy.schedulingPolicy.minAvailable", 0, 1),
+        "gang of none",
+    ),
+    bad(
+        "PyTorchJob",
+        scheduling(scheduleTimeoutSeconds=-1),
+        least("runPolicy.schedulingPolicy.scheduleTimeoutSeconds", -1, 0),
+        "time to be scheduled in",
+    ),
+    bad(
+        "MXJob",
+        {"jobMode": "dist"},
+        "spec.jobMode: Invalid value: must be one of MXTrain, MXTune",
+        "mode of the list form",
+    ),
+    bad(
+        "TFJob",
+        {"successPolicy": "Some"},
+        'spec.successPolicy: Unsupported value: "Some": supported values: "", "AllWorkers"',
+        "success policy",
+    ),
+]
+ELASTIC = [
+    bad(
+        "PyTorchJob",
+        elastic(maxReplicas=2),
+        "spec.elasticPolicy: Invalid value: needs replicas of the type Worker: add it",
+        "elastic without workers",
+        Master=1,
+    ),
+    *(
+        bad(
+            kind,
+            elastic(minReplicas=3, maxReplicas=2),
+            "spec.elasticPolicy.minReplicas: Invalid value: must not be more than maxReplicas",
+            "limits the wrong way round",
+        )
+        for kind in ("PyTorchJob", "PaddleJob")
+    ),
+    bad(
+        "PyTorchJob",
+        elastic(minReplicas=0),
+        least("elasticPolicy.minReplicas", 0, 1),
+        "lower limit",
+    ),
+    bad(
+        "PaddleJob", elastic(maxRestarts=-1), least("elasticPolicy.maxRestarts", -1, 0), "restarts"
+    ),
+    bad("PyTorchJob", elastic(rdzvPort=0), least("elasticPolicy.rdzvPort", 0, 1), "port"),
+    bad(
+        "PyTorchJob",
+        {"nprocPerNode": "2", **elastic(nProcPerNode=2)},
+        "spec.elasticPolicy.nProcPerNode: Forbidden: must not be used with spec.nprocPerNode",
+        "processes said twice",
+    ),
+]
+LONGEST = "a" * 54
+NAMES = [
+    pytest.param(
+        job("TFJob", name="a.b"),
+        "metadata.name must be lower-case letters, digits and '-', and begin with a letter",
+        id="dots",
+    ),
+    pytest.param(
+        job("JAXJob", name="1a"),
+        "metadata.name must be lower-case letters, digits and '-', and begin with a letter",
+        id="digit",
+    ),
+    pytest.param(
+        job("XGBoostJob", name="a" * 64, counts={"Master": 1}),
+        "metadata.name must have at most 63 characters",
+        id="name alone",
+    ),
+    pytest.param(
+        job("PyTorchJob", name=LONGEST, counts={"Worker": 11}),
+        "metadata.name is too long: the names of replicas, <name>-<type>-<index>, may have 63",
+        id="names of replicas",
+    ),
+]

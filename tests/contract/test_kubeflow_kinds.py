@@ -1,0 +1,148 @@
+"""What the definitions of Kubeflow's kinds refuse and take: no webhook is needed for it."""
+
+import pytest
+
+from tests.contract.api import Api
+from tests.contract.bad_jobs import ELASTIC, LONGEST, MPI, NAMES, NONE, POLICIES, TEMPLATES, TYPES
+from tests.contract.jobs import (
+    GROUP,
+    JSON,
+    definition_of,
+    elastic,
+    job,
+    plural,
+    policy,
+    refusal,
+    replicas,
+    scheduling,
+)
+
+
+@pytest.mark.parametrize(("wire", "said"), [*TYPES, *TEMPLATES, *POLICIES, *ELASTIC, *MPI, *NAMES])
+async def test_bad_job_is_refused_with_the_field_and_the_fix(
+    api: Api, wire: JSON, said: str
+) -> None:
+    await api.define(definition_of(wire["kind"]))
+    assert said in await refusal(api, wire)
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        pytest.param(job("PyTorchJob", name=LONGEST, counts={"Worker": 10}), id="longest name"),
+        pytest.param(
+            job("PyTorchJob", replicas("PyTorchJob", "Master", {"replicas": NONE})),
+            id="no number of masters",
+        ),
+        pytest.param(
+            job(
+                "PyTorchJob",
+                {
+                    "nprocPerNode": "auto",
+                    **elastic(minReplicas=1, maxReplicas=2, rdzvBackend="c10d"),
+                },
+            ),
+            id="elastic",
+        ),
+        pytest.param(
+            job("TFJob", scheduling(minResources={"cpu": 1, "memory": "1Gi"}, queue="q")), id="gang"
+        ),
+        pytest.param(
+            job("TFJob", {"cleanPodPolicy": "Running", "successPolicy": ""}),
+            id="policies in the spec",
+        ),
+        pytest.param(
+            job("MXJob", {"jobMode": "MXTune"}, {"TunerTracker": 1, "TunerServer": 1, "Tuner": 1}),
+            id="tuning",
+        ),
+        pytest.param(job("MPIJob", {"slotsPerWorker": 2, "mainContainer": "mpi"}), id="MPI"),
+        pytest.param(
+            job("JAXJob", policy(managedBy="kueue.x-k8s.io/multikueue")), id="managed elsewhere"
+        ),
+        pytest.param(
+            job("PaddleJob", replicas("PaddleJob", "Worker", {"restartPolicy": "ExitCode"})),
+            id="exit code",
+        ),
+    ],
+)
+async def test_good_job_is_taken(api: Api, wire: JSON) -> None:
+    await api.define(definition_of(wire["kind"]))
+    assert await refusal(api, wire) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "said"),
+    [
+        pytest.param(
+            {},
+            policy(managedBy="kueue.x-k8s.io/multikueue"),
+            "spec.runPolicy.managedBy: Invalid value: field is immutable",
+            id="manager set",
+        ),
+        pytest.param(
+            policy(managedBy="kubeflow.org/training-operator"),
+            policy(managedBy=None),
+            "spec.runPolicy.managedBy: Invalid value: field is immutable",
+            id="manager unset",
+        ),
+        pytest.param(
+            policy(managedBy="kubeflow.org/training-operator"),
+            policy(managedBy="kueue.x-k8s.io/multikueue"),
+            "spec.runPolicy.managedBy: Invalid value: field is immutable",
+            id="manager changed",
+        ),
+        pytest.param(
+            scheduling(queue="a"),
+            scheduling(queue="b"),
+            "spec.runPolicy.schedulingPolicy.queue is immutable",
+            id="queue changed",
+        ),
+        pytest.param(
+            {},
+            replicas("JAXJob", "Worker", {"replicas": 11}),
+            "metadata.name is too long",
+            id="one replica too many for the name",
+        ),
+    ],
+)
+async def test_change_that_may_not_be_is_refused(
+    api: Api, before: JSON, change: JSON, said: str
+) -> None:
+    await api.define(definition_of("JAXJob"))
+    name = "a" * 54
+    assert await refusal(api, job("JAXJob", before, name=name)) == ""
+    path = api.path("jaxjobs", name, group=GROUP)
+    answer = await api.patch(path, {"spec": change})
+    assert said in api.said(answer)
+    assert (await api.patch(path, {"spec": policy(suspend=True)})).code == 200
+
+
+async def test_run_policy_says_that_the_job_is_not_suspended(api: Api) -> None:
+    await api.define(definition_of("XGBoostJob"))
+    assert await refusal(api, job("XGBoostJob", policy(backoffLimit=3))) == ""
+    stored = await api.get(api.path("xgboostjobs", "a", group=GROUP))
+    assert stored.body["spec"]["runPolicy"] == {"backoffLimit": 3, "suspend": False}
+
+
+async def test_misspelt_field_is_told(api: Api) -> None:
+    await api.define(definition_of("PyTorchJob"))
+    wire = job("PyTorchJob", policy(suspended=True))
+    path = api.path("pytorchjobs", group=GROUP)
+    answer = await api.post(path, wire, fieldValidation="Strict")
+    assert answer.code == 400
+    assert 'unknown field "spec.runPolicy.suspended"' in answer.body["message"]
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "PaddleJob", "JAXJob"])
+async def test_workers_are_scaled(api: Api, kind: str) -> None:
+    await api.define(definition_of(kind))
+    assert await refusal(api, job(kind)) == ""
+    path = api.path(plural(kind), "a", group=GROUP)
+    workers = {"active": 2, "selector": "x=y"}
+    status = {"status": {"replicaStatuses": {"Worker": workers}}}
+    assert (await api.patch(f"{path}/status", status)).code == 200
+    scaled = await api.patch(f"{path}/scale", {"spec": {"replicas": 5}})
+    assert (scaled.body["spec"], scaled.body["status"]) == (
+        {"replicas": 5},
+        {"replicas": 2, "selector": "x=y"},
+    )

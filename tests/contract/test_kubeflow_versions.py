@@ -1,0 +1,169 @@
+"""The versions of one of Kubeflow's kinds: each in its form, all stored under the schema of v1."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import KINDS, entry, job_object, mxjob, template
+from tests.contract.api import Api
+from tests.contract.jobs import GROUP, JSON, definition_of, job, plural, refusal
+
+SAMPLES = Path(__file__).parents[2].parent / "shared" / "samples" / "kubeflow-v1"
+SERVED = [kind.resource.kind for kind in KINDS if kind.resource.group == "kubeflow.org"]
+MANIFESTS = [
+    (path.stem, wire)
+    for path in sorted(SAMPLES.glob("*.yaml"))
+    if (wire := yaml.safe_load(path.read_text()))["kind"] in SERVED
+]
+
+
+def tfjob(version: str, spec: JSON) -> JSON:
+    api_version = f"kubeflow.org/{version}"
+    return {"apiVersion": api_version, "kind": "TFJob", "metadata": {"name": "a"}, "spec": spec}
+
+
+def tf_entry(type_: str, replicas: int, **fields: Any) -> JSON:
+    pod = {"template": template("tensorflow"), "replicas": replicas}
+    return {"tfReplicaType": type_, **pod, **fields}
+
+
+def tf_map(*types: str) -> JSON:
+    return {type_: {"replicas": 1, "template": template("tensorflow")} for type_ in types}
+
+
+LISTED = tfjob(
+    "v1alpha1",
+    {
+        "replicaSpecs": [tf_entry("MASTER", 1), tf_entry("PS", 2, tfPort=2223)],
+        "tfImage": "tensorflow/tensorflow:1.3.0",
+        "terminationPolicy": {"chief": {"replicaName": "MASTER", "replicaIndex": 0}},
+    },
+)
+TOP = {"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": 60}
+DRAFT = {"tfReplicaSpecs": tf_map("Chief", "PS", "Eval"), "restartPolicy": "OnFailure"}
+OLDER = [
+    pytest.param(LISTED, id="v1alpha1"),
+    pytest.param(tfjob("v1alpha2", DRAFT), id="v1alpha2, draft"),
+    pytest.param(
+        tfjob("v1alpha2", {"tfReplicaSpecs": tf_map("ps", "WORKER"), **TOP}), id="v1alpha2"
+    ),
+    pytest.param(tfjob("v1beta1", {"tfReplicaSpecs": tf_map("Ps", "Worker"), **TOP}), id="v1beta1"),
+    pytest.param(tfjob("v1beta2", {"tfReplicaSpecs": tf_map("Worker"), **TOP}), id="v1beta2"),
+    pytest.param(tfjob("v1", {"tfReplicaSpecs": tf_map("Worker"), **TOP}), id="v1"),
+    pytest.param(
+        {
+            **mxjob(runPolicy={"CleanPodPolicy": "running", "suspend": False}),
+            "metadata": {"name": "a"},
+        },
+        id="MXJob v1alpha1",
+    ),
+]
+
+
+@pytest.mark.parametrize("wire", OLDER)
+async def test_job_of_an_older_version_is_stored_whole_and_can_be_written(
+    api: Api, wire: JSON
+) -> None:
+    kind = wire["kind"]
+    await api.define(definition_of(kind))
+    assert await refusal(api, wire) == ""
+    path = api.path(plural(kind), "a", group=GROUP)
+    stored = (await api.get(path)).body
+    assert stored["spec"] == wire["spec"]
+    served = next(each for each in KINDS if each.resource.kind == kind)
+    job = served.read(job_object(stored))
+    status = served.dialect_of(job_object(stored)).write_status(job.status)
+    listed = isinstance(status.get("replicaStatuses"), list)
+    counts = {"Running": 1}
+    replica = {"tf_replica_type": "PS", "state": "Running", "ReplicasStates": counts}
+    shown = [replica] if listed else {"Worker": {"active": 1}}
+    change = {"status": {**status, "replicaStatuses": shown}}
+    assert (await api.patch(f"{path}/status", change)).code == 200
+    if job.spec_patch:
+        assert (await api.patch(path, {"spec": job.spec_patch})).code == 200
+    older = api.path(plural(kind), "a", group=wire["apiVersion"])
+    found = (await api.get(older)).body
+    assert found["apiVersion"] == wire["apiVersion"]
+    assert found["status"]["replicaStatuses"] == shown
+    assert found["spec"] == {**wire["spec"], **(job.spec_patch or {})}
+
+
+async def test_job_of_an_older_version_goes_by_the_same_rules(api: Api) -> None:
+    await api.define(definition_of("TFJob"))
+    both = tfjob("v1beta2", {"tfReplicaSpecs": tf_map("chief", "MASTER")})
+    assert "Chief and Master exclude each other" in await refusal(api, both)
+    boss = tfjob("v1alpha1", {"replicaSpecs": [{**entry("WORKER"), "tfReplicaType": "BOSS"}]})
+    assert "tfReplicaType must be one of MASTER, PS, WORKER" in await refusal(api, boss)
+
+
+@pytest.mark.parametrize("wire", [pytest.param(wire, id=stem) for stem, wire in MANIFESTS])
+async def test_sample_of_v1_is_taken_unchanged(api: Api, wire: JSON) -> None:
+    await api.define(definition_of(wire["kind"]))
+    here = {**wire, "metadata": {"name": wire["metadata"]["name"]}}
+    path = api.path(plural(wire["kind"]), group=wire["apiVersion"])
+    answer = await api.post(path, here, fieldValidation="Strict")
+    assert answer.code == 201, answer.body
+    defaults = {"suspend": False} if "runPolicy" in wire["spec"] else {}
+    policy = {"runPolicy": wire["spec"].get("runPolicy", {}) | defaults} if defaults else {}
+    assert answer.body["spec"] == {**wire["spec"], **policy}
+
+
+# All that a rule of ours would refuse, stored where none was.
+BROKEN: JSON = {
+    "pytorchReplicaSpecs": {
+        "worker": {"template": {"spec": {"containers": [{"name": "main"}]}}},
+        "Boss": {"replicas": -1, "restartPolicy": "Sometimes"},
+    },
+    "runPolicy": {"managedBy": "me", "cleanPodPolicy": "Some", "schedulingPolicy": {"queue": "q"}},
+    "elasticPolicy": {"minReplicas": 3, "maxReplicas": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        pytest.param("a", BROKEN, id="bad spec"),
+        pytest.param("a.b", job("PyTorchJob")["spec"], id="name with a dot"),
+        pytest.param("a" * 60, job("PyTorchJob")["spec"], id="name too long"),
+    ],
+)
+async def test_bad_job_that_was_stored_before_there_were_rules_is_written_on(
+    api: Api, name: str, spec: JSON
+) -> None:
+    # A definition of its own, which may come and go: others ask for the real one meanwhile.
+    group = f"{api.namespace}.dlctl.dev"
+    ours = definition_of("PyTorchJob")
+    ours["metadata"] = {"name": f"pytorchjobs.{group}"}
+    ours["spec"]["group"] = group
+    (version,) = ours["spec"]["versions"]
+    opened = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    before = {**version, "schema": {"openAPIV3Schema": opened}}
+    await api.define({**ours, "spec": {**ours["spec"], "versions": [before]}})
+    wire = {**job("PyTorchJob", name=name), "apiVersion": f"{group}/v1", "spec": spec}
+    assert await refusal(api, wire) == ""
+
+    crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.{group}"
+    assert (await api.patch(crd, {"spec": {"versions": [version]}})).code == 200
+    path = api.path("pytorchjobs", group=f"{group}/v1")
+    await _in_effect(api, path, {**wire, "metadata": {"name": f"{name[:-1]}c"}})
+
+    status = {"status": {"conditions": [{"type": "Created", "status": "True"}]}}
+    answer = await api.patch(f"{path}/{name}/status", status)
+    assert answer.code == 200, answer.body["message"]
+    labels = {"metadata": {"labels": {"x": "y"}, "finalizers": ["x/y"]}}
+    assert (await api.patch(f"{path}/{name}", labels)).code == 200
+    assert (await api.patch(f"{path}/{name}", {"metadata": {"finalizers": None}})).code == 200
+    stored = (await api.get(f"{path}/{name}")).body
+    assert stored["status"] == status["status"]
+
+
+async def _in_effect(api: Api, path: str, broken: JSON) -> None:
+    """Wait until a definition is in effect by which a job is refused."""
+    for _ in range(3000):
+        answer = await api.post(path, broken)
+        if answer.code == 422:
+            return
+        await api.delete(f"{path}/{broken['metadata']['name']}")
+    raise AssertionError("it is taken")

@@ -1,0 +1,118 @@
+"""tf-operator's older forms: all are read, told apart by their shape, and answered in kind."""
+
+import json
+from typing import Any
+
+from dlctl.api.exitcodes import RetryRule
+from dlctl.api.job import CleanPodPolicy, Deciders, Replica
+from dlctl.api.status import JobState, ReplicaStatus
+from tests.builders import job_object, kind_of, make_job, manifest, renderer_of, template
+
+
+def tfjob(version: str, **spec: Any) -> dict[str, Any]:
+    return manifest(f"kubeflow.org/{version}", "TFJob", spec, name="mnist")
+
+
+def entry(type_: str = "", replicas: int = 1, **fields: Any) -> dict[str, Any]:
+    given = {"tfReplicaType": type_} if type_ else {}
+    return {**given, "replicas": replicas, "template": template("tensorflow"), **fields}
+
+
+def mapped(*types: str, **fields: Any) -> dict[str, Any]:
+    return {type_: {"template": template("tensorflow"), **fields} for type_ in types}
+
+
+def listed() -> dict[str, Any]:
+    entries = [entry("MASTER"), entry("PS", 2, tfPort=2223), entry("WORKER")]
+    return tfjob("v1alpha1", replicaSpecs=entries, RuntimeId="abcd")
+
+
+def test_list_of_the_first_version_is_read() -> None:
+    job = make_job(listed())
+    assert [(spec.type, spec.replicas, spec.port) for spec in job.replica_specs] == [
+        ("master", 1, 2222),
+        ("ps", 2, 2223),
+        ("worker", 1, 2222),
+    ]
+    assert job.resource.version == "v1alpha1"
+    assert job.deciders == Deciders.chief(Replica("master", 0))
+    assert job.run_policy.clean_pod_policy is CleanPodPolicy.ALL
+    assert job.replica_specs[0].retries is RetryRule.TABLE_AND_SIGNALS
+
+
+def test_entry_that_says_no_type_is_the_master() -> None:
+    job = make_job(tfjob("v1alpha1", replicaSpecs=[entry()]))
+    assert [spec.type for spec in job.replica_specs] == ["master"]
+
+
+def test_children_of_the_first_version_are_named_and_told_as_then() -> None:
+    renderer = renderer_of(listed())
+    pod, service = (make(Replica("ps", 1)) for make in (renderer.pod, renderer.service))
+    assert pod["metadata"]["name"] == service["metadata"]["name"] == "mnist-ps-abcd-1"
+    assert pod["metadata"]["labels"] == {
+        "kubeflow.org": "",
+        "job_type": "PS",
+        "runtime_id": "abcd",
+        "tf_job_name": "mnist",
+        "task_index": "1",
+        "app.kubernetes.io/managed-by": "dlctl",
+    }
+    assert [(port["name"], port["port"]) for port in service["spec"]["ports"]] == [
+        ("tf-port", 2223)
+    ]
+    (variable,) = pod["spec"]["containers"][0]["env"]
+    assert variable["name"] == "TF_CONFIG"
+    assert json.loads(variable["value"]) == {
+        "cluster": {
+            "master": ["mnist-master-abcd-0:2222"],
+            "ps": ["mnist-ps-abcd-0:2223", "mnist-ps-abcd-1:2223"],
+            "worker": ["mnist-worker-abcd-0:2222"],
+        },
+        "task": {"type": "ps", "index": 1},
+        "environment": "cloud",
+    }
+
+
+def test_status_of_the_first_version_is_the_list_that_it_was() -> None:
+    wire = listed()
+    dialect = kind_of("kubeflow.org/v1", "TFJob").dialect_of(job_object(wire))
+    status = make_job(wire).status
+    running = ReplicaStatus("ps", JobState.RUNNING, {JobState.RUNNING: 2})
+    written = dialect.write_status(type(status)(replica_statuses=(running,)))
+    assert written["replicaStatuses"] == [
+        {"tf_replica_type": "PS", "state": "Running", "ReplicasStates": {"Running": 2}}
+    ]
+
+
+def test_map_is_read_alike_in_all_versions_and_in_any_case() -> None:
+    for version in ("v1", "v1alpha2", "v1beta1", "v1beta2"):
+        job = make_job(tfjob(version, tfReplicaSpecs=mapped("PS", "worker", "CHIEF")))
+        assert [spec.type for spec in job.replica_specs] == ["chief", "ps", "worker"]
+        # Of which version it was is not stored.
+        assert job.resource.version == "v1"
+        assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
+
+
+def test_policies_of_the_spec_hold_where_the_run_policy_says_nothing() -> None:
+    top = {"cleanPodPolicy": "Running", "backoffLimit": 3, "activeDeadlineSeconds": 5}
+    policy = make_job(
+        tfjob(
+            "v1beta2",
+            tfReplicaSpecs=mapped("Worker"),
+            ttlSecondsAfterFinished=7,
+            runPolicy={"backoffLimit": 4},
+            **top,
+        )
+    ).run_policy
+    assert policy.clean_pod_policy is CleanPodPolicy.RUNNING
+    assert (policy.ttl_s, policy.deadline_s, policy.backoff_limit) == (7, 5, 4)
+
+
+def test_draft_is_read_with_its_evaluator_and_its_one_restart_policy() -> None:
+    specs = mapped("Chief", "Eval") | mapped("PS", restartPolicy="Never")
+    job = make_job(tfjob("v1alpha2", tfReplicaSpecs=specs, restartPolicy="OnFailure"))
+    assert [(spec.type, spec.template["spec"]["restartPolicy"]) for spec in job.replica_specs] == [
+        ("chief", "OnFailure"),
+        ("ps", "Never"),
+        ("evaluator", "OnFailure"),
+    ]
