@@ -12,7 +12,9 @@ from dlctl.api.status import Failure, JobState
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 # The kinds whose jobs go, to believe the event, as pods do.
-_DELETED: Final = dict.fromkeys(("JAXJob", "PaddleJob", "PyTorchJob"), "SuccessfulDeletePod")
+_DELETED: Final = dict.fromkeys(
+    ("JAXJob", "MXJob", "PaddleJob", "PyTorchJob"), "SuccessfulDeletePod"
+)
 
 
 @attrs.frozen
@@ -65,7 +67,11 @@ class KubeflowReporting(Reporting):
         title = self.spelling(_type_of(failure))
         if _by_exit_code(job, failure):
             return f'job "{job.key.name}" is failing because "{title}" replica(s) failed.'
-        who = f"TFJob {job.key} has" if job.resource.kind == "TFJob" else f"{self._short(job)} is"
+        who = f"{self._short(job)} is"
+        if job.resource.kind == "TFJob":
+            who = f"TFJob {job.key} has"
+        elif job.resource.kind == "MXJob":
+            who = f"mxjob {job.key.name} is"
         return f"{who} failed because {failed} {title} replica(s) failed."
 
     def failed_event_type(self, job: Job, failure: Failure) -> str:
