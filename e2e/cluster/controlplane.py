@@ -190,7 +190,13 @@ class ControlPlane:
 
 def _pretended_node(name: str, *, apart: bool) -> dict[str, object]:
     taint = {"key": _PRETENDING, "value": "fake", "effect": "NoSchedule"}
-    size = {"cpu": "1000", "memory": "1Ti", "pods": "10000", "nvidia.com/gpu": "1000"}
+    size = {
+        "cpu": "1000",
+        "memory": "1Ti",
+        "ephemeral-storage": "9Ti",
+        "pods": "10000",
+        "nvidia.com/gpu": "1000",
+    }
     return {
         "apiVersion": "v1",
         "kind": "Node",

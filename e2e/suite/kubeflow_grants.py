@@ -1,0 +1,116 @@
+"""What it takes to have the controller use all it may do for the sake of Kubeflow's kinds.
+
+No pod of these jobs ever runs.
+"""
+
+from functools import partial
+from typing import Any, Final
+
+from e2e.kubectl import JSON, Kubectl
+from e2e.suite import kubeflow
+
+# No node is called so: the pods are there, and wait.
+NOWHERE: Final = {"nodeSelector": {"e2e": "nowhere"}}
+
+
+def submit(kubectl: Kubectl) -> None:
+    """Begin a job of each kind that stays, and one that fails in a second and is deleted then."""
+    fails = {"activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 0}
+    kubectl.apply(
+        *(kind.job("stays", ["true"], pod=NOWHERE) for kind in kubeflow.KINDS),
+        *(
+            kind.job("goes", ["true"], pod=NOWHERE, runPolicy=fails, **elastic(kind))
+            for kind in kubeflow.KINDS
+        ),
+    )
+
+
+def elastic(kind: kubeflow.KubeflowKind) -> JSON:
+    if kind.name != "PyTorchJob":
+        return {}
+    target = {"type": "Utilization", "averageUtilization": 80}
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    return {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 3, "metrics": [metric]}}
+
+
+def have_taken_over(kubectl: Kubectl) -> None:
+    """Put children that another operator has made in the way of jobs that are held back."""
+    mpi, pytorch = kubeflow.BY_NAME["MPIJob"], kubeflow.BY_NAME["PyTorchJob"]
+    held = {"runPolicy": {"suspend": True}}
+    kubectl.apply(
+        mpi.job("taken", ["true"], pod=NOWHERE, **held),
+        pytorch.job("taken", ["true"], pod=NOWHERE, **held, **elastic(pytorch)),
+    )
+    owners = [await_suspended(kubectl, kind) for kind in (mpi, pytorch)]
+    launcher, files = {"name": "taken-mpi-launcher"}, {"name": "taken-mpi-config"}
+    worker = {"name": "taken-pytorch-worker-0"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", **launcher}
+    scaled = {"kind": "PyTorchJob", "apiVersion": "kubeflow.org/v1", "name": "taken-pytorch"}
+    template = pytorch.job("taken", ["true"], pod=NOWHERE)["spec"]["pytorchReplicaSpecs"]["Worker"]
+    kubectl.apply(
+        owned(owners[0], "v1", "ServiceAccount", launcher),
+        owned(owners[0], "v1", "ConfigMap", files),
+        owned(owners[0], "rbac.authorization.k8s.io/v1", "Role", launcher),
+        owned(owners[0], "rbac.authorization.k8s.io/v1", "RoleBinding", launcher, roleRef=role),
+        owned(
+            owners[1],
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            {"name": "taken-pytorch"},
+            spec={"scaleTargetRef": scaled, "maxReplicas": 2},
+        ),
+        owned(owners[1], "v1", "Service", worker, spec={"clusterIP": "None"}),
+        owned(owners[1], "v1", "Pod", worker, **template["template"]),
+    )
+    for kind in (mpi, pytorch):
+        resume = '{"spec": {"runPolicy": {"suspend": false}}}'
+        kubectl("patch", kind.resource, kind.called("taken"), "--type=merge", "-p", resume)
+
+
+def await_suspended(kubectl: Kubectl, kind: kubeflow.KubeflowKind) -> JSON:
+    def probe() -> JSON | None:
+        job = kubectl.get(kind.resource, kind.called("taken")) or {}
+        return job if "Suspended" in kubeflow.true_conditions(job.get("status") or {}) else None
+
+    return kubectl.until(probe, within_s=30, what=f"the {kind.name} to be suspended")
+
+
+def owned(owner: JSON, api_version: str, kind: str, metadata: JSON, **fields: Any) -> JSON:
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    metadata = {**metadata, "ownerReferences": [reference]}
+    return {"apiVersion": api_version, "kind": kind, **fields, "metadata": metadata}
+
+
+def await_all(kubectl: Kubectl) -> None:
+    for kind in kubeflow.KINDS:
+        gone = partial(is_gone, kubectl, kind)
+        kubectl.until(gone, within_s=60, what=f"the {kind.name} to be deleted")
+    for resource, name in (
+        ("serviceaccounts", "taken-mpi-launcher"),
+        ("configmaps", "taken-mpi-config"),
+        ("roles", "taken-mpi-launcher"),
+        ("rolebindings", "taken-mpi-launcher"),
+        ("hpa", "taken-pytorch"),
+        ("services", "taken-pytorch-worker-0"),
+        ("pods", "taken-pytorch-worker-0"),
+    ):
+        kubectl.until(
+            partial(is_taken, kubectl, resource, name),
+            within_s=60,
+            what=f"{name} of {resource} to be taken over",
+        )
+
+
+def is_gone(kubectl: Kubectl, kind: kubeflow.KubeflowKind) -> bool:
+    return kubectl.get(kind.resource, kind.called("goes")) is None
+
+
+def is_taken(kubectl: Kubectl, resource: str, name: str) -> bool:
+    ours = "app.kubernetes.io/managed-by=dlctl"
+    return name in kubectl("get", resource, "-o", "name", "-l", ours)
