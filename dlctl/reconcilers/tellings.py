@@ -20,6 +20,7 @@ from dlctl.reconcilers.status import Note
 EACH: Final = 6
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 FAILED_CREATE: Final = "FailedCreate"
+_GATED: Final = "SchedulingGated"
 
 
 def listed(done: str, kind: str, names: Iterable[str]) -> Iterator[str]:
@@ -112,7 +113,11 @@ def _troubles(pod: Pod) -> Iterator[Note]:
         key=lambda c: c.last_transition_time.timestamp() if c.last_transition_time else 0.0,
         default=None,
     )
-    if latest is not None and latest.status != "True" and latest.reason:
+    # A pod without gates was just let go, and the scheduler has yet to say so.
+    let_go = not (pod.spec and pod.spec.scheduling_gates)
+    if latest is None or (latest.reason == _GATED and let_go):
+        return
+    if latest.status != "True" and latest.reason:
         message = f"Error pod {name} condition message: {latest.message or ''}"
         yield Note("Warning", latest.reason, message)
 

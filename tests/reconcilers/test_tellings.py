@@ -191,3 +191,12 @@ def test_pod_that_we_hold_back_ourselves_is_in_no_trouble() -> None:
     assert Told().troubles([pod])
     gates = [SchedulingGate(name=WORKERS_RUNNING)]
     assert not Told().troubles([msgspec.structs.replace(pod, spec=PodSpec(scheduling_gates=gates))])
+
+
+def test_pod_that_was_just_let_go_is_in_no_trouble() -> None:
+    job, _ = tf_job()
+    gated = {**condition("PodScheduled", "False", NOW), "reason": "SchedulingGated"}
+    pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
+    assert not Told().troubles([pod])
+    spec = PodSpec(scheduling_gates=[SchedulingGate(name="example.com/quota")])
+    assert Told().troubles([msgspec.structs.replace(pod, spec=spec)])
