@@ -11,7 +11,6 @@ from tests.integration.kubeflow import (
     KINDS,
     Fates,
     conditions,
-    failed_reason,
     forever,
     job_of,
     only,
@@ -35,7 +34,7 @@ async def test_job_that_takes_too_long_fails_though_nothing_happens(
         assert cluster.condition("Failed") == (
             "Job linear has failed because it was active longer than specified deadline"
         )
-        assert conditions(cluster)[-1] == ("Failed", "True", failed_reason(kind))
+        assert conditions(cluster)[-1] == ("Failed", "True", f"{kind}Failed")
         assert ended["completionTime"]
         await cluster.until(lambda: not cluster.pods() and not cluster.services())
 
