@@ -134,8 +134,6 @@ class Job:
     # A local job is one process: no cluster environment and no services.
     local: bool = False
     scheduler_name: str = ""
-    # Another controller looks after it; nothing of it may be touched.
-    managed_elsewhere: bool = False
     # A merge patch for what the user's spec does not hold yet: the runtime id, and nothing else.
     spec_patch: Mapping[str, Any] | None = None
 

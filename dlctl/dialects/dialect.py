@@ -74,6 +74,13 @@ class Dialect(abc.ABC):
         """Return the labels that a replica's pod has beside those that select it."""
         return {}
 
+    def managed_elsewhere(self, obj: JobObject) -> bool:
+        """Tell whether another controller looks after a job: nothing of it may be touched.
+
+        It must not fail: an invalid job of another controller's is not ours to refuse.
+        """
+        return False
+
     def selector(self, job: Job) -> str:
         """Return a label selector of the children that another operator may have made."""
         return ""

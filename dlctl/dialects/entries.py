@@ -44,7 +44,7 @@ def pod_template(value: Any, path: str, *, restart_policy: str = "") -> Mapping[
     own_policy = "Never" if spec.text("restartPolicy") == "Never" else "OnFailure"
     pod_spec = spec.respelt(
         containers=containers,
-        volumes=_objects(spec, "volumes"),
+        **{name: _objects(spec, name) for name in ("initContainers", "schedulingGates", "volumes")},
         restartPolicy=restart_policy or own_policy,
     )
     metadata = template.object("metadata")
@@ -87,7 +87,7 @@ def _container(container: Fields) -> Mapping[str, Any]:
     name = container.text("name")
     if not name:
         raise InvalidJobError("is missing: name the container", field=container.at("name"))
-    lists = {field: _objects(container, field) for field in ("env", "volumeMounts")}
+    lists = {field: _objects(container, field) for field in ("env", "ports", "volumeMounts")}
     return container.respelt(name=name, **lists)
 
 

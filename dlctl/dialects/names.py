@@ -29,12 +29,14 @@ def runtime_id(uid: UID) -> str:
     return "".join(digits)
 
 
-def check_label_names(name: str, children: Sequence[str]) -> None:
+def check_label_names(name: str, children: Sequence[str], *, dialled: bool = True) -> None:
     """Refuse a job whose name, or that of a child made from it, is none for a service or label.
+
+    What is not ``dialled`` has no services, and the API server has checked the rest of its name.
 
     :raises InvalidJobError: naming the field and the fix.
     """
-    if not _SERVICE_NAME.fullmatch(name):
+    if dialled and not _SERVICE_NAME.fullmatch(name):
         raise InvalidJobError(
             f"is {name!r}, but services are named after it: use lower-case letters, digits "
             "and '-', and begin with a letter",

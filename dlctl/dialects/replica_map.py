@@ -74,8 +74,8 @@ class ReplicaMap(Dialect):
         fields = Fields(msgspec.json.decode(obj.spec), "spec")
         specs = self._replica_specs(fields, obj)
         name = obj.metadata.name
-        check_label_names(name, [f"{name}-{spec.type}-{spec.replicas - 1}" for spec in specs])
-        policy = fields.object("runPolicy")
+        names = [_last_name(name, spec) for spec in specs]
+        check_label_names(name, names, dialled=self.has_services)
         job = Job(
             resource=resource,
             key=obj.key,
@@ -89,11 +89,17 @@ class ReplicaMap(Dialect):
             run_policy=run_policy.read(fields, CleanPodPolicy.NONE, in_spec=True),
             cautions=tuple(self._cautions(fields)),
             spec=fields.respelt(),
-            managed_elsewhere=policy.text("managedBy", OPERATOR) != OPERATOR,
         )
         framework = self.framework(job)
         told = KubeflowReporting.of(framework)
         return attrs.evolve(job, deciders=framework.deciders(), reporting=told)
+
+    def managed_elsewhere(self, obj: JobObject) -> bool:
+        try:
+            policy = Fields(msgspec.json.decode(obj.spec), "spec").object("runPolicy")
+            return policy.text("managedBy", OPERATOR) != OPERATOR
+        except (InvalidJobError, msgspec.DecodeError):
+            return False
 
     def read_status(self, obj: JobObject) -> JobStatus:
         return map_status.read(obj.status, self.framework)
@@ -232,14 +238,21 @@ class ReplicaMap(Dialect):
         return ",".join(f"{label}={value}" for label, value in sorted(labels.items()))
 
 
+def _last_name(name: str, spec: ReplicaSpec) -> str:
+    index = f"-{max(spec.replicas - 1, 0)}" if spec.numbered else ""
+    return f"{name}-{spec.type}{index}"
+
+
 def _ports(template: Mapping[str, Any], container: str) -> Iterator[tuple[str, int]]:
     """Yield the ports of a container that have names: a service needs one for each of several."""
     for each in template["spec"]["containers"]:
         if each["name"] != container:
             continue
         for port in each.get("ports") or ():
-            if isinstance(port, Mapping) and port.get("name") and port.get("containerPort"):
-                yield str(port["name"]), int(port["containerPort"])
+            number = port.get("containerPort")
+            # What is no number is the API server's to refuse, with the pod.
+            if port.get("name") and isinstance(number, int) and number:
+                yield str(port["name"]), number
 
 
 def _retries(policy: RestartPolicy, obj: JobObject) -> RetryRule:

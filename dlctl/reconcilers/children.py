@@ -114,6 +114,8 @@ class Renderer:
         metadata = self._metadata(self.job.child_name(replica), labels)
         if template_meta.get("annotations"):
             metadata["annotations"] = dict(template_meta["annotations"])
+        if template_meta.get("finalizers"):
+            metadata["finalizers"] = list(template_meta["finalizers"])
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",

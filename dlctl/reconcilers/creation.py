@@ -4,7 +4,7 @@ A name is the guard against duplicates: a create whose answer was lost is found 
 when it is tried again. I/O only; what to create is decided elsewhere.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -31,11 +31,9 @@ class Child:
     """One object to create for a job."""
 
     resource: Resource
-    body: JSON
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(self.body["metadata"]["namespace"], self.body["metadata"]["name"])
+    key: ObjectKey
+    # Rendered when its turn comes: each of N pods may hold N addresses.
+    body: Callable[[], JSON]
 
 
 @attrs.frozen
@@ -91,7 +89,7 @@ class Creator:
         """Return None if the child was made, else why it has to wait, if it is not there."""
         try:
             created = await self.client.create(
-                child.resource, child.key.namespace, child.body, Object
+                child.resource, child.key.namespace, child.body(), Object
             )
         except AlreadyExistsError as error:
             return _Waits(await self._check_owner(owner, child), str(error))
@@ -125,12 +123,15 @@ class Creator:
 
 
 def adoption(child: Object) -> JSON:
-    """Return the patch that makes a job's child one of ours; its UID is the guard."""
+    """Return the patch that makes a job's child one of ours, if it still is as it was read.
+
+    The UID would be no guard that can be told from a bad patch: a wrong one is Invalid.
+    """
     metadata = child.metadata
     return {
         "metadata": {
             "name": metadata.name,
-            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
             "labels": {MANAGED_BY_LABEL: MANAGED_BY},
         }
     }

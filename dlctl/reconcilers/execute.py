@@ -3,7 +3,8 @@
 Every step can be cut off and repeated: the next plan begins from what the server then holds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -31,6 +32,7 @@ from dlctl.reconcilers.status import Note
 from dlctl.reconcilers.tellings import listed
 from dlctl.tasks import map_all
 
+JSON = Mapping[str, Any]
 PARALLEL: Final = 32
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
@@ -118,10 +120,8 @@ class Executor:
 
     async def make(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> Created:
         """Create what the plan lacks, services before the pods that look them up."""
-        children = [Child(c.resource, renderer.companion(c)) for c in plan.companions.made]
-        children += [Child(SERVICES, renderer.service(replica)) for replica in plan.services]
-        children += [Child(PODS, renderer.pod(replica)) for replica in plan.pods]
-        created = await Creator(self.client, self.expectations).create(job.uid, children)
+        creator = Creator(self.client, self.expectations)
+        created = await creator.create(job.uid, _children(job, plan, renderer))
         for resource in (SERVICES, PODS):
             names, reason = created.made.get(resource, ()), SUCCESSFUL_CREATE
             if job.reporting.names_children:
@@ -139,19 +139,17 @@ class Executor:
         """Bring companions to what they should be, and let pods go that have waited for others.
 
         :raises NotFoundError: if one is gone meanwhile.
+        :raises ConflictError: if one is not as the stores have it.
         """
         for companion, there in plan.companions.patched:
             body = amendment(companion, renderer.companion(companion), there)
-            await self._patch_child(job, companion.resource, body)
+            await self._patch_child(job, companion.resource, _as_seen(body, there))
         for pod in plan.released_pods:
             gates = (pod.spec.scheduling_gates if pod.spec else None) or ()
             kept = [{"name": gate.name} for gate in gates if gate.name != WORKERS_RUNNING]
             metadata = {"name": pod.metadata.name, "namespace": job.key.namespace}
-            body = {
-                "metadata": {**metadata, "uid": pod.metadata.uid},
-                "spec": {"schedulingGates": kept or None},
-            }
-            await self._patch_child(job, PODS, body)
+            body = {"metadata": metadata, "spec": {"schedulingGates": kept or None}}
+            await self._patch_child(job, PODS, _as_seen(body, pod))
 
     async def take_over(self, job: Job, selector: str) -> None:
         """Label the children that another operator has made for the job, so that we see them."""
@@ -194,6 +192,25 @@ class Executor:
         patched = await self.client.patch(resource, job.key, body, Object, subresource=subresource)
         self.expectations.wrote(job.metadata.uid, resource, patched.metadata.resource_version)
         return patched
+
+
+def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
+    def child(resource: Resource, name: str, render: Callable[[Any], JSON], what: Any) -> Child:
+        return Child(resource, ObjectKey(job.key.namespace, name), partial(render, what))
+
+    for companion in plan.companions.made:
+        yield child(companion.resource, companion.name, renderer.companion, companion)
+    for replica in plan.services:
+        yield child(SERVICES, job.child_name(replica), renderer.service, replica)
+    for replica in plan.pods:
+        yield child(PODS, job.child_name(replica), renderer.pod, replica)
+
+
+def _as_seen(body: Mapping[str, Any], there: Object) -> Mapping[str, Any]:
+    # A gate that somebody else has taken away meanwhile cannot be put back, and the name may be
+    # another object's by now: both are conflicts, and not the fault of the job.
+    version = {"resourceVersion": there.metadata.resource_version}
+    return {**body, "metadata": {**body["metadata"], **version}}
 
 
 def _unlabelled(child: Object, job: Job) -> bool:

@@ -82,6 +82,8 @@ class JobReconciler:
         memory = self._memory(key, obj)
         if obj is None or memory is None or obj.metadata.terminating:
             return Result()
+        if self.kind.dialect_of(obj).managed_elsewhere(obj):
+            return Result()
         if not self._stores_show_our_writes(obj):
             return Result(requeue_after_s=STALE_RETRY_S)
         written = self.kind.read_status(obj)
@@ -100,8 +102,6 @@ class JobReconciler:
             return Result(requeue=True)
 
     async def _advance(self, job: Job, obj: JobObject, memory: Memory) -> Result:
-        if job.managed_elsewhere:
-            return Result()
         dialect = self.kind.dialect_of(obj)
         renderer = Renderer(job, dialect)
         if job.status.foreign and not memory.taken_over:

@@ -102,8 +102,9 @@ def _troubles(pod: Pod) -> Iterator[Note]:
     if pod.metadata.terminating or pod.phase.finished or pod.gated or pod.status is None:
         return
     name = pod.metadata.name
-    # Once its containers are reported on, what came before them is over.
-    containers = pod.status.container_statuses or pod.status.init_container_statuses
+    # Reported on together: while an init container runs, the others say nothing of themselves.
+    status = pod.status
+    containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
     if containers:
         for container in containers:
             yield from _of_container(name, container)

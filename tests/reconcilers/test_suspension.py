@@ -7,7 +7,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.pods import Pod, Service
-from dlctl.api.status import JobPhase, JobState
+from dlctl.api.status import JobPhase, JobState, Restart
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
@@ -100,3 +100,12 @@ def test_job_that_has_ended_is_not_suspended_any_more() -> None:
     ended = planned(job, *pods)
     made = planned(job_of(ended, suspended=True))
     assert (made.status.phase, made.status.state) == (JobPhase.DONE, JobState.SUCCEEDED)
+
+
+def test_failures_before_a_suspension_do_not_count_after_it() -> None:
+    before = running()
+    restart = Restart(failures=2, tries=2, pod_uid="gone", reason="Error", ended=NOW)
+    failing = attrs.evolve(
+        before, status=attrs.evolve(before.status, restarts={"worker-0": restart})
+    )
+    assert planned(job_of(failing, suspended=True)).status.restarts == {}

@@ -39,6 +39,9 @@ class ElasticPolicy:
         if not isinstance(policy, Mapping):
             raise InvalidJobError("must be an object", field=_FIELD)
         least, most = _limit(policy, "minReplicas"), _limit(policy, "maxReplicas")
+        pairs = policy.get("rdzvConf") or []
+        if not isinstance(pairs, list) or not all(isinstance(pair, Mapping) for pair in pairs):
+            raise InvalidJobError("must be a list of objects", field=f"{_FIELD}.rdzvConf")
         either = next((n for n in (least, most) if n is not None), job.count("worker"))
         return cls(policy, either if least is None else least, either if most is None else most)
 

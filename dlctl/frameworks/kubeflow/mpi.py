@@ -65,8 +65,9 @@ class MPIJob(KubeflowJob):
     def equip(self, pod_spec: JSON, replica: Replica) -> JSON:
         if replica.type == "worker":
             return mpi_pods.worker(pod_spec, self._config_name)
+        account = {"serviceAccountName": self._account}
         return mpi_pods.launcher(
-            {"serviceAccountName": self._account, **pod_spec},
+            {**account, **pod_spec, **account},
             self._config_name,
             delivery=mpi_pods.delivery(
                 self.job.defaults.mpi_delivery_image, self.job.key.namespace

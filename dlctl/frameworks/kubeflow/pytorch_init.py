@@ -6,6 +6,7 @@ Of the template language just the three values are understood that there are to 
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import yaml
@@ -32,6 +33,8 @@ _ACTION: Final = re.compile(r"(?:\s*\{\{-\s|\{\{)\s*(.*?)\s*(?:\s-\}\}\s*|\}\})"
 _VALUES: Final = (".InitContainerImage", ".MasterAddr", ".MaxTries")
 
 
+# The same for all workers of a job, and YAML is slow to read.
+@lru_cache(maxsize=16)
 def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any]]:
     """Return what a worker starts with that is to meet a master of this name.
 

@@ -1,0 +1,54 @@
+"""The map form of Kubeflow's jobs, where the reader decides and not the schema."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.errors import InvalidJobError
+from tests.builders import job_object, kind_of, make_job, renderer_of, training_job
+
+JSON = dict[str, Any]
+
+
+@pytest.mark.parametrize("name", ["3f2a-train", "my.job", "m" * 54])
+def test_job_without_services_may_be_called_what_none_could_be(name: str) -> None:
+    assert make_job(training_job("MPIJob", name, Launcher=1, Worker=1)).key.name == name
+
+
+def test_type_without_replicas_makes_no_name_longer() -> None:
+    name = "m" * 54
+    assert make_job(training_job("TFJob", name, Worker=1, PS=0)).key.name == name
+
+
+@pytest.mark.parametrize("spec", [{"backoffLimit": -1}, {"suspend": "x"}, {}])
+def test_invalid_job_of_another_controller_is_told_apart(spec: JSON) -> None:
+    wire = training_job("JAXJob", Worker=1)
+    wire["spec"]["runPolicy"] = {"managedBy": "kueue.x-k8s.io/multikueue", **spec}
+    obj, kind = job_object(wire), kind_of("kubeflow.org/v1", "JAXJob")
+    assert kind.dialect_of(obj).managed_elsewhere(obj)
+
+
+@pytest.mark.parametrize("spec", [None, 5, {"runPolicy": 5}, {"runPolicy": {"managedBy": 5}}])
+def test_job_that_cannot_be_read_is_ours_to_refuse(spec: Any) -> None:
+    obj = job_object({**training_job("JAXJob", Worker=1), "spec": spec})
+    assert not kind_of("kubeflow.org/v1", "JAXJob").dialects["v1"].managed_elsewhere(obj)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("initContainers", 5), ("schedulingGates", 5), ("containers", [{"name": "jax", "ports": 5}])],
+)
+def test_template_that_is_malformed_is_an_invalid_job(path: str, value: Any) -> None:
+    wire = training_job("JAXJob", Worker=1)
+    wire["spec"]["jaxReplicaSpecs"]["Worker"]["template"]["spec"][path] = value
+    with pytest.raises(InvalidJobError, match="must be a list"):
+        make_job(wire)
+
+
+def test_finalizers_of_the_template_are_the_pods() -> None:
+    wire = training_job("JAXJob", Worker=1)
+    template = wire["spec"]["jaxReplicaSpecs"]["Worker"]["template"]
+    template["metadata"] = {"finalizers": ["example.com/mine"]}
+    renderer = renderer_of(wire)
+    (replica,) = renderer.job.replicas
+    assert renderer.pod(replica)["metadata"]["finalizers"] == ["example.com/mine"]
