@@ -14,6 +14,7 @@ from tests.builders import (
     KINDS,
     bare_job,
     kind_of,
+    manifest,
     mxjob,
     renderer_of,
     template,
@@ -68,6 +69,13 @@ def handed_on(kinds: list[Kind]) -> set[Grant]:
     return {grant for kind in kinds for grant in kind.granted}
 
 
+def first_tfjob(name: str) -> JSON:
+    """Return a job in tf-operator's first form, which has the RuntimeId written into it."""
+    entries = [{"tfReplicaType": "MASTER", "replicas": 1, "template": template("tensorflow")}]
+    spec = {"replicaSpecs": entries}
+    return manifest("kubeflow.org/v1alpha1", "TFJob", spec, name=name)
+
+
 async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
     jobs = [
         mxjob(name="one", RuntimeId="abcd"),
@@ -76,6 +84,7 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
         mxjob(group="fioravanzo.org", name="four"),
         bare_job("MXJob", "five"),
         bare_job("TFJob", "six", ps=1, worker=1),
+        first_tfjob("six-and-a-half"),
     ]
     brief = [
         training_job("TFJob", "seven", Worker=1),
