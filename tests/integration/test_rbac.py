@@ -149,17 +149,17 @@ async def take_names(cluster: World) -> None:
 
 async def leave_jobs(cluster: World) -> None:
     """Leave jobs as training-operator leaves them, with children that have no label of ours."""
-    for manifest in (
+    for left in (
         scaled("left", Worker=1),
         training_job("MPIJob", "left-mpi", Launcher=1),
     ):
-        job = await cluster.submit(manifest)
-        resource = kind_of("kubeflow.org/v1", manifest["kind"]).resource
-        created = {"type": "Created", "status": "True", "reason": f"{manifest['kind']}Created"}
+        job = await cluster.submit(left)
+        resource = kind_of("kubeflow.org/v1", left["kind"]).resource
+        created = {"type": "Created", "status": "True", "reason": f"{left['kind']}Created"}
         body = {"status": {"conditions": [created]}}
-        name = manifest["metadata"]["name"]
+        name = left["metadata"]["name"]
         await cluster.user.patch(resource, cluster.key(name), body, subresource="status")
-        for child, own in left_behind(renderer_of({**manifest, **job})):
+        for child, own in left_behind(renderer_of({**left, **job})):
             await cluster.user.create(child, cluster.namespace, own)
 
 
