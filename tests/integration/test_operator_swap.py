@@ -224,10 +224,11 @@ async def test_time_after_the_end_is_over_though_it_began_before(said: bool, wor
         ended: JSON = {"completionTime": timestamp(cluster.clock.now())} if said else {}
         manifest = tf_job(ttlSecondsAfterFinished=3)
         await left_behind(cluster, manifest, *stated, children=False, **ended)
+        statuses = watch_statuses(cluster)
         cluster.start()
-        await cluster.until(lambda: cluster.phase() == "Done")
-        assert cluster.status()["completionTime"]
         await cluster.until(lambda: not cluster.objects(KIND.resource))
+        assert statuses[-1]["dlctl"]["phase"] == "Done"
+        assert statuses[-1]["completionTime"]
 
 
 async def test_suspended_job_stays_so_and_can_be_resumed(world: Worlds) -> None:
