@@ -36,7 +36,7 @@ class Example:
 
     manifest: str
     module: str
-    says: str = "learned y = 2.00"
+    says: str = "learned y = "
     # Debian's packages are where the machine's own programs are.
     debian: bool = False
     program: str = "sh"
