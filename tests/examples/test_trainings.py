@@ -70,7 +70,7 @@ EXAMPLES: Final = [
     Example("pytorch/linear-ddp.yaml", "torch", debian=True),
     Example("tensorflow/linear-mirrored.yaml", "tensorflow"),
     Example("tensorflow/linear-ps.yaml", "tensorflow"),
-    Example("xgboost/moons.yaml", "xgboost", says="accuracy 0.9"),
+    Example("xgboost/moons.yaml", "xgboost", says="accuracy "),
 ]
 ELASTIC: Final = Example("pytorch/linear-elastic.yaml", "torch", debian=True)
 
