@@ -92,8 +92,9 @@ class DLJob(abc.ABC):
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
-        """Return what to add to the environment of one replica; what users set themselves wins.
+        """Return what to add to the environment of one replica.
 
+        Where the user has set the same name, the user's wins, but for Kubeflow's kinds.
         A value that is no string says where it comes from, as core/v1 ``valueFrom`` does.
         """
 
