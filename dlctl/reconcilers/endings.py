@@ -93,6 +93,10 @@ def _after_deletion(pod: Pod, terminated: Terminated) -> bool:
     asked = pod.metadata.deletion_requested
     if asked is None:
         return False
+    if not pod.metadata.deletion_grace_period_seconds:
+        # The last word of a node about a pod that it has stopped. Its time has taken the place of
+        # when the deletion was first asked for, and what came before it is not known any more.
+        return True
     return terminated.finished_at is None or terminated.finished_at >= asked
 
 

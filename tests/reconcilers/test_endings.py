@@ -185,6 +185,12 @@ def test_exit_after_somebody_asked_for_the_deletion_is_no_ending(code: int) -> N
     assert end_of(state=exited(code, at=NOW), metadata=deletion(NOW - MINUTE)) is None
 
 
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_exit_of_a_pod_that_its_node_lets_go_is_no_ending(code: int) -> None:
+    let_go = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0}
+    assert end_of(phase="Failed", state=exited(code, at=NOW - MINUTE), metadata=let_go) is None
+
+
 @pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])
 def test_pod_that_leaves_without_word_of_its_container_has_no_ending(phase: str) -> None:
     assert end_of(phase=phase, containerStatuses=None, metadata=deletion(NOW)) is None
