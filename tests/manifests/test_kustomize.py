@@ -195,4 +195,6 @@ def test_real_server_takes_every_manifest(
             meta["namespace"] = restricted_namespace
         sent = {**obj, "metadata": meta}
         done = kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", sent=sent)
-        assert (done.returncode, done.stderr) == (0, "")
+        # Other tests of this server have made some of the definitions, and not by applying them.
+        said = [line for line in done.stderr.splitlines() if "last-applied" not in line]
+        assert (done.returncode, said) == (0, [])
