@@ -263,3 +263,11 @@ def test_slots_that_are_no_number_are_refused(slots: Any) -> None:
     wire["spec"]["slotsPerWorker"] = slots
     with pytest.raises(InvalidJobError, match=r"spec\.slotsPerWorker: (must be an integer|is -1)"):
         list(renderer_of(wire).framework.companions(()))
+
+
+@pytest.mark.parametrize("resources", ["x", {"limits": 5}, {"limits": ["gpu"]}])
+def test_resources_that_are_malformed_are_the_servers_to_refuse(resources: Any) -> None:
+    wire = manifest()
+    (container,) = wire["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    container["resources"] = resources
+    assert pod_spec(wire, LAUNCHER)["containers"][0]["resources"] == resources

@@ -69,11 +69,10 @@ def delivery(image: str, namespace: str) -> JSON:
 
 def uses_gpu(pod_spec: JSON) -> bool:
     """Tell whether the launcher is to compute, too: it asks for a GPU."""
-    return any(
-        "gpu" in resource
-        for container in pod_spec.get("containers") or ()
-        for resource in (container.get("resources") or {}).get("limits") or ()
-    )
+    resources = (container.get("resources") for container in pod_spec.get("containers") or ())
+    # What is malformed is the API server's to refuse, with the pod.
+    limits = (each.get("limits") for each in resources if isinstance(each, Mapping))
+    return any("gpu" in name for each in limits if isinstance(each, Mapping) for name in each)
 
 
 def _environment(container: JSON, gpu: bool) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """PyTorch: a master and workers that meet there, or workers that torchrun gathers."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -10,6 +11,9 @@ from dlctl.api.job import Deciders, Replica, ReplicaSpec
 from dlctl.frameworks.kubeflow.elastic import AUTOSCALERS, ElasticPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
+
+# Of processes on a node; other words, such as "auto" and "gpu", are torchrun's to understand.
+_COUNT: Final = re.compile(r"[0-9]{1,9}")
 
 
 class PyTorchJob(KubeflowJob):
@@ -61,7 +65,7 @@ class PyTorchJob(KubeflowJob):
         stated = self.job.spec.get("nprocPerNode")
         processes = str(stated or "auto")
         if self.number_of_replicas("master"):
-            each = int(processes) if processes.isdecimal() else 1
+            each = int(processes) if _COUNT.fullmatch(processes) else 1
             rank = replica.index + (replica.type == "worker")
             port = str(self.port("master"))
             yield from (("MASTER_PORT", port), ("PET_MASTER_PORT", port))
