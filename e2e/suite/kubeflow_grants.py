@@ -22,7 +22,20 @@ def submit(kubectl: Kubectl) -> None:
             kind.job("goes", ["true"], pod=NOWHERE, runPolicy=fails, **elastic(kind))
             for kind in kubeflow.KINDS
         ),
+        first_form("first"),
     )
+
+
+def first_form(name: str) -> JSON:
+    """Return a TFJob in tf-operator's first form, which has its RuntimeId written into it."""
+    entry = kubeflow.BY_NAME["TFJob"].job("", ["true"], pod=NOWHERE)["spec"]["tfReplicaSpecs"]
+    template = entry["Worker"]["template"]
+    return {
+        "apiVersion": "kubeflow.org/v1alpha1",
+        "kind": "TFJob",
+        "metadata": {"name": name},
+        "spec": {"replicaSpecs": [{"tfReplicaType": "MASTER", "template": template}]},
+    }
 
 
 def elastic(kind: kubeflow.KubeflowKind) -> JSON:

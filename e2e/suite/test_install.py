@@ -138,12 +138,12 @@ def test_one_file_installs_and_upgrades_under_jobs_that_run(cluster: Kubectl) ->
             kubectl.apply(jobs.mxjob("runs", jobs.replicas("WORKER", 1, UNTIL_TOLD)))
             jobs.running(kubectl, "runs", within_s=120)
             before = state(kubectl)
-            assert "PHASE" not in kubectl("get", "mxjobs.kubeflow.org")
+            assert "STATE" not in kubectl("get", "mxjobs.kubeflow.org")
 
             cluster.apply(*rendered())
             install.rolled_out(cluster)
             cluster.until(lambda: install.leader(cluster), within_s=60, what="a leader")
-            assert "PHASE" in kubectl("get", "mxjobs.kubeflow.org")
+            assert "STATE" in kubectl("get", "mxjobs.kubeflow.org")
             assert state(kubectl) == before
 
             (pod,) = kubectl.items("pods")

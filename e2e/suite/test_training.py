@@ -46,7 +46,8 @@ def _manifest(api_version: str, spec: Any) -> JSON:
 @pytest.mark.parametrize(
     ("resource", "form", "services"),
     [
-        ("mxjobs.kubeflow.org", _kubeflow, ["scheduler"]),
+        # Without a version kubectl shows the columns of v1, which are training-operator's.
+        ("mxjobs.v1alpha1.kubeflow.org", _kubeflow, ["scheduler"]),
         ("mxjobs.fioravanzo.org", _fioravanzo, ["scheduler", "server", "worker", "worker"]),
         ("mxjobs.mpba.fbk.eu", _bare, ["scheduler", "server", "worker", "worker"]),
     ],
