@@ -82,10 +82,11 @@ class JobReconciler:
         memory = self._memory(key, obj)
         if obj is None or memory is None or obj.metadata.terminating:
             return Result()
-        if self.kind.dialect_of(obj).managed_elsewhere(obj):
-            return Result()
         if not self._stores_show_our_writes(obj):
             return Result(requeue_after_s=STALE_RETRY_S)
+        # Asked second: it takes reading the spec.
+        if self.kind.dialect_of(obj).managed_elsewhere(obj):
+            return Result()
         written = self.kind.read_status(obj)
         self.figures.moved(key.namespace, memory.phase, written.phase)
         memory.phase = written.phase

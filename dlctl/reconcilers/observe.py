@@ -81,9 +81,9 @@ class Observed:
         of_replicas = (o.pod for o in self.replicas if o.pod is not None)
         return (*of_replicas, *self.surplus_pods)
 
-    def situation(self, replica: Replica) -> Situation:
-        found = (o.situation for o in self.replicas if o.replica == replica)
-        return next(found, Situation.MISSING)
+    @property
+    def situations(self) -> Mapping[Replica, Situation]:
+        return {one.replica: one.situation for one in self.replicas}
 
 
 @attrs.frozen

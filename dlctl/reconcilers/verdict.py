@@ -19,7 +19,7 @@ class Verdict:
 
 def verdict(job: Job, observed: Observed) -> Verdict | None:
     """Return how the job has ended, or None while it has not."""
-    situations = {one.replica: one.situation for one in observed.replicas}
+    situations = observed.situations
     done = [situations.get(r) is Situation.SUCCEEDED for r in job.deciders.succeed]
     if any(done) if job.deciders.one_is_enough else done and all(done):
         return Verdict()

@@ -74,7 +74,7 @@ def test_container_that_starts_for_the_first_time_is_not_restarting() -> None:
 def test_replica_recorded_as_completed_is_done_even_without_a_pod() -> None:
     done = ReplicaStatus("worker", JobState.SUCCEEDED, {}, frozenset({0}))
     job = attrs.evolve(JOB, status=JobStatus(replica_statuses=(done,)))
-    assert observed_of(job).situation(WORKER) is Situation.SUCCEEDED
+    assert observed_of(job).situations[WORKER] is Situation.SUCCEEDED
 
 
 @pytest.mark.parametrize(
