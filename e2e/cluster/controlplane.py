@@ -161,7 +161,9 @@ class ControlPlane:
                 if "kube-apiserver" not in self.processes.running():
                     break
                 time.sleep(_POLL_S)
-        raise ClusterError(f"the API server is not ready: see {self.directory}/kube-apiserver.log")
+        log = (self.directory / "kube-apiserver.log").read_text(errors="replace")
+        last = "\n".join(log.splitlines()[-20:])
+        raise ClusterError(f"the API server is not ready; the last that it said:\n{last}")
 
     def add_pretended_nodes(self, count: int, *, apart: bool) -> None:
         """Register nodes on which pods become Running, and nothing runs; start what pretends.

@@ -28,15 +28,15 @@ class Entry:
     pid: int
     name: str
     command: Sequence[str]
+    started: int | None
+    """When, in ticks since the machine's start; nothing where it was over before one looked."""
 
     @property
     def is_alive(self) -> bool:
-        # The number may belong to somebody else by now.
-        try:
-            command = Path(f"/proc/{self.pid}/cmdline").read_bytes()
-        except OSError:
-            return False
-        return command.split(b"\0")[0] == self.command[0].encode()
+        # The number may belong to somebody else by now. Its command line would not tell: a process
+        # has none for some milliseconds after the first ones of its new program have run.
+        state, started = _stat(self.pid)
+        return state not in ("", "Z") and started == self.started
 
 
 @attrs.frozen
@@ -76,9 +76,9 @@ class Processes:
             )
         # Whoever ends it will wait for it; the interpreter need not miss that.
         process.returncode = 0
-        entry = {"pid": process.pid, "name": name, "command": command}
+        entry = Entry(process.pid, name, command, _stat(process.pid)[1])
         with self._list.open("a") as entries:
-            entries.write(f"{json.dumps(entry)}\n")
+            entries.write(f"{json.dumps(attrs.asdict(entry))}\n")
 
     def running(self) -> dict[str, int]:
         """Return the process of each name that is alive."""
@@ -119,10 +119,15 @@ def _is_over(pid: int) -> bool:
     """Tell whether a process has ended; of a child of ours, take notice of it."""
     with suppress(ChildProcessError):
         return os.waitpid(pid, os.WNOHANG)[0] == pid
+    # A zombie has ended; it is its parent that has not noticed.
+    return _stat(pid)[0] in ("", "Z")
+
+
+def _stat(pid: int) -> tuple[str, int | None]:
+    """Return the state of a process, and when it began; the state is empty where there is none."""
     try:
         # What follows the name, which is in parentheses and may hold anything.
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return True
-    # A zombie has ended; it is its parent that has not noticed.
-    return state == "Z"
+        return "", None
+    return fields[0], int(fields[19])
