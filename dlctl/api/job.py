@@ -4,13 +4,14 @@ Dialects read users' objects into these values; nothing here knows a wire form.
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import attrs
 import msgspec
 
 from dlctl.api.defaults import JobDefaults
+from dlctl.api.elastic import Elasticity
 from dlctl.api.exitcodes import RetryRule
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.meta import UID, Object, ObjectKey, Resource
@@ -74,10 +75,18 @@ class ReplicaSpec:
     retries: RetryRule = RetryRule.TABLE
     # Held back by a scheduling gate until all replicas of other types run.
     waits_for_others: bool = False
+    # Not even made before the replicas of other types are ready.
+    made_last: bool = False
+    # The indexes of the replicas, where they do not simply begin at 0.
+    members: tuple[int, ...] | None = None
     # A type of which there is one may go without the index in its name.
     numbered: bool = True
     # A label selector of the type's pods, for who scales the job; not written if empty.
     selector: str = ""
+
+    @property
+    def indexes(self) -> Sequence[int]:
+        return range(self.replicas) if self.members is None else self.members
 
 
 @attrs.frozen
@@ -129,6 +138,8 @@ class Job:
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     cautions: tuple[Caution, ...] = ()
+    # Of a job whose workers may come and go while it runs.
+    elasticity: Elasticity | None = None
     # What else the user's spec says, for the framework to read.
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.
@@ -148,7 +159,7 @@ class Job:
     @property
     def replicas(self) -> Iterator[Replica]:
         for spec in self.replica_specs:
-            for index in range(spec.replicas):
+            for index in spec.indexes:
                 yield Replica(spec.type, index)
 
     @property

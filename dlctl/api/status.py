@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from dlctl.api.conditions import Condition
+from dlctl.api.elastic import Roster
 
 
 class JobPhase(enum.StrEnum):
@@ -21,6 +22,8 @@ class JobPhase(enum.StrEnum):
     RUNNING = "Running"
     # Not mx-operator's: nothing of the job is there, until it is resumed.
     SUSPENDED = "Suspended"
+    # Nor is this: all of it is taken down, to be made again.
+    RESTARTING = "Restarting"
     CLEAN_UP = "CleanUp"
     # Ended, by success or failure: the state tells.
     DONE = "Done"
@@ -95,6 +98,10 @@ class JobStatus:
     restarts: Mapping[str, Restart] = attrs.field(factory=dict)
     failure: Failure | None = None
     observed_generation: int = 0
+    # Of a job that scales: its workers; None before they are chosen.
+    roster: Roster | None = None
+    # How often the whole job was run again.
+    whole_restarts: int = 0
     # Last written by another operator, whose children of the job lack our label.
     foreign: bool = False
 

@@ -102,7 +102,7 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     replicas = []
     for spec in job.replica_specs:
         done = job.status.completed(spec.type)
-        for index in range(spec.replicas):
+        for index in spec.indexes:
             replica = Replica(spec.type, index)
             pod = by_name.pop(job.child_name(replica), None)
             if index in done:

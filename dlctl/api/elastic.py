@@ -1,0 +1,157 @@
+"""Jobs whose workers come and go while they run: what is asked for, and how far it has come.
+
+Workers are known by their indexes; the names of their pods follow from the job's.
+"""
+
+import datetime
+import enum
+from collections.abc import Mapping
+
+import attrs
+import msgspec
+
+from dlctl.api.conditions import Condition
+from dlctl.api.meta import UID, Object, ObjectKey, Resource
+
+GROUP = "kai.alibabacloud.com"
+SCALE_INS = Resource(GROUP, "v1alpha1", "scaleins", "ScaleIn")
+SCALE_OUTS = Resource(GROUP, "v1alpha1", "scaleouts", "ScaleOut")
+
+
+class AttachMode(enum.StrEnum):
+    """How the launcher reaches its workers."""
+
+    SSH = "ssh"
+    KUBEXEC = "kubexec"
+
+
+@attrs.frozen
+class Elasticity:
+    """How many workers a job may have, and what becomes of those that it loses."""
+
+    attach: AttachMode = AttachMode.SSH
+    # Bounds of the number of workers.
+    least: int = 1
+    most: int | None = None
+    # Whether workers that end are replaced by others, which :attr:`ReplicaSpec.retries` limits by
+    # exit code; ``replaces_done`` has also those replaced that end well.
+    replaces: bool = False
+    replaces_done: bool = False
+    # So many replacements in a row without a long run between them, for each worker; None: any.
+    replacements: int | None = None
+    # So often the whole job is run again when its launcher fails in a way that may pass.
+    whole_restarts: int = 0
+    # Whether a launcher that somebody has deleted is the job's end.
+    needs_launcher: bool = False
+
+
+class ScalerPhase(enum.StrEnum):
+    """Where a ScaleIn or ScaleOut is; the words are et-operator's."""
+
+    NEW = ""
+    SCALING = "Scaling"
+    SUCCEEDED = "ScaleSucceeded"
+    FAILED = "ScaleFailed"
+
+    @property
+    def finished(self) -> bool:
+        return self in (ScalerPhase.SUCCEEDED, ScalerPhase.FAILED)
+
+
+@attrs.frozen
+class Script:
+    """A program in the launcher that takes part in a change; it is told the workers."""
+
+    path: str
+    timeout_s: int = 60
+    env: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class ScalerStatus:
+    """What is written down of one ScaleIn or ScaleOut."""
+
+    phase: ScalerPhase = ScalerPhase.NEW
+    conditions: tuple[Condition, ...] = ()
+    # The names of the pods that it takes away or adds, once they are chosen.
+    pods: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class Scaler:
+    """One ScaleIn or ScaleOut, read from its object."""
+
+    resource: Resource
+    key: ObjectKey
+    uid: UID
+    created: datetime.datetime
+    # The job it is for, in its namespace.
+    job: str
+    # How many workers to add or take away; None if ``pods`` are named instead, or neither.
+    count: int | None = None
+    # ScaleIn: those to take away, by the names of their pods; None if none are named.
+    pods: tuple[str, ...] | None = None
+    # ScaleOut: so many of the added are enough when time is up; all of them, if None.
+    enough: int | None = None
+    # ScaleOut: seconds until all that are added must be there; None for the controller's setting.
+    timeout_s: int | None = None
+    script: Script | None = None
+    # So often what has failed is tried again.
+    backoff_limit: int = 0
+    # What is wrong with its spec: it fails with this, and nothing is done.
+    flaw: str = ""
+    status: ScalerStatus = ScalerStatus()
+
+    @property
+    def adds(self) -> bool:
+        return self.resource.kind == SCALE_OUTS.kind
+
+    @property
+    def full_name(self) -> str:
+        """Return what a job's status calls it: ``ScaleIn:namespace/name``."""
+        return f"{self.resource.kind}:{self.key}"
+
+
+class ScalerObject(Object, frozen=True, gc=False):
+    """A ScaleIn or ScaleOut as it is on the server, its spec and status still undecoded."""
+
+    kind: str = ""
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+@attrs.frozen
+class Scaling:
+    """One change of the workers that is under way; written down before anything is done for it.
+
+    ``scaler`` and ``uid`` are those of the object that asks for it. What has none is the job's own
+    doing: it follows its spec, or evades the end of a node.
+    """
+
+    adds: bool
+    # The workers that come or go.
+    workers: tuple[int, ...]
+    since: datetime.datetime
+    scaler: str = ""
+    uid: str = ""
+    # Tries that have failed.
+    failures: int = 0
+    # Coming: in the host file since then. Going: its script has been run.
+    done: bool = False
+    # Going: others take their places, since it is their nodes that go.
+    replaced: bool = False
+
+
+@attrs.frozen
+class Roster:
+    """The workers that a job is to have, and the memory of how they came to be these."""
+
+    # Those it is to have, dead ones among them that nobody replaces.
+    members: tuple[int, ...] = ()
+    # Those in the host file.
+    hosts: tuple[int, ...] = ()
+    # Those that have ended; their names are of no use any more, since launchers avoid them.
+    spent: frozenset[int] = frozenset()
+    # The number in the spec that the members follow already.
+    followed: int = 0
+    scaling: Scaling | None = None
