@@ -21,8 +21,6 @@ class Companion:
     optional: Collection[str] = ()
     # Of ``spec``, what is written but once, since others may change it then.
     first_only: Collection[str] = ()
-    # Made before the first pods, and never read: nobody but the job is to see what is in it.
-    once: bool = False
 
 
 class CompanionObject(Object, frozen=True, gc=False):
