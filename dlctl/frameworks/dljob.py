@@ -39,6 +39,8 @@ class DLJob(abc.ABC):
     companion_resources: ClassVar[Collection[Resource]] = ()
     # Those of them whose objects stay when the job has ended or is suspended, until it is deleted.
     lasting_resources: ClassVar[Collection[Resource]] = ()
+    # Whether there is something to make by :meth:`secrets`.
+    keeps_secrets: ClassVar[bool] = False
     # The rights, as group, resource and verb, that jobs' roles hand on to their pods.
     granted: ClassVar[Collection[tuple[str, str, str]]] = ()
     # Whether all containers of a pod are told of the cluster, or the one that trains alone.
@@ -104,4 +106,8 @@ class DLJob(abc.ABC):
 
     def companions(self, running: Collection[Replica]) -> Iterable[Companion]:
         """Return what the job has beside pods and services, while these replicas run."""
+        return ()
+
+    def secrets(self) -> Iterable[Companion]:
+        """Return what is made before the first pods, once, and is never read by the controller."""
         return ()
