@@ -73,6 +73,9 @@ class Options:
         "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest",
         "image that brings kubectl to launchers of MPI jobs",
     )
+    elastic_init_container_image: str = _setting(
+        "alpine:3.10", "image of the first step of a TrainingJob's launcher"
+    )
     bind_address: str = _setting(
         _DEFAULT_ADDRESS, "where /metrics, /healthz and /readyz are served; empty for nowhere"
     )

@@ -29,6 +29,7 @@ class JobDefaults:
     pytorch_init_template: str = ""
     pytorch_init_tries: int = _FACTORY.pytorch_init_container_max_tries
     mpi_delivery_image: str = _FACTORY.mpi_kubectl_delivery_image
+    elastic_init_image: str = _FACTORY.elastic_init_container_image
 
 
 def job_defaults(options: Options) -> JobDefaults:
@@ -44,6 +45,7 @@ def job_defaults(options: Options) -> JobDefaults:
         pytorch_init_template=_template(options.pytorch_init_container_template_file),
         pytorch_init_tries=options.pytorch_init_container_max_tries,
         mpi_delivery_image=options.mpi_kubectl_delivery_image,
+        elastic_init_image=options.elastic_init_container_image,
     )
 
 

@@ -23,6 +23,7 @@ def test_settings_reach_the_jobs(tmp_path: Path) -> None:
             pytorch_init_container_template_file=str(template),
             pytorch_init_container_max_tries=3,
             mpi_kubectl_delivery_image="delivery",
+            elastic_init_container_image="first",
         )
     )
 
@@ -33,6 +34,7 @@ def test_settings_reach_the_jobs(tmp_path: Path) -> None:
         pytorch_init_template="- name: wait\n",
         pytorch_init_tries=3,
         mpi_delivery_image="delivery",
+        elastic_init_image="first",
     )
 
 

@@ -11,6 +11,7 @@ from dlctl.api.job import Deciders, Replica, ReplicaSpec
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from dlctl.api.status import JobPhase
 from dlctl.errors import InvalidJobError
+from dlctl.frameworks import launchers
 from dlctl.frameworks.kubeflow import mpi_files, mpi_pods
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
@@ -40,12 +41,7 @@ class MPIJob(KubeflowJob):
     # In this order: nobody can bind a role that is not there, or be in a pod before the account is.
     companion_resources = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS)
     lasting_resources = companion_resources
-    granted = (
-        ("", "pods", "get"),
-        ("", "pods", "list"),
-        ("", "pods", "watch"),
-        ("", "pods/exec", "create"),
-    )
+    granted = launchers.GRANTED
 
     def deciders(self) -> Deciders:
         return Deciders.chief(_LAUNCHER)
@@ -75,31 +71,12 @@ class MPIJob(KubeflowJob):
         )
 
     def companions(self, running: Collection[Replica]) -> Iterator[Companion]:
+        workers = self._names(self.replicas_of("worker"))
+        rules = launchers.rules(workers)
+        yield from launchers.rights(self.job.key, self._name, rules, account=self._account)
         metadata = {"labels": {"app": self.job.key.name}}
-        yield Companion(ROLES, self._name, {"metadata": metadata, "rules": self._rules()})
-        if self._account == self._name:
-            yield Companion(SERVICE_ACCOUNTS, self._name, {"metadata": metadata})
-        subject = {
-            "kind": "ServiceAccount",
-            "name": self._account,
-            "namespace": self.job.key.namespace,
-        }
-        role = {"apiGroup": ROLES.group, "kind": ROLES.kind, "name": self._name}
-        binding = {"metadata": metadata, "subjects": [subject], "roleRef": role}
-        yield Companion(ROLE_BINDINGS, self._name, binding)
         files = {"metadata": metadata, "data": self._files(running)}
         yield Companion(CONFIG_MAPS, self._config_name, files)
-
-    def _rules(self) -> list[JSON]:
-        rules: list[JSON] = [
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
-        ]
-        workers = self._names(self.replicas_of("worker"))
-        if workers:
-            # A rule without names would be one for all pods of the namespace.
-            execs = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}
-            rules.append({**execs, "resourceNames": workers})
-        return rules
 
     def _files(self, running: Collection[Replica]) -> Mapping[str, str]:
         workers = self._names(self.replicas_of("worker"))

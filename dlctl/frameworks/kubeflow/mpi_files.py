@@ -4,11 +4,12 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from dlctl.frameworks.launchers import KUBECTL_PATH
+
 HOSTFILE: Final = "hostfile"
 KUBEXEC: Final = "kubexec.sh"
 DISCOVER_HOSTS: Final = "discover_hosts.sh"
 CONFIG_PATH: Final = "/etc/mpi"
-KUBECTL_PATH: Final = "/opt/kube"
 
 
 def files(

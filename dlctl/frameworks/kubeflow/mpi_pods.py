@@ -3,16 +3,12 @@
 The names, the order and the modes are training-operator's: scripts of users rely on them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dlctl.frameworks.kubeflow.mpi_files import (
-    CONFIG_PATH,
-    DISCOVER_HOSTS,
-    HOSTFILE,
-    KUBECTL_PATH,
-    KUBEXEC,
-)
+from dlctl.frameworks import launchers
+from dlctl.frameworks.kubeflow.mpi_files import CONFIG_PATH, DISCOVER_HOSTS, HOSTFILE, KUBEXEC
+from dlctl.frameworks.launchers import KUBECTL_PATH, extended
 
 JSON = Mapping[str, Any]
 _CONFIG: Final = "mpi-job-config"
@@ -20,7 +16,6 @@ _KUBECTL: Final = "mpi-job-kubectl"
 _EXECUTABLE: Final = 0o555
 _READABLE: Final = 0o444
 _PATHS: Final = {_KUBECTL: KUBECTL_PATH, _CONFIG: CONFIG_PATH}
-_DELIVERY_SIZE: Final = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 
 
 def worker(pod_spec: JSON, config: str) -> JSON:
@@ -32,7 +27,7 @@ def worker(pod_spec: JSON, config: str) -> JSON:
     volume = _config_volume(config, {KUBEXEC: _EXECUTABLE})
     return {
         **pod_spec,
-        "containers": [_with(container, volumeMounts=_mounts(_CONFIG)), *others],
+        "containers": [extended(container, volumeMounts=_mounts(_CONFIG)), *others],
         "volumes": [*(pod_spec.get("volumes") or []), volume],
     }
 
@@ -49,22 +44,14 @@ def launcher(pod_spec: JSON, config: str, *, delivery: JSON) -> JSON:
     return {
         **pod_spec,
         "initContainers": [*(pod_spec.get("initContainers") or []), delivery],
-        "containers": [_with(container, env=variables, volumeMounts=_mounts(*_PATHS)), *others],
+        "containers": [extended(container, env=variables, volumeMounts=_mounts(*_PATHS)), *others],
         "volumes": [*(pod_spec.get("volumes") or []), *volumes],
     }
 
 
 def delivery(image: str, namespace: str) -> JSON:
     """Return the init container that brings kubectl."""
-    environment = {"TARGET_DIR": KUBECTL_PATH, "NAMESPACE": namespace}
-    return {
-        "name": "kubectl-delivery",
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "env": [{"name": name, "value": value} for name, value in environment.items()],
-        "resources": {"limits": dict(_DELIVERY_SIZE), "requests": dict(_DELIVERY_SIZE)},
-        "volumeMounts": _mounts(*_PATHS),
-    }
+    return launchers.delivery(image, namespace, _mounts(*_PATHS))
 
 
 def uses_gpu(pod_spec: JSON) -> bool:
@@ -87,11 +74,6 @@ def _environment(container: JSON, gpu: bool) -> Iterator[tuple[str, str]]:
     for name, value in (("I_MPI_HYDRA_BOOTSTRAP", "rsh"), ("I_MPI_HYDRA_BOOTSTRAP_EXEC", agent)):
         if name not in own:
             yield name, value
-
-
-def _with(container: JSON, **lists: Sequence[JSON]) -> JSON:
-    longer = {name: [*(container.get(name) or []), *items] for name, items in lists.items()}
-    return {**container, **longer}
 
 
 def _mounts(*volumes: str) -> list[JSON]:

@@ -1,0 +1,1 @@
+"""et-operator's TrainingJob: a launcher, and workers that come and go while it runs."""
