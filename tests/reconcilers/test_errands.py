@@ -1,0 +1,311 @@
+"""Errands on the clock of the loop: what they take is simulated, and takes no time."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import attrs
+import looptime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.errors import DlctlError
+from dlctl.kube.errors import UnreachableError
+from dlctl.reconcilers.errands import Errands, Outcome
+
+pytestmark = pytest.mark.looptime
+
+
+@attrs.frozen
+class Nap:
+    """Takes so long, and then ends as it says."""
+
+    seconds: float = 1.0
+    name: str = ""
+    fails: type[Exception] | None = None
+
+
+@attrs.define
+class Naps:
+    """Carries naps out, and remembers who slept and who was woken."""
+
+    errands: Errands[str, Nap] = attrs.field(init=False)
+    begun: list[tuple[str, Nap]] = attrs.field(factory=list)
+    given_up: list[tuple[str, Nap]] = attrs.field(factory=list)
+    woken: list[str] = attrs.field(factory=list)
+    asleep: Counter[str] = attrs.field(factory=Counter)
+    most_asleep: Counter[str] = attrs.field(factory=Counter)
+    limits: Mapping[str, int] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.errands = Errands(self.take, self.woken.append, **self.limits)
+
+    async def take(self, owner: str, nap: Nap) -> str:
+        self.begun.append((owner, nap))
+        for counted in (owner, "all"):
+            self.asleep[counted] += 1
+            self.most_asleep[counted] = max(self.most_asleep[counted], self.asleep[counted])
+        try:
+            await asyncio.sleep(nap.seconds)
+        except asyncio.CancelledError:
+            self.given_up.append((owner, nap))
+            raise
+        finally:
+            self.asleep.subtract([owner, "all"])
+        if nap.fails:
+            raise nap.fails("overslept")
+        return f"{owner} slept {nap.seconds:g} s"
+
+
+@asynccontextmanager
+async def running(naps: Naps) -> AsyncIterator[Errands[str, Nap]]:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(naps.errands.run())
+        await asyncio.sleep(0)
+        yield naps.errands
+        task.cancel()
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def test_owner_is_woken_when_an_errand_has_ended_and_reads_its_result() -> None:
+    naps = Naps()
+    async with running(naps) as errands:
+        errands.want("a", [Nap(3)])
+        assert errands.outcomes("a") == {}
+        await asyncio.sleep(2.9)
+        assert naps.woken == []
+        await asyncio.sleep(0.2)
+    assert naps.woken == ["a"]
+    assert errands.outcomes("a") == {Nap(3): Outcome("a slept 3 s")}
+
+
+async def test_errand_that_is_wanted_again_neither_starts_anew_nor_loses_its_outcome() -> None:
+    naps = Naps()
+    async with running(naps) as errands:
+        for _ in range(4):
+            errands.want("a", {Nap(1)})
+            await asyncio.sleep(0.5)
+        assert len(naps.begun) == len(errands.outcomes("a")) == 1
+
+
+async def test_errand_that_is_no_longer_wanted_is_given_up_and_wakes_nobody() -> None:
+    naps = Naps()
+    async with running(naps) as errands:
+        errands.want("a", [Nap(1), Nap(5)])
+        await asyncio.sleep(2)
+        errands.want("a", [Nap(1)])
+        await asyncio.sleep(10)
+        assert naps.given_up == [("a", Nap(5))]
+        errands.want("a", [])
+        errands.want("a", [Nap(1)])
+        assert errands.outcomes("a") == {}
+    assert naps.woken == ["a"]
+
+
+async def test_forgotten_owner_has_no_outcomes_and_nothing_runs_for_it() -> None:
+    naps = Naps()
+    async with running(naps) as errands:
+        errands.want("a", [Nap(1), Nap(5)])
+        errands.want("b", [Nap(5)])
+        await asyncio.sleep(2)
+        errands.forget("a")
+        errands.forget("unknown")
+        await asyncio.sleep(2)
+        assert naps.given_up == [("a", Nap(5))]
+        assert errands.outcomes("a") == {}
+    assert naps.woken == ["a"]
+
+
+async def test_errands_that_were_wanted_before_it_runs_start_with_it() -> None:
+    naps = Naps()
+    naps.errands.want("a", [Nap(1)])
+    naps.errands.want("b", [Nap(1)])
+    naps.errands.forget("b")
+    await asyncio.sleep(5)
+    async with running(naps):
+        await asyncio.sleep(1.1)
+    assert naps.woken == ["a"]
+
+
+async def test_what_was_cut_short_by_the_end_starts_anew_with_the_next_run() -> None:
+    naps = Naps()
+    async with running(naps) as errands:
+        errands.want("a", [Nap(1), Nap(2)])
+        await asyncio.sleep(1.5)
+    assert naps.given_up == [("a", Nap(2))]
+    async with running(naps):
+        await asyncio.sleep(2.5)
+    assert list(errands.outcomes("a")) == [Nap(1), Nap(2)]
+    assert len(naps.begun) == 3
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        pytest.param(UnreachableError, "overslept", id="the server"),
+        pytest.param(DlctlError, "overslept", id="our own"),
+        pytest.param(TimeoutError, "overslept", id="a deadline"),
+        pytest.param(ConnectionResetError, "overslept", id="a connection"),
+    ],
+)
+async def test_errand_that_fails_says_so_in_its_outcome(
+    failure: type[Exception], error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    naps = Naps()
+    async with running(naps) as errands:
+        errands.want("a", [Nap(fails=failure)])
+        await asyncio.sleep(2)
+    assert errands.outcomes("a") == {Nap(fails=failure): Outcome(error=error)}
+    assert naps.woken == ["a"]
+    assert not caplog.records
+
+
+async def test_failure_without_words_is_called_by_its_name() -> None:
+    async def perform(owner: str, errand: str) -> None:
+        raise TimeoutError
+
+    errands = Errands[str, str](perform, lambda owner: None)
+    errands.want("a", ["x"])
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(errands.run())
+        await asyncio.sleep(1)
+        task.cancel()
+    assert errands.outcomes("a")["x"].error == "TimeoutError"
+
+
+async def test_programming_error_is_logged_once_and_stops_no_other_errand(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    naps = Naps()
+    async with running(naps) as errands:
+        errands.want("a", [Nap(1, "secret", fails=KeyError)])
+        errands.want("b", [Nap(2)])
+        await asyncio.sleep(3)
+    assert errands.outcomes("a")[Nap(1, "secret", KeyError)].error == "KeyError: 'overslept'"
+    assert naps.woken == ["a", "b"]
+    [record] = caplog.records
+    assert record.exc_info
+    assert (record.__dict__["owner"], record.__dict__["errand"]) == ("a", "Nap")
+
+
+async def test_retry_forgets_the_outcome_and_counts_the_tries() -> None:
+    naps = Naps()
+    nap = Nap(1, fails=UnreachableError)
+    async with running(naps) as errands:
+        errands.want("a", [nap])
+        await asyncio.sleep(1.5)
+        errands.retry("a", nap, after_s=10)
+        assert errands.outcomes("a") == {}
+        await asyncio.sleep(10.5)
+        errands.retry("a", nap, after_s=100)
+        assert errands.outcomes("a") == {}
+        await asyncio.sleep(1)
+        assert errands.outcomes("a") == {nap: Outcome(error="overslept", tries=2)}
+    assert naps.woken == ["a", "a"]
+
+
+async def test_retry_of_what_is_not_wanted_does_nothing() -> None:
+    naps = Naps()
+    async with running(naps) as errands:
+        errands.want("a", [Nap(1)])
+        await asyncio.sleep(2)
+        errands.want("a", [Nap(2)])
+        errands.retry("a", Nap(1))
+        errands.retry("b", Nap(1))
+        await asyncio.sleep(5)
+    assert naps.begun == [("a", Nap(1)), ("a", Nap(2))]
+
+
+async def test_errand_that_waits_for_its_next_try_takes_nobodys_turn() -> None:
+    naps = Naps(limits={"at_a_time": 1})
+    async with running(naps) as errands:
+        errands.want("a", [Nap(1)])
+        await asyncio.sleep(1.5)
+        errands.retry("a", Nap(1), after_s=100)
+        errands.want("b", [Nap(1)])
+        await asyncio.sleep(1.5)
+        assert naps.woken == ["a", "b"]
+
+
+async def test_slow_errands_of_one_owner_hold_up_no_other() -> None:
+    naps = Naps(limits={"at_a_time": 8, "at_a_time_per_owner": 4})
+    async with running(naps) as errands:
+        errands.want("slow", [Nap(1000, str(n)) for n in range(100)])
+        await asyncio.sleep(1)
+        errands.want("quick", [Nap(1)])
+        await asyncio.sleep(1.1)
+        assert naps.woken == ["quick"]
+        assert naps.most_asleep == {"slow": 4, "quick": 1, "all": 5}
+
+
+async def test_outcome_of_an_errand_that_ended_as_it_was_given_up_is_dropped() -> None:
+    woken: list[str] = []
+
+    async def stubborn(owner: str, errand: str) -> str:
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError as cancelled:
+            raise UnreachableError("the socket was closed") from cancelled
+        return "done"
+
+    errands = Errands[str, str](stubborn, woken.append)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(errands.run())
+        await asyncio.sleep(0)
+        errands.want("a", ["x"])
+        await asyncio.sleep(1)
+        errands.want("a", ["y"])
+        await asyncio.sleep(1)
+        assert (errands.outcomes("a"), woken) == ({}, [])
+        task.cancel()
+
+
+naps_of_owners = st.builds(
+    Nap,
+    st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    st.sampled_from("xyz"),
+    st.sampled_from([None, UnreachableError, ValueError]),
+)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sets(naps_of_owners, max_size=6),
+        st.sampled_from([0.0, 0.3, 1.0, 5.0]),
+    ),
+    max_size=12,
+)
+
+
+@given(steps)
+def test_in_the_end_all_that_is_wanted_has_an_outcome_and_nothing_else(
+    steps: list[tuple[str, set[Nap], float]],
+) -> None:
+    naps = Naps(limits={"at_a_time": 3, "at_a_time_per_owner": 2})
+    last: dict[str, set[Nap]] = {}
+
+    async def play() -> None:
+        async with running(naps) as errands:
+            for owner, wanted, pause_s in steps:
+                errands.want(owner, wanted)
+                last[owner] = wanted
+                await asyncio.sleep(pause_s)
+                assert set(errands.outcomes(owner)) <= wanted
+            await asyncio.sleep(200)
+            for owner, wanted in last.items():
+                outcomes = errands.outcomes(owner)
+                assert set(outcomes) == wanted
+                assert all(bool(o.error) == bool(nap.fails) for nap, o in outcomes.items())
+
+    loop = looptime.new_event_loop(start=0, end=10_000)
+    try:
+        loop.run_until_complete(play())
+    finally:
+        loop.close()
+    assert naps.most_asleep["all"] <= 3
+    assert all(naps.most_asleep[owner] <= 2 for owner in "abc")
+    assert not +naps.asleep
