@@ -32,7 +32,7 @@ trap 'exit 143' TERM
 waiting=$!
 (sleep {wait_s} >/dev/null 2>&1; echo "no longer waiting"; kill "$waiting") &
 limit=$!
-wait "$waiting"
+wait "$waiting" 2>/dev/null
 kill "$limit" 2>/dev/null
 exit 0"""
 
