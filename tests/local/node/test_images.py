@@ -1,6 +1,7 @@
 """What stands for a container image."""
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -48,6 +49,18 @@ def test_nslookup_tells_by_its_exit_code_whether_a_name_is_known() -> None:
         for name in ("localhost", "nobody.invalid")
     ]
     assert [bool(done.returncode) for done in known] == [False, True]
+
+
+def test_nc_tells_by_its_exit_code_whether_somebody_listens() -> None:
+    folder = find({}, "alpine").bin
+    assert folder is not None
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        asked = [folder / "nc", "-z", "-w", "1", "localhost", port]
+        listening = subprocess.run(asked, check=False)
+    gone = subprocess.run(asked, check=False)
+    nobody = subprocess.run([*asked[:-2], "nobody.invalid", port], check=False)
+    assert [bool(done.returncode) for done in (listening, gone, nobody)] == [False, True, True]
 
 
 def test_kubectl_is_delivered_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""Pods of an elastic job on a node of plain processes: keys, files, the first step."""
+
+import os
+import shutil
+from typing import Any
+
+import pytest
+
+from dlctl.api.companions import Companion
+from dlctl.api.elastic import Roster
+from dlctl.api.meta import PODS, SERVICES
+from tests.frameworks.elastic.builders import LAUNCHER, WORKER, elastic, equipped, pod
+from tests.local.node.lab import Lab
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NAME = "et-worker-0"
+PORT = 22
+SSHD = """
+mkdir -p /run/sshd
+ssh-keygen -q -t ed25519 -N '' -f /run/sshd/key
+exec /usr/sbin/sshd -D -e -f /dev/null -h /run/sshd/key
+"""
+
+
+@pytest.fixture(autouse=True)
+def _isolated(lab: Lab) -> None:
+    if not lab.isolated:
+        pytest.skip(f"no namespaces: {lab.cluster.network.reason}")
+
+
+def commanded(script: str, **fields: Any) -> dict[str, Any]:
+    spec = pod(**fields)
+    spec["containers"][0]["command"] = ["sh", "-c", script]
+    return spec
+
+
+async def make(lab: Lab, name: str, spec: Any, labels: dict[str, str]) -> None:
+    metadata = {"name": name, "labels": labels}
+    # Accounts are not what this is about.
+    spec = {**spec, "serviceAccountName": "default"}
+    await lab.client.create(PODS, "default", {"metadata": metadata, "spec": spec})
+
+
+async def companion(lab: Lab, made: Companion) -> None:
+    body = {**made.body, "metadata": {"name": made.name}}
+    await lab.client.create(made.resource, "default", body)
+
+
+# Sshd changes its user as it goes, which only root has enough of, even in a namespace.
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("ssh") is None or shutil.which("sshd") is None,
+    reason="not root, or no OpenSSH",
+)
+async def test_launcher_logs_in_to_a_worker_that_is_there_later_than_itself(lab: Lab) -> None:
+    framework = elastic(
+        roster=Roster(members=(0,), hosts=(0,)),
+        worker=commanded(SSHD),
+        launcher=commanded(
+            "cat /job/hostfile; sh /etc/edl/discover_hosts.sh | "
+            "while IFS=: read host slots; do ssh -n $$host echo in $$host; done"
+        ),
+    )
+    *_, files = framework.companions(())
+    for made in (files, *framework.secrets()):
+        await companion(lab, made)
+    service = {"clusterIP": "None", "selector": {"app": NAME}, "ports": [{"port": PORT}]}
+    await lab.create(SERVICES, NAME, spec=service)
+
+    await make(lab, "et-launcher", equipped(framework, LAUNCHER), {})
+    await lab.until("et-launcher", lambda status: "running" in str(status))
+    await make(lab, NAME, equipped(framework, WORKER), {"app": NAME})
+    status = await lab.finished("et-launcher")
+
+    assert status["phase"] == "Succeeded", await lab.log(NAME)
+    assert await lab.log("et-launcher", container="init-hostfile") == f"waiting for {NAME}\n"
+    assert await lab.log("et-launcher", container="main") == f"{NAME} slots=1\nin {NAME}\n"
