@@ -1,15 +1,17 @@
 """The API server's verbs on typed objects. Bytes go straight into the type asked for."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 
 import msgspec
 
-from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.api.meta import PODS, Object, ObjectKey, Resource
+from dlctl.kube import execs
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import ListPage, decode, decode_page
-from dlctl.kube.errors import NotFoundError
+from dlctl.kube.errors import DeadlineError, NotFoundError
 from dlctl.kube.gate import MayWrite
 from dlctl.kube.lines import split_lines
 from dlctl.kube.pace import TokenBucket
@@ -191,6 +193,33 @@ class Client:
         """
         async with self._transport.stream(Request("GET", path, params or {})) as chunks:
             yield chunks
+
+    async def execute(
+        self,
+        pod: ObjectKey,
+        container: str,
+        command: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = 10.0,
+        limit_bytes: int = execs.LIMIT_BYTES,
+    ) -> execs.Completed:
+        """Run a command in a container of a pod, which counts as a write.
+
+        DeadlineError is raised if it has not ended in time, and UnreachableError if the connection
+        broke, as when its pod dies. In both cases, and when this is cancelled, it may run on.
+        """
+        asked = execs.params(container, command, stdin=bool(stdin))
+        request = Request("GET", _path(PODS, pod, "exec"), asked)
+        try:
+            async with (
+                asyncio.timeout(timeout_s),
+                self._transport.converse(request, execs.PROTOCOLS) as socket,
+            ):
+                return await execs.talk(socket, stdin=stdin, limit_bytes=limit_bytes)
+        except TimeoutError as error:
+            message = f"the command in {pod} has not ended in {timeout_s:g} s"
+            raise DeadlineError(message) from error
 
 
 def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:

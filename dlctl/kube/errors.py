@@ -86,6 +86,10 @@ class DisconnectedError(UnreachableError):
     """The connection broke under the request or its answer."""
 
 
+class DeadlineError(UnreachableError):
+    """A command in a container has not ended in its time; whether it still runs is unknown."""
+
+
 class UnexpectedAnswerError(DlctlError):
     """Not what an API server answers: a proxy's page, or an object that is not of its kind."""
 

@@ -20,7 +20,7 @@ AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 def held(may_write: MayWrite, body: bytes | None) -> "HeldBody | None":
     """Return the body of a write as one that may still be held; raise WriteHeldError at once."""
-    _check(may_write)
+    check(may_write)
     return None if body is None else HeldBody(body, may_write)
 
 
@@ -37,10 +37,10 @@ class HeldBody(BytesPayload):
     async def write_with_length(
         self, writer: AbstractStreamWriter, content_length: int | None
     ) -> None:
-        _check(self._may_write)
+        check(self._may_write)
         await super().write_with_length(writer, content_length)
 
 
-def _check(may_write: MayWrite) -> None:
+def check(may_write: MayWrite) -> None:
     if not may_write():
         raise WriteHeldError("not sent: this process may not write now")

@@ -4,36 +4,31 @@ Knows paths and bytes, nothing of objects. aiohttp's errors end here.
 """
 
 import asyncio
-import errno
 import random
-import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
-from functools import partial
-from typing import Any, Final, Self
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Self
 from urllib.parse import urlsplit
 
 import aiohttp
 import attrs
 from yarl import URL
 
-from dlctl.kube import gate
+from dlctl.kube import conversations, gate
 from dlctl.kube.config import ClusterConfig
+from dlctl.kube.connections import CONNECT_S, connector, translated
 from dlctl.kube.credentials import Access
 from dlctl.kube.errors import (
     ApiError,
-    DisconnectedError,
-    RefusedError,
     UnauthorizedError,
+    UnexpectedAnswerError,
     UnreachableError,
     error_from,
 )
 from dlctl.kube.pace import TokenBucket
 from dlctl.kube.retries import delay_s
 from dlctl.metrics import Metrics
-
-CONNECT_S: Final = 10.0
 
 
 @attrs.frozen
@@ -42,10 +37,15 @@ class Request:
 
     method: str
     path: str
-    params: Mapping[str, str] = attrs.field(factory=dict)
+    params: Mapping[str, str] | Sequence[tuple[str, str]] = attrs.field(factory=dict)
     body: bytes | None = attrs.field(default=None, repr=False)
     media_type: str = "application/json"
     silence_s: float | None = None
+
+    @property
+    def what(self) -> str:
+        """Return what it is called in errors: not what it carries, which may be secret."""
+        return f"{self.method} {self.path}"
 
 
 class Transport:
@@ -69,12 +69,11 @@ class Transport:
         self._may_write = may_write
         self._limit = limit
         self._session: aiohttp.ClientSession | None = None
+        self._conversations: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                socket_factory=partial(_kept_alive, forget_unsent=self._may_write is not None)
-            ),
+            connector=connector(self._may_write),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={
                 "User-Agent": self._user_agent,
@@ -83,11 +82,14 @@ class Transport:
                 "Accept-Encoding": "identity",
             },
         )
+        # Conversations last, and must not take the connections that requests wait for.
+        self._conversations = conversations.session(self._user_agent, self._may_write)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session:
-            await self._session.close()
+        for session in (self._session, self._conversations):
+            if session:
+                await session.close()
 
     async def send(self, request: Request) -> bytes:
         """Return the body of a success; what is safe to try again has then been tried."""
@@ -96,7 +98,7 @@ class Transport:
         while True:
             try:
                 async with self._authorized(request, limits) as response:
-                    with _translated(request):
+                    with translated(request.what):
                         body = await response.read()
             except (ApiError, UnreachableError) as error:
                 pause_s = delay_s(request.method, error, attempt, random.random())
@@ -118,6 +120,55 @@ class Transport:
         async with self._authorized(request, limits) as response:
             async with aclosing(_chunks(request, response)) as chunks:
                 yield chunks
+
+    @asynccontextmanager
+    async def converse(
+        self, request: Request, protocols: Sequence[str]
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Yield a WebSocket that speaks one of the protocols; nothing is tried again.
+
+        It is opened only while writes may be sent, and closed at once at the end of the block.
+        """
+        credentials = self._config.credentials
+        access = await credentials.access()
+        try:
+            opened = await self._upgraded(request, protocols, access)
+        except UnauthorizedError:
+            renewed = await credentials.access(refused=access)
+            if renewed is access:
+                raise
+            opened = await self._upgraded(request, protocols, renewed)
+        try:
+            yield opened
+        finally:
+            await conversations.hang_up(opened)
+
+    async def _upgraded(
+        self, request: Request, protocols: Sequence[str], access: Access
+    ) -> aiohttp.ClientWebSocketResponse:
+        if self._conversations is None:
+            raise RuntimeError("the client is used outside of its `async with` block")
+        await self._wait_for_turn(request)
+        started = time.monotonic()
+        try:
+            with translated(request.what):
+                opened = await self._conversations.ws_connect(
+                    URL(self._config.server + request.path).extend_query(request.params),
+                    protocols=protocols,
+                    headers=access.headers,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=0.0),
+                    ssl=access.tls or True,
+                    server_hostname=self._config.tls_server_name,
+                    proxy=self._config.proxy,
+                )
+        except ApiError as error:
+            self._observe_answer(request, error.code, started)
+            raise
+        self._observe_answer(request, 101, started)
+        if opened.protocol is None:
+            await conversations.hang_up(opened)
+            raise UnexpectedAnswerError(f"{request.what}: none of the protocols is spoken there")
+        return opened
 
     @asynccontextmanager
     async def _authorized(
@@ -147,11 +198,7 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError("the client is used outside of its `async with` block")
-        if self._limit:
-            waited_s = await self._limit.take()
-            self._metrics.rest_client_rate_limiter_duration_seconds.labels(
-                request.method, self._host
-            ).observe(waited_s)
+        await self._wait_for_turn(request)
         headers = dict(access.headers)
         if request.body is not None:
             headers["Content-Type"] = request.media_type
@@ -159,7 +206,7 @@ class Transport:
         if self._may_write and request.method != "GET":
             body = gate.held(self._may_write, request.body)
         started = time.monotonic()
-        with _translated(request):
+        with translated(request.what):
             response = await self._session.request(
                 request.method,
                 # Already quoted where it must be: quoting again would spoil a selector.
@@ -174,12 +221,22 @@ class Transport:
                 # A redirect would carry the token to wherever it points.
                 allow_redirects=False,
             )
+        self._observe_answer(request, response.status, started)
+        return response
+
+    async def _wait_for_turn(self, request: Request) -> None:
+        if self._limit:
+            waited_s = await self._limit.take()
+            self._metrics.rest_client_rate_limiter_duration_seconds.labels(
+                request.method, self._host
+            ).observe(waited_s)
+
+    def _observe_answer(self, request: Request, code: int, started: float) -> None:
         metrics, host = self._metrics, self._host
-        metrics.rest_client_requests_total.labels(response.status, request.method, host).inc()
+        metrics.rest_client_requests_total.labels(code, request.method, host).inc()
         metrics.rest_client_request_duration_seconds.labels(request.method, host).observe(
             time.monotonic() - started
         )
-        return response
 
     def _observe_bytes(self, request: Request, answer: bytes) -> None:
         labels = (request.method, self._host)
@@ -196,48 +253,12 @@ class Transport:
 
 async def _raise_for_status(request: Request, response: aiohttp.ClientResponse) -> None:
     if response.status >= 300:
-        with _translated(request):
+        with translated(request.what):
             body = await response.read()
         raise error_from(response.status, response.headers, body)
 
 
 async def _chunks(request: Request, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    with _translated(request):
+    with translated(request.what):
         async for chunk in response.content.iter_any():
             yield chunk
-
-
-@contextmanager
-def _translated(request: Request) -> Iterator[None]:
-    """Turn aiohttp's errors into ours, which name the request but not what it carried."""
-    what = f"{request.method} {request.path}"
-    try:
-        yield
-    except TimeoutError as error:
-        raise UnreachableError(f"{what}: no answer in time") from error
-    except aiohttp.ClientConnectorError as error:
-        if error.os_error.errno == errno.ECONNREFUSED:
-            raise RefusedError(f"{what}: {error}") from error
-        raise UnreachableError(f"{what}: {error}") from error
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, OSError) as error:
-        raise DisconnectedError(f"{what}: {error}") from error
-    except aiohttp.ClientError as error:
-        raise UnreachableError(f"{what}: {error}") from error
-
-
-def _kept_alive(address: tuple[Any, ...], *, forget_unsent: bool) -> socket.socket:
-    """Return a socket that notices within a minute that the other side is gone.
-
-    One that is to forget what is unsent leaves nothing behind for the system to deliver, however
-    the process ends: after an outage that could be a minute later, under another leader.
-    """
-    family, type_, protocol, *_ = address
-    connection = socket.socket(family, type_, protocol)
-    if forget_unsent:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, gate.AT_ONCE)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # The names differ between systems, and where there is none the default has to do.
-    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if option := getattr(socket, name, None):
-            connection.setsockopt(socket.IPPROTO_TCP, option, value)
-    return connection

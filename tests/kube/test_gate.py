@@ -12,8 +12,8 @@ import pytest
 from dlctl.api.meta import PODS, SERVICES, ObjectKey
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
+from dlctl.kube.connections import kept_alive
 from dlctl.kube.errors import UnreachableError, WriteHeldError
-from dlctl.kube.transport import _kept_alive
 from dlctl.metrics import Metrics
 from tests.kube.conftest import Server, refuses, replies
 
@@ -101,7 +101,7 @@ async def test_connection_closed_by_a_gated_client_delivers_nothing_more(forget:
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = (socket.AF_INET, socket.SOCK_STREAM, 0, "", listener.getsockname())
-        connection = partial(_kept_alive, forget_unsent=forget)(address)
+        connection = partial(kept_alive, forget_unsent=forget)(address)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         connection.connect(listener.getsockname())
         peer, _ = listener.accept()

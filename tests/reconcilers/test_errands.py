@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 import looptime
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.errors import DlctlError
@@ -281,6 +281,7 @@ steps = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(steps)
 def test_in_the_end_all_that_is_wanted_has_an_outcome_and_nothing_else(
     steps: list[tuple[str, set[Nap], float]],

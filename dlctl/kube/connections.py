@@ -1,0 +1,63 @@
+"""How connections to an API server are made, and what aiohttp's errors about them become.
+
+Nothing here knows what is sent over them.
+"""
+
+import errno
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+
+import aiohttp
+
+from dlctl.kube import gate
+from dlctl.kube.errors import DisconnectedError, RefusedError, UnreachableError
+
+CONNECT_S: Final = 10.0
+
+
+def connector(may_write: gate.MayWrite | None) -> aiohttp.TCPConnector:
+    """Return a source of connections, of which there are only so many at a time."""
+    return aiohttp.TCPConnector(socket_factory=sockets(may_write))
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn aiohttp's errors into ours, which name the request but not what it carried."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise UnreachableError(f"{what}: no answer in time") from error
+    except aiohttp.ClientConnectorError as error:
+        if error.os_error.errno == errno.ECONNREFUSED:
+            raise RefusedError(f"{what}: {error}") from error
+        raise UnreachableError(f"{what}: {error}") from error
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, OSError) as error:
+        raise DisconnectedError(f"{what}: {error}") from error
+    except aiohttp.ClientError as error:
+        raise UnreachableError(f"{what}: {error}") from error
+
+
+def kept_alive(address: tuple[Any, ...], *, forget_unsent: bool) -> socket.socket:
+    """Return a socket that notices within a minute that the other side is gone.
+
+    One that is to forget what is unsent leaves nothing behind for the system to deliver, however
+    the process ends: after an outage that could be a minute later, under another leader.
+    """
+    family, type_, protocol, *_ = address
+    connection = socket.socket(family, type_, protocol)
+    if forget_unsent:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, gate.AT_ONCE)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # The names differ between systems, and where there is none the default has to do.
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if option := getattr(socket, name, None):
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+    return connection
+
+
+def sockets(may_write: gate.MayWrite | None) -> Callable[[tuple[Any, ...]], socket.socket]:
+    """Return what makes the sockets of a client that may have to hold its writes."""
+    return partial(kept_alive, forget_unsent=may_write is not None)

@@ -1,0 +1,283 @@
+"""Commands in containers, with a server that says whatever a test tells it to."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from dlctl.api.meta import ObjectKey
+from dlctl.kube.client import Client
+from dlctl.kube.config import ClusterConfig
+from dlctl.kube.credentials import Access
+from dlctl.kube.errors import (
+    ApiError,
+    DeadlineError,
+    DisconnectedError,
+    ForbiddenError,
+    NotFoundError,
+    RefusedError,
+    UnauthorizedError,
+    UnexpectedAnswerError,
+    WriteHeldError,
+)
+from dlctl.kube.execs import Completed
+from dlctl.metrics import Metrics
+from tests.kube.conftest import TOKEN, Answer, Server, refuses, replies, resets
+
+POD = ObjectKey("ns", "launcher")
+V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
+SUCCESS = b'\x03{"status":"Success"}'
+
+
+def failure(code: int | str, reason: str = "NonZeroExitCode") -> bytes:
+    cause = {"reason": "ExitCode", "message": str(code)}
+    status = {"status": "Failure", "reason": reason, "details": {"causes": [cause]}}
+    return b"\x03" + msgspec.json.encode(status)
+
+
+def says(*messages: bytes, protocol: str = V5, then: Answer | None = None) -> Answer:
+    """Return a conversation of these messages, after which the server hangs up."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(protocols=[protocol])
+        await socket.prepare(request)
+        for message in messages:
+            await socket.send_bytes(message)
+        if then:
+            await then(request)
+        await socket.close()
+        return socket
+
+    return answer
+
+
+async def silence(request: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(1000)
+    return web.Response()
+
+
+async def run(client: Client, *command: str, **options: float) -> Completed:
+    return await client.execute(POD, "main", command or ["true"], **options)  # type: ignore[arg-type]
+
+
+async def test_request_names_the_container_the_words_and_the_streams(
+    client: Client, server: Server
+) -> None:
+    asked: list[tuple[str, Sequence[str]]] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append((request.query["container"], request.query.getall("command")))
+        assert "stdin" not in request.query
+        assert request.query["stdout"] == request.query["stderr"] == "true"
+        return await says(SUCCESS)(request)
+
+    server.answers.append(answer)
+    words = ["sh", "-c", "a; b && c > d\n'\"%41+é", ""]
+    assert await run(client, *words) == Completed(0)
+    assert asked == [("main", words)]
+    [seen] = server.seen
+    assert seen.path == "/api/v1/namespaces/ns/pods/launcher/exec"
+    assert seen.headers["authorization"] == f"Bearer {TOKEN}"
+    assert seen.headers["user-agent"] == "dlctl/test"
+
+
+@pytest.mark.parametrize("protocol", [V4, V5])
+async def test_output_comes_apart_and_the_exit_code_is_told(
+    client: Client, server: Server, protocol: str
+) -> None:
+    messages = [b"\x01", b"\x02", b"\x01out", b"\x02err", b"\x01put", b"\x09new", failure(7)]
+    server.answers.append(says(*messages, protocol=protocol))
+    assert await run(client) == Completed(7, b"output", b"err")
+
+
+async def test_status_may_come_in_pieces(client: Client, server: Server) -> None:
+    server.answers.append(says(SUCCESS[:9], b"\x01late", b"\x03" + SUCCESS[9:]))
+    assert await run(client) == Completed(0, b"late")
+
+
+async def test_server_need_not_hang_up(client: Client, server: Server) -> None:
+    server.answers.append(says(SUCCESS, then=silence))
+    assert await run(client) == Completed(0)
+
+
+async def test_output_beyond_the_limit_is_dropped(client: Client, server: Server) -> None:
+    server.answers.append(says(*[b"\x01" + b"x" * 60] * 1000, SUCCESS))
+    completed = await run(client, limit_bytes=100)
+    assert completed == Completed(0, b"x" * 100, truncated=True)
+
+
+@pytest.mark.parametrize(("protocol", "closed"), [(V4, False), (V5, True)])
+async def test_input_is_given_in_pieces_and_closed_where_that_can_be_said(
+    client: Client, server: Server, protocol: str, closed: bool
+) -> None:
+    heard = bytearray()
+    closes: list[bytes] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.query["stdin"] == "true"
+        socket = web.WebSocketResponse(protocols=[protocol])
+        await socket.prepare(request)
+        while len(heard) < 100_000 or (closed and not closes):
+            data = await socket.receive_bytes()
+            if data[:1] == b"\0":
+                heard.extend(data[1:])
+            else:
+                closes.append(data)
+        await socket.send_bytes(SUCCESS)
+        return socket
+
+    server.answers.append(answer)
+    completed = await client.execute(POD, "main", ["cat"], stdin=b"x" * 100_000, timeout_s=5)
+    assert completed == Completed(0)
+    assert heard == b"x" * 100_000
+    assert closes == [b"\xff\0"] * closed
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "error"),
+    [
+        pytest.param(404, "NotFound", NotFoundError, id="the pod is gone"),
+        pytest.param(403, "Forbidden", ForbiddenError, id="no right"),
+        pytest.param(500, "InternalError", ApiError, id="no kubelet"),
+        pytest.param(401, "Unauthorized", UnauthorizedError, id="no credentials"),
+    ],
+)
+async def test_refusal_is_told_in_the_words_of_the_server(
+    client: Client, server: Server, code: int, reason: str, error: type[ApiError]
+) -> None:
+    server.answers.append(refuses(code, reason, "because"))
+    with pytest.raises(error, match="because"):
+        await run(client)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(replies({}), id="an ordinary answer"),
+        pytest.param(says(protocol="chat"), id="other protocols"),
+    ],
+)
+async def test_server_that_speaks_no_such_protocol_is_not_taken_for_one(
+    client: Client, server: Server, answer: Answer
+) -> None:
+    server.answers.append(answer)
+    with pytest.raises(UnexpectedAnswerError) as caught:
+        await run(client, "secret")
+    assert "secret" not in str(caught.value)
+
+
+async def test_redirect_is_not_followed(client: Client, server: Server) -> None:
+    server.answers.append(replies({}, 307, Location=f"{server.url}/elsewhere"))
+    with pytest.raises(ApiError):
+        await run(client)
+    assert len(server.seen) == 1
+
+
+async def test_command_that_could_not_be_started_is_an_error(
+    client: Client, server: Server
+) -> None:
+    body = {"status": "Failure", "code": 500, "reason": "InternalError", "message": "no such file"}
+    server.answers.append(says(b"\x03" + msgspec.json.encode(body)))
+    with pytest.raises(ApiError, match="no such file"):
+        await run(client)
+
+
+@pytest.mark.parametrize("then", [None, resets], ids=["closed", "reset"])
+@pytest.mark.parametrize("said", [[], [b"\x01out"], [SUCCESS[:-3]]], ids=["", "output", "a part"])
+async def test_end_of_the_connection_without_a_status_is_an_error(
+    client: Client, server: Server, said: list[bytes], then: Answer | None
+) -> None:
+    server.answers.append(says(*said, then=then))
+    with pytest.raises(DisconnectedError):
+        await run(client)
+
+
+@pytest.mark.parametrize(
+    "answer", [says(b"\x01out", then=silence), silence], ids=["command", "server"]
+)
+async def test_deadline_holds_for_the_command_and_for_the_way_to_it(
+    client: Client, server: Server, answer: Answer
+) -> None:
+    server.answers.append(answer)
+    with pytest.raises(DeadlineError, match=r"in ns/launcher has not ended in 0\.1 s"):
+        await run(client, timeout_s=0.1)
+
+
+async def test_cancelling_closes_the_connection_at_once(client: Client, server: Server) -> None:
+    begun, closed = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(protocols=[V5])
+        await socket.prepare(request)
+        begun.set()
+        try:
+            await silence(request)
+        finally:
+            closed.set()
+        return socket
+
+    server.answers.append(answer)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        task = group.create_task(run(client))
+        await begun.wait()
+        task.cancel()
+        await closed.wait()
+    assert task.cancelled()
+
+
+async def test_input_that_nobody_reads_holds_up_neither_the_deadline_nor_the_end(
+    client: Client, server: Server
+) -> None:
+    over = asyncio.Event()
+
+    async def deaf(request: web.Request) -> web.StreamResponse:
+        await over.wait()
+        return await resets(request)
+
+    server.answers.append(says(then=deaf))
+    with pytest.raises(DeadlineError):
+        await client.execute(POD, "main", ["true"], stdin=b"x" * (8 << 20), timeout_s=0.2)
+    over.set()
+
+
+async def test_command_is_sent_only_while_writes_may_be(server: Server) -> None:
+    server.answers.append(says(SUCCESS))
+    answers = [True]
+    config = ClusterConfig.with_token(server.url, TOKEN)
+    async with Client(config, may_write=lambda: answers[-1]) as client:
+        assert await run(client) == Completed(0)
+        answers.append(False)
+        with pytest.raises(WriteHeldError):
+            await run(client)
+    assert len(server.seen) == 1
+
+
+async def test_credentials_that_were_refused_are_renewed_once(server: Server) -> None:
+    class Renewed:
+        async def access(self, refused: Access | None = None) -> Access:
+            return Access({"Authorization": "Bearer new" if refused else "Bearer old"})
+
+    server.answers += [refuses(401, "Unauthorized"), says(SUCCESS)]
+    async with Client(ClusterConfig(server.url, Renewed())) as client:
+        assert await run(client) == Completed(0)
+    assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer old", "Bearer new"]
+
+
+async def test_server_that_is_not_there_is_an_error_of_ours(client: Client) -> None:
+    async with Client(ClusterConfig("http://127.0.0.1:1")) as client:
+        with pytest.raises(RefusedError):
+            await run(client)
+
+
+async def test_commands_are_counted_with_the_requests(
+    client: Client, server: Server, metrics: Metrics
+) -> None:
+    server.answers += [says(SUCCESS), refuses(404, "NotFound")]
+    await run(client)
+    with pytest.raises(NotFoundError):
+        await run(client)
+    for code in ("101", "404"):
+        labels = {"code": code, "method": "GET", "host": server.url.removeprefix("http://")}
+        assert metrics.registry.get_sample_value("rest_client_requests_total", labels) == 1
