@@ -31,12 +31,21 @@ while read -r host || [ -n "$host" ]; do
   [ -z "$host" ] || printf '%s\\n' "$host"
 done < {COPIES[HOSTFILE]}
 """
+# Options of ssh mean nothing here; programs that know of no other remote shell give them.
 # The stream of a pod that is gone may stay open for ever, so the pod is looked at meanwhile. Who
 # looks holds none of the caller's files open.
 _KUBEXEC: Final = """\
 #!/bin/sh
-POD_NAME=$1
+skip() {{
+  OPTIND=1
+  while getopts o:p:i:l:F:qxnTt option; do :; done
+}}
+skip "$@"
+shift $((OPTIND - 1))
+POD_NAME=${{1#*@}}
 shift
+skip "$@"
+shift $((OPTIND - 1))
 kubectl={kubectl}
 "$kubectl" exec "$POD_NAME"{container} -- /bin/sh -c "$*" &
 program=$!

@@ -77,10 +77,6 @@ class TrainingJob(DLJob):
             files.COPIES[files.DEEPSPEED_HOSTFILE]: files.deepspeed_hostfile(hosts, self.slots),
         }
 
-    def script_argument(self, workers: Iterable[int]) -> str:
-        """Return how scripts of scalers are told of workers: ``a-worker-0:1,a-worker-1:1``."""
-        return ",".join(f"{name}:{self.slots}" for name in self._names(workers))
-
     @property
     def slots(self) -> int:
         """How many processes a worker has room for.

@@ -56,6 +56,13 @@ def test_remote_shell_runs_a_command_in_the_container_that_trains(tmp_path: Path
     assert done.returncode == 3
 
 
+def test_remote_shell_may_be_called_as_horovod_calls_ssh(tmp_path: Path) -> None:
+    script = kubexec(tmp_path, """printf '%s\\n' "$2" "$8" """)
+    options = ("-o", "PasswordAuthentication=no", "-o", "StrictHostKeyChecking=no")
+    done = run(script, *options, "me@et-worker-1", "-p", "22", "bash -c 'a -n'")
+    assert done.stdout.splitlines() == ["et-worker-1", "bash -c 'a -n'"]
+
+
 def test_words_of_the_user_do_not_become_commands(tmp_path: Path) -> None:
     script = kubexec(tmp_path, """printf '%s\\n' "$4" """, container="main; touch /x")
     assert run(script, "et-worker-0", "true").stdout == "main; touch /x\n"

@@ -131,10 +131,6 @@ def test_copies_in_the_launcher_are_told_by_their_paths() -> None:
     }
 
 
-def test_scripts_are_told_of_workers_with_their_slots() -> None:
-    assert elastic(slotsPerWorker=4).script_argument((10, 9)) == "et-worker-9:4,et-worker-10:4"
-
-
 @pytest.mark.parametrize(
     ("resources", "slots"),
     [

@@ -56,7 +56,7 @@ def test_nc_tells_by_its_exit_code_whether_somebody_listens() -> None:
     assert folder is not None
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
-        asked = [folder / "nc", "-z", "-w", "1", "localhost", port]
+        asked = [str(folder / "nc"), "-z", "-w", "1", "localhost", port]
         listening = subprocess.run(asked, check=False)
     gone = subprocess.run(asked, check=False)
     nobody = subprocess.run([*asked[:-2], "nobody.invalid", port], check=False)
