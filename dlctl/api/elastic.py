@@ -5,7 +5,7 @@ Workers are known by their indexes; the names of their pods follow from the job'
 
 import datetime
 import enum
-from collections.abc import Mapping
+from typing import Final
 
 import attrs
 import msgspec
@@ -16,6 +16,9 @@ from dlctl.api.meta import UID, Object, ObjectKey, Resource
 GROUP = "kai.alibabacloud.com"
 SCALE_INS = Resource(GROUP, "v1alpha1", "scaleins", "ScaleIn")
 SCALE_OUTS = Resource(GROUP, "v1alpha1", "scaleouts", "ScaleOut")
+# The types of replicas of jobs that scale: one dials, the others are dialled.
+LAUNCHER: Final = "launcher"
+WORKER: Final = "worker"
 
 
 class AttachMode(enum.StrEnum):
@@ -64,7 +67,8 @@ class Script:
 
     path: str
     timeout_s: int = 60
-    env: Mapping[str, str] = attrs.field(factory=dict)
+    # Names and values, in order.
+    env: tuple[tuple[str, str], ...] = ()
 
 
 @attrs.frozen
@@ -105,6 +109,10 @@ class Scaler:
     @property
     def adds(self) -> bool:
         return self.resource.kind == SCALE_OUTS.kind
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status.phase is ScalerPhase.SUCCEEDED
 
     @property
     def full_name(self) -> str:

@@ -77,6 +77,8 @@ class ReplicaSpec:
     waits_for_others: bool = False
     # Not even made before the replicas of other types are ready.
     made_last: bool = False
+    # Its pods that have ended stay, whatever the policy for pods: there are logs to be read.
+    outlasts_job: bool = False
     # The indexes of the replicas, where they do not simply begin at 0.
     members: tuple[int, ...] | None = None
     # A type of which there is one may go without the index in its name.

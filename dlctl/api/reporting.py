@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dlctl.api import conditions
 from dlctl.api.status import Failure, JobState
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Reporting:
     tells_pods: bool = False
     # Whom events name as their source.
     event_source: str = "dlctl"
+    # Conditions that only say how far a job has come: they wait for something else to be written.
+    progress: Collection[str] = ()
     # Types whose replicas are not counted any more when the job has ended.
     uncounted_at_end: Collection[str] = ()
 
@@ -54,6 +57,13 @@ class Reporting:
         if not failure.replica:
             return failure.message
         return f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
+
+    def failed_reason(self, job: "Job", failure: Failure) -> str:
+        """Return the reason of the condition of a job that one of its replicas has failed."""
+        return self.reason(job, conditions.FAILED)
+
+    def suspended_reason(self, job: "Job") -> str:
+        return f"{job.resource.kind}Suspended"
 
     def restarting_event(self, job: "Job", types: Mapping[str, int], causes: str) -> str:
         """Say in an event that replicas are run again."""

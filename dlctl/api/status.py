@@ -102,6 +102,8 @@ class JobStatus:
     roster: Roster | None = None
     # How often the whole job was run again.
     whole_restarts: int = 0
+    # What the names of its workers begin with, since the status tells them by their names.
+    workers_named: str = ""
     # Last written by another operator, whose children of the job lack our label.
     foreign: bool = False
 

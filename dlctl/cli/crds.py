@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from dlctl.dialects.crds import crd
+from dlctl.dialects.crds import definitions
 from dlctl.dialects.kinds import kinds
 from dlctl.frameworks.registry import installed
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_crds(_: argparse.Namespace) -> int:
-    documents = [crd(kind) for kind in kinds(installed())]
+    documents = [each for kind in kinds(installed()) for each in definitions(kind)]
     yaml.dump_all(documents, sys.stdout, _Dumper, sort_keys=False)
     return 0
 

@@ -13,7 +13,7 @@ import attrs
 
 from dlctl.api.meta import CRDS
 from dlctl.cli.extras import LaptopOptions
-from dlctl.dialects.crds import crd
+from dlctl.dialects.crds import definitions
 from dlctl.dialects.kinds import Kind
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
@@ -54,8 +54,8 @@ async def laptop(
         except OSError as error:
             raise ConfigError(f"no API server on port {options.port}: {error}") from error
         client = await stack.enter_async_context(Client(cluster.config(), user_agent="dlctl-cli"))
-        for kind in kinds:
-            await client.create(CRDS, "", crd(kind))
+        for definition in (each for kind in kinds for each in definitions(kind)):
+            await client.create(CRDS, "", definition)
         if controller:
             await stack.enter_async_context(_controller(cluster, kinds))
         yield Laptop(cluster, client)

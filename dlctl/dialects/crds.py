@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
 from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.elastic import scaler_schema
 from dlctl.dialects.kinds import Kind
 from dlctl.dialects.names import LIMIT
 
@@ -25,6 +26,11 @@ _NAME_RULES: Final = [
         "and begin with a letter",
     },
 ]
+
+
+def definitions(kind: Kind) -> list[JSON]:
+    """Return all that must be defined for a kind: itself, and what scales its jobs."""
+    return [crd(kind), *map(scaler_schema.definition, kind.scalers)]
 
 
 def crd(kind: Kind) -> JSON:
@@ -73,7 +79,7 @@ def _schema(dialect: Dialect, kind: Kind) -> JSON:
     return {
         "type": "object",
         "description": f"A distributed {dialect.framework.container_name()} job.",
-        "required": ["spec"],
+        **({"required": ["spec"]} if dialect.requires_spec else {}),
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},

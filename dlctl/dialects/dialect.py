@@ -1,7 +1,7 @@
 """What a dialect must say of one API group's jobs: how they are read, written and labelled."""
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dlctl.api.job import Job, JobObject, Replica
@@ -18,12 +18,17 @@ class Dialect(abc.ABC):
     framework: type[DLJob]
     # Whether each replica has a service of its own, or the chief alone.
     service_per_replica: bool = True
+    # The types of replicas that nobody dials: those have no services.
+    undialled: Collection[str] = ()
     # Whether the names of replicas resolve before they are ready.
     publishes_not_ready: bool = True
     # Whether the framework's environment is added to what the user has set, or makes way for it.
     environment_wins: bool = False
     # Whether the user's spec is completed: with the runtime id, and nothing else.
     completes_spec: bool = False
+    # Whether there is no job without a spec. One that was there before there was a rule would not
+    # even have its status written.
+    requires_spec: bool = True
     # Whether a job may ask to be deleted some time after its end.
     deletes_jobs: bool = False
     # Added to what the framework says.

@@ -10,12 +10,14 @@ import attrs
 import msgspec
 
 from dlctl.api.defaults import JobDefaults
+from dlctl.api.elastic import GROUP, SCALE_INS, SCALE_OUTS
 from dlctl.api.gangs import pod_groups
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects.bare_list import BareList
 from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.elastic.training_job import TrainingJobDialect
 from dlctl.dialects.replica_list import (
     fioravanzo_v1alpha1,
     kubeflow_v1alpha1,
@@ -24,6 +26,7 @@ from dlctl.dialects.replica_list import (
 from dlctl.dialects.replica_map import ReplicaMap
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.elastic.job import TrainingJob
 from dlctl.frameworks.kubeflow.catalogue import KUBEFLOW_JOBS
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.mxnet import MXJob
@@ -45,6 +48,8 @@ class Kind:
     resource: Resource
     dialects: Dialects
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
+    # Where users ask that jobs of this kind be scaled; a kind of their own each.
+    scalers: tuple[Resource, ...] = ()
 
     @property
     def companion_resources(self) -> frozenset[Resource]:
@@ -65,6 +70,11 @@ class Kind:
             for dialect in self.dialects.values()
             for resource in dialect.framework.lasting_resources
         )
+
+    @property
+    def keeps_secrets(self) -> bool:
+        """Tell whether jobs of this kind get secrets, which the controller makes."""
+        return any(dialect.framework.keeps_secrets for dialect in self.dialects.values())
 
     @property
     def granted(self) -> frozenset[tuple[str, str, str]]:
@@ -109,13 +119,15 @@ class Kind:
 
 
 def kinds(frameworks: Mapping[str, type[DLJob]], defaults: JobDefaults | None = None) -> list[Kind]:
-    """Return the kinds that are served: Kubeflow's, and those of the frameworks by job type.
+    """Return the kinds that are served: Kubeflow's, et-operator's, those of the frameworks by type.
 
     ``defaults`` are what jobs go by that say nothing themselves.
 
     :raises ConfigError: if two kinds would be served under one name.
     """
     served = [_kind(_KUBEFLOW, job.job_type, dict(_kubeflow(job))) for job in KUBEFLOW_JOBS]
+    elastic = _kind(GROUP, TrainingJob.job_type, {"v1alpha1": TrainingJobDialect()})
+    served.append(attrs.evolve(elastic, scalers=(SCALE_INS, SCALE_OUTS)))
     if "MXJob" in frameworks:
         served.append(
             _kind("fioravanzo.org", "MXJob", {"v1alpha1": fioravanzo_v1alpha1(frameworks["MXJob"])})

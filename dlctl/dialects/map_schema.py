@@ -55,7 +55,7 @@ def of_status(*, shared: bool) -> JSON:
         "type": "object",
         **_OPEN,
         "properties": {
-            **{name: _number(0) for name in ("active", "succeeded", "failed")},
+            **{name: number(0) for name in ("active", "succeeded", "failed")},
             "selector": {"type": "string"},
         },
     }
@@ -102,7 +102,7 @@ def _replica_specs(dialect: "ReplicaMap", opened: JSON) -> JSON:
         **opened,
         "properties": {
             "replicas": {
-                **_number(0),
+                **number(0),
                 "maximum": MAX_REPLICAS,
                 "description": "How many.",
             },
@@ -112,7 +112,7 @@ def _replica_specs(dialect: "ReplicaMap", opened: JSON) -> JSON:
                 "description": f"Of its pods; {framework.restart_policy} if left out. ExitCode "
                 "runs them again unless their exit code says that it would be no use.",
             },
-            "template": _template(),
+            "template": pod_template(),
         },
     }
     if framework.names_container:
@@ -131,7 +131,7 @@ def _replica_specs(dialect: "ReplicaMap", opened: JSON) -> JSON:
     }
 
 
-def _template() -> JSON:
+def pod_template() -> JSON:
     """Return the schema of a pod template: of all that it may hold, what is relied upon."""
     container = {
         "type": "object",
@@ -164,24 +164,6 @@ def _template() -> JSON:
 
 
 def _run_policy(opened: JSON) -> JSON:
-    scheduling = {
-        "type": "object",
-        "description": "What a scheduler of gangs is told.",
-        **opened,
-        "properties": {
-            "minAvailable": _number(1),
-            "queue": {
-                "type": "string",
-                "x-kubernetes-validations": [map_rules.QUEUE],
-            },
-            "minResources": {
-                "type": "object",
-                "additionalProperties": {"x-kubernetes-int-or-string": True},
-            },
-            "priorityClass": {"type": "string"},
-            "scheduleTimeoutSeconds": _number(0),
-        },
-    }
     return {
         "type": "object",
         "description": "When the job runs, and what becomes of it afterwards.",
@@ -199,7 +181,28 @@ def _run_policy(opened: JSON) -> JSON:
                 "enum": list(MANAGERS),
                 "description": "Who runs the job: this controller, or one that MultiKueue names.",
             },
-            "schedulingPolicy": scheduling,
+            "schedulingPolicy": scheduling_policy(opened),
+        },
+    }
+
+
+def scheduling_policy(opened: JSON) -> JSON:
+    return {
+        "type": "object",
+        "description": "What a scheduler of gangs is told.",
+        **opened,
+        "properties": {
+            "minAvailable": number(1),
+            "queue": {
+                "type": "string",
+                "x-kubernetes-validations": [map_rules.QUEUE],
+            },
+            "minResources": {
+                "type": "object",
+                "additionalProperties": {"x-kubernetes-int-or-string": True},
+            },
+            "priorityClass": {"type": "string"},
+            "scheduleTimeoutSeconds": number(0),
         },
     }
 
@@ -212,19 +215,19 @@ def _policies() -> JSON:
             "description": "Which pods are deleted when the job has ended; None if left out.",
         },
         "ttlSecondsAfterFinished": {
-            **_number(0),
+            **number(0),
             "description": "Seconds after its end when the job is deleted; never, if left out.",
         },
         "activeDeadlineSeconds": {
-            **_number(1),
+            **number(1),
             "description": "Seconds after its start when the job fails.",
         },
         "backoffLimit": {
-            **_number(0),
+            **number(0),
             "description": "Failures that fail the job; no limit, if left out.",
         },
     }
 
 
-def _number(least: int) -> JSON:
+def number(least: int) -> JSON:
     return {"type": "integer", "format": "int32", "minimum": least}

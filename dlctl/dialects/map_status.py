@@ -5,8 +5,8 @@ training-operator looks. A status without it was written by another operator.
 """
 
 import datetime
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -14,7 +14,6 @@ from dlctl.api import conditions
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects import indexes
 from dlctl.dialects import status_parts as parts
-from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 JSON = dict[str, Any]
 _OWN: Final = "dlctl"
@@ -25,11 +24,20 @@ _COUNTS: Final = {
 }
 
 
-def write(status: JobStatus, framework: type[KubeflowJob]) -> JSON:
+class Spelt(Protocol):
+    """What knows a kind's replica types, and how they are spelt here."""
+
+    @property
+    def replica_types(self) -> Sequence[str]: ...
+
+    def spelling(self, replica_type: str) -> str: ...
+
+
+def write(status: JobStatus, types: Spelt) -> JSON:
     """Return the wire form; what holds nothing is left out."""
-    replicas = {framework.spelling(r.type): _write_replica(r) for r in status.replica_statuses}
+    replicas = {types.spelling(r.type): _write_replica(r) for r in status.replica_statuses}
     done = {
-        framework.spelling(r.type): indexes.write(r.completed)
+        types.spelling(r.type): indexes.write(r.completed)
         for r in status.replica_statuses
         if r.completed
     }
@@ -53,7 +61,7 @@ def write(status: JobStatus, framework: type[KubeflowJob]) -> JSON:
     return {name: value for name, value in wire.items() if value}
 
 
-def read(raw: msgspec.Raw, framework: type[KubeflowJob]) -> JobStatus:
+def read(raw: msgspec.Raw, types: Spelt) -> JobStatus:
     """Read a status back, or the one of an operator that was here before."""
     wire = parts.mapping(msgspec.json.decode(raw))
     own = parts.mapping(wire.get(_OWN))
@@ -65,7 +73,7 @@ def read(raw: msgspec.Raw, framework: type[KubeflowJob]) -> JobStatus:
         phase=phase,
         state=_state(stated, phase),
         reason=parts.text(own, "reason"),
-        replica_statuses=tuple(_read_replicas(wire, own, framework)),
+        replica_statuses=tuple(_read_replicas(wire, own, types)),
         conditions=stated,
         start_time=parts.read_time(wire.get("startTime")),
         completion_time=parts.read_time(wire.get("completionTime")) or _ended(stated, phase),
@@ -83,12 +91,12 @@ def _write_replica(replica: ReplicaStatus) -> JSON:
     return {**wire, "selector": replica.selector} if replica.selector else wire
 
 
-def _read_replicas(wire: JSON, own: JSON, framework: type[KubeflowJob]) -> Iterator[ReplicaStatus]:
+def _read_replicas(wire: JSON, own: JSON, types: Spelt) -> Iterator[ReplicaStatus]:
     written = parts.mapping(wire.get("replicaStatuses"))
     done = parts.mapping(own.get("completedIndexes"))
-    # In the framework's order, because a map on the wire has none.
-    for type_ in framework.replica_types:
-        name = framework.spelling(type_)
+    # In the order of the types, because a map on the wire has none.
+    for type_ in types.replica_types:
+        name = types.spelling(type_)
         if name not in written:
             continue
         replica = parts.mapping(written[name])

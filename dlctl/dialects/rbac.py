@@ -6,6 +6,7 @@ Computed from the kinds, so that a framework of another package is granted what 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dlctl.api.meta import Resource
 from dlctl.dialects.kinds import Kind
 
 JSON = dict[str, Any]
@@ -15,6 +16,7 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     """Return the ClusterRole in its wire form."""
     kinds = list(kinds)
     rules = [rule for kind in kinds for rule in _of_jobs(kind)]
+    rules += [rule for kind in kinds for scaler in kind.scalers for rule in _of_scaler(scaler)]
     children = ["get", "list", "watch", "create", "patch", "delete"]
     rules.append(_rule("", ["pods", "services"], children))
     passing = {
@@ -26,8 +28,16 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
         rules.append(_rule(resource.group, [resource.plural], verbs))
     # Never called either: nobody can grant by a role of a job what they may not do themselves.
     held = {("", "pods", verb) for verb in children}
+    if any(kind.scalers for kind in kinds):
+        held.add(("", "pods/exec", "create"))
     for group, plural, verb in sorted({g for kind in kinds for g in kind.granted} - held):
         rules.append(_rule(group, [plural], [verb]))
+    if any(kind.scalers for kind in kinds):
+        # To tell launchers of their workers. A stream by WebSocket is asked for by GET.
+        rules.append(_rule("", ["pods/exec"], ["get", "create"]))
+    if any(kind.keeps_secrets for kind in kinds):
+        # Not to read any.
+        rules.append(_rule("", ["secrets"], ["create"]))
     rules.append(_rule("", ["events"], ["create", "patch"]))
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -50,6 +60,14 @@ def _of_jobs(kind: Kind) -> list[JSON]:
         # Never called: clusters that enforce OwnerReferencesPermissionEnforcement ask it of
         # whoever names an owner that blocks deletion.
         _rule(group, [f"{plural}/finalizers"], ["update"]),
+    ]
+
+
+def _of_scaler(scaler: Resource) -> list[JSON]:
+    return [
+        # Patched to name the job as their owner.
+        _rule(scaler.group, [scaler.plural], ["list", "watch", "patch"]),
+        _rule(scaler.group, [f"{scaler.plural}/status"], ["patch"]),
     ]
 
 

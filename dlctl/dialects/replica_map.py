@@ -86,7 +86,9 @@ class ReplicaMap(Dialect):
             child_prefix=name,
             runtime_id="",
             status=self.read_status(obj),
-            run_policy=run_policy.read(fields, CleanPodPolicy.NONE, in_spec=True),
+            run_policy=run_policy.read(
+                fields, CleanPodPolicy.NONE, in_spec=run_policy.ONCE_IN_SPEC
+            ),
             cautions=tuple(self._cautions(fields)),
             spec=fields.respelt(),
         )

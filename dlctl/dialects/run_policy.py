@@ -1,6 +1,6 @@
 """The field ``runPolicy``, which Kubeflow's job kinds share: its schema, and how it is read."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from dlctl.api.gangs import SchedulingPolicy
@@ -12,18 +12,23 @@ from dlctl.errors import InvalidJobError
 JSON = dict[str, Any]
 # What fits an int32, as everywhere in Kubernetes where seconds are counted.
 _MOST: Final = 2**31 - 1
+# Before there was a run policy, most of it stood in the spec itself.
+ONCE_IN_SPEC: Final = (
+    "activeDeadlineSeconds", "backoffLimit", "cleanPodPolicy", "ttlSecondsAfterFinished",
+)  # fmt: skip
 
 
-def read(fields: Fields, clean_pod_policy: CleanPodPolicy, *, in_spec: bool = False) -> RunPolicy:
+def read(
+    fields: Fields, clean_pod_policy: CleanPodPolicy, *, in_spec: Collection[str] = ()
+) -> RunPolicy:
     """Read the run policy of a spec; ``clean_pod_policy`` holds unless it says otherwise.
 
-    Before there was a run policy, most of it stood in the spec itself: there it is looked for too
-    if told so.
+    What is named by ``in_spec`` is looked for in the spec itself, too.
     """
     policy = fields.object("runPolicy")
 
     def where(name: str) -> Fields:
-        return fields if in_spec and name not in policy else policy
+        return fields if name in in_spec and name not in policy else policy
 
     clean = where("cleanPodPolicy").choice("cleanPodPolicy", CleanPodPolicy, clean_pod_policy)
     ttl, deadline, limit = "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"
@@ -32,8 +37,8 @@ def read(fields: Fields, clean_pod_policy: CleanPodPolicy, *, in_spec: bool = Fa
         ttl_s=where(ttl).optional_integer(ttl, most=_MOST),
         deadline_s=where(deadline).optional_integer(deadline, least=1, most=_MOST),
         backoff_limit=where(limit).optional_integer(limit, most=_MOST),
-        suspended=policy.boolean("suspend", default=False),
-        scheduling=_scheduling(policy.object("schedulingPolicy")),
+        suspended=where("suspend").boolean("suspend", default=False),
+        scheduling=_scheduling(where("schedulingPolicy").object("schedulingPolicy")),
     )
 
 

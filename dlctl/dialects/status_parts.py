@@ -11,7 +11,8 @@ from dlctl.api.status import Failure, JobPhase, JobState, Restart
 
 JSON = dict[str, Any]
 E = TypeVar("E", JobPhase, JobState)
-_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+# When what says no time is taken to have been.
+EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 def write_condition(condition: Condition) -> JSON:
@@ -26,7 +27,7 @@ def write_condition(condition: Condition) -> JSON:
 
 
 def read_condition(wire: JSON) -> Condition:
-    since = read_time(wire.get("lastTransitionTime")) or _EPOCH
+    since = read_time(wire.get("lastTransitionTime")) or EPOCH
     return Condition(
         type=text(wire, "type"),
         status=wire.get("status") == "True",
@@ -54,7 +55,7 @@ def read_restart(wire: JSON) -> Restart:
         tries=number(wire, "tries") or 0,
         pod_uid=text(wire, "podUID"),
         reason=text(wire, "reason"),
-        ended=read_time(wire.get("ended")) or _EPOCH,
+        ended=read_time(wire.get("ended")) or EPOCH,
         exit_code=number(wire, "exitCode"),
     )
 
@@ -78,7 +79,7 @@ def read_failure(wire: JSON) -> Failure:
         pod=text(wire, "pod"),
         reason=text(wire, "reason"),
         message=text(wire, "message"),
-        time=read_time(wire.get("time")) or _EPOCH,
+        time=read_time(wire.get("time")) or EPOCH,
         exit_code=number(wire, "exitCode"),
     )
 

@@ -77,12 +77,14 @@ def test_every_command_has_help(dlctl: Dlctl, command: str) -> None:
     assert f"usage: dlctl {command}" in done.out
 
 
-def test_crds_are_small_documents_one_per_kind(dlctl: Dlctl) -> None:
+def test_crds_are_small_documents_of_kinds_and_what_scales_them(dlctl: Dlctl) -> None:
     done = dlctl("crds")
     documents = list(yaml.safe_load_all(done.out))
     assert done.code == 0
     assert [document["metadata"]["name"] for document in documents] == [
-        kind.resource.qualified for kind in kinds(installed())
+        resource.qualified
+        for kind in kinds(installed())
+        for resource in (kind.resource, *kind.scalers)
     ]
     assert all(len(yaml.safe_dump(document)) < 65536 for document in documents)
 

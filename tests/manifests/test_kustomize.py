@@ -75,8 +75,11 @@ def test_nothing_is_granted_by_wildcard(kustomize: Rendered, overlay: str) -> No
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_secrets_are_nobodys_business(kustomize: Rendered, overlay: str) -> None:
-    assert [rule for rule in rules(kustomize(overlay)) if "secrets" in rule["resources"]] == []
+def test_secrets_can_be_made_and_not_read(kustomize: Rendered, overlay: str) -> None:
+    granted = [
+        rule["verbs"] for rule in rules(kustomize(overlay)) if "secrets" in rule["resources"]
+    ]
+    assert granted == [["create"]]
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
