@@ -14,8 +14,10 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.companions import CompanionObject
+from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
 from dlctl.api.meta import MANAGED_SELECTOR, PODS, SERVICES, ObjectKey, Resource
+from dlctl.api.nodes import NODES, Node
 from dlctl.api.pods import Pod, Service
 from dlctl.clock import Clock, SystemClock
 from dlctl.dialects.kinds import Kind
@@ -26,6 +28,11 @@ from dlctl.metrics import Metrics, gc_pauses, observe_loop_lag
 from dlctl.options import Options
 from dlctl.reconcilers import triggers
 from dlctl.reconcilers.controller import Controller
+from dlctl.reconcilers.elastic.elastic import BY_JOB, Elastic, by_job
+from dlctl.reconcilers.elastic.errands import Errand
+from dlctl.reconcilers.elastic.launchers import Launchers
+from dlctl.reconcilers.elastic.view import ElasticPolicy
+from dlctl.reconcilers.errands import Errands
 from dlctl.reconcilers.events import EventRecorder
 from dlctl.reconcilers.execute import Executor
 from dlctl.reconcilers.expectations import Expectations
@@ -57,6 +64,7 @@ class Manager:
     _controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
     # What has handlers told of changes, once there is somebody to act on them.
     _subscriptions: list[Callable[[], object]] = attrs.field(init=False, factory=list)
+    _errands: list[Errands[ObjectKey, Errand]] = attrs.field(init=False, factory=list)
     _recorder: EventRecorder = attrs.field(init=False)
     _executor: Executor = attrs.field(init=False)
     _pods: Informer[Pod] = attrs.field(init=False)
@@ -109,8 +117,11 @@ class Manager:
         """Do all that writes, until told to stop; when this returns, nothing of it goes on."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._recorder.run(), name="events")
+            errands = [group.create_task(e.run(), name="errands") for e in self._errands]
             await self._work(stop)
             logger.info("workers stopped")
+            for task in errands:
+                task.cancel()
             self._recorder.close()
 
     async def _work(self, stop: asyncio.Event) -> None:
@@ -161,6 +172,11 @@ class Manager:
         for children in watched:
             self._subscriptions.append(partial(children.add_handler, of_children))
         options = self.options
+        elastic: Elastic | None = None
+        scalers: list[Informer[Any]] = []
+        if kind.scalers:
+            elastic, scalers = self._elastic(kind, queue)
+            self._errands.append(elastic.errands)
         reconciler = JobReconciler(
             kind,
             jobs.store,
@@ -171,6 +187,7 @@ class Manager:
             JobFigures(self.metrics, name),
             _policy(options),
             {resource: informer.store for resource, informer in companions.items()},
+            elastic,
         )
         return Controller(
             name,
@@ -179,9 +196,48 @@ class Manager:
             self.metrics,
             workers=options.workers,
             timeout_s=options.reconcile_timeout_s,
-            wait_synced=[informer.wait_synced for informer in (jobs, *watched)],
+            wait_synced=[informer.wait_synced for informer in (jobs, *watched, *scalers)],
             sync_timeout_s=SYNC_TIMEOUT_S,
         )
+
+    def _elastic(
+        self, kind: Kind, queue: WorkQueue[ObjectKey]
+    ) -> tuple[Elastic, list[Informer[Any]]]:
+        """Return what looks after the workers of a kind that scales, and what it reads."""
+        options, launchers = self.options, Launchers(self.client)
+        scalers = {r: self._informer(r, ScalerObject) for r in kind.scalers}
+        for informer in scalers.values():
+            informer.store.add_index(BY_JOB, by_job)
+            self._subscriptions.append(partial(informer.add_handler, triggers.of_scalers(queue)))
+        read: list[Informer[Any]] = list(scalers.values())
+        nodes: Informer[Node] | None = None
+        if options.node_signs and not options.namespace:
+            nodes = Informer(self.client, NODES, Node, clock=self.clock, metrics=self.metrics)
+            self._informers.append(nodes)
+            woken = triggers.of_nodes(kind.resource, self._pods.store, options.node_signs, queue)
+            self._subscriptions.append(partial(nodes.add_handler, woken))
+            read.append(nodes)
+        elastic = Elastic(
+            {resource: informer.store for resource, informer in scalers.items()},
+            Errands(launchers.perform, queue.add),
+            self.client,
+            self._executor.expectations,
+            self._recorder,
+            self.clock,
+            _elastic_policy(options),
+            nodes.store if nodes else None,
+            frozenset(options.node_signs),
+        )
+        return elastic, read
+
+
+def _elastic_policy(options: Options) -> ElasticPolicy:
+    return ElasticPolicy(
+        _policy(options).backoff,
+        options.elastic_start_after_s,
+        options.scale_in_wait_s,
+        options.scale_out_wait_s,
+    )
 
 
 def _policy(options: Options) -> Policy:

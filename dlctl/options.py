@@ -12,6 +12,15 @@ from dlctl.errors import ConfigError
 # A ConfigMap may be mounted there; where none is, nothing is missing.
 INIT_TEMPLATE_FILE: Final = "/etc/config/initContainer.yaml"
 _DEFAULT_ADDRESS: Final = ":8080"
+# What cluster autoscalers and the handlers of spot instances say.
+NODE_SIGNS: Final = (
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "aws-node-termination-handler/spot-itn",
+    "cloud.google.com/impending-node-termination",
+    "PreemptScheduled",
+    "TerminateScheduled",
+)
 _NOWHERE: Final = "0"
 
 
@@ -75,6 +84,21 @@ class Options:
     )
     elastic_init_container_image: str = _setting(
         "alpine:3.10", "image of the first step of a TrainingJob's launcher"
+    )
+    elastic_start_after_s: float = _setting(
+        120.0,
+        "seconds after which a TrainingJob starts with the least of its workers instead of all",
+    )
+    scale_in_wait_s: float = _setting(
+        60.0, "seconds that a launcher may go on using workers that a ScaleIn takes away"
+    )
+    scale_out_wait_s: float = _setting(
+        600.0, "seconds that new workers have to come, where a ScaleOut has no timeout of its own"
+    )
+    node_signs: tuple[str, ...] = _setting(
+        NODE_SIGNS,
+        "taints and conditions of nodes that are about to go, which workers of TrainingJobs leave "
+        "in time; empty for none",
     )
     bind_address: str = _setting(
         _DEFAULT_ADDRESS, "where /metrics, /healthz and /readyz are served; empty for nowhere"

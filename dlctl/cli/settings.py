@@ -87,6 +87,8 @@ def default_in_words(field: "attrs.Attribute[Any]") -> str:
         return f"default {str(field.default).lower()}"
     if isinstance(field.default, float):
         return f"default {field.default:g}"
+    if isinstance(field.default, tuple) and field.default:
+        return f"default {','.join(field.default)}"
     return f"default {field.default}" if field.default not in ("", ()) else "default: not set"
 
 

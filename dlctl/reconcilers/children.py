@@ -39,7 +39,7 @@ class Renderer:
     def gang(self) -> Gang:
         return Gang(self.job, self.framework)
 
-    def desired(self, observed: Observed) -> Desired:
+    def desired(self, observed: Observed, *, launches: bool = True) -> Desired:
         """Return what the job is to have beside its pods."""
         running = [o.replica for o in observed.replicas if o.situation is Situation.RUNNING]
         return Desired(
@@ -47,6 +47,7 @@ class Renderer:
             companions=tuple(self.companions(running, self.gang.finished(observed))),
             lasting=self.framework.lasting_resources,
             held=self.gang.held(observed),
+            launches=launches,
         )
 
     def companions(self, running: Collection[Replica], finished: int = 0) -> Iterator[Companion]:
@@ -64,7 +65,8 @@ class Renderer:
         if self.job.local or not self.dialect.has_services:
             return
         if self.dialect.service_per_replica:
-            yield from self.job.replicas
+            undialled = self.dialect.undialled
+            yield from (r for r in self.job.replicas if r.type not in undialled)
         else:
             yield self.dialect.framework.default_chief()
 

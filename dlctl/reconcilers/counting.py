@@ -17,6 +17,7 @@ _STATES: Final[Mapping[Situation, JobState]] = {
     Situation.RUNNING: JobState.RUNNING,
     Situation.SUCCEEDED: JobState.SUCCEEDED,
     Situation.BROKEN: JobState.FAILED,
+    Situation.SPENT: JobState.FAILED,
 }
 _WAITING: Final = JobState.UNKNOWN
 

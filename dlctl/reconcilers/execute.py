@@ -21,6 +21,7 @@ from dlctl.api.meta import (
 )
 from dlctl.api.pods import WORKERS_RUNNING, Pod
 from dlctl.kube.client import Client
+from dlctl.reconcilers import secrets
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.companions import amendment
 from dlctl.reconcilers.creation import Child, Created, Creator, adoption
@@ -28,6 +29,7 @@ from dlctl.reconcilers.diff import merge_patch
 from dlctl.reconcilers.events import EventRecorder
 from dlctl.reconcilers.expectations import Expectations
 from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.secrets import Secrets
 from dlctl.reconcilers.status import Note
 from dlctl.reconcilers.tellings import listed
 from dlctl.tasks import map_all
@@ -117,6 +119,11 @@ class Executor:
         await self.client.delete(job.resource, obj.key, uid=uid, propagation="Background")
         message = f"Deleted job: {job.key.name}"
         self.tell(job, obj, Note("Normal", job.reporting.deleted_reason(job), message))
+
+    async def make_secrets(self, job: Job, renderer: Renderer, known: Secrets) -> float:
+        """Make what pods of the job mount and nobody may read; see :func:`secrets.make`."""
+        objects = [(c.resource, renderer.companion(c)) for c in renderer.framework.secrets()]
+        return await secrets.make(self.client, job, objects, known)
 
     async def make(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> Created:
         """Create what the plan lacks, services before the pods that look them up."""

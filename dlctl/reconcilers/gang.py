@@ -108,7 +108,7 @@ class Gang:
             return pod
         scheduler = pod["spec"].get("schedulerName") or self.job.defaults.gang_scheduler
         joined = {**pod, "spec": {**pod["spec"], "schedulerName": scheduler}}
-        if spec.waits_for_others:
+        if spec.waits_for_others or spec.made_last:
             return joined
         metadata, name = pod["metadata"], self.job.key.name
         if self.groups == VOLCANO_GROUPS:
@@ -120,7 +120,7 @@ class Gang:
 
     @property
     def _members(self) -> list[ReplicaSpec]:
-        return [spec for spec in self.job.replica_specs if not spec.waits_for_others]
+        return [s for s in self.job.replica_specs if not (s.waits_for_others or s.made_last)]
 
     def _spec(self, finished: int) -> JSON:
         policy, least = self.job.run_policy.scheduling, self.least(finished)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from dlctl.api.companions import CompanionObject
+from dlctl.api.conditions import Condition
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod, Service
@@ -28,10 +29,14 @@ from dlctl.reconcilers import status
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.controller import Result
 from dlctl.reconcilers.creation import Created
+from dlctl.reconcilers.elastic.draft import Draft
+from dlctl.reconcilers.elastic.elastic import Elastic
+from dlctl.reconcilers.elastic.step import with_draft
 from dlctl.reconcilers.execute import Executor
 from dlctl.reconcilers.job_metrics import JobFigures
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, Policy, plan
+from dlctl.reconcilers.secrets import Secrets
 from dlctl.reconcilers.status import Note
 from dlctl.reconcilers.tellings import Told
 
@@ -58,7 +63,20 @@ class Memory:
     # Whether the children that another operator has made are labelled as ours.
     taken_over: bool = False
     told: Told = attrs.field(factory=Told)
+    secrets: Secrets = attrs.field(factory=Secrets)
     status_written_s: float = float("-inf")
+
+
+@attrs.frozen
+class Turn:
+    """One reconciliation of a job: what it was made from, and what came of it."""
+
+    job: Job
+    obj: JobObject
+    memory: Memory
+    renderer: Renderer
+    planned: Plan
+    draft: Draft | None = None
 
 
 @attrs.define
@@ -74,6 +92,8 @@ class JobReconciler:
     figures: JobFigures
     policy: Policy = attrs.field(factory=Policy)
     companions: Mapping[Resource, Store[CompanionObject]] = attrs.field(factory=dict)
+    # Of a kind whose workers come and go.
+    elastic: Elastic | None = None
     _memories: dict[ObjectKey, Memory] = attrs.field(init=False, factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -104,18 +124,14 @@ class JobReconciler:
 
     async def _advance(self, job: Job, obj: JobObject, memory: Memory) -> Result:
         dialect = self.kind.dialect_of(obj)
-        renderer = Renderer(job, dialect)
         if job.status.foreign and not memory.taken_over:
             await self.executor.take_over(job, dialect.selector(job))
             memory.taken_over = True
             # The stores have to show what was labelled before anything is decided.
             return Result(requeue_after_s=0)
-        planned = self._plan(job, renderer, memory)
-        current: Object = obj
-        if planned.status != job.status:
-            current = await self._write_status(obj, obj, job.status, planned.status)
-            memory.status_written_s = self.clock.monotonic()
-            self.figures.wrote(job, obj.metadata, planned.status, self.clock.now())
+        turn = self._turn(job, obj, memory)
+        planned = turn.planned
+        current = await self._write_down(turn)
         self._tell(job, obj, planned.notes)
         if job.reporting.tells_pods and planned.status.phase in _AT_WORK:
             self._tell(job, obj, memory.told.troubles(self.pods.owned_by(job.uid)))
@@ -125,28 +141,60 @@ class JobReconciler:
             await self.executor.expire(job, obj)
             return Result()
         try:
-            created = await self.executor.make(job, obj, planned, renderer)
-            if job.reporting.tells_pods:
-                self._tell(job, obj, memory.told.refusals(created.refused))
-            await self.executor.change(job, planned, renderer)
+            return await self._bring_about(turn, current)
         except InvalidError as error:
             # The template is the user's, so what the server refuses in it is the user's to mend.
             return await self._refuse(obj, current, planned.status, f"spec: {error}")
-        if job.spec_patch and (planned.pods or planned.status.phase is JobPhase.CREATING):
-            await self.executor.write_spec(current, self.kind.resource, job.spec_patch)
-        return _next(planned, created, memory)
 
-    def _plan(self, job: Job, renderer: Renderer, memory: Memory) -> Plan:
+    def _turn(self, job: Job, obj: JobObject, memory: Memory) -> Turn:
+        """Decide what is to be done about a job now."""
+        now = self.clock.now()
         children = Children(
             self.pods.owned_by(job.uid),
             self.services.owned_by(job.uid),
             {r: store.owned_by(job.uid) for r, store in self.companions.items()},
             memory.blocked,
         )
-        now = self.clock.now()
-        observed = observe(job, children, now)
-        planned = plan(job, observed, renderer.desired(observed), now, self.policy)
-        return self._debounced(job, planned, memory)
+        draft = self.elastic.draft(job, children) if self.elastic else None
+        drafted = with_draft(job, draft) if draft else job
+        renderer = Renderer(drafted, self.kind.dialect_of(obj))
+        observed = observe(drafted, children, now)
+        desired = renderer.desired(observed, launches=draft is None or draft.launches)
+        planned = plan(drafted, observed, desired, now, self.policy)
+        planned = self._debounced(job, draft.beside(planned) if draft else planned, memory)
+        return Turn(job, obj, memory, renderer, planned, draft)
+
+    async def _write_down(self, turn: Turn) -> Object:
+        """Write the statuses, and return the job as it is then."""
+        job, obj, planned = turn.job, turn.obj, turn.planned
+        if self.elastic and turn.draft:
+            # What a scaler has come to is told before the job forgets that it was about it.
+            await self.elastic.answer(job, turn.draft, finished=True)
+        current: Object = obj
+        if planned.status != job.status:
+            current = await self._write_status(obj, obj, job.status, planned.status)
+            turn.memory.status_written_s = self.clock.monotonic()
+            self.figures.wrote(job, obj.metadata, planned.status, self.clock.now())
+        if self.elastic and turn.draft:
+            await self.elastic.answer(job, turn.draft, finished=False)
+        return current
+
+    async def _bring_about(self, turn: Turn, current: Object) -> Result:
+        """Make and change what is planned, and return when to look again."""
+        job, obj, planned, memory = turn.job, turn.obj, turn.planned, turn.memory
+        if planned.pods and not memory.secrets.made:
+            wait_s = await self.executor.make_secrets(job, turn.renderer, memory.secrets)
+            if wait_s:
+                return Result(requeue_after_s=wait_s)
+        created = await self.executor.make(job, obj, planned, turn.renderer)
+        if job.reporting.tells_pods:
+            self._tell(job, obj, memory.told.refusals(created.refused))
+        await self.executor.change(job, planned, turn.renderer)
+        if self.elastic and turn.draft:
+            self.elastic.want(job.key, turn.draft)
+        if job.spec_patch and (planned.pods or planned.status.phase is JobPhase.CREATING):
+            await self.executor.write_spec(current, self.kind.resource, job.spec_patch)
+        return _next(planned, created, memory)
 
     async def _refuse(
         self, obj: JobObject, current: Object, written: JobStatus, reason: str
@@ -185,7 +233,9 @@ class JobReconciler:
         A job of 1,000 replicas would write 1,000 of them while it starts.
         """
         only_counts = job.status != planned.status and job.status == attrs.evolve(
-            planned.status, replica_statuses=job.status.replica_statuses
+            planned.status,
+            replica_statuses=job.status.replica_statuses,
+            conditions=_without_progress(job, planned.status),
         )
         interval_s = min(max(job.size / COUNTS_PER_S, 1.0), COUNTS_INTERVAL_S)
         wait_s = memory.status_written_s + interval_s - self.clock.monotonic()
@@ -201,6 +251,7 @@ class JobReconciler:
             PODS: self.pods,
             SERVICES: self.services,
             **self.companions,
+            **(self.elastic.stores if self.elastic else {}),
         }
         return self.executor.expectations.ready(obj.metadata.uid, stores)
 
@@ -208,12 +259,21 @@ class JobReconciler:
         memory = self._memories.get(key)
         if memory and (obj is None or obj.metadata.uid != memory.uid):
             self.executor.expectations.forget(memory.uid)
+            if self.elastic:
+                self.elastic.errands.forget(key)
             self.figures.moved(key.namespace, memory.phase, None)
             del self._memories[key]
             memory = None
         if obj is not None and memory is None:
             memory = self._memories[key] = Memory(obj.metadata.uid)
         return memory
+
+
+def _without_progress(job: Job, new: JobStatus) -> tuple[Condition, ...]:
+    """Return the new conditions without those that only say how far a job has come."""
+    known = {condition.type for condition in job.status.conditions}
+    minor = job.reporting.progress
+    return tuple(c for c in new.conditions if c.type in known or c.type not in minor)
 
 
 def _next(planned: Plan, created: Created, memory: Memory) -> Result:

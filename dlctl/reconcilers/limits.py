@@ -6,6 +6,7 @@ Pure. Everything is counted from the status, so that a controller that starts an
 import datetime
 from collections.abc import Mapping
 
+from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobStatus, Restart
 from dlctl.reconcilers.observe import Observed
@@ -20,15 +21,18 @@ def exceeded(
     """Return how a job has failed that has passed one of its limits."""
     limit = job.run_policy.backoff_limit
     # As Kubeflow counts: a limit of 3 is reached by the third failure, before a third restart.
-    if limit is not None and _failures(status.restarts, observed) >= max(limit, 1):
-        return _of_job(
-            job, BACKOFF_LIMIT_EXCEEDED, "it has reached the specified backoff limit", now
-        )
+    if limit is not None and _failures(job, status.restarts, observed) >= max(limit, 1):
+        return used_up(job, now)
     left_s = deadline_left_s(job, status, now)
     if left_s is not None and left_s <= 0:
         message = "it was active longer than specified deadline"
         return _of_job(job, DEADLINE_EXCEEDED, message, now)
     return None
+
+
+def used_up(job: Job, now: datetime.datetime) -> Failure:
+    """Return how a job has failed that was run again as often as it may."""
+    return _of_job(job, BACKOFF_LIMIT_EXCEEDED, "it has reached the specified backoff limit", now)
 
 
 def deadline_left_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | None:
@@ -49,9 +53,17 @@ def _left_s(
     return span_s - (now - since).total_seconds()
 
 
-def _failures(restarts: Mapping[str, Restart], observed: Observed) -> int:
-    """Count the failures of all replicas: in pods that were replaced, and in those of now."""
-    replaced = sum(restart.failures for restart in restarts.values())
+def _failures(job: Job, restarts: Mapping[str, Restart], observed: Observed) -> int:
+    """Count the failures of all replicas: in pods that were replaced, and in those of now.
+
+    Workers that come and go have a limit of their own.
+    """
+    apart = f"{WORKER}-" if job.elasticity else None
+    replaced = sum(
+        restart.failures
+        for name, restart in restarts.items()
+        if apart is None or not name.startswith(apart)
+    )
     return replaced + sum(one.restarts_in_place for one in observed.replicas)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.companions import CompanionObject
+from dlctl.api.elastic import WORKER, Roster
 from dlctl.api.exitcodes import ExitClass
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import Resource
@@ -39,6 +40,8 @@ class Situation(enum.Enum):
     LOST = enum.auto()
     # Ended as every other try would end.
     BROKEN = enum.auto()
+    # Ended or about to, and nothing takes its place under this name.
+    SPENT = enum.auto()
 
 
 _ENDED: Final[Mapping[ExitClass, Situation]] = {
@@ -99,13 +102,17 @@ class Children:
 def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     """Tell what each replica is in, and what is left over."""
     by_name = {pod.metadata.name: pod for pod in children.pods}
+    roster = job.status.roster or Roster()
     replicas = []
     for spec in job.replica_specs:
         done = job.status.completed(spec.type)
         for index in spec.indexes:
             replica = Replica(spec.type, index)
             pod = by_name.pop(job.child_name(replica), None)
-            if index in done:
+            if spec.type == WORKER and _is_over(roster, index, pod):
+                end = ending(pod, spec.container, rule=spec.retries, now=now) if pod else None
+                replicas.append(ObservedReplica(replica, Situation.SPENT, pod, end))
+            elif index in done:
                 replicas.append(ObservedReplica(replica, Situation.SUCCEEDED, pod))
             elif pod is None:
                 replicas.append(ObservedReplica(replica, Situation.MISSING))
@@ -123,6 +130,13 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
         companions=children.companions,
         blocked=children.blocked,
     )
+
+
+def _is_over(roster: Roster, worker: int, pod: Pod | None) -> bool:
+    """Tell whether no pod is made for a worker any more: it is dead, or was taken away."""
+    scaling = roster.scaling
+    going = scaling is not None and not scaling.adds and worker in scaling.workers
+    return worker in roster.spent or (going and (pod is None or pod.phase.finished))
 
 
 def _observed(replica: Replica, pod: Pod, container: str, end: Ending | None) -> ObservedReplica:

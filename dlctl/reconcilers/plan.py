@@ -14,7 +14,7 @@ from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.api.meta import Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
-from dlctl.reconcilers import companions, limits, restarts, status
+from dlctl.reconcilers import companions, limits, restarts, status, whole_restarts
 from dlctl.reconcilers.companions import CompanionChanges
 from dlctl.reconcilers.observe import Observed, Situation
 from dlctl.reconcilers.overstays import overstays
@@ -44,6 +44,8 @@ class Desired:
     lasting: Collection[Resource] = ()
     # Why no pod is to be made yet.
     held: str = ""
+    # Whether replicas that come after all others may be made.
+    launches: bool = True
 
 
 @attrs.frozen
@@ -104,22 +106,35 @@ def _plan(
         return _clean_up(job, job.status, observed, desired)
     if job.run_policy.suspended:
         return _suspend(job, observed, desired, now)
+    if job.status.phase is JobPhase.RESTARTING:
+        return _take_down(job, observed, now, backoff)
     counted = restarts.counted(job.status, observed, backoff)
     next_status, notes = status.ongoing(job, observed, counted, now)
-    found = verdict(job, observed)
+    found = verdict(job, observed, now)
+    if found is None and whole_restarts.is_asked(job, observed):
+        if whole_restarts.is_used_up(job):
+            found = Verdict(limits.used_up(job, now))
+        else:
+            again, note = whole_restarts.begun(job, next_status, observed, now)
+            return Plan(again, notes=(note,), wake_after_s=0)
     if found is None and (failure := limits.exceeded(job, next_status, observed, now)):
         found = Verdict(failure)
     if found is None:
         kept = _keep_running(job, next_status, observed, now, backoff)
+        passing = companions.changes(desired.companions, observed.companions, desired.lasting)
+        # What comes last reads the others' names as it starts.
+        late = desired.launches and not passing
         return attrs.evolve(
             kept,
-            pods=() if desired.held else kept.pods,
+            pods=()
+            if desired.held
+            else tuple(r for r in kept.pods if late or not _is_last(job, r)),
             notes=notes,
             wake_after_s=_soonest(kept.wake_after_s, limits.deadline_left_s(job, next_status, now)),
             deleted_services=_surplus_services(job, observed, desired.services),
             services=_services(job, observed, desired.services),
             released_pods=tuple(_released(job, observed)),
-            companions=companions.changes(desired.companions, observed.companions, desired.lasting),
+            companions=passing,
         )
     next_status, note = status.concluded(job, next_status, found, now)
     return attrs.evolve(_clean_up(job, next_status, observed, desired), notes=(note,))
@@ -141,6 +156,29 @@ def _suspend(job: Job, observed: Observed, desired: Desired, now: datetime.datet
         deleted_services=tuple(observed.services.values()),
         companions=_at_rest(observed, desired),
     )
+
+
+def _take_down(
+    job: Job, observed: Observed, now: datetime.datetime, backoff: RestartBackoff
+) -> Plan:
+    """Remove all pods and services; what has failed stays until its time, to be read."""
+    left_s = whole_restarts.left_s(job, backoff, now)
+    services = tuple(observed.services.values())
+    if not observed.pods and not services and left_s <= 0:
+        return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), wake_after_s=0)
+    stay = {job.child_name(replica) for replica in job.deciders.run} if left_s > 0 else set()
+    leaving = (pod for pod in observed.pods if not pod.metadata.terminating)
+    return Plan(
+        job.status,
+        deleted_pods=tuple(pod for pod in leaving if pod.metadata.name not in stay),
+        deleted_services=services,
+        wake_after_s=left_s if left_s > 0 else None,
+    )
+
+
+def _is_last(job: Job, replica: Replica) -> bool:
+    spec = job.spec_of(replica.type)
+    return spec is not None and spec.made_last
 
 
 def _at_rest(observed: Observed, desired: Desired) -> CompanionChanges:
@@ -175,7 +213,7 @@ def _refused(job: Job) -> bool:
 def _clean_up(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
     """Remove what the policy says; once nothing of it is left to ask for, the job is done."""
     policy = job.run_policy.clean_pod_policy
-    pods = tuple(_to_clean(policy, observed))
+    pods = tuple(_to_clean(job, policy, observed))
     services = tuple(_services_to_clean(policy, observed))
     resting = _at_rest(observed, desired)
     if not pods and not services and not resting:
@@ -183,14 +221,21 @@ def _clean_up(job: Job, ended: JobStatus, observed: Observed, desired: Desired) 
     return Plan(ended, deleted_pods=pods, deleted_services=services, companions=resting)
 
 
-def _to_clean(policy: CleanPodPolicy, observed: Observed) -> Iterator[Pod]:
+def _to_clean(job: Job, policy: CleanPodPolicy, observed: Observed) -> Iterator[Pod]:
     if policy is CleanPodPolicy.NONE:
         return
+    lasting = {job.child_name(r) for r in job.replicas if _outlasts(job, r)}
     for pod in observed.pods:
         if pod.metadata.terminating:
             continue
-        if policy is CleanPodPolicy.ALL or not pod.phase.finished:
+        finished_too = policy is CleanPodPolicy.ALL and pod.metadata.name not in lasting
+        if finished_too or not pod.phase.finished:
             yield pod
+
+
+def _outlasts(job: Job, replica: Replica) -> bool:
+    spec = job.spec_of(replica.type)
+    return spec is not None and spec.outlasts_job
 
 
 def _services_to_clean(policy: CleanPodPolicy, observed: Observed) -> Iterator[Service]:

@@ -38,6 +38,23 @@ def counted(
     return restarts
 
 
+def another(
+    old: Restart | None, lost: ObservedReplica, backoff: RestartBackoff, now: datetime.datetime
+) -> Restart:
+    """Return the restarts of a replica with its newest loss, of which no pod may be left."""
+    if lost.pod is not None and lost.ending is not None:
+        return _counted(old, lost, backoff)
+    ran_s = (now - old.ended).total_seconds() if old else 0.0
+    tries = old.tries if old and ran_s < backoff.reset_s else 0
+    return Restart(
+        failures=old.failures if old else 0,
+        tries=tries + 1,
+        pod_uid=lost.pod.metadata.uid if lost.pod else "",
+        reason="Deleted",
+        ended=now,
+    )
+
+
 def due(restart: Restart | None, backoff: RestartBackoff) -> datetime.datetime | None:
     """Return when a replica may run again; None if nothing keeps it waiting."""
     if restart is None:

@@ -88,7 +88,7 @@ def concluded(
             phase=JobPhase.CLEAN_UP,
             state=JobState.FAILED if failure else JobState.SUCCEEDED,
             reason=message if failure else "",
-            conditions=_state(stated, job, type_, message, now, of_job=_of_job(failure)),
+            conditions=_state(stated, job, type_, message, now, reason=_reason(job, failure)),
             completion_time=now,
             failure=failure,
         ),
@@ -103,7 +103,7 @@ def suspended(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple[Note, 
         return attrs.evolve(status, observed_generation=job.generation), ()
     if status.phase in (JobPhase.NEW, JobPhase.FAILED):
         status = attrs.evolve(_begun(status, job, now), start_time=job.status.start_time)
-    reason, message = f"{kind}Suspended", f"{kind} {job.key.name} is suspended."
+    reason, message = job.reporting.suspended_reason(job), f"{kind} {job.key.name} is suspended."
     stated = conditions.without(status.conditions, conditions.BLOCKED)
     changes = [(conditions.SUSPENDED, True)]
     if conditions.holds(stated, conditions.RUNNING):
@@ -190,8 +190,13 @@ def _resumed(status: JobStatus, job: Job, now: datetime.datetime) -> tuple[JobSt
     return resumed, Note("Normal", reason, message)
 
 
-def _of_job(failure: Failure | None) -> bool:
-    return failure is not None and not failure.replica
+def _reason(job: Job, failure: Failure | None) -> str:
+    """Return the reason of a job's end; where no replica is to blame, it is our own."""
+    if failure is None:
+        return job.reporting.reason(job, conditions.SUCCEEDED)
+    if not failure.replica:
+        return f"{job.resource.kind}{conditions.FAILED}"
+    return job.reporting.failed_reason(job, failure)
 
 
 def _state(
@@ -201,10 +206,9 @@ def _state(
     message: str,
     now: datetime.datetime,
     *,
-    of_job: bool = False,
+    reason: str = "",
 ) -> tuple[Condition, ...]:
-    """State a condition; ``of_job``: for a cause that is not one of its replicas'."""
-    reason = f"{job.resource.kind}{type_}" if of_job else job.reporting.reason(job, type_)
+    reason = reason or job.reporting.reason(job, type_)
     new = Condition(type_, True, reason, message, since=now, updated=now)
     return conditions.with_condition(stated, new)
 

@@ -4,11 +4,16 @@ They run between the store's update and the next event, so a worker that is woke
 the change in the store.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from dlctl.api.elastic import ScalerObject
 from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.api.nodes import Node
+from dlctl.api.pods import Pod
 from dlctl.informers.handlers import Change
+from dlctl.informers.store import Store
+from dlctl.reconcilers.elastic.elastic import job_of
 from dlctl.workqueue.queue import WorkQueue
 
 # What was there before we started can wait for what happens now.
@@ -38,6 +43,39 @@ def of_children(resource: Resource, queue: WorkQueue[ObjectKey]) -> Callable[[Ch
             if obj and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
                 key = ObjectKey(obj.metadata.namespace or "", ref.name)
                 queue.add(key, priority=_priority(change))
+
+    return handler
+
+
+def of_scalers(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
+    """Return a handler that asks for work on the jobs that a scaler is and was for."""
+
+    def handler(change: Change[ScalerObject]) -> None:
+        for obj in (change.old, change.new):
+            key = job_of(obj) if obj else None
+            if key is not None:
+                queue.add(key, priority=_priority(change))
+
+    return handler
+
+
+def of_nodes(
+    resource: Resource, pods: Store[Pod], signs: Collection[str], queue: WorkQueue[ObjectKey]
+) -> Callable[[Change[Any]], None]:
+    """Return a handler that asks for work on the jobs with pods on a node that is about to go.
+
+    Nodes report all the time; only what they come to show is of interest.
+    """
+
+    def handler(change: Change[Node]) -> None:
+        new, old = change.new, change.old
+        if new is None or not new.shows(signs) or (old is not None and old.shows(signs)):
+            return
+        for pod in pods:
+            ref = pod.metadata.controller
+            there = pod.spec is not None and pod.spec.node_name == new.metadata.name
+            if there and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
+                queue.add(ObjectKey(pod.metadata.namespace or "", ref.name))
 
     return handler
 

@@ -3,11 +3,14 @@
 The deciders' success stands whatever becomes of the others afterwards.
 """
 
+import datetime
+
 import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.status import Failure
 from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
+from dlctl.reconcilers.staffing import lacking
 
 
 @attrs.frozen
@@ -17,7 +20,7 @@ class Verdict:
     failure: Failure | None = None
 
 
-def verdict(job: Job, observed: Observed) -> Verdict | None:
+def verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdict | None:
     """Return how the job has ended, or None while it has not."""
     situations = observed.situations
     done = [situations.get(r) is Situation.SUCCEEDED for r in job.deciders.succeed]
@@ -27,6 +30,7 @@ def verdict(job: Job, observed: Observed) -> Verdict | None:
     # would wait for it for ever.
     fatal = [o for o in observed.replicas if _needed(job, o)]
     failures = [f for o in fatal if (f := _failure(o)) is not None]
+    failures += lacking(job, observed, now)
     if not failures:
         return None
     return Verdict(min(failures, key=lambda failure: failure.time))

@@ -66,7 +66,8 @@ def test_every_setting_can_be_given_in_every_way(
 ) -> None:
     text = "true" if field.default is True else "false"
     if not isinstance(field.default, bool):
-        text = str(field.default) if field.default != () else ""
+        listed = isinstance(field.default, tuple)
+        text = ",".join(field.default) if listed else str(field.default)
     path = config_file(f"{key(field.name)}: '{text}'")
 
     assert read(f"{flag(field.name)}={text}") == Options()

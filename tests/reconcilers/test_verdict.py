@@ -21,7 +21,7 @@ def pod(replica: Replica, **kwargs: Any) -> Pod:
 
 
 def reached(*pods: Pod) -> Verdict | None:
-    return verdict(JOB, observed_of(JOB, *pods))
+    return verdict(JOB, observed_of(JOB, *pods), NOW)
 
 
 def test_job_whose_replicas_are_yet_to_come_has_not_ended() -> None:
@@ -44,8 +44,8 @@ def test_success_of_all_but_the_chief_is_not_the_jobs() -> None:
 def test_other_chief_decides_where_the_policy_names_it() -> None:
     chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
     job = make_job(terminationPolicy=chief)
-    assert verdict(job, observed_of(job, make_pod(job, FIRST, state=exited(0)))) is None
-    ended = verdict(job, observed_of(job, make_pod(job, SECOND, state=exited(0))))
+    assert verdict(job, observed_of(job, make_pod(job, FIRST, state=exited(0))), NOW) is None
+    ended = verdict(job, observed_of(job, make_pod(job, SECOND, state=exited(0))), NOW)
     assert ended == Verdict()
 
 

@@ -1,0 +1,1 @@
+"""Jobs whose workers come and go while they run. Decisions are pure; one module does the I/O."""

@@ -1,0 +1,167 @@
+"""The workers of jobs that scale: gathers what decisions need, and does what they ask for.
+
+It waits for no launcher: what is to be done inside one is an errand, whose end wakes the job.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.elastic import SCALE_INS, WORKER, Elasticity, Roster, Scaler, ScalerObject
+from dlctl.api.job import Job
+from dlctl.api.meta import Object, ObjectKey, Resource, owner_reference
+from dlctl.api.nodes import Node
+from dlctl.clock import Clock
+from dlctl.dialects.elastic import scalers
+from dlctl.frameworks.elastic.job import TrainingJob
+from dlctl.informers.store import Store
+from dlctl.kube.client import Client
+from dlctl.reconcilers.diff import merge_patch
+from dlctl.reconcilers.elastic.draft import Draft, ScalerChange
+from dlctl.reconcilers.elastic.errands import Errand, LetGo
+from dlctl.reconcilers.elastic.roster import initial
+from dlctl.reconcilers.elastic.step import staffed, step
+from dlctl.reconcilers.elastic.view import ElasticPolicy, View
+from dlctl.reconcilers.errands import Errands
+from dlctl.reconcilers.events import EventRecorder
+from dlctl.reconcilers.expectations import Expectations
+from dlctl.reconcilers.observe import Children, observe
+
+# The index of scalers by the job that they are for.
+BY_JOB: Final = "job"
+_POLL_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 10.0
+
+
+@attrs.define(eq=False)
+class Elastic:
+    """Keeps the rosters of one kind of jobs, and answers their scalers."""
+
+    stores: Mapping[Resource, Store[ScalerObject]]
+    errands: Errands[ObjectKey, Errand]
+    client: Client
+    expectations: Expectations
+    recorder: EventRecorder
+    clock: Clock
+    policy: ElasticPolicy = attrs.field(factory=ElasticPolicy)
+    nodes: Store[Node] | None = None
+    # Taints and conditions of nodes that are about to go.
+    signs: frozenset[str] = frozenset()
+
+    def draft(self, job: Job, children: Children) -> Draft:
+        """Work out who is to be on a job's roster now."""
+        now = self.clock.now()
+        asked = job.count(WORKER)
+        roster = job.status.roster or initial(asked)
+        manned = staffed(job, roster)
+        found = list(self._scalers(job))
+        return step(
+            View(
+                manned,
+                observe(manned, children, now),
+                roster,
+                _elasticity(job),
+                now.replace(microsecond=0),
+                asked,
+                TrainingJob(job).slots,
+                self.policy,
+                scalers=[one for one in found if not one.status.phase.finished],
+                decided=[one for one in found if one.status.phase.finished],
+                outcomes=self.errands.outcomes(job.key),
+                doomed=self._doomed(),
+                files=lambda hosts: _files(job, roster, hosts),
+            )
+        )
+
+    async def answer(self, job: Job, draft: Draft, *, finished: bool) -> None:
+        """Write down what scalers are told: those that are finished, or the others.
+
+        :raises ConflictError: if one is not as the stores have it.
+        """
+        for change in draft.scalers.values():
+            if change.status.phase.finished is finished:
+                await self._answer(job, change)
+
+    def want(self, key: ObjectKey, draft: Draft) -> None:
+        """Have done in the launcher what is wanted there now."""
+        outcomes = self.errands.outcomes(key)
+        self.errands.want(key, draft.wanted)
+        for errand in draft.again:
+            if errand in outcomes:
+                pause_s = _pause_s(errand, outcomes[errand].tries)
+                self.errands.retry(key, errand, after_s=pause_s)
+
+    def _scalers(self, job: Job) -> Iterator[Scaler]:
+        """Yield the scalers of a job in order of creation, the oldest first."""
+        found = [
+            scalers.read(obj, resource)
+            for resource, store in self.stores.items()
+            for obj in store.indexed(BY_JOB, str(job.key))
+            if not obj.metadata.terminating
+        ]
+        yield from sorted(found, key=lambda one: (one.created, one.full_name))
+
+    async def _answer(self, job: Job, change: ScalerChange) -> None:
+        scaler = change.scaler
+        obj: Object | None = self.stores[scaler.resource].get(scaler.key)
+        if obj is None or obj.metadata.uid != scaler.uid:
+            return
+        if not obj.metadata.owner_references:
+            owner = owner_reference(job.resource, name=job.key.name, uid=job.uid)
+            obj = await self._patch(job, scaler, obj, {"metadata": {"ownerReferences": [owner]}})
+        old = scalers.write_status(scaler.status, scaler.resource)
+        first = not scaler.status.conditions
+        new = scalers.write_status(change.status, scaler.resource)
+        if patch := merge_patch({} if first else old, new):
+            await self._patch(job, scaler, obj, {"status": patch}, subresource="status")
+        if change.note is not None:
+            note = change.note
+            self.recorder.record(
+                scaler.resource, obj.metadata, note.type, note.reason, note.message
+            )
+
+    async def _patch(
+        self, job: Job, scaler: Scaler, obj: Object, body: dict[str, Any], subresource: str = ""
+    ) -> Object:
+        version = {"resourceVersion": obj.metadata.resource_version}
+        body = {**body, "metadata": {**body.get("metadata", {}), **version}}
+        resource = scaler.resource
+        patched = await self.client.patch(
+            resource, scaler.key, body, Object, subresource=subresource
+        )
+        self.expectations.wrote(job.uid, resource, patched.metadata.resource_version)
+        return patched
+
+    def _doomed(self) -> frozenset[str]:
+        nodes: Iterable[Node] = self.nodes or ()
+        return frozenset(node.metadata.name for node in nodes if node.shows(self.signs))
+
+
+def job_of(obj: ScalerObject) -> ObjectKey | None:
+    """Return which job a scaler is for, if it says so."""
+    name = scalers.read(obj, SCALE_INS).job
+    return ObjectKey(obj.metadata.namespace or "", name) if name else None
+
+
+def by_job(obj: ScalerObject) -> Iterator[str]:
+    """Yield what stores index scalers by."""
+    if (key := job_of(obj)) is not None:
+        yield str(key)
+
+
+def _elasticity(job: Job) -> Elasticity:
+    if job.elasticity is None:
+        raise LookupError(f"{job.key} does not scale")
+    return job.elasticity
+
+
+def _files(job: Job, roster: Roster, hosts: Iterable[int]) -> Mapping[str, str]:
+    listed = attrs.evolve(roster, hosts=tuple(hosts))
+    return TrainingJob(staffed(job, listed)).host_files()
+
+
+def _pause_s(errand: Errand, tries: int) -> float:
+    if isinstance(errand, LetGo):
+        return _POLL_S
+    return float(min(_POLL_S * 2 ** min(tries - 1, 10), _LONGEST_PAUSE_S))

@@ -1,0 +1,56 @@
+"""What is asked of a running launcher: values, so that asking twice is asking once."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from dlctl.api.elastic import Script
+from dlctl.api.meta import UID, ObjectKey
+
+
+@attrs.frozen
+class Launcher:
+    """The container that dials the workers, in the one pod of that name and UID."""
+
+    pod: ObjectKey
+    uid: UID
+    container: str
+
+
+@attrs.frozen
+class Deliver:
+    """Put files, by path, into the launcher; ends once they are there."""
+
+    launcher: Launcher
+    files: tuple[tuple[str, str], ...]
+
+
+@attrs.frozen
+class Probe:
+    """Find which of the workers answer, seen from the launcher; the result names those."""
+
+    launcher: Launcher
+    workers: frozenset[str]
+
+
+@attrs.frozen
+class LetGo:
+    """Wait until the launcher uses none of the workers any more; each is a name and an address."""
+
+    launcher: Launcher
+    workers: frozenset[tuple[str, str]]
+
+
+@attrs.frozen
+class RunScript:
+    """Run a scaler's script, with ``name:slots`` of each worker that comes or goes."""
+
+    launcher: Launcher
+    scaler: UID
+    attempt: int
+    script: Script
+    workers: tuple[str, ...]
+
+
+Errand = Deliver | Probe | LetGo | RunScript
+Files = Mapping[str, str]

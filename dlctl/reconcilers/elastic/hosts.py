@@ -1,0 +1,97 @@
+"""Who is in the launcher's host file: workers that answer, seen from the launcher. Pure.
+
+A host that is listed before its name resolves and its sshd answers is given up by launchers, and
+may take the training with it.
+"""
+
+import datetime
+from collections.abc import Collection
+
+from dlctl.api.elastic import AttachMode
+from dlctl.reconcilers.elastic.draft import Draft
+from dlctl.reconcilers.elastic.errands import Deliver, Probe
+from dlctl.reconcilers.elastic.view import View
+from dlctl.reconcilers.observe import Situation
+
+
+def answering(view: View, draft: Draft, workers: Collection[int]) -> frozenset[int]:
+    """Return those of the workers that the launcher can reach; it is asked for that."""
+    ready = {index for index in workers if view.is_ready(index)}
+    if not ready or view.launcher is None:
+        return frozenset()
+    if view.elasticity.attach is AttachMode.KUBEXEC:
+        # The API server takes commands to each pod that runs.
+        return frozenset(ready)
+    names = {view.name(index): index for index in ready}
+    errand = Probe(view.launcher, frozenset(names))
+    draft.wanted.add(errand)
+    outcome = view.outcomes.get(errand)
+    if outcome is None:
+        return frozenset()
+    found = frozenset() if outcome.error else frozenset(names[name] for name in outcome.result)
+    if found != ready:
+        draft.again.add(errand)
+    return found
+
+
+def update(view: View, draft: Draft) -> None:
+    """Keep the host file of a launcher that runs at what holds, and have it delivered."""
+    going = _going(view)
+    kept = {i for i in view.roster.hosts if i not in view.roster.spent and i not in going}
+    waiting = [i for i in view.alive if i not in kept and i not in going]
+    draft.list_hosts(*kept, *answering(view, draft, waiting))
+    if view.launcher is not None:
+        errand = delivery(view, draft.roster.hosts)
+        if errand is not None:
+            draft.wanted.add(errand)
+            outcome = view.outcomes.get(errand)
+            if outcome is not None and outcome.error:
+                draft.again.add(errand)
+
+
+def delivery(view: View, hosts: Collection[int]) -> Deliver | None:
+    """Return the errand that brings these hosts to the launcher, if it runs."""
+    if view.launcher is None:
+        return None
+    return Deliver(view.launcher, tuple(sorted(view.files(sorted(hosts)).items())))
+
+
+def delivered(view: View, hosts: Collection[int]) -> bool:
+    """Tell whether the launcher has these hosts, and no others, in its files."""
+    errand = delivery(view, hosts)
+    outcome = None if errand is None else view.outcomes.get(errand)
+    return outcome is not None and not outcome.error
+
+
+def launches(view: View, draft: Draft) -> bool:
+    """Tell whether a launcher may be made now; the hosts that it begins with are listed then.
+
+    It is when all workers are ready, or enough of them have been for long enough.
+    """
+    dialler = view.dialler
+    if dialler is None or dialler.situation is not Situation.MISSING:
+        return False
+    ready = [index for index in view.alive if view.is_ready(index)]
+    if not ready or len(ready) < view.elasticity.least:
+        return False
+    if len(ready) < len(view.alive):
+        since = view.job.status.start_time or view.now
+        start = since + datetime.timedelta(seconds=view.policy.start_after_s)
+        left_s = (start - view.now).total_seconds()
+        if left_s > 0:
+            draft.waits_s.append(left_s)
+            return False
+    draft.list_hosts(*ready)
+    return True
+
+
+def _going(view: View) -> tuple[int, ...]:
+    scaling = view.roster.scaling
+    return scaling.workers if scaling and not scaling.adds and not _scripted(view) else ()
+
+
+def _scripted(view: View) -> bool:
+    """Tell whether a script of the user's is to take the workers out, and has not done so yet."""
+    scaling = view.roster.scaling
+    scaler = view.scaler(scaling.uid) if scaling else None
+    return bool(scaler and scaler.script and scaling and not scaling.done)

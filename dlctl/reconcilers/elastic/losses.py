@@ -1,0 +1,79 @@
+"""Workers that end while their job goes on, and those that take their places. Pure.
+
+A worker that the launcher has dialled gets a successor of another name, at once the first time,
+later after a back-off that is its predecessors' too. One that nobody knows yet is made again.
+"""
+
+import datetime
+
+from dlctl.api.elastic import WORKER
+from dlctl.api.job import Replica
+from dlctl.reconcilers import restarts
+from dlctl.reconcilers.elastic.draft import Draft
+from dlctl.reconcilers.elastic.roster import fresh
+from dlctl.reconcilers.elastic.view import View
+from dlctl.reconcilers.observe import ObservedReplica, Situation
+from dlctl.reconcilers.status import Note
+
+
+def count_losses(view: View, draft: Draft) -> None:
+    """Take note of the workers that have ended or are about to, each once."""
+    for index in view.alive:
+        one = view.workers.get(index)
+        if one is None or index in _going(view) or not _is_lost(view, index, one):
+            continue
+        draft.spend(index)
+        name, pod = str(one.replica), view.name(index)
+        draft.notes.append(Note("Warning", "TrainingJobWorkerFailed", _farewell(pod, one)))
+        if _is_replaceable(view, one):
+            old = view.job.status.restarts.get(name)
+            draft.restarts[name] = restarts.another(old, one, view.policy.backoff, view.now)
+
+
+def replace(view: View, draft: Draft) -> None:
+    """Put successors onto the roster, as many and as soon as the policy has it."""
+    for index in [i for i in draft.roster.members if i in draft.roster.spent]:
+        lost = draft.restarts.get(str(Replica(WORKER, index)))
+        limit = view.elasticity.replacements
+        if lost is None or (limit is not None and lost.tries > limit):
+            continue
+        wait_s = view.policy.backoff.delay_s(lost.tries - 1) if lost.tries > 1 else 0.0
+        left_s = (lost.ended + datetime.timedelta(seconds=wait_s) - view.now).total_seconds()
+        if wait_s and left_s > 0:
+            draft.waits_s.append(left_s)
+            continue
+        (successor,) = fresh(draft.roster, 1)
+        draft.dismiss(index)
+        draft.enrol(successor)
+        draft.restarts[str(Replica(WORKER, successor))] = lost
+        del draft.restarts[str(Replica(WORKER, index))]
+        draft.notes.append(
+            Note(
+                "Normal",
+                "TrainingJobWorkerCreated",
+                f"worker {view.name(successor)} takes the place of {view.name(index)}",
+            )
+        )
+
+
+def _is_lost(view: View, index: int, one: ObservedReplica) -> bool:
+    if index in view.roster.hosts:
+        return one.situation not in (Situation.RUNNING, Situation.PENDING)
+    return one.situation in (Situation.BROKEN, Situation.SUCCEEDED)
+
+
+def _is_replaceable(view: View, one: ObservedReplica) -> bool:
+    if one.situation is Situation.SUCCEEDED:
+        return view.elasticity.replaces_done
+    return view.elasticity.replaces and one.situation is not Situation.BROKEN
+
+
+def _going(view: View) -> tuple[int, ...]:
+    scaling = view.roster.scaling
+    return scaling.workers if scaling and not scaling.adds else ()
+
+
+def _farewell(pod: str, one: ObservedReplica) -> str:
+    if one.ending is None:
+        return f"worker {pod} was deleted"
+    return f"worker {pod} has ended: {one.ending.reason}, {one.ending.message}"

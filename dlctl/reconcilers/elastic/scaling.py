@@ -1,0 +1,243 @@
+"""Workers that come and go because somebody asks for it: one change at a time, oldest first. Pure.
+
+What a change is about is written down before anything is done for it, and it alone is acted on.
+"""
+
+import datetime
+from collections.abc import Sequence
+
+import attrs
+
+from dlctl.api.elastic import Scaler, Scaling
+from dlctl.api.pods import Pod
+from dlctl.dialects.elastic import words
+from dlctl.reconcilers.elastic import hosts, scripts, tellings
+from dlctl.reconcilers.elastic.draft import Draft
+from dlctl.reconcilers.elastic.errands import LetGo
+from dlctl.reconcilers.elastic.roster import RefusedError, added, fresh, last, removed
+from dlctl.reconcilers.elastic.view import View
+from dlctl.reconcilers.observe import Situation
+from dlctl.reconcilers.status import Note
+
+
+def begin(view: View, draft: Draft) -> None:
+    """Begin the next change that is asked for: by nodes that go, by the spec, by a scaler."""
+    if doomed := tuple(view.on_doomed_nodes()):
+        _evade(view, draft, doomed)
+    elif view.asked != view.roster.followed:
+        _follow(view, draft)
+    else:
+        for scaler in view.scalers:
+            if not scaler.flaw and _begin(view, draft, scaler):
+                break
+
+
+def take_away(view: View, draft: Draft, scaling: Scaling) -> None:
+    """Take the change one step further by which workers go."""
+    scaler = view.scaler(scaling.uid)
+    if scaler and scaler.script and not scaling.done:
+        if (failure := scripts.run(view, draft, scaling, scaler)) is not None:
+            if failure:
+                _end(view, draft, scaling, failure)
+            return
+        scaling = attrs.evolve(scaling, done=True)
+        draft.roster = attrs.evolve(draft.roster, scaling=scaling)
+        # What follows from it is for when it has been written down.
+        return
+    if not (scaling.done or _let_go(view, draft, scaling)):
+        return
+    there = [one.pod for i in scaling.workers if (one := view.workers.get(i)) and one.pod]
+    draft.deleted += [pod for pod in there if not pod.metadata.terminating]
+    if not there:
+        draft.dismiss(*scaling.workers)
+        _end(view, draft, scaling)
+
+
+def bring_in(view: View, draft: Draft, scaling: Scaling) -> None:
+    """Take the change one step further by which workers come."""
+    scaler = view.scaler(scaling.uid)
+    if scaling.done:
+        if view.launcher is None or hosts.delivered(view, draft.roster.hosts):
+            draft.enrol(*scaling.workers)
+            _end(view, draft, scaling)
+    elif scaler is not None:
+        _bring_in_by_scaler(view, draft, scaling, scaler)
+    elif scaling.uid:
+        # Nobody wants them any more; nobody knows them yet.
+        _end(view, draft, scaling, "it was deleted")
+    else:
+        _bring_in_by_spec(view, draft, scaling)
+
+
+def finish(view: View, draft: Draft, scaling: Scaling) -> None:
+    """End a change whose scaler was told its result before the controller itself ended."""
+    ok = any(one.uid == scaling.uid and one.succeeded for one in view.decided)
+    if scaling.adds and ok:
+        draft.enrol(*scaling.workers)
+    elif not scaling.adds and ok:
+        draft.dismiss(*scaling.workers)
+    _end(view, draft, scaling, "" if ok else "it has failed")
+
+
+def settle(view: View, draft: Draft) -> None:
+    """End a change of a job whose pods all go: the next ones will be as it wanted."""
+    scaling = draft.roster.scaling
+    if scaling is None:
+        return
+    if scaling.adds:
+        draft.enrol(*scaling.workers)
+    else:
+        draft.dismiss(*scaling.workers)
+    _end(view, draft, scaling)
+
+
+def _begin(view: View, draft: Draft, scaler: Scaler) -> bool:
+    """Begin what a scaler asks for; if it cannot be, the scaler has failed."""
+    try:
+        chosen = added(view, scaler.count or 0) if scaler.adds else removed(view, scaler)
+    except RefusedError as error:
+        tellings.ended(draft, scaler, view.now, str(error))
+        draft.conditions.append(words.scale_ended(view.job, scaler.full_name, view.now, ok=False))
+        return False
+    _open(view, draft, Scaling(scaler.adds, chosen, view.now, scaler.full_name, scaler.uid))
+    return True
+
+
+def _follow(view: View, draft: Draft) -> None:
+    """Begin what brings the number of workers to that in the spec."""
+    more = view.asked - len(view.alive)
+    draft.roster = attrs.evolve(draft.roster, followed=view.asked)
+    if more > 0:
+        _open(view, draft, Scaling(True, fresh(view.roster, more), view.now))
+    elif more < 0:
+        _open(view, draft, Scaling(False, last(view, -more), view.now))
+
+
+def _evade(view: View, draft: Draft, doomed: Sequence[int]) -> None:
+    """Take workers off nodes that are about to go; others come when there is room for them."""
+    successors = fresh(view.roster, len(doomed))
+    _open(view, draft, Scaling(False, tuple(doomed), view.now, replaced=True))
+    draft.enrol(*successors)
+    names = ", ".join(view.names(doomed))
+    message = f"the nodes of {names} are about to go: {', '.join(view.names(successors))} follow"
+    draft.notes.append(Note("Warning", "TrainingJobNodeGoing", message))
+
+
+def _open(view: View, draft: Draft, scaling: Scaling) -> None:
+    draft.roster = attrs.evolve(draft.roster, scaling=scaling)
+    scaler = view.scaler(scaling.uid)
+    draft.conditions.append(words.scaling(view.job, scaling.scaler, view.now))
+    if scaler is not None:
+        tellings.begun(draft, scaler, view.names(scaling.workers), view.now)
+    if not scaling.adds and not (scaler and scaler.script):
+        draft.list_hosts(*(i for i in draft.roster.hosts if i not in scaling.workers))
+
+
+def _end(view: View, draft: Draft, scaling: Scaling, failure: str = "") -> None:
+    """End a change; of workers that came to no good, nothing is left."""
+    draft.roster = attrs.evolve(draft.roster, scaling=None)
+    ended = words.scale_ended(view.job, scaling.scaler, view.now, ok=not failure)
+    draft.conditions.append(ended)
+    scaler = view.scaler(scaling.uid)
+    if scaler is not None:
+        tellings.ended(draft, scaler, view.now, failure)
+
+
+def _let_go(view: View, draft: Draft, scaling: Scaling) -> bool:
+    """Tell whether nobody dials these workers any more, or has been given time enough."""
+    launcher = view.launcher
+    if not view.launched:
+        return True
+    left_s = _left_s(view, scaling, view.policy.let_go_s)
+    if left_s <= 0:
+        names = ", ".join(view.names(scaling.workers))
+        message = f"the launcher still used {names} after {view.policy.let_go_s:g} s"
+        draft.notes.append(Note("Warning", "TrainingJobWorkersInUse", message))
+        return True
+    draft.waits_s.append(left_s)
+    if launcher is None or not hosts.delivered(view, draft.roster.hosts):
+        return False
+    there = frozenset(
+        (view.name(i), _address(one.pod))
+        for i in scaling.workers
+        if (one := view.workers.get(i)) and one.pod
+    )
+    errand = LetGo(launcher, there)
+    draft.wanted.add(errand)
+    outcome = view.outcomes.get(errand)
+    if outcome is not None and (outcome.error or outcome.result):
+        draft.again.add(errand)
+        return False
+    return outcome is not None
+
+
+def _came(view: View, draft: Draft, scaling: Scaling, scaler: Scaler) -> tuple[int, ...] | None:
+    """Return those that came, when it is decided; none if they are too few, None if it is not."""
+    answered = tuple(sorted(hosts.answering(view, draft, scaling.workers)))
+    if len(answered) == len(scaling.workers):
+        return answered
+    limit_s = view.policy.scale_out_s if scaler.timeout_s is None else scaler.timeout_s
+    left_s = _left_s(view, scaling, limit_s)
+    if left_s > 0:
+        draft.waits_s.append(left_s)
+        return None
+    enough = len(scaling.workers) if scaler.enough is None else scaler.enough
+    return answered if answered and len(answered) >= enough else ()
+
+
+def _bring_in_by_scaler(view: View, draft: Draft, scaling: Scaling, scaler: Scaler) -> None:
+    """List all that come at once, so that training is interrupted but once."""
+    if broken := [i for i in scaling.workers if _is_broken(view, i)]:
+        _try_again(view, draft, scaling, scaler, broken)
+        return
+    came = _came(view, draft, scaling, scaler)
+    if came is None:
+        return
+    failure = None if came else "execution timeout"
+    if came and scaler.script:
+        failure = scripts.run(view, draft, attrs.evolve(scaling, workers=came), scaler)
+    if failure is None:
+        draft.list_hosts(*draft.roster.hosts, *came)
+        listed = attrs.evolve(scaling, workers=came, done=True)
+        draft.roster = attrs.evolve(draft.roster, scaling=listed)
+    elif failure:
+        _end(view, draft, scaling, failure)
+
+
+def _bring_in_by_spec(view: View, draft: Draft, scaling: Scaling) -> None:
+    """Enrol what the spec asks for once it is there; what is late joins when it comes."""
+    answered = hosts.answering(view, draft, scaling.workers)
+    left_s = _left_s(view, scaling, view.policy.scale_out_s)
+    changed = view.asked != view.roster.followed
+    if len(answered) < len(scaling.workers) and left_s > 0 and not changed:
+        draft.waits_s.append(left_s)
+        return
+    draft.enrol(*scaling.workers)
+    draft.list_hosts(*draft.roster.hosts, *answered)
+    _end(view, draft, scaling)
+
+
+def _is_broken(view: View, worker: int) -> bool:
+    one = view.workers.get(worker)
+    return one is not None and one.situation in (Situation.BROKEN, Situation.SUCCEEDED)
+
+
+def _try_again(
+    view: View, draft: Draft, scaling: Scaling, scaler: Scaler, broken: Sequence[int]
+) -> None:
+    names = ", ".join(view.names(broken))
+    if scaling.failures >= scaler.backoff_limit:
+        _end(view, draft, scaling, f"{names} ended before the launcher could use them")
+        return
+    pods = [one.pod for i in broken if (one := view.workers.get(i)) and one.pod]
+    draft.deleted += [pod for pod in pods if not pod.metadata.terminating]
+    once_more = attrs.evolve(scaling, failures=scaling.failures + 1)
+    draft.roster = attrs.evolve(draft.roster, scaling=once_more)
+
+
+def _left_s(view: View, scaling: Scaling, limit_s: float) -> float:
+    return (scaling.since + datetime.timedelta(seconds=limit_s) - view.now).total_seconds()
+
+
+def _address(pod: Pod) -> str:
+    return (pod.status.pod_ip if pod.status else None) or ""
