@@ -16,7 +16,7 @@ import yaml
 
 from dlctl.api.meta import CRDS, EVENTS, PODS, SERVICES, UID, ObjectKey, Resource
 from dlctl.clock import Clock
-from dlctl.dialects.crds import crd
+from dlctl.dialects.crds import definitions
 from dlctl.dialects.kinds import Kind, by_api_version
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError
@@ -129,16 +129,21 @@ class World:
 
     async def install(self, kind: Kind) -> None:
         """Have a kind served; where worlds share a server, another one may have seen to that."""
-        with suppress(AlreadyExistsError):
-            await self.user.create(CRDS, "", crd(kind))
+        for definition in definitions(kind):
+            with suppress(AlreadyExistsError):
+                await self.user.create(CRDS, "", definition)
         async with asyncio.timeout(self.pace.patience_s):
-            while True:
-                try:
-                    await self.user.list(kind.resource, JSON, namespace=self.namespace)
-                except NotFoundError:
-                    await asyncio.sleep(_POLL_S)
-                else:
-                    return
+            for resource in (kind.resource, *kind.scalers):
+                await self._served(resource)
+
+    async def _served(self, resource: Resource) -> None:
+        while True:
+            try:
+                await self.user.list(resource, JSON, namespace=self.namespace)
+            except NotFoundError:
+                await asyncio.sleep(_POLL_S)
+            else:
+                return
 
     async def submit(
         self,
