@@ -67,7 +67,7 @@ def test_every_setting_can_be_given_in_every_way(
     text = "true" if field.default is True else "false"
     if not isinstance(field.default, bool):
         listed = isinstance(field.default, tuple)
-        text = ",".join(field.default) if listed else str(field.default)
+        text = ",".join(field.default or ()) if listed else str(field.default)
     path = config_file(f"{key(field.name)}: '{text}'")
 
     assert read(f"{flag(field.name)}={text}") == Options()

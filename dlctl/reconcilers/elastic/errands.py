@@ -35,7 +35,7 @@ class Probe:
 
 @attrs.frozen
 class LetGo:
-    """Wait until the launcher uses none of the workers any more; each is a name and an address."""
+    """Look which of the workers the launcher still uses; each is a name and an address."""
 
     launcher: Launcher
     workers: frozenset[tuple[str, str]]

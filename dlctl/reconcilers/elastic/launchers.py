@@ -1,17 +1,34 @@
-"""Errands, carried out in launchers."""
+"""Errands carried out in launchers, one command each. How often, is for who asks for them."""
 
 import attrs
 
 from dlctl.api.meta import ObjectKey
 from dlctl.kube.client import Client
-from dlctl.reconcilers.elastic.errands import Errand
+from dlctl.reconcilers.elastic.errands import Deliver, Errand, LetGo, Probe
+from dlctl.reconcilers.launcher import LauncherShell
 
 
 @attrs.frozen
 class Launchers:
-    """Carries errands out."""
+    """The launchers of all jobs, as far as a client may run commands in them."""
 
     client: Client
 
     async def perform(self, owner: ObjectKey, errand: Errand) -> object:
-        raise NotImplementedError
+        """Carry an errand out.
+
+        A probe results in the workers that answer, a look whether they were let go in those that
+        are still in use, the others in nothing.
+
+        :raises DlctlError: if it could not be done.
+        """
+        shell = LauncherShell(self.client.execute, errand.launcher.pod, errand.launcher.container)
+        if isinstance(errand, Probe):
+            return (await shell.probe(errand.workers)).answering
+        if isinstance(errand, LetGo):
+            return await shell.users(dict(errand.workers))
+        if isinstance(errand, Deliver):
+            await shell.deliver(dict(errand.files))
+        else:
+            await shell.run_script(errand.script, errand.workers)
+        return None
