@@ -23,6 +23,18 @@ $(READY): pyproject.toml constraints.txt
 	.venv-$*/bin/python -c 'import numpy; hasattr(numpy, "bool") or setattr(numpy, "bool", bool); import $*'
 	@touch $@
 
+# Of Horovod nothing has been built for any machine. The wheel is for the image, too.
+HOROVOD_PIP := .venv-horovod/bin/pip --quiet --disable-pip-version-check
+.venv-horovod/.ready: examples/horovod/requirements.txt examples/horovod/wheel.sh
+	$(PYTHON) -m venv .venv-horovod
+	$(HOROVOD_PIP) install --no-compile --no-deps --only-binary :all: --requirement $<
+	@mkdir -p dist/horovod
+	rm -f dist/horovod/*.whl
+	cd dist/horovod && $(CURDIR)/examples/horovod/wheel.sh $(CURDIR)/.venv-horovod/bin/pip
+	$(HOROVOD_PIP) install --no-compile --no-deps dist/horovod/horovod-*.whl
+	.venv-horovod/bin/python -c 'import horovod.tensorflow' 2>/dev/null
+	@touch $@
+
 .PHONY: demo
 demo: $(READY) ## Train a model with distributed MXNet on an embedded cluster
 	@if $(MAKE) --no-print-directory .venv-mxnet/.ready; then \
@@ -51,8 +63,8 @@ test: lint ## Lint, then all fast tests
 soak: $(READY) ## The tests of many seeds and of long runs
 	$(BIN)/pytest -n 2 -m soak
 
-# What pip installs is made here; PyTorch and Open MPI are packages of Debian.
-FRAMEWORKS := jax mxnet paddle tensorflow xgboost
+# What pip installs is made here; PyTorch, Open MPI and sshd are packages of Debian.
+FRAMEWORKS := horovod jax mxnet paddle tensorflow xgboost
 
 .PHONY: examples
 examples: $(READY) $(FRAMEWORKS:%=.venv-%/.ready) ## Train a model with each framework on an embedded cluster
@@ -152,6 +164,12 @@ dist/jax.tar dist/mxnet.tar dist/tensorflow.tar: dist/%.tar: examples/%/requirem
 $(IMAGES:%=dist/%.tar): dist/%.tar: examples/%/Dockerfile | $(READY)
 	@mkdir -p dist
 	$(BIN)/python -m e2e.image $@ --name localhost/$*:$(TAG) --context examples/$* --limit-mb $(LIMIT_MB)
+
+# With the wheel that is there already, which is for the same Debian.
+dist/horovod.tar: examples/horovod/Dockerfile .venv-horovod/.ready | $(READY)
+	ls dist/horovod/horovod-*.whl >/dev/null || { rm .venv-horovod/.ready; $(MAKE) .venv-horovod/.ready; }
+	cp examples/horovod/Dockerfile examples/horovod/requirements.txt examples/horovod/wheel.sh dist/horovod
+	$(BIN)/python -m e2e.image $@ --name localhost/horovod:0.28.1 --context dist/horovod --limit-mb 1800
 
 # With the kubectl of the cluster that is made for the tests.
 dist/kubectl-delivery.tar: examples/mpi/kubectl-delivery/Dockerfile | $(READY)

@@ -13,8 +13,8 @@ MANIFESTS = sorted(str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*/
 
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_script_in_the_manifest_is_the_one_beside_it(name: str) -> None:
-    _, config = yaml.safe_load_all((EXAMPLES / name).read_text())
-    for script, text in config["data"].items():
+    _, *configs = yaml.safe_load_all((EXAMPLES / name).read_text())
+    for script, text in [item for config in configs for item in config["data"].items()]:
         assert text == (EXAMPLES / name).with_name(script).read_text()
 
 
