@@ -33,7 +33,8 @@ done < {COPIES[HOSTFILE]}
 """
 # Options of ssh mean nothing here; programs that know of no other remote shell give them.
 # The stream of a pod that is gone may stay open for ever, so the pod is looked at meanwhile. Who
-# looks holds none of the caller's files open.
+# looks holds none of the caller's files open. The trap comes last: a shell that has just been
+# forked loses signals to the traps of the first.
 _KUBEXEC: Final = """\
 #!/bin/sh
 skip() {{
@@ -49,14 +50,13 @@ shift $((OPTIND - 1))
 kubectl={kubectl}
 "$kubectl" exec "$POD_NAME"{container} -- /bin/sh -c "$*" &
 program=$!
-trap 'kill "$program" 2>/dev/null' HUP INT TERM
 look() {{
   "$kubectl" get pod "$POD_NAME" --ignore-not-found \\
     -o 'jsonpath={{.metadata.uid}} {{.status.phase}}'
 }}
 (
   known=
-  while sleep 10; do
+  while sleep 10 && kill -0 "$program"; do
     now=$(look) || continue
     case $now in *' Running') known=${{known:-$now}} ;; esac
     if [ -n "$known" ] && [ "$now" != "$known" ]; then
@@ -66,6 +66,7 @@ look() {{
   done
 ) </dev/null >/dev/null 2>&1 &
 watch=$!
+trap 'kill "$program" 2>/dev/null' HUP INT TERM
 wait "$program"
 code=$?
 kill "$watch" 2>/dev/null

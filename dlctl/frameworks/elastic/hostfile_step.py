@@ -9,6 +9,7 @@ from dlctl.frameworks.elastic.files import CONFIG_PATH, COPIES, DISCOVER_HOSTS, 
 
 WAIT_S: Final = 60
 # Horovod ends at once if it cannot log in to a host. A program that an image lacks tells nothing.
+# The trap comes last: a shell that has just been forked loses signals to the traps of the first.
 _WAIT: Final = """\
 known() {{
   if command -v getent; then getent hosts "$1"
@@ -18,7 +19,6 @@ known() {{
 answers() {{
   if command -v nc; then nc -z -w 1 "$1" 22 </dev/null; else known "$1"; fi
 }} >/dev/null 2>&1
-trap 'exit 143' TERM
 (
   while IFS=: read -r host slots; do
     told=
@@ -32,6 +32,7 @@ trap 'exit 143' TERM
 waiting=$!
 (sleep {wait_s} >/dev/null 2>&1; echo "no longer waiting"; kill "$waiting") &
 limit=$!
+trap 'exit 143' TERM
 wait "$waiting" 2>/dev/null
 kill "$limit" 2>/dev/null
 exit 0"""

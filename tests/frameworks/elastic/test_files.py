@@ -96,3 +96,18 @@ def test_remote_shell_outlasts_a_server_that_does_not_answer(tmp_path: Path) -> 
     )
     assert run(script, "et-worker-0", "train").returncode == 0
     assert len(looks.read_text()) > 6
+
+
+def test_remote_shell_that_is_ended_ends_the_program_with_it(tmp_path: Path) -> None:
+    looked = tmp_path / "looked"
+    script = kubexec(
+        tmp_path,
+        f"""case $1 in
+        exec) until [ -e {looked} ]; do sleep 0.02; done; kill $PPID; exec sleep 30 ;;
+        get) touch {looked}
+        esac""",
+    )
+    begun = time.monotonic()
+    # The output ends when nobody holds it open any more.
+    assert run(script, "et-worker-0", "train").returncode == 143
+    assert time.monotonic() - begun < 5
