@@ -7,6 +7,7 @@ import pytest
 from dlctl.api.meta import ObjectKey
 from dlctl.kube.errors import ApiError, DeadlineError, NotFoundError, UnreachableError
 from dlctl.kube.execs import Completed
+from dlctl.reconcilers.launcher import LauncherShell
 from tests.local.node.lab import Lab
 from tests.local.node.talks import start
 
@@ -62,3 +63,22 @@ async def _exit_code(lab: Lab, name: str, script: str) -> int:
         return (await run(lab, name, script)).exit_code
     except (ApiError, UnreachableError):
         return -1
+
+
+async def test_launcher_is_spoken_to(lab: Lab) -> None:
+    await start(lab, "launcher")
+    key = ObjectKey("default", "launcher")
+    shell = LauncherShell(lab.client.execute, key, "main")
+    path, text = "/tmp/hostfile-of-a-test", "".join(f"worker-{i}:1\n" for i in range(1000))
+    await shell.deliver({path: text})
+    assert (await run(lab, "launcher", f"cat {path}; rm {path}")).stdout.decode() == text
+
+    workers = {"worker-1": "", "worker-10": "192.0.2.10"}
+    assert await shell.users(workers) == frozenset()
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        script = "echo 'sleep 1000; :' > kubexec.sh; exec sh ./kubexec.sh worker-1 true"
+        reaching = group.create_task(run(lab, "launcher", script))
+        while await shell.users(workers) != {"worker-1"}:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        reaching.cancel()
+        await shell.wait_let_go(workers, look_s=0)

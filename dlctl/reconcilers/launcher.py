@@ -1,0 +1,108 @@
+"""What is said to a running launcher: commands in its container, and what comes of them.
+
+One call is one command. It is not known here why anybody asks, nor what follows.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from dlctl.api.elastic import Script
+from dlctl.api.meta import ObjectKey
+from dlctl.errors import DlctlError
+from dlctl.kube.execs import Completed
+from dlctl.reconcilers import launcher_commands, launcher_words
+from dlctl.reconcilers.launcher_commands import Order
+from dlctl.reconcilers.launcher_words import Reach, UnreadableError
+
+# A thousand processes and ten thousand connections.
+_OUTPUT_BYTES: Final = 4 << 20
+# Between two looks whether the launcher still uses a worker.
+LOOK_S: Final = 0.5
+
+
+class CommandFailedError(DlctlError):
+    """A command in a launcher has ended with another exit code than zero."""
+
+
+class Execute(Protocol):
+    """What is needed of a client: its :meth:`~dlctl.kube.client.Client.execute`."""
+
+    async def __call__(
+        self,
+        pod: ObjectKey,
+        container: str,
+        command: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = 10.0,
+        limit_bytes: int = ...,
+    ) -> Completed:
+        """Run a command in a container, or raise ApiError or UnreachableError."""
+        ...
+
+
+@attrs.frozen
+class LauncherShell:
+    """A shell in one container; each use of it has a deadline.
+
+    A command that was cut off by its deadline, or a cancellation, may run on: kubelets do not end
+    what nobody listens to any more.
+    """
+
+    execute: Execute
+    pod: ObjectKey
+    container: str
+
+    async def deliver(self, files: Mapping[str, str]) -> None:
+        """Put the texts into files, by path; whoever reads one sees the old or the new one."""
+        await self._run(launcher_commands.deliver(files), "the files were not delivered")
+
+    async def probe(self, workers: Collection[str]) -> Reach:
+        """Find out which of the workers answer; one that is asked counts as used meanwhile."""
+        order = launcher_commands.probe(workers)
+        completed = await self._run(order, "the workers were not looked for")
+        return launcher_words.reach(completed.stdout, workers)
+
+    async def users(self, workers: Mapping[str, str]) -> frozenset[str]:
+        """Return which of the workers, addresses by name, the launcher has to do with.
+
+        :raises UnreadableError: if that cannot be told.
+        """
+        completed = await self._run(launcher_commands.users(), "the launcher was not looked into")
+        if completed.truncated:
+            raise UnreadableError("the launcher has more connections than can be looked at")
+        return launcher_words.users(completed.stdout, workers)
+
+    async def wait_let_go(self, workers: Mapping[str, str], *, look_s: float = LOOK_S) -> None:
+        """Return when the launcher has nothing more to do with any; the caller has a deadline."""
+        # Nothing in a container tells of a connection that ends.
+        while await self.users(workers):  # noqa: ASYNC110
+            await asyncio.sleep(look_s)
+
+    async def run_script(self, script: Script, workers: Iterable[str]) -> None:
+        """Run a script of the user's; each of the workers is a ``name:slots``."""
+        order = launcher_commands.run(script, workers)
+        await self._run(order, f"the script {script.path} failed")
+
+    async def _run(self, order: Order, failure: str) -> Completed:
+        completed = await self.execute(
+            self.pod,
+            self.container,
+            order.command,
+            stdin=order.stdin,
+            timeout_s=order.timeout_s,
+            limit_bytes=_OUTPUT_BYTES,
+        )
+        if completed.exit_code:
+            last = _last_line(completed.stderr) or _last_line(completed.stdout)
+            message = f"{failure}: exit code {completed.exit_code}{last and f': {last}'}"
+            raise CommandFailedError(message)
+        return completed
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else ""

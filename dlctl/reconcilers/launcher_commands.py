@@ -1,0 +1,152 @@
+"""What is run in a launcher by ``sh``: the words of commands and their input. Pure.
+
+The scripts are constants for any POSIX shell. What comes from users goes in as arguments, or as
+lines of the input where it grows with the number of workers: a command travels in a URL, of which
+proxies take 8 KiB, and an input may be of any length. No script waits for the end of its input,
+which in the older protocol has none, and none needs a program that small images lack.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api.elastic import Script
+from dlctl.errors import TerminalError
+
+SSH_S: Final = 10
+# An ssh takes some 5 MiB of what the launcher may have.
+SSH_AT_A_TIME: Final = 16
+PROC_CHARS: Final = 512
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+# Arguments: path, number of lines, path, number of lines...
+_DELIVER: Final = """\
+umask 077
+trap 'rm -f "$new"' EXIT
+trap 'exit 1' HUP INT TERM
+while [ $# -gt 0 ]; do
+  new=$1.$$
+  # For the mode and the owner, if there are any to keep.
+  cp -p "$1" "$new" 2>/dev/null
+  left=$2
+  while [ "$left" -gt 0 ]; do
+    IFS= read -r line || exit 1
+    printf '%s\\n' "$line" || exit 1
+    left=$((left - 1))
+  done >"$new" || exit 1
+  mv -f "$new" "$1" || exit 1
+  shift 2
+done
+"""
+
+# Arguments: number of lines, number at a time, seconds for each.
+_PROBE: Final = """\
+if command -v ssh >/dev/null; then by=ssh
+elif command -v getent >/dev/null; then by=names
+else by=nothing
+fi
+echo "by $by"
+# Some are too old to be told the seconds in this way.
+if timeout 5 true 2>/dev/null; then bound="timeout $3"; fi
+newline='
+'
+seek() {
+  case $by in
+  ssh)
+    said=$($bound ssh -n -T -o BatchMode=yes -o StrictHostKeyChecking=no \\
+      -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ConnectTimeout=3 \\
+      -o PasswordAuthentication=no "$1" true 2>&1 >/dev/null) ;;
+  names)
+    said='its name does not resolve'
+    $bound getent hosts "$1" >/dev/null 2>&1 ;;
+  esac
+  if [ $? -eq 0 ]; then echo "ok $1"; else printf 'no %s %.200s\\n' "$1" "${said##*"$newline"}"; fi
+}
+left=$1
+while [ "$left" -gt 0 ]; do
+  IFS= read -r host || exit 1
+  seek "$host" </dev/null &
+  left=$((left - 1))
+  [ $((left % $2)) -ne 0 ] || wait
+done
+wait
+"""
+
+# Not `cat`: it would not tell where the words of one process end and those of the next begin.
+_USERS: Final = """\
+cat /proc/net/tcp /proc/net/tcp6 2>/dev/null
+echo
+head -c "$1" /proc/[0-9]*/cmdline 2>/dev/null
+exit 0
+"""
+
+# Arguments: seconds, path, and the variables. The workers are the one line of the input.
+_RUN: Final = """\
+IFS= read -r workers || exit 1
+seconds=$1 path=$2
+shift 2
+if timeout 5 true 2>/dev/null; then bound="timeout $seconds"; fi
+for variable in "$@"; do export "$variable"; done
+exec $bound sh -- "$path" "$workers" </dev/null
+"""
+
+
+@attrs.frozen
+class Order:
+    """A command, what it is given to read, and for how long it may run."""
+
+    command: Sequence[str]
+    stdin: bytes
+    timeout_s: float
+
+
+def deliver(files: Mapping[str, str]) -> Order:
+    """Write files, each complete at any moment; each ends with a newline, if there is anything."""
+    lines: list[str] = []
+    words: list[str] = []
+    for path, text in files.items():
+        own = text.removesuffix("\n").split("\n") if text else []
+        lines += own
+        words += [path, str(len(own))]
+    return Order(_sh(_DELIVER, *words), _input(lines), 10.0)
+
+
+def probe(workers: Collection[str]) -> Order:
+    """Look which of the workers answer; the output is for :func:`~.launcher_words.reach`."""
+    for worker in workers:
+        if not _HOST.fullmatch(worker):
+            raise TerminalError(f"{worker!r} is no name of a host")
+    rounds = -(-len(workers) // SSH_AT_A_TIME)
+    words = [str(len(workers)), str(SSH_AT_A_TIME), str(SSH_S)]
+    return Order(_sh(_PROBE, *words), _input(sorted(workers)), (rounds + 1) * SSH_S)
+
+
+def users() -> Order:
+    """Look what the launcher is connected to and which programs run in it."""
+    return Order(_sh(_USERS, str(PROC_CHARS)), b"", 10.0)
+
+
+def run(script: Script, workers: Iterable[str]) -> Order:
+    """Run a script of the user's with the workers in one word; it is told what to do by those.
+
+    It may use up all of its time; what comes on top is for the way to it.
+    """
+    for name, _ in script.env:
+        if not _NAME.fullmatch(name):
+            raise TerminalError(f"{name!r} is no name of an environment variable")
+    variables = [f"{name}={value}" for name, value in script.env]
+    words = _sh(_RUN, str(script.timeout_s), script.path, *variables)
+    return Order(words, _input([",".join(workers)]), script.timeout_s + 10.0)
+
+
+def _sh(script: str, *words: str) -> Sequence[str]:
+    if any("\0" in word for word in words):
+        raise TerminalError("a word of a command holds a NUL, which none can")
+    return ["sh", "-c", script, "sh", *words]
+
+
+def _input(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()

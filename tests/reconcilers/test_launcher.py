@@ -1,0 +1,312 @@
+"""What is said to launchers, said to the shells of this machine."""
+
+import asyncio
+import os
+import shutil
+import socket
+import stat
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dlctl.api.elastic import Script
+from dlctl.api.meta import ObjectKey
+from dlctl.errors import TerminalError
+from dlctl.kube.execs import Completed
+from dlctl.reconcilers import launcher_commands, launcher_words
+from dlctl.reconcilers.launcher import CommandFailedError, LauncherShell
+from dlctl.reconcilers.launcher_words import ProbedBy, Reach, UnreadableError
+
+SHELLS = {
+    "sh": ["sh"],
+    "bash": ["bash", "--posix"],
+    "busybox": ["busybox", "sh"],
+}
+HAD = [name for name, words in SHELLS.items() if shutil.which(words[0])]
+
+
+@attrs.define
+class Machine:
+    """Runs commands here, by one of the shells, as a launcher's container would."""
+
+    shell: Sequence[str]
+    bin: Path
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    # Whether the input has an end, as in the newer protocol.
+    closes_stdin: bool = True
+
+    async def __call__(
+        self,
+        pod: ObjectKey,
+        container: str,
+        command: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float = 10.0,
+        limit_bytes: int = 1 << 20,
+    ) -> Completed:
+        assert command[0] == "sh"
+        assert sum(map(len, command)) < 4000, "the URL would be too long for a proxy"
+        process = await asyncio.create_subprocess_exec(
+            *[shutil.which(self.shell[0]) or "", *self.shell[1:], *command[1:]],
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": f"{self.bin}:{os.environ['PATH']}", **self.env},
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        async with asyncio.timeout(timeout_s):
+            process.stdin.write(stdin)
+            if self.closes_stdin:
+                process.stdin.close()
+            out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
+            exit_code = await process.wait()
+        process.stdin.close()
+        return Completed(exit_code, out[:limit_bytes], err, truncated=len(out) > limit_bytes)
+
+    def program(self, name: str, script: str) -> None:
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def lacks_all_but(self, *programs: str) -> None:
+        for name in programs:
+            (self.bin / name).symlink_to(shutil.which(name) or "")
+        self.env = {"PATH": str(self.bin)}
+
+
+@pytest.fixture(params=HAD)
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    return Machine(SHELLS[request.param], programs)
+
+
+@pytest.fixture
+def launcher(machine: Machine) -> LauncherShell:
+    return LauncherShell(machine, ObjectKey("ns", "job-launcher"), "main")
+
+
+AWKWARD = "a b  c\\n\t'\"$HOME `id` %s\\\n\n  -e * ünï\n"
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("closes_stdin", [True, False], ids=["v5", "v4"])
+async def test_files_are_delivered_as_they_are(
+    launcher: LauncherShell, machine: Machine, tmp_path: Path, closes_stdin: bool
+) -> None:
+    machine.closes_stdin = closes_stdin
+    hosts = "".join(f"elastic-training-worker-{index}:8\n" for index in range(1000))
+    texts = {"hostfile": hosts, "awk ward'$": AWKWARD, "empty": "", "unended": "x\ny"}
+    (tmp_path / "empty").write_text("old\n")
+    await launcher.deliver({str(tmp_path / name): text for name, text in texts.items()})
+    assert files(tmp_path) == {**texts, "unended": "x\ny\n"}
+
+
+async def test_delivered_file_keeps_its_mode_and_a_new_one_is_its_owners(
+    launcher: LauncherShell, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("old")
+    old.chmod(0o640)
+    await launcher.deliver({str(old): "a\n", str(new): "b\n"})
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (old, new)] == [0o640, 0o600]
+
+
+async def test_file_is_replaced_and_not_written_to(launcher: LauncherShell, tmp_path: Path) -> None:
+    path = tmp_path / "hostfile"
+    path.write_text("old\n")
+    with path.open() as reader:
+        await launcher.deliver({str(path): "new\n"})
+        assert reader.read() == "old\n"
+
+
+async def test_input_that_breaks_off_leaves_the_old_file_and_no_other(
+    machine: Machine, tmp_path: Path
+) -> None:
+    path = tmp_path / "hostfile"
+    path.write_text("old\n")
+    order = launcher_commands.deliver({str(path): "a\nb\nc\n"})
+    completed = await machine(ObjectKey("", ""), "", order.command, stdin=b"a\nb\n")
+    assert completed.exit_code == 1
+    assert files(tmp_path) == {"hostfile": "old\n"}
+
+
+async def test_place_that_cannot_be_written_to_is_told(
+    launcher: LauncherShell, tmp_path: Path
+) -> None:
+    with pytest.raises(CommandFailedError, match=r"not delivered: exit code 1: .*hostfile"):
+        await launcher.deliver({str(tmp_path / "absent" / "hostfile"): "a\n"})
+
+
+FAKE_SSH = """
+for host; do :; done; eval host=\\${$(($# - 1))}
+case $host in
+*-down) echo 'Warning: first' >&2; printf 'ssh: host %s refused\\r\\n' "$host" >&2; exit 255;;
+*-odd) cat; exit 0;;
+esac"""
+
+
+@pytest.mark.parametrize("closes_stdin", [True, False], ids=["v5", "v4"])
+async def test_probe_tells_who_answers(
+    launcher: LauncherShell, machine: Machine, closes_stdin: bool
+) -> None:
+    machine.closes_stdin = closes_stdin
+    machine.program("ssh", FAKE_SSH)
+    up = {f"w-{index}" for index in range(40)} | {"w-odd"}
+    found = await launcher.probe([*up, "w-down"])
+    assert found.answering == up
+    assert found.reasons == {"w-down": "ssh: host w-down refused"}
+    assert found.by is ProbedBy.SSH
+
+
+async def test_probe_without_ssh_looks_names_up(launcher: LauncherShell, machine: Machine) -> None:
+    machine.lacks_all_but("getent", "timeout")
+    found = await launcher.probe(["localhost", "no-such-host.invalid"])
+    assert found.answering == {"localhost"}
+    assert found.reasons == {"no-such-host.invalid": "its name does not resolve"}
+    assert found.by is ProbedBy.NAMES
+
+
+async def test_probe_without_any_means_takes_all_to_answer(
+    launcher: LauncherShell, machine: Machine
+) -> None:
+    machine.lacks_all_but()
+    found = await launcher.probe(["w-0", "w-1"])
+    assert found == Reach(frozenset({"w-0", "w-1"}), by=ProbedBy.NOTHING)
+
+
+async def test_what_is_no_name_of_a_host_reaches_no_shell(launcher: LauncherShell) -> None:
+    for name in ("-oProxyCommand=x", "a b", "a;b", "", "a\nb"):
+        with pytest.raises(TerminalError):
+            await launcher.probe([name])
+
+
+@asynccontextmanager
+async def connected(address: str) -> AsyncIterator[int]:
+    """Yield the port of a connection that is open."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as listener, socket.socket(family) as caller:
+        listener.bind((address, 0))
+        listener.listen()
+        caller.connect(listener.getsockname())
+        accepted, _ = listener.accept()
+        with closing(accepted):
+            yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+async def test_open_connections_are_found(machine: Machine, address: str) -> None:
+    order = launcher_commands.users()
+    async with connected(address) as port:
+        completed = await machine(ObjectKey("", ""), "", order.command, limit_bytes=8 << 20)
+    workers = {"one": address, "other": "127.9.9.9"}
+    read = partial(launcher_words.users, completed.stdout, workers)
+    assert read(port=port) == {"one"}
+    assert read(port=9) == frozenset()
+
+
+async def test_programs_that_reach_workers_are_found(
+    launcher: LauncherShell, machine: Machine
+) -> None:
+    machine.program("kubexec.sh", "read line")
+    process = await asyncio.create_subprocess_exec(
+        str(machine.bin / "kubexec.sh"), "w-1", "sleep", stdin=asyncio.subprocess.PIPE
+    )
+    try:
+        assert await launcher.users({"w-1": "", "w-10": ""}) == {"w-1"}
+    finally:
+        process.kill()
+        await process.wait()
+    assert await launcher.users({"w-1": "", "w-10": ""}) == frozenset()
+
+
+async def test_launcher_that_cannot_be_looked_into_is_not_taken_to_let_go(
+    launcher: LauncherShell, machine: Machine
+) -> None:
+    machine.lacks_all_but("cat")
+    with pytest.raises(UnreadableError):
+        await launcher.users({"w-1": ""})
+
+
+@pytest.mark.looptime
+async def test_letting_go_is_waited_for() -> None:
+    looks = 0
+
+    async def execute(*_: object, **__: object) -> Completed:
+        nonlocal looks
+        looks += 1
+        words = b"kubectl\0exec\0w-1\0" if looks < 4 else b"sh\0"
+        return Completed(0, b"rem_address\n\n==> /proc/1/cmdline <==\n" + words)
+
+    await LauncherShell(execute, ObjectKey("ns", "x"), "main").wait_let_go({"w-1": ""})
+    assert looks == 4
+    assert asyncio.get_running_loop().time() == pytest.approx(1.5)
+
+
+async def test_output_that_was_cut_off_is_not_taken_for_all_there_is() -> None:
+    async def execute(*_: object, **__: object) -> Completed:
+        return Completed(0, b"rem_address\n\n==> /proc/1/cmdline <==\n", truncated=True)
+
+    with pytest.raises(UnreadableError):
+        await LauncherShell(execute, ObjectKey("ns", "x"), "main").users({"w-1": ""})
+
+
+@pytest.mark.parametrize("closes_stdin", [True, False], ids=["v5", "v4"])
+async def test_script_is_told_the_workers_and_its_variables(
+    launcher: LauncherShell, machine: Machine, tmp_path: Path, closes_stdin: bool
+) -> None:
+    machine.closes_stdin = closes_stdin
+    path = tmp_path / "my script.sh"
+    path.write_text(f'cd \'{tmp_path}\'; printf %s "$1" >list; printf %s "$A" >a; cat >stdin')
+    value = "$(id) 'x'\n\"y\" ; exit 1"
+    script = Script(str(path), env=(("A", value), ("B_2", "")))
+    workers = [f"elastic-training-worker-{index}:8" for index in range(1000)]
+    await launcher.run_script(script, workers)
+    assert (tmp_path / "list").read_text() == ",".join(workers)
+    assert (tmp_path / "a").read_text() == value
+    assert (tmp_path / "stdin").read_text() == ""
+
+
+async def test_script_that_fails_says_why(launcher: LauncherShell, tmp_path: Path) -> None:
+    path = tmp_path / "fails.sh"
+    path.write_text("echo one >&2; echo 'no room' >&2; exit 3")
+    with pytest.raises(CommandFailedError, match=r"fails\.sh failed: exit code 3: no room$"):
+        await launcher.run_script(Script(str(path)), ["w-0:1"])
+
+
+async def test_script_is_ended_when_its_time_is_up(
+    launcher: LauncherShell, machine: Machine, tmp_path: Path
+) -> None:
+    path = tmp_path / "slow.sh"
+    path.write_text("exec sleep 1000")
+    machine.program("timeout", f'exec {shutil.which("timeout")} "0.$1" "$2" "$3" "$4" "$5"')
+    with pytest.raises(CommandFailedError, match="exit code 124"):
+        await launcher.run_script(Script(str(path), timeout_s=1), ["w-0:1"])
+
+
+async def test_script_runs_where_there_is_no_timeout(
+    launcher: LauncherShell, machine: Machine, tmp_path: Path
+) -> None:
+    machine.lacks_all_but("sh", "cat")
+    path = tmp_path / "plain.sh"
+    path.write_text("cat; exit 4")
+    with pytest.raises(CommandFailedError, match="exit code 4"):
+        await launcher.run_script(Script(str(path)), [])
+
+
+@pytest.mark.parametrize("name", ["", "1A", "A-B", "A=B", "A;id", "A\n"])
+async def test_what_is_no_name_of_a_variable_reaches_no_shell(
+    launcher: LauncherShell, name: str
+) -> None:
+    with pytest.raises(TerminalError):
+        await launcher.run_script(Script("/x.sh", env=((name, "x"),)), [])
