@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from dlctl.api.companions import Companion
-from dlctl.api.elastic import AttachMode
+from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode
 from dlctl.api.job import Replica, ReplicaSpec
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS
 from dlctl.errors import InvalidJobError
@@ -17,8 +17,6 @@ from dlctl.frameworks.elastic import files, hostfile_step, keys, pods
 from dlctl.frameworks.elastic.ssh import SshAccess
 
 JSON = Mapping[str, Any]
-LAUNCHER: Final = Replica("launcher", 0)
-WORKER: Final = "worker"
 # What a worker's service publishes; nobody dials launchers.
 SERVICE_PORTS: Final = {"ssh-port": 22, "kubeai-service-port": 9009}
 _GPU: Final = "nvidia.com/gpu"
@@ -28,10 +26,10 @@ class TrainingJob(DLJob):
     """Elastic Horovod, DeepSpeed or mpirun: the launcher decides."""
 
     job_type = "TrainingJob"
-    replica_types = [LAUNCHER.type, WORKER]
+    replica_types = [LAUNCHER, WORKER]
     container_properties = {"ports": [SERVICE_PORTS["ssh-port"]]}
-    chief_type = LAUNCHER.type
-    singletons = [LAUNCHER.type]
+    chief_type = LAUNCHER
+    singletons = [LAUNCHER]
     companion_resources = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS)
     lasting_resources = companion_resources
     keeps_secrets = True
@@ -116,7 +114,7 @@ class TrainingJob(DLJob):
 
     @property
     def _name(self) -> str:
-        return self.address(LAUNCHER.type, LAUNCHER.index)
+        return self.address(LAUNCHER, 0)
 
     @property
     def _config_name(self) -> str:
