@@ -13,7 +13,12 @@ from typing import Any, Final
 import aiohttp
 
 from dlctl.kube import gate
-from dlctl.kube.errors import DisconnectedError, RefusedError, UnreachableError
+from dlctl.kube.errors import (
+    DisconnectedError,
+    RefusedError,
+    UnexpectedAnswerError,
+    UnreachableError,
+)
 
 CONNECT_S: Final = 10.0
 
@@ -36,6 +41,11 @@ def translated(what: str) -> Iterator[None]:
         raise UnreachableError(f"{what}: {error}") from error
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, OSError) as error:
         raise DisconnectedError(f"{what}: {error}") from error
+    except aiohttp.WSServerHandshakeError as error:
+        # Its own words repeat the query, in which a command travels; so do the next one's.
+        raise UnexpectedAnswerError(f"{what}: {error.message}") from None
+    except aiohttp.ClientResponseError as error:
+        raise UnreachableError(f"{what}: {error.message}") from None
     except aiohttp.ClientError as error:
         raise UnreachableError(f"{what}: {error}") from error
 

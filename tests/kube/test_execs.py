@@ -58,6 +58,15 @@ async def silence(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
+async def feigns(request: web.Request) -> web.StreamResponse:
+    """Answer as a WebSocket would, but for the challenge."""
+    assert request.transport is not None
+    request.transport.write(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    )
+    return await silence(request)
+
+
 async def run(client: Client, *command: str, **options: float) -> Completed:
     return await client.execute(POD, "main", command or ["true"], **options)  # type: ignore[arg-type]
 
@@ -157,6 +166,7 @@ async def test_refusal_is_told_in_the_words_of_the_server(
     [
         pytest.param(replies({}), id="an ordinary answer"),
         pytest.param(says(protocol="chat"), id="other protocols"),
+        pytest.param(feigns, id="a wrong answer to the challenge"),
     ],
 )
 async def test_server_that_speaks_no_such_protocol_is_not_taken_for_one(
