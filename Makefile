@@ -123,6 +123,11 @@ e2e-frameworks: $(READY) $(FRAMEWORK_IMAGES) ## Train a model with each framewor
 	$(BIN)/python -m e2e.cluster run --nodes 1 $(FRAMEWORK_IMAGES:%=--load %) -- \
 		env E2E_FRAMEWORKS=localhost $(E2E) e2e/suite/test_frameworks.py
 
+.PHONY: e2e-elastic
+e2e-elastic: $(READY) dist/dlctl.tar dist/horovod.tar ## Scale elastic Horovod in a real cluster
+	$(BIN)/python -m e2e.cluster run --nodes 2 --load dist/dlctl.tar --load dist/horovod.tar -- \
+		env E2E_FRAMEWORKS=localhost $(E2E) e2e/suite/test_elastic.py
+
 E2E := $(BIN)/pytest --override-ini timeout=600 $(AGAIN) -rR
 
 .PHONY: e2e-kind

@@ -4,7 +4,7 @@ What is made goes through ``kubectl apply -k``; nothing is patched that users do
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -67,6 +67,16 @@ def rolled_out(kubectl: Kubectl, namespace: str = NAMESPACE) -> None:
     inside = kubectl.within(namespace)
     waiting = ("rollout", "status", "deployment/dlctl", f"--timeout={_ROLLOUT_S:g}s")
     inside(*waiting, within_s=_ROLLOUT_S + 5)
+
+
+@contextmanager
+def settings(controller: Kubectl, values: Mapping[str, str]) -> Iterator[None]:
+    """Have controllers run with these settings; ``controller`` is kubectl where they run."""
+    controller("set", "env", "deployment/dlctl", *(f"{k}={v}" for k, v in values.items()))
+    rolled_out(controller)
+    yield
+    controller("set", "env", "deployment/dlctl", *(f"{name}-" for name in values))
+    rolled_out(controller)
 
 
 def controllers(kubectl: Kubectl, namespace: str = NAMESPACE) -> list[JSON]:

@@ -31,12 +31,8 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module", autouse=True)
 def _images(controller: Kubectl) -> Iterator[None]:
     """Have the controller ask for images that are there."""
-    values = [f"{name}={image}" for name, image in _SETTINGS.items()]
-    controller("set", "env", "deployment/dlctl", *values)
-    install.rolled_out(controller)
-    yield
-    controller("set", "env", "deployment/dlctl", *(f"{name}-" for name in _SETTINGS))
-    install.rolled_out(controller)
+    with install.settings(controller, _SETTINGS):
+        yield
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,109 @@
+"""The example of elastic Horovod as its users see it: what it prints, its workers, what scales it.
+
+Steps are told by the first worker, with the seconds since the epoch of when it took them.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import yaml
+
+from e2e.kubectl import JSON, Kubectl
+
+NAME: Final = "elastic-training"
+LAUNCHER: Final = f"{NAME}-launcher"
+WORKERS: Final = f"training-job-name={NAME},training-job-role=worker"
+# The group of its own, since others have such kinds too.
+JOBS: Final = "trainingjobs.kai.alibabacloud.com"
+SCALERS: Final = {
+    "ScaleIn": "scaleins.kai.alibabacloud.com",
+    "ScaleOut": "scaleouts.kai.alibabacloud.com",
+}
+_EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+_STEP: Final = re.compile(r"([\d.]+) step (\d+) size (\d+) rank 0 loss [\d.]+$", re.MULTILINE)
+
+
+@attrs.frozen
+class Step:
+    """A step that has been committed: when, its number, and by how many workers."""
+
+    at: float
+    number: int
+    size: int
+
+
+def submit(kubectl: Kubectl, prefix: str, *, steps: int, **worker: Any) -> None:
+    """Make the job of the manifest, with other images, and fields of its worker."""
+    text = (_EXAMPLES / "horovod" / "elastic.yaml").read_text()
+    job, script = yaml.safe_load_all(text.replace("image: dlctl/", f"image: {prefix}/"))
+    replicas = job["spec"]["etReplicaSpecs"]
+    replicas["worker"].update(worker)
+    (launcher,) = replicas["launcher"]["template"]["spec"]["containers"]
+    for variable in launcher["env"]:
+        if variable["name"] == "STEPS":
+            variable["value"] = str(steps)
+    kubectl.apply(script, job)
+
+
+def scale(kubectl: Kubectl, kind: str, name: str, **what: Any) -> None:
+    """Make a ScaleIn or ScaleOut: ``toDelete`` or ``toAdd``, and what else it is to say."""
+    spec = {"selector": {"name": NAME}, "timeout": 300, **what}
+    kubectl.apply(
+        {
+            "apiVersion": "kai.alibabacloud.com/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+    )
+
+
+def phase(kubectl: Kubectl, resource: str, name: str) -> str:
+    found = kubectl.get(resource, name) or {}
+    said: str = (found.get("status") or {}).get("phase") or ""
+    return said
+
+
+def until_phase(
+    kubectl: Kubectl, resource: str, name: str, wanted: str, *, within_s: float
+) -> None:
+    """Wait for a phase; one that means that it will never come ends the wait."""
+
+    def probe() -> bool:
+        now = phase(kubectl, resource, name)
+        assert now == wanted or now not in ("Failed", "ScaleFailed"), f"{name} is {now}"
+        return now == wanted
+
+    kubectl.until(probe, within_s=within_s, what=f"{name} {wanted}")
+
+
+def log(kubectl: Kubectl) -> str:
+    """Return what the launcher has said so far."""
+    found = kubectl.get("pod", LAUNCHER)
+    started = found and found["status"]["phase"] in ("Running", "Succeeded", "Failed")
+    return kubectl("logs", LAUNCHER) if started else ""
+
+
+def steps(said: str) -> Sequence[Step]:
+    return [Step(float(at), int(number), int(size)) for at, number, size in _STEP.findall(said)]
+
+
+def until_size(kubectl: Kubectl, size: int, *, within_s: float, after: float = 0) -> Step:
+    """Return the first step that so many workers have taken together, after a time."""
+
+    def probe() -> Step | None:
+        taken = (s for s in steps(log(kubectl)) if s.size == size and s.at > after)
+        return next(taken, None)
+
+    return kubectl.until(probe, within_s=within_s, what=f"a step of {size} workers")
+
+
+def workers(kubectl: Kubectl) -> list[str]:
+    """Return the names of the workers' pods that are not about to go."""
+    pods: list[JSON] = kubectl.items("pods", WORKERS)
+    return sorted(
+        pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]
+    )
