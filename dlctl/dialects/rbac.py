@@ -35,6 +35,8 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     if any(kind.scalers for kind in kinds):
         # To tell launchers of their workers. A stream by WebSocket is asked for by GET.
         rules.append(_rule("", ["pods/exec"], ["get", "create"]))
+        # To have workers elsewhere before their nodes go.
+        rules.append(_rule("", ["nodes"], ["list", "watch"]))
     if any(kind.keeps_secrets for kind in kinds):
         # Not to read any.
         rules.append(_rule("", ["secrets"], ["create"]))

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 import yaml
 
+from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.dialects.kinds import Kind
+from dlctl.dialects.wire import MAX_REPLICAS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import (
@@ -20,6 +22,7 @@ from tests.builders import (
     template,
     training_job,
 )
+from tests.dialects.elastic.manifests import elastic_job
 from tests.support.fates import RUNS_ON, Exit
 from tests.support.predecessor import left_behind
 from tests.support.server import Server
@@ -29,6 +32,8 @@ JSON = dict[str, Any]
 Grant = tuple[str, str, str]
 MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 
+# Of launchers, which there are none of on a node that only pretends to run pods.
+EXEC: Final = ("", "pods/exec", "get")
 COMPANIONS: Final = {resource for kind in KINDS for resource in kind.companion_resources}
 
 
@@ -93,6 +98,8 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
         training_job("PaddleJob", "ten", Worker=1),
         training_job("JAXJob", "eleven", Worker=2),
         training_job("MPIJob", "twelve", Launcher=1, Worker=1),
+        # Its launcher never comes: the pods of this node are not ready, nothing can be run in them.
+        elastic_job(name="thirteen", activeDeadlineSeconds=60),
     ]
     async with world() as cluster:
         await take_names(cluster)
@@ -112,13 +119,14 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
                 mxjob(group=group, name="brief", runPolicy={"ttlSecondsAfterFinished": 0}), {}
             )
             await cluster.until(partial(is_gone, cluster, "brief"))
+        await ask_to_scale(cluster, "thirteen")
         for job in brief:
             job["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": 0}
             await cluster.submit(job, {})
             await cluster.until(partial(is_gone, cluster, job["metadata"]["name"]))
         await cluster.settled()
 
-        demanded = demanded_by_admission(KINDS) | handed_on(KINDS)
+        demanded = demanded_by_admission(KINDS) | handed_on(KINDS) | {EXEC}
         assert used(cluster.server) | demanded == granted()
 
 
@@ -129,6 +137,15 @@ def scaled(name: str, **counts: int) -> JSON:
     job = training_job("PyTorchJob", name, **counts)
     job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 2, "metrics": [metric]}
     return job
+
+
+async def ask_to_scale(cluster: World, name: str) -> None:
+    """Ask for what is no more than told: it cannot be."""
+    for resource, wish in ((SCALE_INS, "toDelete"), (SCALE_OUTS, "toAdd")):
+        spec = {"selector": {"name": name}, wish: {"count": MAX_REPLICAS}}
+        wire = manifest(resource.api_version, resource.kind, spec, name=wish.lower())
+        wire["metadata"] = {"name": wish.lower()}
+        await cluster.user.create(resource, cluster.namespace, wire)
 
 
 def is_gone(cluster: World, name: str) -> bool:
@@ -183,8 +200,8 @@ async def free_names(cluster: World) -> None:
 def refuse_streamed_lists(cluster: World) -> None:
     """Be a server that does not know of them: every resource is listed in pages once."""
     companions = [resource.qualified for resource in COMPANIONS]
-    jobs = [kind.resource.qualified for kind in KINDS]
-    for resource in ("pods", "services", *companions, *jobs):
+    jobs = [each.qualified for kind in KINDS for each in (kind.resource, *kind.scalers)]
+    for resource in ("pods", "services", "nodes", *companions, *jobs):
         refusal = status.bad_request("sendInitialEvents is forbidden for watch")
         cluster.server.faults.add(
             Fault(verb="watch", resource=resource, user_agent="dlctl", status=refusal)
