@@ -133,7 +133,7 @@ class Scaling:
     """One change of the workers that is under way; written down before anything is done for it.
 
     ``scaler`` and ``uid`` are those of the object that asks for it. What has none is the job's own
-    doing: it follows its spec, or evades the end of a node.
+    doing: it follows its spec, or flees from a node.
     """
 
     adds: bool
@@ -146,8 +146,6 @@ class Scaling:
     failures: int = 0
     # Coming: in the host file since then. Going: its script has been run.
     done: bool = False
-    # Going: others take their places, since it is their nodes that go.
-    replaced: bool = False
 
 
 @attrs.frozen
@@ -163,3 +161,17 @@ class Roster:
     # The number in the spec that the members follow already.
     followed: int = 0
     scaling: Scaling | None = None
+    # Those that leave nodes which are about to go; their successors are members already.
+    fleeing: Scaling | None = None
+
+    @property
+    def leaving(self) -> frozenset[int]:
+        """Return those that are being taken away."""
+        changes = (change for change in (self.scaling, self.fleeing) if change)
+        return frozenset(i for change in changes if not change.adds for i in change.workers)
+
+    @property
+    def present(self) -> tuple[int, ...]:
+        """Return all that there are pods of: members, and those that come or go."""
+        passing = self.scaling.workers if self.scaling else ()
+        return tuple(sorted({*self.members, *passing, *self.leaving}))

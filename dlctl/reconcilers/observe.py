@@ -134,9 +134,8 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
 
 def _is_over(roster: Roster, worker: int, pod: Pod | None) -> bool:
     """Tell whether no pod is made for a worker any more: it is dead, or was taken away."""
-    scaling = roster.scaling
-    going = scaling is not None and not scaling.adds and worker in scaling.workers
-    return worker in roster.spent or (going and (pod is None or pod.phase.finished))
+    gone = worker in roster.leaving and (pod is None or pod.phase.finished)
+    return gone or worker in roster.spent
 
 
 def _observed(replica: Replica, pod: Pod, container: str, end: Ending | None) -> ObservedReplica:

@@ -70,13 +70,13 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
     roster = None
     if "roster" in own or (status.foreign and members):
         memory = parts.mapping(own.get("roster"))
-        scaling = memory.get("scaling")
         roster = Roster(
             members=members,
             hosts=_indexes(wire.get(_HOSTS), job),
             spent=indexes.read(parts.text(memory, "spent")),
             followed=parts.number(memory, "followed") or 0,
-            scaling=_read_scaling(scaling) if isinstance(scaling, dict) else None,
+            scaling=_read_scaling(memory.get("scaling")),
+            fleeing=_read_scaling(memory.get("fleeing")),
         )
     return attrs.evolve(
         status,
@@ -119,6 +119,8 @@ def _write_roster(roster: Roster) -> JSON:
         wire["spent"] = indexes.write(roster.spent)
     if roster.scaling:
         wire["scaling"] = _write_scaling(roster.scaling)
+    if roster.fleeing:
+        wire["fleeing"] = _write_scaling(roster.fleeing)
     return wire
 
 
@@ -131,13 +133,14 @@ def _write_scaling(scaling: Scaling) -> JSON:
         "uid": scaling.uid,
         "failures": scaling.failures,
         "done": scaling.done,
-        "replaced": scaling.replaced,
     }
     always = ("workers", "since", "adds")
     return {name: value for name, value in wire.items() if value or name in always}
 
 
-def _read_scaling(wire: JSON) -> Scaling:
+def _read_scaling(wire: Any) -> Scaling | None:
+    if not isinstance(wire, dict):
+        return None
     workers = wire.get("workers")
     listed = workers if isinstance(workers, list) else []
     return Scaling(
@@ -148,5 +151,4 @@ def _read_scaling(wire: JSON) -> Scaling:
         uid=parts.text(wire, "uid"),
         failures=parts.number(wire, "failures") or 0,
         done=wire.get("done") is True,
-        replaced=wire.get("replaced") is True,
     )

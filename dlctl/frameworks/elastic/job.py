@@ -100,8 +100,7 @@ class TrainingJob(DLJob):
         spec, roster = self.job.spec_of(WORKER), self.job.status.roster
         found = set(spec.indexes if spec else ())
         if roster is not None:
-            found |= {*roster.members, *roster.hosts}
-            found |= set(roster.scaling.workers if roster.scaling else ())
+            found |= {*roster.present, *roster.hosts}
         return found
 
     @property

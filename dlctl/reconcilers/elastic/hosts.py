@@ -36,9 +36,8 @@ def answering(view: View, draft: Draft, workers: Collection[int]) -> frozenset[i
 
 def update(view: View, draft: Draft) -> None:
     """Keep the host file of a launcher that runs at what holds, and have it delivered."""
-    going = _going(view)
-    kept = {i for i in view.roster.hosts if i not in view.roster.spent and i not in going}
-    waiting = [i for i in view.alive if i not in kept and i not in going]
+    kept = {i for i in view.roster.hosts if i not in view.roster.spent and not _goes(view, i)}
+    waiting = [i for i in view.alive if i not in kept and i not in view.roster.leaving]
     draft.list_hosts(*kept, *answering(view, draft, waiting))
     if view.launcher is not None:
         errand = delivery(view, draft.roster.hosts)
@@ -85,13 +84,11 @@ def launches(view: View, draft: Draft) -> bool:
     return True
 
 
-def _going(view: View) -> tuple[int, ...]:
-    scaling = view.roster.scaling
-    return scaling.workers if scaling and not scaling.adds and not _scripted(view) else ()
-
-
-def _scripted(view: View) -> bool:
-    """Tell whether a script of the user's is to take the workers out, and has not done so yet."""
+def _goes(view: View, worker: int) -> bool:
+    """Tell whether a worker is to leave, and no script of the user's has to see to that first."""
     scaling = view.roster.scaling
     scaler = view.scaler(scaling.uid) if scaling else None
-    return bool(scaler and scaler.script and scaling and not scaling.done)
+    by_script = bool(scaling and not scaling.done and scaler and scaler.script)
+    if by_script and scaling and worker in scaling.workers:
+        return False
+    return worker in view.roster.leaving

@@ -20,7 +20,7 @@ def count_losses(view: View, draft: Draft) -> None:
     """Take note of the workers that have ended or are about to, each once."""
     for index in view.alive:
         one = view.workers.get(index)
-        if one is None or index in _going(view) or not _is_lost(view, index, one):
+        if one is None or index in view.roster.leaving or not _is_lost(view, index, one):
             continue
         draft.spend(index)
         name, pod = str(one.replica), view.name(index)
@@ -66,11 +66,6 @@ def _is_replaceable(view: View, one: ObservedReplica) -> bool:
     if one.situation is Situation.SUCCEEDED:
         return view.elasticity.replaces_done
     return view.elasticity.replaces and one.situation is not Situation.BROKEN
-
-
-def _going(view: View) -> tuple[int, ...]:
-    scaling = view.roster.scaling
-    return scaling.workers if scaling and not scaling.adds else ()
 
 
 def _farewell(pod: str, one: ObservedReplica) -> str:

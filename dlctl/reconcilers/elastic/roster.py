@@ -30,9 +30,8 @@ def following(roster: Roster, count: int) -> Roster:
 
 def fresh(roster: Roster, count: int) -> tuple[int, ...]:
     """Return indexes for new workers: the next ones, without those of workers that ended."""
-    taken = {*roster.members, *(roster.scaling.workers if roster.scaling else ())}
     chosen: list[int] = []
-    index = max(taken, default=-1) + 1
+    index = max(roster.present, default=-1) + 1
     while len(chosen) < count:
         if index not in roster.spent:
             chosen.append(index)

@@ -3,28 +3,23 @@
 What a change is about is written down before anything is done for it, and it alone is acted on.
 """
 
-import datetime
 from collections.abc import Sequence
 
 import attrs
 
 from dlctl.api.elastic import Scaler, Scaling
-from dlctl.api.pods import Pod
 from dlctl.dialects.elastic import words
 from dlctl.reconcilers.elastic import hosts, scripts, tellings
 from dlctl.reconcilers.elastic.draft import Draft
-from dlctl.reconcilers.elastic.errands import LetGo
+from dlctl.reconcilers.elastic.farewell import cleared, left_s, let_go
 from dlctl.reconcilers.elastic.roster import RefusedError, added, fresh, last, removed
 from dlctl.reconcilers.elastic.view import View
 from dlctl.reconcilers.observe import Situation
-from dlctl.reconcilers.status import Note
 
 
 def begin(view: View, draft: Draft) -> None:
-    """Begin the next change that is asked for: by nodes that go, by the spec, by a scaler."""
-    if doomed := tuple(view.on_doomed_nodes()):
-        _evade(view, draft, doomed)
-    elif view.asked != view.roster.followed:
+    """Begin the next change that is asked for: by the spec, or by a scaler."""
+    if view.asked != view.roster.followed:
         _follow(view, draft)
     else:
         for scaler in view.scalers:
@@ -44,11 +39,7 @@ def take_away(view: View, draft: Draft, scaling: Scaling) -> None:
         draft.roster = attrs.evolve(draft.roster, scaling=scaling)
         # What follows from it is for when it has been written down.
         return
-    if not (scaling.done or _let_go(view, draft, scaling)):
-        return
-    there = [one.pod for i in scaling.workers if (one := view.workers.get(i)) and one.pod]
-    draft.deleted += [pod for pod in there if not pod.metadata.terminating]
-    if not there:
+    if (scaling.done or let_go(view, draft, scaling)) and cleared(view, draft, scaling):
         draft.dismiss(*scaling.workers)
         _end(view, draft, scaling)
 
@@ -113,16 +104,6 @@ def _follow(view: View, draft: Draft) -> None:
         _open(view, draft, Scaling(False, last(view, -more), view.now))
 
 
-def _evade(view: View, draft: Draft, doomed: Sequence[int]) -> None:
-    """Take workers off nodes that are about to go; others come when there is room for them."""
-    successors = fresh(view.roster, len(doomed))
-    _open(view, draft, Scaling(False, tuple(doomed), view.now, replaced=True))
-    draft.enrol(*successors)
-    names = ", ".join(view.names(doomed))
-    message = f"the nodes of {names} are about to go: {', '.join(view.names(successors))} follow"
-    draft.notes.append(Note("Warning", "TrainingJobNodeGoing", message))
-
-
 def _open(view: View, draft: Draft, scaling: Scaling) -> None:
     draft.roster = attrs.evolve(draft.roster, scaling=scaling)
     scaler = view.scaler(scaling.uid)
@@ -143,43 +124,15 @@ def _end(view: View, draft: Draft, scaling: Scaling, failure: str = "") -> None:
         tellings.ended(draft, scaler, view.now, failure)
 
 
-def _let_go(view: View, draft: Draft, scaling: Scaling) -> bool:
-    """Tell whether nobody dials these workers any more, or has been given time enough."""
-    launcher = view.launcher
-    if not view.launched:
-        return True
-    left_s = _left_s(view, scaling, view.policy.let_go_s)
-    if left_s <= 0:
-        names = ", ".join(view.names(scaling.workers))
-        message = f"the launcher still used {names} after {view.policy.let_go_s:g} s"
-        draft.notes.append(Note("Warning", "TrainingJobWorkersInUse", message))
-        return True
-    draft.waits_s.append(left_s)
-    if launcher is None or not hosts.delivered(view, draft.roster.hosts):
-        return False
-    there = frozenset(
-        (view.name(i), _address(one.pod))
-        for i in scaling.workers
-        if (one := view.workers.get(i)) and one.pod
-    )
-    errand = LetGo(launcher, there)
-    draft.wanted.add(errand)
-    outcome = view.outcomes.get(errand)
-    if outcome is not None and (outcome.error or outcome.result):
-        draft.again.add(errand)
-        return False
-    return outcome is not None
-
-
 def _came(view: View, draft: Draft, scaling: Scaling, scaler: Scaler) -> tuple[int, ...] | None:
     """Return those that came, when it is decided; none if they are too few, None if it is not."""
     answered = tuple(sorted(hosts.answering(view, draft, scaling.workers)))
     if len(answered) == len(scaling.workers):
         return answered
     limit_s = view.policy.scale_out_s if scaler.timeout_s is None else scaler.timeout_s
-    left_s = _left_s(view, scaling, limit_s)
-    if left_s > 0:
-        draft.waits_s.append(left_s)
+    wait_s = left_s(view, scaling, limit_s)
+    if wait_s > 0:
+        draft.waits_s.append(wait_s)
         return None
     enough = len(scaling.workers) if scaler.enough is None else scaler.enough
     return answered if answered and len(answered) >= enough else ()
@@ -207,10 +160,10 @@ def _bring_in_by_scaler(view: View, draft: Draft, scaling: Scaling, scaler: Scal
 def _bring_in_by_spec(view: View, draft: Draft, scaling: Scaling) -> None:
     """Enrol what the spec asks for once it is there; what is late joins when it comes."""
     answered = hosts.answering(view, draft, scaling.workers)
-    left_s = _left_s(view, scaling, view.policy.scale_out_s)
+    wait_s = left_s(view, scaling, view.policy.scale_out_s)
     changed = view.asked != view.roster.followed
-    if len(answered) < len(scaling.workers) and left_s > 0 and not changed:
-        draft.waits_s.append(left_s)
+    if len(answered) < len(scaling.workers) and wait_s > 0 and not changed:
+        draft.waits_s.append(wait_s)
         return
     draft.enrol(*scaling.workers)
     draft.list_hosts(*draft.roster.hosts, *answered)
@@ -233,11 +186,3 @@ def _try_again(
     draft.deleted += [pod for pod in pods if not pod.metadata.terminating]
     once_more = attrs.evolve(scaling, failures=scaling.failures + 1)
     draft.roster = attrs.evolve(draft.roster, scaling=once_more)
-
-
-def _left_s(view: View, scaling: Scaling, limit_s: float) -> float:
-    return (scaling.since + datetime.timedelta(seconds=limit_s) - view.now).total_seconds()
-
-
-def _address(pod: Pod) -> str:
-    return (pod.status.pod_ip if pod.status else None) or ""

@@ -10,7 +10,7 @@ from dlctl.api.elastic import WORKER, Roster
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects.elastic import words
-from dlctl.reconcilers.elastic import hosts, losses, scaling, tellings
+from dlctl.reconcilers.elastic import flight, hosts, losses, scaling, tellings
 from dlctl.reconcilers.elastic.draft import Draft
 from dlctl.reconcilers.elastic.roster import following
 from dlctl.reconcilers.elastic.view import View
@@ -22,8 +22,7 @@ _AT_REST = (JobPhase.SUSPENDED, JobPhase.RESTARTING)
 
 def staffed(job: Job, roster: Roster) -> Job:
     """Return a job with the workers that its roster has, and those that come or go."""
-    passing = roster.scaling.workers if roster.scaling else ()
-    members = tuple(sorted({*roster.members, *passing}))
+    members = roster.present
     specs = tuple(
         attrs.evolve(spec, members=members, replicas=len(members)) if spec.type == WORKER else spec
         for spec in job.replica_specs
@@ -36,7 +35,7 @@ def step(view: View) -> Draft:
     draft = Draft(view.roster, restarts=dict(view.job.status.restarts))
     phase = view.job.status.phase
     if phase in _OVER:
-        draft.roster = attrs.evolve(draft.roster, scaling=None)
+        draft.roster = attrs.evolve(draft.roster, scaling=None, fleeing=None)
         for scaler in view.scalers:
             over = f"{view.job.resource.kind} {view.job.key} has ended"
             tellings.ended(draft, scaler, view.now, over)
@@ -44,12 +43,14 @@ def step(view: View) -> Draft:
     _greet(view, draft)
     if phase in _AT_REST or view.job.run_policy.suspended:
         scaling.settle(view, draft)
+        flight.settle(draft)
         draft.list_hosts()
         return draft
     losses.count_losses(view, draft)
     losses.replace(attrs.evolve(view, roster=draft.roster), draft)
     if not view.launched and not draft.roster.hosts:
         draft.roster = following(draft.roster, view.asked)
+    flight.flee(attrs.evolve(view, roster=draft.roster), draft)
     _scale(attrs.evolve(view, roster=draft.roster), draft)
     _launch(attrs.evolve(view, roster=draft.roster), draft)
     return draft

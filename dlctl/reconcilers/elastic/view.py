@@ -79,8 +79,10 @@ class View:
 
     @property
     def alive(self) -> tuple[int, ...]:
-        """Return the members that have not ended."""
-        return tuple(i for i in self.roster.members if i not in self.roster.spent)
+        """Return the members that have not ended, and whose nodes do not go."""
+        fleeing = self.roster.fleeing.workers if self.roster.fleeing else ()
+        gone = self.roster.spent.union(fleeing)
+        return tuple(i for i in self.roster.members if i not in gone)
 
     def name(self, worker: int) -> str:
         return self.job.child_name(Replica(WORKER, worker))

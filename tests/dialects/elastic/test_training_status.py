@@ -28,9 +28,9 @@ TIMES = st.datetimes(
     timezones=st.just(datetime.UTC),
 ).map(lambda time: time.replace(microsecond=0))
 FLAG = st.booleans()
-SCALINGS = st.builds(Scaling, FLAG, INDEXES, TIMES, TEXT, TEXT, COUNT, FLAG, FLAG)
+SCALINGS = st.none() | st.builds(Scaling, FLAG, INDEXES, TIMES, TEXT, TEXT, COUNT, FLAG)
 ROSTERS = st.builds(
-    Roster, INDEXES, INDEXES, st.frozensets(INDEX, max_size=5), COUNT, st.none() | SCALINGS
+    Roster, INDEXES, INDEXES, st.frozensets(INDEX, max_size=5), COUNT, SCALINGS, SCALINGS
 )
 REPLICAS = st.builds(
     ReplicaStatus,

@@ -1,0 +1,44 @@
+"""Workers on nodes that are about to go: they leave in time, and others take their places. Pure.
+
+It waits for no other change: a node that goes does not either.
+"""
+
+import attrs
+
+from dlctl.api.elastic import Scaling
+from dlctl.api.status import JobPhase
+from dlctl.reconcilers.elastic.draft import Draft
+from dlctl.reconcilers.elastic.farewell import cleared, let_go
+from dlctl.reconcilers.elastic.roster import fresh
+from dlctl.reconcilers.elastic.view import View
+from dlctl.reconcilers.status import Note
+
+
+def flee(view: View, draft: Draft) -> None:
+    """Take workers off such nodes; their successors come when there is room for them."""
+    fleeing = view.roster.fleeing
+    if fleeing is not None and let_go(view, draft, fleeing) and cleared(view, draft, fleeing):
+        draft.dismiss(*fleeing.workers)
+        draft.roster = attrs.evolve(draft.roster, fleeing=None)
+        return
+    leaving = view.roster.leaving
+    doomed = tuple(i for i in view.on_doomed_nodes() if i not in leaving)
+    if not doomed or view.launcher is None or view.job.status.phase is not JobPhase.RUNNING:
+        return
+    before = fleeing.workers if fleeing else ()
+    since = fleeing.since if fleeing else view.now
+    successors = fresh(draft.roster, len(doomed))
+    flight = Scaling(False, (*before, *doomed), since)
+    draft.roster = attrs.evolve(draft.roster, fleeing=flight)
+    draft.enrol(*successors)
+    draft.list_hosts(*(i for i in draft.roster.hosts if i not in doomed))
+    left, coming = ", ".join(view.names(doomed)), ", ".join(view.names(successors))
+    message = f"the nodes of {left} are about to go: {coming} will take their places"
+    draft.notes.append(Note("Warning", "TrainingJobNodeGoing", message))
+
+
+def settle(draft: Draft) -> None:
+    """Leave it at that, where all pods of the job go."""
+    if draft.roster.fleeing is not None:
+        draft.dismiss(*draft.roster.fleeing.workers)
+        draft.roster = attrs.evolve(draft.roster, fleeing=None)
