@@ -37,7 +37,6 @@ class TrainingJobReporting(Reporting):
     tells_states: bool = False
     states_restarts_in_place: bool = False
     event_source: str = "trainingjob"
-    progress: Collection[str] = (WORKERS_CREATED, LAUNCHER_CREATED)
     progress: Collection[str] = (WORKERS_CREATED, WORKERS_READY, LAUNCHER_CREATED)
 
     def running(self, job: Job) -> str:
