@@ -3,14 +3,14 @@
 ``python -m tests.settings_page`` writes it anew.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import attrs
 
+from dlctl.cli import et_operator, training_operator
 from dlctl.cli.settings import default_in_words, key, variable
-from dlctl.cli.training_operator import ALIASES, IGNORED, VARIABLES
 from dlctl.options import Options, flag
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -41,6 +41,12 @@ Most are settings of the same name, above. The others are:
 | flag or variable of training-operator | here |
 |---|---|
 """
+_ET_OPERATOR: Final = """
+So are those of et-operator. Its `--metrics-addr` moves `/metrics` alone, as above:
+
+| flag of et-operator | here |
+|---|---|
+"""
 _TAIL: Final = """
 `--enable-scheme` names kinds in any case, in whichever API group they are. The variables of
 training-operator are weaker than every name of our own, the file's included.
@@ -62,16 +68,26 @@ def page() -> str:
         default = default_in_words(field).removeprefix("default").removeprefix(":").strip()
         names = f"`{flag(field.name)}` | `{variable(field.name)}` | `{key(field.name)}`"
         rows.append(f"| {names} | {default} | {field.metadata['help']} |\n")
-    return _HEAD + "".join(rows) + _TRAINING_OPERATOR + "".join(_theirs()) + _TAIL
+    theirs = (
+        *_named(training_operator.ALIASES),
+        *(
+            f"| `{n}` | `{flag(f)}`, where that is not given |\n"
+            for n, f in training_operator.VARIABLES.items()
+        ),
+        *_ignored(training_operator.IGNORED),
+    )
+    et_operators = (*_named(et_operator.ALIASES), *_ignored(et_operator.IGNORED))
+    parts = (*rows, _TRAINING_OPERATOR, *theirs, _ET_OPERATOR, *et_operators)
+    return _HEAD + "".join(parts) + _TAIL
 
 
-def _theirs() -> Iterator[str]:
-    """Yield a row for each of training-operator's names that is none of our settings."""
-    for alias, field in ALIASES.items():
+def _named(aliases: Mapping[str, str]) -> Iterator[str]:
+    for alias, field in aliases.items():
         yield f"| `{flag(alias)}`, `{variable(alias)}` | the same as `{flag(field)}` |\n"
-    for name, field in VARIABLES.items():
-        yield f"| `{name}` | `{flag(field)}`, where that is not given |\n"
-    for name, reason in IGNORED.items():
+
+
+def _ignored(flags: Mapping[str, str]) -> Iterator[str]:
+    for name, reason in flags.items():
         yield f"| `{name}` | no effect, and the log says so: {reason} |\n"
 
 

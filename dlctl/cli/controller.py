@@ -15,7 +15,7 @@ from dlctl.api.defaults import job_defaults
 from dlctl.cli.gang_scheduling import check_pod_groups
 from dlctl.cli.schemes import enabled
 from dlctl.cli.settings import add_settings, settings
-from dlctl.cli.training_operator import without_effect
+from dlctl.cli.their_flags import without_effect
 from dlctl.dialects.kinds import Kind, kinds
 from dlctl.frameworks.kubeflow import pytorch_init
 from dlctl.frameworks.registry import installed

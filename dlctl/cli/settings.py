@@ -15,7 +15,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from dlctl.cli.training_operator import ALIASES, VARIABLES, add_ignored_flags
+from dlctl.cli.their_flags import ALIASES, add_ignored_flags
+from dlctl.cli.training_operator import VARIABLES
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
 

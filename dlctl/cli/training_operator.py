@@ -4,11 +4,8 @@ Other names of our settings, and flags that do nothing: they are taken so that a
 not be changed.
 """
 
-import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
-
-from dlctl.options import Options
+from collections.abc import Mapping
+from typing import Final
 
 # Further names of settings, as fields: a flag, a variable and a key like any other.
 ALIASES: Final[Mapping[str, str]] = {"controller_threads": "workers"}
@@ -33,41 +30,4 @@ IGNORED: Final[Mapping[str, str]] = {
     "-v": _LEVEL,
 }
 # Where a Go program would not take the next argument for the value.
-_SWITCHES: Final = frozenset({"--zap-devel"})
-
-
-def add_ignored_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags without effect; those given are listed in ``ignored``."""
-    parser.set_defaults(ignored=())
-    for name in IGNORED:
-        parser.add_argument(
-            # With one dash it is found too, and then takes its value in every spelling.
-            f"--{name.lstrip('-')}",
-            action=_Ignored,
-            const=name,
-            nargs="?" if name in _SWITCHES else None,
-            metavar="TEXT",
-            help=argparse.SUPPRESS,
-        )
-
-
-def without_effect(args: argparse.Namespace, options: Options) -> Iterator[tuple[str, str]]:
-    """Yield the flags that were given for nothing, and why each is."""
-    for name in args.ignored:
-        yield name, IGNORED[name]
-    if options.kube_api_burst and options.kube_api_qps <= 0:
-        yield "--kube-api-burst", "there is no limit without --kube-api-qps"
-
-
-class _Ignored(argparse.Action):
-    """Notes the flag, once, whatever its value."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        if self.const not in namespace.ignored:
-            namespace.ignored = (*namespace.ignored, self.const)
+SWITCHES: Final = frozenset({"--zap-devel"})

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from dlctl.cli.schemes import enabled
-from dlctl.cli.training_operator import IGNORED, without_effect
+from dlctl.cli.their_flags import without_effect
+from dlctl.cli.training_operator import IGNORED
 from dlctl.dialects.kinds import kinds
 from dlctl.errors import ConfigError
 from dlctl.frameworks.registry import installed

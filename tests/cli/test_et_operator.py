@@ -1,0 +1,45 @@
+import pytest
+
+from dlctl.cli import et_operator, training_operator
+from dlctl.cli.their_flags import without_effect
+from dlctl.options import Options
+from tests.cli.test_settings import parsed, read
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--metrics-addr=:9090", "--enable-leader-election", "--init-container-image=busybox"),
+        ("-metrics-addr", ":9090", "-enable-leader-election", "-init-container-image", "busybox"),
+        (
+            "--metrics-addr",
+            ":9090",
+            "--enable-leader-election=true",
+            "-init-container-image=busybox",
+        ),
+    ],
+)
+def test_flags_of_its_deployments_are_settings(arguments: tuple[str, ...]) -> None:
+    assert read(*arguments) == Options(
+        metrics_bind_address=":9090", leader_elect=True, elastic_init_container_image="busybox"
+    )
+
+
+def test_its_defaults_serve_metrics_and_health_at_one_address() -> None:
+    found = read("--metrics-addr=:8080", "--enable-leader-election=false")
+    assert found.metrics_at == found.health_at
+    assert not found.leader_elect
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--create-ssh-secret",), ("-create-ssh-secret=false", "--create-ssh-secret=true")],
+)
+def test_flag_without_meaning_here_is_taken_and_told_of(arguments: tuple[str, ...]) -> None:
+    told = dict(without_effect(parsed(*arguments), Options()))
+    assert told == dict(et_operator.IGNORED)
+
+
+def test_its_names_mean_nothing_else_to_training_operator() -> None:
+    theirs = {*training_operator.ALIASES, *training_operator.IGNORED}
+    assert theirs.isdisjoint({*et_operator.ALIASES, *et_operator.IGNORED})
