@@ -1,15 +1,18 @@
 """The manifests whose rendered children stand in ``tests/golden``, one or more for each dialect.
 
-Those of Kubeflow's kinds are files themselves: a job, and after it what it consists of. ``python -m
-tests.goldens`` writes the children anew; read the difference before it is committed.
+Those of Kubeflow's and et-operator's kinds are files themselves: a job, and after it what it
+consists of. ``python -m tests.goldens`` writes the children anew; read the difference before it is
+committed.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 import yaml
 
+from dlctl.cli.render import at_start
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, bare_job, entry, mxjob, renderer_of
 
@@ -49,11 +52,13 @@ MANIFESTS: Final[Mapping[str, JSON]] = {
 
 
 KUBEFLOW: Final = sorted((FOLDER / "kubeflow-v1").glob("*.yaml"))
+ET_OPERATOR: Final = sorted((FOLDER / "et-operator").glob("*.yaml"))
 
 
 def rendered(manifest: Mapping[str, Any]) -> list[JSON]:
     """Return what a job consists of before anything runs, in the order in which it is created."""
     renderer = renderer_of(manifest)
+    renderer = attrs.evolve(renderer, job=at_start(renderer.job))
     desired = renderer.desired(observe(renderer.job, Children(), NOW))
     return [
         *(renderer.companion(companion) for companion in desired.companions),
@@ -92,6 +97,6 @@ def _write(path: Path, documents: Sequence[JSON]) -> None:
 if __name__ == "__main__":
     for name, of_list in MANIFESTS.items():
         _write(FOLDER / f"{name}.yaml", rendered(of_list))
-    for file in KUBEFLOW:
+    for file in (*KUBEFLOW, *ET_OPERATOR):
         of_map, _ = job_and_children(file)
         _write(file, [of_map, *rendered(as_on_server(of_map))])

@@ -5,14 +5,19 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import yaml
 
+from dlctl.api.elastic import WORKER
+from dlctl.api.job import Job
 from dlctl.api.meta import UID
 from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced
 from dlctl.dialects.kinds import Kind, kinds
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.registry import installed
 from dlctl.reconcilers.children import Renderer
+from dlctl.reconcilers.elastic.roster import initial
+from dlctl.reconcilers.elastic.step import staffed
 
 # The server gives every object a UID; offline, one that cannot be mistaken for such.
 OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
@@ -20,8 +25,9 @@ OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Print the services and pods that jobs would get. Nothing is asked of a cluster, which "
-        "gives the UID and so, where the manifest has none, the RuntimeId in the names."
+        "Print the services and pods that jobs would get, and what else they would, but for "
+        "secrets. Nothing is asked of a cluster, which gives the UID and so, where the manifest "
+        "has none, the RuntimeId in the names."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     parser.add_argument(
@@ -43,6 +49,14 @@ def render(args: argparse.Namespace) -> int:
     return 0
 
 
+def at_start(job: Job) -> Job:
+    """Return a job as its last pod finds it: one that scales has all of its workers listed."""
+    if job.elasticity is None:
+        return job
+    roster = initial(job.count(WORKER))
+    return staffed(job, attrs.evolve(roster, hosts=roster.members))
+
+
 def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
     manifest["metadata"].setdefault("uid", OFFLINE_UID)
     obj = as_job_object(manifest)
@@ -50,10 +64,10 @@ def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
         job = kind.read(obj)
     except InvalidJobError as error:
         raise ConfigError(f"{kind.singular} {obj.metadata.name}: {error}") from error
-    renderer = Renderer(job, kind.dialect_of(obj))
+    renderer = Renderer(at_start(job), kind.dialect_of(obj))
     for companion in renderer.companions(()):
         yield renderer.companion(companion)
     for replica in renderer.replicas_with_service():
         yield renderer.service(replica)
-    for replica in job.replicas:
+    for replica in renderer.job.replicas:
         yield renderer.pod(replica)

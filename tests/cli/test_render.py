@@ -6,6 +6,7 @@ import yaml
 
 from tests.builders import mxjob
 from tests.cli.conftest import Dlctl, Written
+from tests.dialects.elastic.manifests import elastic_job
 
 
 def test_children_of_a_job_are_rendered_without_a_cluster(dlctl: Dlctl, written: Written) -> None:
@@ -14,6 +15,20 @@ def test_children_of_a_job_are_rendered_without_a_cluster(dlctl: Dlctl, written:
     assert done.code == 0
     assert [child["kind"] for child in children] == ["Service"] + ["Pod"] * 4
     assert {child["metadata"]["namespace"] for child in children} == {"ml"}
+
+
+def test_elastic_job_is_rendered_with_all_of_its_workers_and_no_key(
+    dlctl: Dlctl, written: Written
+) -> None:
+    done = dlctl("render", written(elastic_job(launcherAttachMode="kubexec")))
+    children = {child["kind"]: child for child in yaml.safe_load_all(done.out)}
+    assert done.code == 0
+    workers = ["linear-worker-0", "linear-worker-1"]
+    assert children["ConfigMap"]["data"]["hostfile"] == "".join(f"{w}:1\n" for w in workers)
+    (entered,) = [rule for rule in children["Role"]["rules"] if "pods/exec" in rule["resources"]]
+    assert entered["resourceNames"] == workers
+    assert children["Pod"]["metadata"]["name"] == workers[1]
+    assert "Secret" not in children
 
 
 def test_objects_that_are_no_jobs_are_passed_over(dlctl: Dlctl, written: Written) -> None:

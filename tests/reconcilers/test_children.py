@@ -1,10 +1,10 @@
 """The children as they are sent to the server: whole ones against files, rules one by one."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dlctl.api.job import Replica
 from dlctl.dialects.replica_list import kubeflow_v1alpha1
@@ -12,6 +12,7 @@ from dlctl.frameworks.mxnet import MXJob
 from dlctl.reconcilers.children import Renderer
 from tests.builders import bare_job, entry, make_job, mxjob, renderer_of, template
 from tests.goldens import (
+    ET_OPERATOR,
     KUBEFLOW,
     MANIFESTS,
     as_on_server,
@@ -40,14 +41,18 @@ def test_children_are_what_the_golden_file_shows(name: str) -> None:
     assert rendered(MANIFESTS[name]) == written(name)
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in KUBEFLOW])
-def test_children_of_kubeflows_kinds_are_what_follows_the_job_in_its_file(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=f"{path.parent.name}, {path.stem}")
+        for path in (*KUBEFLOW, *ET_OPERATOR)
+    ],
+)
+def test_children_are_what_follows_the_job_in_its_file(path: Path) -> None:
     manifest, children = job_and_children(path)
     assert children
     # As text, since the order of variables and labels counts.
-    assert yaml.safe_dump_all(rendered(as_on_server(manifest)), sort_keys=False) == (
-        yaml.safe_dump_all(children, sort_keys=False)
-    )
+    assert json.dumps(rendered(as_on_server(manifest))) == json.dumps(children)
 
 
 def test_users_own_variable_wins_and_the_others_come_after_it() -> None:
