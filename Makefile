@@ -20,7 +20,7 @@ $(READY): pyproject.toml constraints.txt
 .venv-%/.ready: examples/%/requirements.txt
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: --requirement $<
-	.venv-$*/bin/python -c 'import numpy; hasattr(numpy, "bool") or setattr(numpy, "bool", bool); import $*'
+	PYTHONDONTWRITEBYTECODE= .venv-$*/bin/python -c 'import numpy; hasattr(numpy, "bool") or setattr(numpy, "bool", bool); import $*'
 	@touch $@
 
 # Of Horovod nothing has been built for any machine. The wheel is for the image, too.
@@ -32,7 +32,7 @@ HOROVOD_PIP := .venv-horovod/bin/pip --quiet --disable-pip-version-check
 	rm -f dist/horovod/*.whl
 	cd dist/horovod && $(CURDIR)/examples/horovod/wheel.sh $(CURDIR)/.venv-horovod/bin/pip
 	$(HOROVOD_PIP) install --no-compile --no-deps dist/horovod/horovod-*.whl
-	.venv-horovod/bin/python -c 'import horovod.tensorflow' 2>/dev/null
+	PYTHONDONTWRITEBYTECODE= .venv-horovod/bin/python -c 'import horovod.tensorflow' 2>/dev/null
 	@touch $@
 
 .PHONY: demo
@@ -174,7 +174,7 @@ $(IMAGES:%=dist/%.tar): dist/%.tar: examples/%/Dockerfile | $(READY)
 dist/horovod.tar: examples/horovod/Dockerfile .venv-horovod/.ready | $(READY)
 	ls dist/horovod/horovod-*.whl >/dev/null || { rm .venv-horovod/.ready; $(MAKE) .venv-horovod/.ready; }
 	cp examples/horovod/Dockerfile examples/horovod/requirements.txt examples/horovod/wheel.sh dist/horovod
-	$(BIN)/python -m e2e.image $@ --name localhost/horovod:0.28.1 --context dist/horovod --limit-mb 1800
+	$(BIN)/python -m e2e.image $@ --name localhost/horovod:0.28.1 --context dist/horovod --limit-mb 1300
 
 # With the kubectl of the cluster that is made for the tests.
 dist/kubectl-delivery.tar: examples/mpi/kubectl-delivery/Dockerfile | $(READY)
