@@ -89,6 +89,8 @@ async def _listen(socket: aiohttp.ClientWebSocketResponse, limit_bytes: int) -> 
     heard = {_STDOUT: bytearray(), _STDERR: bytearray(), _ERROR: bytearray()}
     truncated = False
     async for message in socket:
+        if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+            break
         data = message.data.encode() if isinstance(message.data, str) else message.data
         kept = heard.get(data[0]) if data else None
         if kept is None:

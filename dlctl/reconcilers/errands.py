@@ -37,6 +37,8 @@ class Outcome:
 class _Work:
     delay_s: float = 0.0
     tries: int = 0
+    # It is to be done, or is being done.
+    open: bool = True
     outcome: Outcome | None = None
     task: asyncio.Task[None] | None = None
 
@@ -86,17 +88,17 @@ class Errands(Generic[K, E]):
             del self._desks[owner]
 
     def outcomes(self, owner: K) -> Mapping[E, Outcome]:
-        """Return how those that the owner wants have ended, as far as they have."""
+        """Return how those that the owner wants have ended last, as far as they have."""
         return {errand: work.outcome for errand, work in self._works(owner) if work.outcome}
 
     def retry(self, owner: K, errand: E, *, after_s: float = 0.0) -> None:
-        """Do again what has ended, after a pause; its outcome is forgotten now.
+        """Do again what has ended, after a pause; until it has, its last outcome holds.
 
         Nothing comes of it if the errand runs, waits for its pause, or is not wanted.
         """
         work = self._work(owner, errand)
-        if work is not None and work.outcome is not None:
-            work.outcome, work.delay_s = None, after_s
+        if work is not None and not work.open:
+            work.open, work.delay_s = True, after_s
             self._start(owner, errand, work)
 
     def forget(self, owner: K) -> None:
@@ -111,7 +113,7 @@ class Errands(Generic[K, E]):
             self._group = group
             for owner in list(self._desks):
                 for errand, work in self._works(owner):
-                    if work.outcome is None:
+                    if work.open:
                         self._start(owner, errand, work)
             try:
                 # For ever: nothing but a cancellation ends it.
@@ -141,7 +143,7 @@ class Errands(Generic[K, E]):
             outcome = await self._outcome(owner, errand, work.tries)
         # One that was given up, and took it for an error, is of no interest any more.
         if self._work(owner, errand) is work:
-            work.outcome = outcome
+            work.outcome, work.open = outcome, False
             self._wake(owner)
 
     async def _outcome(self, owner: K, errand: E, tries: int) -> Outcome:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 import attrs
 
 from dlctl.api.companions import Companion
+from dlctl.api.elastic import WORKER
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.api.meta import Resource
 from dlctl.api.pods import Pod, Service
@@ -264,6 +265,9 @@ def _keep_running(
         if one.situation not in (Situation.MISSING, Situation.LOST):
             continue
         due = restarts.due(next_status.restarts.get(str(one.replica)), backoff)
+        if one.situation is Situation.MISSING and _is_enrolled(job, one.replica):
+            # Whoever has put it onto the roster has seen to that it is time.
+            due = None
         wait_s = (due - now).total_seconds() if due else 0
         if wait_s > 0:
             # A lost pod stays until its replica's turn, so that its logs can be read.
@@ -279,6 +283,10 @@ def _keep_running(
         pods=tuple(made),
         wake_after_s=min(waits, default=None),
     )
+
+
+def _is_enrolled(job: Job, replica: Replica) -> bool:
+    return job.status.roster is not None and replica.type == WORKER
 
 
 def _services(

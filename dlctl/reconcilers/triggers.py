@@ -64,12 +64,12 @@ def of_nodes(
 ) -> Callable[[Change[Any]], None]:
     """Return a handler that asks for work on the jobs with pods on a node that is about to go.
 
-    Nodes report all the time; only what they come to show is of interest.
+    Nodes report all the time; only whether they come to show that, or no more, is of interest.
     """
 
     def handler(change: Change[Node]) -> None:
         new, old = change.new, change.old
-        if new is None or not new.shows(signs) or (old is not None and old.shows(signs)):
+        if new is None or new.shows(signs) == (old is not None and old.shows(signs)):
             return
         for pod in pods:
             ref = pod.metadata.controller

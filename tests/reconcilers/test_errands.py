@@ -193,17 +193,17 @@ async def test_programming_error_is_logged_once_and_stops_no_other_errand(
     assert (record.__dict__["owner"], record.__dict__["errand"]) == ("a", "Nap")
 
 
-async def test_retry_forgets_the_outcome_and_counts_the_tries() -> None:
+async def test_outcome_holds_until_the_next_try_has_ended_and_tries_are_counted() -> None:
     naps = Naps()
     nap = Nap(1, fails=UnreachableError)
     async with running(naps) as errands:
         errands.want("a", [nap])
         await asyncio.sleep(1.5)
         errands.retry("a", nap, after_s=10)
-        assert errands.outcomes("a") == {}
+        assert errands.outcomes("a") == {nap: Outcome(error="overslept", tries=1)}
         await asyncio.sleep(10.5)
         errands.retry("a", nap, after_s=100)
-        assert errands.outcomes("a") == {}
+        assert errands.outcomes("a") == {nap: Outcome(error="overslept", tries=1)}
         await asyncio.sleep(1)
         assert errands.outcomes("a") == {nap: Outcome(error="overslept", tries=2)}
     assert naps.woken == ["a", "a"]

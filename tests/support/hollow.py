@@ -5,6 +5,8 @@ nothing of controllers. In a real cluster it stands behind ``realnode``.
 """
 
 import asyncio
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final
 
 import attrs
@@ -21,6 +23,7 @@ from tests.support.server import Server
 JSON = dict[str, Any]
 USER_AGENT: Final = "kubelet"
 NODE: Final = "hollow"
+POD_NET: Final = "10.0.0.0/8"
 _PODS: Final = table_of(PODS)
 # What is said to one who speaks of a pod by a UID that its name does not have any more: the real
 # server finds a change of an immutable field in it.
@@ -38,6 +41,7 @@ class Life:
     replica: Replica
     started: str = ""
     restarts: int = 0
+    address: str = "10.0.0.1"
     ungated: asyncio.Event = attrs.field(factory=asyncio.Event)
     leaving: asyncio.Event = attrs.field(factory=asyncio.Event)
     gone: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -67,6 +71,11 @@ class HollowNode:
     clock: Clock
     scripts: dict[ObjectKey, Script] = attrs.field(factory=dict)
     run_s: float = 0.05
+    # Where pods are placed that come from now on.
+    name: str = NODE
+    # The names of pods that run and are not ready.
+    unready: set[str] = attrs.field(factory=set)
+    _addresses: Iterator[IPv4Address] = attrs.field(init=False, factory=IPv4Network(POD_NET).hosts)
     _lives: dict[str, Life] = attrs.field(init=False, factory=dict)
     _arrived: asyncio.Queue[Life] = attrs.field(init=False, factory=asyncio.Queue)
     _moved: asyncio.Condition = attrs.field(init=False, factory=asyncio.Condition)
@@ -81,10 +90,11 @@ class HollowNode:
                 life = await self._arrived.get()
                 group.create_task(self._live(life), name=f"pod {life.key}")
 
-    async def finish(self, uid: str) -> None:
-        """Have a pod end well, whatever was to become of it."""
+    async def finish(self, uid: str, code: int = 0) -> None:
+        """Have a pod end now, whatever was to become of it; without a code, well."""
         life = self._lives[uid]
-        await self._report(life, "Succeeded", self._terminated(life, 0, ""))
+        phase = "Failed" if code else "Succeeded"
+        await self._report(life, phase, self._terminated(life, code, ""))
 
     def _notice(self, change: Change) -> None:
         if change.table != _PODS:
@@ -120,7 +130,8 @@ class HollowNode:
         script = self.scripts.get(ObjectKey(stored.key.namespace, owner["name"]))
         if script is not None and replica not in script.parts:
             script = None
-        life = Life(stored.key, UID(stored.uid), pod, script, replica)
+        address = str(next(self._addresses))
+        life = Life(stored.key, UID(stored.uid), pod, script, replica, address=address)
         if not _gates(stored):
             life.ungated.set()
         return life
@@ -145,7 +156,7 @@ class HollowNode:
         if life.leaving.is_set():
             return
         if not life.pod["spec"].get("nodeName"):
-            target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+            target = {"apiVersion": "v1", "kind": "Node", "name": self.name}
             binding = Resource("", "v1", f"pods/{life.key.name}/binding", "Binding")
             body = {
                 "apiVersion": "v1",
@@ -261,6 +272,16 @@ class HollowNode:
         status = {
             "phase": phase,
             **self._placed(life),
+            # Another one of a node that is drained stays as it is.
+            **(
+                {
+                    "conditions": [
+                        {"type": "Ready", "status": str(life.key.name not in self.unready)}
+                    ]
+                }
+                if ready
+                else {}
+            ),
             "containerStatuses": [
                 {"name": name, "image": image, **container} for name, image in names
             ],
@@ -271,7 +292,7 @@ class HollowNode:
 
     def _placed(self, life: Life) -> JSON:
         """Return what a status says of when and where the pod was started."""
-        return {"startTime": life.started, "podIP": "10.0.0.1"}
+        return {"startTime": life.started, "podIP": life.address}
 
     def _terminated(self, life: Life, code: int, reason: str) -> JSON:
         return {

@@ -59,7 +59,7 @@ def launcher_retries(spec: Fields, launcher: Fields) -> RetryRule:
 def worker_retries(worker: Fields) -> RetryRule:
     wish = restart_policy(worker)
     if wish is RestartPolicy.EXIT_CODE:
-        return RetryRule.TABLE_AND_SIGNALS
+        return RetryRule.SIGNALS
     return RetryRule.NONE if wish is RestartPolicy.NEVER else RetryRule.ALL
 
 

@@ -28,8 +28,10 @@ def let_go(view: View, draft: Draft, scaling: Scaling) -> bool:
     there = frozenset(
         (view.name(i), _address(one.pod))
         for i in scaling.workers
-        if (one := view.workers.get(i)) and one.pod
+        if (one := view.workers.get(i)) and one.pod and not one.pod.metadata.terminating
     )
+    if not there:
+        return True
     errand = LetGo(launcher, there)
     draft.wanted.add(errand)
     outcome = view.outcomes.get(errand)

@@ -22,7 +22,9 @@ def flee(view: View, draft: Draft) -> None:
         draft.roster = attrs.evolve(draft.roster, fleeing=None)
         return
     leaving = view.roster.leaving
-    doomed = tuple(i for i in view.on_doomed_nodes() if i not in leaving)
+    # Those that nobody uses yet stay until their nodes go: others might come to no better ones.
+    listed = (i for i in view.alive if i in view.roster.hosts and i not in leaving)
+    doomed = tuple(i for i in listed if view.is_doomed(i))
     if not doomed or view.launcher is None or view.job.status.phase is not JobPhase.RUNNING:
         return
     before = fleeing.workers if fleeing else ()

@@ -8,6 +8,7 @@ import datetime
 from collections.abc import Collection
 
 from dlctl.api.elastic import AttachMode
+from dlctl.dialects.elastic import words
 from dlctl.reconcilers.elastic.draft import Draft
 from dlctl.reconcilers.elastic.errands import Deliver, Probe
 from dlctl.reconcilers.elastic.view import View
@@ -15,13 +16,16 @@ from dlctl.reconcilers.observe import Situation
 
 
 def answering(view: View, draft: Draft, workers: Collection[int]) -> frozenset[int]:
-    """Return those of the workers that the launcher can reach; it is asked for that."""
-    ready = {index for index in workers if view.is_ready(index)}
+    """Return those of the workers that the launcher can reach; it is asked for that.
+
+    One whose node is about to go is not worth listing.
+    """
+    ready = _ready(view, workers)
     if not ready or view.launcher is None:
         return frozenset()
     if view.elasticity.attach is AttachMode.KUBEXEC:
         # The API server takes commands to each pod that runs.
-        return frozenset(ready)
+        return ready
     names = {view.name(index): index for index in ready}
     errand = Probe(view.launcher, frozenset(names))
     draft.wanted.add(errand)
@@ -32,6 +36,14 @@ def answering(view: View, draft: Draft, workers: Collection[int]) -> frozenset[i
     if found != ready:
         draft.again.add(errand)
     return found
+
+
+def is_being_asked(view: View, workers: Collection[int]) -> bool:
+    """Tell whether the launcher has yet to say which of the workers it can reach."""
+    ready = _ready(view, workers)
+    if not ready or view.launcher is None or view.elasticity.attach is AttachMode.KUBEXEC:
+        return False
+    return Probe(view.launcher, frozenset(view.names(sorted(ready)))) not in view.outcomes
 
 
 def update(view: View, draft: Draft) -> None:
@@ -74,14 +86,25 @@ def launches(view: View, draft: Draft) -> bool:
     if not ready or len(ready) < view.elasticity.least:
         return False
     if len(ready) < len(view.alive):
-        since = view.job.status.start_time or view.now
-        start = since + datetime.timedelta(seconds=view.policy.start_after_s)
+        start = _waits_since(view) + datetime.timedelta(seconds=view.policy.start_after_s)
         left_s = (start - view.now).total_seconds()
         if left_s > 0:
             draft.waits_s.append(left_s)
             return False
     draft.list_hosts(*ready)
     return True
+
+
+def _waits_since(view: View) -> datetime.datetime:
+    """Return when the wait for workers began: with the job, or when it was last run again."""
+    status = view.job.status
+    since = [c.since for c in status.conditions if c.type == words.WORKERS_CREATED]
+    since += [status.start_time] if status.start_time else []
+    return max(since, default=view.now)
+
+
+def _ready(view: View, workers: Collection[int]) -> frozenset[int]:
+    return frozenset(i for i in workers if view.is_ready(i) and not view.is_doomed(i))
 
 
 def _goes(view: View, worker: int) -> bool:

@@ -35,7 +35,7 @@ def replace(view: View, draft: Draft) -> None:
     for index in [i for i in draft.roster.members if i in draft.roster.spent]:
         lost = draft.restarts.get(str(Replica(WORKER, index)))
         limit = view.elasticity.replacements
-        if lost is None or (limit is not None and lost.tries > limit):
+        if lost is None or (limit is not None and lost.tries > limit) or _is_full(view, draft):
             continue
         wait_s = view.policy.backoff.delay_s(lost.tries - 1) if lost.tries > 1 else 0.0
         left_s = (lost.ended + datetime.timedelta(seconds=wait_s) - view.now).total_seconds()
@@ -54,6 +54,13 @@ def replace(view: View, draft: Draft) -> None:
                 f"worker {view.name(successor)} takes the place of {view.name(index)}",
             )
         )
+
+
+def _is_full(view: View, draft: Draft) -> bool:
+    """Tell whether as many workers as there may be have come meanwhile."""
+    most = view.elasticity.most
+    there = [i for i in draft.roster.present if i not in draft.roster.spent]
+    return most is not None and len(there) >= most
 
 
 def _is_lost(view: View, index: int, one: ObservedReplica) -> bool:

@@ -134,6 +134,9 @@ def _came(view: View, draft: Draft, scaling: Scaling, scaler: Scaler) -> tuple[i
     if wait_s > 0:
         draft.waits_s.append(wait_s)
         return None
+    if hosts.is_being_asked(view, scaling.workers):
+        # By a controller that has just begun, too: what came in time is not to go for that.
+        return None
     enough = len(scaling.workers) if scaler.enough is None else scaler.enough
     return answered if answered and len(answered) >= enough else ()
 
@@ -172,7 +175,10 @@ def _bring_in_by_spec(view: View, draft: Draft, scaling: Scaling) -> None:
 
 def _is_broken(view: View, worker: int) -> bool:
     one = view.workers.get(worker)
-    return one is not None and one.situation in (Situation.BROKEN, Situation.SUCCEEDED)
+    if one is None or one.pod is None or one.pod.metadata.terminating:
+        # One that is on its way out was counted before it was told to go.
+        return False
+    return one.situation in (Situation.BROKEN, Situation.SUCCEEDED)
 
 
 def _try_again(

@@ -6,7 +6,7 @@ It comes before the plan for the job's children, which makes and deletes what th
 import attrs
 
 from dlctl.api import conditions
-from dlctl.api.elastic import WORKER, Roster
+from dlctl.api.elastic import WORKER, Roster, ScalerPhase
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects.elastic import words
@@ -80,9 +80,15 @@ def _scale(view: View, draft: Draft) -> None:
     if change is None:
         if view.launcher is not None and view.job.status.phase is JobPhase.RUNNING:
             scaling.begin(view, draft)
-    elif _was_decided(view, change.uid):
+        return
+    if _was_decided(view, change.uid):
         scaling.finish(view, draft, change)
-    elif change.adds:
+        return
+    scaler = view.scaler(change.uid)
+    if scaler is not None and scaler.status.phase is ScalerPhase.NEW:
+        # The controller ended after the job was told, and before its scaler was.
+        tellings.begun(draft, scaler, view.names(change.workers), view.now)
+    if change.adds:
         scaling.bring_in(view, draft, change)
     else:
         scaling.take_away(view, draft, change)

@@ -1,7 +1,7 @@
 """What decisions about a job's workers are made from. Pure values."""
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import attrs
@@ -101,12 +101,10 @@ class View:
     def scaler(self, uid: str) -> Scaler | None:
         return next((one for one in self.scalers if one.uid == UID(uid)), None)
 
-    def on_doomed_nodes(self) -> Iterator[int]:
-        """Yield the workers whose nodes are about to go."""
-        for index in self.alive:
-            one = self.workers.get(index)
-            if one and one.pod and _node(one.pod) in self.doomed:
-                yield index
+    def is_doomed(self, worker: int) -> bool:
+        """Tell whether the node of a worker is about to go."""
+        one = self.workers.get(worker)
+        return one is not None and one.pod is not None and _node(one.pod) in self.doomed
 
 
 def _node(pod: Pod) -> str:

@@ -115,7 +115,7 @@ def test_launcher_or_the_whole_job_is_run_again(
         ("Never", NEVER, False, False),
         ("Always", RetryRule.ALL, True, True),
         ("OnFailure", RetryRule.ALL, True, False),
-        ("ExitCode", AGAIN, True, False),
+        ("ExitCode", RetryRule.SIGNALS, True, False),
     ],
 )
 def test_workers_are_replaced_by_their_policy(

@@ -1,0 +1,186 @@
+"""Workers that end while their job goes on: who takes their places, when, and when nobody does."""
+
+from typing import Final
+
+import pytest
+
+from dlctl.api.meta import ObjectKey
+from dlctl.api.nodes import NODES
+from dlctl.options import Options
+from tests.support.elastic import Stage, elastic_world
+from tests.support.hollow import NODE
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+ALWAYS: Final = {"restartPolicy": "Always"}
+ON_FAILURE: Final = {"restartPolicy": "OnFailure"}
+
+
+async def seconds_until(stage: Stage, pod: str) -> float:
+    """Return how long it takes until there is a pod."""
+    began = stage.cluster.clock.monotonic()
+    await stage.cluster.until(lambda: stage.uid(pod))
+    return stage.cluster.clock.monotonic() - began
+
+
+async def until_listed(stage: Stage, *workers: int) -> None:
+    await stage.cluster.until(lambda: stage.listed() == list(workers))
+
+
+@pytest.mark.parametrize("code", [1, 137])
+async def test_lost_worker_is_replaced_at_once_under_a_new_name(code: int) -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, worker=ON_FAILURE)
+        await stage.end("linear-worker-0", code)
+        assert await seconds_until(stage, "linear-worker-2") <= 1
+        await stage.cluster.settled()
+        assert stage.members() == [1, 2]
+        assert stage.hosts() == [1, 2] == stage.listed() == stage.workers()
+        assert [len(hosts) for _, hosts in stage.launcher().listed] == [2, 1, 2]
+
+
+async def test_worker_that_somebody_deletes_is_replaced() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, worker=ALWAYS)
+        await stage.remove("linear-worker-1")
+        assert await seconds_until(stage, "linear-worker-2") <= 1
+        await stage.cluster.settled()
+        assert stage.members() == [0, 2]
+        assert stage.is_whole()
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "members"),
+    [
+        ("Never", 1, [0]),
+        ("Always", 0, [1, 2]),
+        ("OnFailure", 0, [0]),
+        ("OnFailure", 1, [1, 2]),
+        ("ExitCode", 1, [0]),
+        ("ExitCode", 128, [1, 2]),
+        ("ExitCode", 143, [1, 2]),
+        ("ExitCode", 255, [1, 2]),
+    ],
+)
+async def test_worker_is_replaced_by_its_restart_policy(
+    policy: str, code: int, members: list[int]
+) -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, worker={"restartPolicy": policy})
+        ending = 0 if members[0] else 1
+        await stage.end(f"linear-worker-{ending}", code)
+        left = [i for i in members if i != ending]
+        await stage.cluster.until(lambda: stage.listed() == left)
+        await stage.cluster.settled()
+        assert stage.workers() == left
+        assert stage.cluster.phase() == "Running"
+
+
+async def test_replacements_wait_longer_and_longer() -> None:
+    async with elastic_world(Options(restart_backoff_s=10, restart_backoff_cap_s=300)) as stage:
+        await stage.running(2, worker=ALWAYS)
+        waits = []
+        for number in range(2, 6):
+            await stage.end(f"linear-worker-{number - 1}", 1)
+            waits.append(await seconds_until(stage, f"linear-worker-{number}"))
+            await until_listed(stage, 0, number)
+        assert waits[0] <= 1
+        assert waits[1:] == pytest.approx([10, 20, 40], abs=2)
+
+
+async def test_worker_is_replaced_no_more_often_than_its_limit() -> None:
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        await stage.running(2, worker={**ALWAYS, "backoffLimit": 2})
+        for number in (1, 2):
+            await stage.end(f"linear-worker-{number}", 1)
+            await until_listed(stage, 0, number + 1)
+        await stage.end("linear-worker-3", 1)
+        await stage.cluster.until(lambda: stage.listed() == [0])
+        await stage.cluster.lapse(60)
+        assert stage.workers() == [0]
+        assert stage.cluster.phase() == "Running"
+
+
+async def test_dead_workers_and_their_services_do_not_pile_up() -> None:
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        await stage.running(1, worker=ALWAYS)
+        for number in range(3):
+            await stage.end(f"linear-worker-{number}", 1)
+            await until_listed(stage, number + 1)
+        await stage.cluster.until(stage.is_whole)
+        assert stage.left() == ["linear-worker-3"]
+
+
+async def test_workers_that_come_meanwhile_leave_no_room_for_a_replacement() -> None:
+    async with elastic_world(Options(restart_backoff_s=60)) as stage:
+        await stage.running(2, worker={**ALWAYS, "maxReplicas": 2})
+        await stage.end("linear-worker-1", 1)
+        await stage.cluster.until(lambda: stage.listed() == [0, 2])
+        await stage.end("linear-worker-2", 1)
+        await stage.cluster.until(lambda: stage.listed() == [0])
+        await stage.scale_out(toAdd={"count": 1})
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.lapse(200)
+        assert len(stage.workers()) == 2
+
+
+async def test_worker_that_fails_while_others_come_is_replaced_all_the_same() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, worker=ALWAYS)
+        stage.launchers.answers_s = {"linear-worker-2": 30}
+        await stage.scale_out(toAdd={"count": 1})
+        await stage.cluster.until(lambda: stage.workers() == [0, 1, 2])
+        await stage.end("linear-worker-1", 1)
+        assert await seconds_until(stage, "linear-worker-3") <= 1
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.until(lambda: stage.listed() == [0, 2, 3])
+        await stage.cluster.settled()
+        assert stage.is_whole()
+
+
+async def test_each_loss_is_told_once() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.remove("linear-worker-1")
+        await stage.cluster.until(lambda: stage.listed() == [0])
+        await stage.cluster.settled()
+        await stage.scale_out(toAdd={"count": 1})
+        await stage.ended("out")
+        assert stage.told("TrainingJobWorkerFailed") == ["worker linear-worker-1 was deleted"]
+
+
+async def test_workers_leave_a_node_before_it_goes_and_others_come_when_there_is_room() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.lets_go_s = 5
+        stage.launchers.answers_s = {"linear-worker-3": 30}
+        stage.cluster.node.name = "other"
+        await sign(stage, NODE)
+        await stage.cluster.until(lambda: stage.listed() == [2])
+        assert stage.workers() == [0, 1, 2, 3]
+        await stage.cluster.until(lambda: stage.workers() == [2, 3])
+        assert stage.listed() == [2]
+        await stage.cluster.until(lambda: stage.listed() == [2, 3])
+        await stage.cluster.settled()
+        assert stage.is_whole()
+        (told,) = stage.told("TrainingJobNodeGoing")
+        assert "linear-worker-0, linear-worker-1" in told
+
+
+async def test_workers_that_find_no_better_node_wait_where_they_are() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await sign(stage, NODE)
+        await stage.cluster.until(lambda: stage.workers() == [2, 3])
+        await stage.cluster.lapse(120)
+        assert stage.workers() == [2, 3]
+        assert stage.listed() == []
+        taints = {"spec": {"taints": None}}
+        await stage.cluster.user.patch(NODES, ObjectKey("", NODE), taints)
+        await stage.cluster.until(lambda: stage.listed() == [2, 3])
+
+
+async def sign(stage: Stage, node: str) -> None:
+    taint = {"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"}
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}
+    await stage.cluster.user.create(NODES, "", {**body, "spec": {"taints": [taint]}})

@@ -1,0 +1,280 @@
+"""Launchers without processes: they answer what is run in them as a script of the test says.
+
+They know the commands of ``launcher_commands`` and nothing of who sends them. What must never
+happen to a launcher is noted, whoever did it.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, Literal, NamedTuple
+
+import attrs
+
+from dlctl.api.elastic import Script
+from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
+from dlctl.clock import Clock
+from dlctl.local.apiserver.changes import Change, table_of
+from dlctl.local.apiserver.execs import ExecRequest, Session
+from dlctl.local.apiserver.server import ApiServer
+from dlctl.local.apiserver.status import StatusError
+from dlctl.reconcilers import launcher_commands
+from tests.support.hollow_sessions import HollowSession
+
+JSON = dict[str, Any]
+HOSTFILE: Final = "/etc/edl/hostfile"
+_PODS: Final = table_of(PODS)
+_ORDERS: Final = {
+    launcher_commands.deliver({}).command[2]: "deliver",
+    launcher_commands.probe([]).command[2]: "probe",
+    launcher_commands.users().command[2]: "users",
+    launcher_commands.run(Script("x"), []).command[2]: "run",
+}
+_HEADER: Final = "  sl  local_address rem_address   st tx_queue rx_queue\n"
+
+
+@attrs.define
+class Trouble:
+    """What goes wrong with the next orders; an empty field holds for all.
+
+    ``after`` tells that the order is carried out nevertheless.
+    """
+
+    what: Literal["hang", "fail", "refuse", "cut"]
+    order: str = ""
+    pod: str = ""
+    after: bool = False
+    times: float = 1
+
+
+@attrs.frozen
+class Program:
+    """A script of the user's: how it ends, and when."""
+
+    code: int = 0
+    lasts_s: float = 0.0
+
+
+class Run(NamedTuple):
+    """One run of a script: when it began, and what it was told."""
+
+    at: float
+    path: str
+    variables: Sequence[str]
+    workers: Sequence[str]
+
+
+@attrs.define(eq=False)
+class Container:
+    """The inside of one launcher's pod."""
+
+    files: dict[str, str]
+    # When it learnt which workers it is to let go.
+    told: dict[str, float] = attrs.field(factory=dict)
+    # The hosts in its file, from when on.
+    listed: list[tuple[float, tuple[str, ...]]] = attrs.field(factory=list)
+    ended: bool = False
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        lines = self.files.get(HOSTFILE, "").splitlines()
+        return tuple(line.partition(":")[0] for line in lines)
+
+
+@attrs.define(eq=False)
+class HollowLaunchers:
+    """The launchers of a server's jobs; ``breaches`` tells what must not have happened to them."""
+
+    server: ApiServer
+    clock: Clock
+    # How long after it has started a worker can be reached by its name; at once, if not said.
+    answers_s: dict[str, float] = attrs.field(factory=dict)
+    # How long after it was told a launcher goes on using a worker.
+    lets_go_s: float = 0.0
+    programs: dict[str, Program] = attrs.field(factory=dict)
+    troubles: list[Trouble] = attrs.field(factory=list)
+    runs: list[Run] = attrs.field(factory=list)
+    orders: list[tuple[float, str, str]] = attrs.field(factory=list)
+    breaches: list[str] = attrs.field(factory=list)
+    containers: dict[str, Container] = attrs.field(factory=dict)
+    _started: dict[ObjectKey, float] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.server.storage.observers.append(self._notice)
+        self.server.exec_source = self._source
+
+    def container(self, job: str = "linear", namespace: str = "default") -> Container:
+        """Return the inside of the launcher that a job has now."""
+        stored = self.server.storage.get(PODS, ObjectKey(namespace, f"{job}-launcher"))
+        assert stored is not None
+        return self.containers[stored.uid]
+
+    def uses(self, container: Container) -> set[str]:
+        """Return the workers that a launcher has to do with."""
+        now = self.clock.monotonic()
+        clung_to = {name for name, at in container.told.items() if now < at + self.lets_go_s}
+        return set() if container.ended else {*container.hosts, *clung_to}
+
+    def _notice(self, change: Change) -> None:
+        if change.table != _PODS or change.new is None:
+            if change.table == _PODS and change.old is not None:
+                self._started.pop(change.old.key, None)
+                self._end(change.old.uid)
+            return
+        pod = change.new.decoded(PODS)
+        key, role = change.new.key, pod["metadata"].get("labels", {}).get("training-job-role")
+        phase = (pod.get("status") or {}).get("phase")
+        if phase == "Running" and key not in self._started:
+            self._started[key] = self.clock.monotonic()
+            if role == "launcher":
+                self.containers[change.new.uid] = self._begin(key)
+        elif phase in ("Succeeded", "Failed"):
+            self._started.pop(key, None)
+            self._end(change.new.uid)
+        told_before = change.old is not None and change.old.meta.deletion_timestamp
+        # Tests have pods go at once, to see what comes of it.
+        graceful = (
+            change.new.meta.deletion_timestamp and change.new.meta.deletion_grace_period_seconds
+        )
+        if graceful and not told_before and phase == "Running":
+            self._part(key, pod)
+
+    def _part(self, key: ObjectKey, pod: JSON) -> None:
+        """Note the end of a worker that its launcher has to do with."""
+        job = pod["metadata"].get("labels", {}).get("training-job-name", "")
+        stored = self.server.storage.get(PODS, ObjectKey(key.namespace, f"{job}-launcher"))
+        container = self.containers.get(stored.uid) if stored else None
+        leaving = stored is not None and stored.meta.deletion_timestamp
+        if container is not None and not leaving and key.name in self.uses(container):
+            self.breaches.append(f"{key.name} was deleted in use at {self.clock.monotonic():.3f}")
+
+    def _begin(self, launcher: ObjectKey) -> Container:
+        """Do what the launcher's first step does: copy the hosts from the ConfigMap."""
+        job = launcher.name.removesuffix("-launcher")
+        stored = self.server.storage.get(
+            CONFIG_MAPS, ObjectKey(launcher.namespace, f"{job}-config")
+        )
+        data = stored.decoded(CONFIG_MAPS)["data"] if stored else {}
+        container = Container({HOSTFILE: data.get("hostfile", "")})
+        container.listed.append((self.clock.monotonic(), container.hosts))
+        return container
+
+    def _end(self, uid: str) -> None:
+        if uid in self.containers:
+            self.containers[uid].ended = True
+
+    def _source(self, asked: ExecRequest) -> AbstractAsyncContextManager[Session]:
+        return self._session(asked)
+
+    @asynccontextmanager
+    async def _session(self, asked: ExecRequest) -> AsyncIterator[Session]:
+        key = ObjectKey(asked.namespace, asked.pod)
+        stored = self.server.storage.get(PODS, key)
+        container = self.containers.get(stored.uid) if stored else None
+        if container is None or container.ended:
+            raise StatusError(500, "InternalError", "container not found")
+        order = _ORDERS[asked.command[2]]
+        self.orders.append((self.clock.monotonic(), order, asked.pod))
+        trouble = self._trouble(order, asked.pod)
+        if trouble and trouble.what == "refuse":
+            raise StatusError(500, "InternalError", "the runtime does not answer")
+        session = HollowSession()
+        play = self._play(order, container, asked, session, trouble)
+        task = asyncio.get_running_loop().create_task(play, name=f"{order} in {key}")
+        try:
+            yield session
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def _trouble(self, order: str, pod: str) -> Trouble | None:
+        for trouble in self.troubles:
+            if trouble.order in ("", order) and trouble.pod in ("", pod) and trouble.times > 0:
+                trouble.times -= 1
+                return trouble
+        return None
+
+    async def _play(
+        self,
+        order: str,
+        container: Container,
+        asked: ExecRequest,
+        session: HollowSession,
+        trouble: Trouble | None,
+    ) -> None:
+        acts: Mapping[str, Callable[..., Awaitable[int]]] = {
+            "deliver": self._deliver,
+            "probe": self._probe,
+            "users": self._users,
+            "run": self._run,
+        }
+        code = 0
+        if trouble is None or trouble.after:
+            code = await acts[order](container, asked, session)
+        if trouble is None:
+            session.end(code)
+        elif trouble.what == "fail":
+            session.end(1, said="a fault was asked for")
+        elif trouble.what == "cut":
+            session.break_off()
+        # Else it hangs: its client has to know when to give up.
+
+    async def _deliver(
+        self, container: Container, asked: ExecRequest, session: HollowSession
+    ) -> int:
+        words = asked.command[4:]
+        before = set(container.hosts)
+        for path, count in zip(words[::2], words[1::2], strict=True):
+            lines = [await session.line() for _ in range(int(count))]
+            container.files[path] = "".join(f"{line}\n" for line in lines)
+        now = self.clock.monotonic()
+        for host in before - set(container.hosts):
+            container.told[host] = now
+        for host in set(container.hosts) - before:
+            container.told.pop(host, None)
+            if not self._answers(ObjectKey(asked.namespace, host)):
+                self.breaches.append(f"{host} was listed before it answered, at {now:.3f}")
+        if before != set(container.hosts):
+            container.listed.append((now, container.hosts))
+        return 0
+
+    async def _probe(self, container: Container, asked: ExecRequest, session: HollowSession) -> int:
+        hosts = [await session.line() for _ in range(int(asked.command[4]))]
+        session.say("by ssh\n")
+        for host in hosts:
+            ok = self._answers(ObjectKey(asked.namespace, host))
+            session.say(f"ok {host}\n" if ok else f"no {host} Connection refused\n")
+        return 0
+
+    def _answers(self, worker: ObjectKey) -> bool:
+        started = self._started.get(worker)
+        wait_s = self.answers_s.get(worker.name, 0.0)
+        return started is not None and self.clock.monotonic() >= started + wait_s
+
+    async def _users(self, container: Container, asked: ExecRequest, session: HollowSession) -> int:
+        used = sorted(self.uses(container))
+        session.say(_HEADER)
+        for name in used:
+            stored = self.server.storage.get(PODS, ObjectKey(asked.namespace, name))
+            status = stored.decoded(PODS).get("status", {}) if stored else {}
+            if address := status.get("podIP"):
+                session.say(_row(address))
+        session.say("\n")
+        words = ["horovodrun\0--min-np\0001\0", *(f"ssh\0-p\00022\0{name}\0" for name in used)]
+        for number, process in enumerate(words):
+            session.say(f"\n==> /proc/{number + 1}/cmdline <==\n{process}")
+        return 0
+
+    async def _run(self, container: Container, asked: ExecRequest, session: HollowSession) -> int:
+        seconds, path, *variables = asked.command[4:]
+        workers = (await session.line()).split(",")
+        self.runs.append(Run(self.clock.monotonic(), path, variables, workers))
+        program = self.programs.get(path, Program())
+        await asyncio.sleep(min(program.lasts_s, float(seconds)))
+        return 124 if program.lasts_s > float(seconds) else program.code
+
+
+def _row(address: str) -> str:
+    digits = ipaddress.IPv4Address(address).packed[::-1].hex().upper()
+    return f"   0: 0100007F:D431 {digits}:0016 01 00000000:00000000\n"
