@@ -89,10 +89,10 @@ class Bed:
             self.processes.kill("kube-apiserver")
             self.processes.restart("kube-apiserver")
 
-    def audit(self) -> Iterator[JSON]:
-        """Yield all requests that the API server has answered."""
+    def audit(self, about: str = "") -> Iterator[JSON]:
+        """Yield all requests that the API server has answered, or those that name something."""
         with (self.directory / "audit.log").open() as log:
-            yield from (json.loads(line) for line in log)
+            yield from (json.loads(line) for line in log if about in line)
 
     def _api_port(self) -> str:
         config = json.loads(self._plane.kubeconfig.read_text())

@@ -46,6 +46,19 @@ def kustomization(
     return folder
 
 
+def environment(values: Mapping[str, str]) -> JSON:
+    """Return a patch, for a kustomization, by which controllers run with these settings."""
+    variables = [{"name": name, "value": value} for name, value in values.items()]
+    container = {"name": "controller", "env": variables}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "dlctl", "namespace": NAMESPACE},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+    return {"patch": yaml.safe_dump(deployment)}
+
+
 @contextmanager
 def installed(kubectl: Kubectl, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
     """Apply a kustomization, wait for the controllers, and remove all of it in the end."""

@@ -13,7 +13,7 @@ import yaml
 from e2e import install
 from e2e.bed import Bed
 from e2e.kubectl import JSON, Kubectl
-from e2e.suite import jobs, kubeflow_grants
+from e2e.suite import jobs, kubeflow_grants, scaling_grants
 from e2e.suite.conftest import answers, own_namespace
 
 OTHERS: Final = {
@@ -23,7 +23,8 @@ OTHERS: Final = {
     "mpba-tf": "tfjobs.mpba.fbk.eu",
 }
 Grant = tuple[str, str, str]
-# Never asked for: the role of an MPI job's launcher grants it, and nobody grants what they lack.
+# Not in the log: servers ask it of themselves when a command is to be run, by GET. And launchers
+# have it by their roles: nobody grants what they lack.
 HELD: Final = {("", "pods/exec", "create")}
 
 
@@ -157,10 +158,12 @@ def used(bed: Bed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]
         with own_namespace(cluster) as kubectl:
             submit(kubectl)
             kubeflow_grants.submit(kubectl)
+            scaling_grants.submit(kubectl)
             kubeflow_grants.have_taken_over(kubectl)
             lose_lease(controller)
             await_all(kubectl)
             kubeflow_grants.await_all(kubectl)
+            scaling_grants.await_all(kubectl)
             demanded = demanded_by_admission([*kubectl.items("pods"), *kubectl.items("services")])
             yield demanded | {grant_of(request) for request in requests(bed, controller)}
     await_server(cluster)

@@ -1,0 +1,29 @@
+"""What it takes to have the controller use all it may do for the sake of jobs that scale."""
+
+from typing import Final
+
+from e2e.kubectl import Kubectl
+from e2e.suite import elastic, scaling
+from e2e.suite.elastic import JOBS, SCALERS
+from e2e.suite.kubeflow_grants import NOWHERE
+
+_GOES: Final = "goes-elastic"
+
+
+def submit(kubectl: Kubectl) -> None:
+    """Begin a job that gets another worker, and one that fails in a second and is deleted then."""
+    brief = scaling.job(_GOES, launcher=NOWHERE, pod=NOWHERE)
+    brief["spec"].update(activeDeadlineSeconds=1, ttlSecondsAfterFinished=0)
+    kubectl.apply(scaling.job(replicas=1), brief)
+    elastic.scale(kubectl, "ScaleOut", "more", toAdd={"count": 1})
+    elastic.scale(kubectl, "ScaleIn", "typo", toDelete={"podNames": ["nobody"]})
+
+
+def await_all(kubectl: Kubectl) -> None:
+    gone = f"the end of {_GOES}"
+    kubectl.until(lambda: kubectl.get(JOBS, _GOES) is None, within_s=60, what=gone)
+    for kind, name, phase in (
+        ("ScaleOut", "more", "ScaleSucceeded"),
+        ("ScaleIn", "typo", "ScaleFailed"),
+    ):
+        elastic.until_phase(kubectl, SCALERS[kind], name, phase, within_s=120)
