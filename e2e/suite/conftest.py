@@ -20,7 +20,7 @@ from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
 
 # No other image is sure to be there.
-_SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": jobs.IMAGE}
+SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": jobs.IMAGE}
 # Of how many pods the logs are printed when a test fails.
 _DUMPED: Final = 12
 _FAILED: Final = pytest.StashKey[bool]()
@@ -57,7 +57,7 @@ def cluster() -> Kubectl:
 def controller(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """dlctl, installed for all namespaces; kubectl in the namespace that it runs in."""
     folder = install.kustomization(
-        tmp_path_factory.mktemp("install"), jobs.IMAGE, patches=[install.environment(_SETTINGS)]
+        tmp_path_factory.mktemp("install"), jobs.IMAGE, patches=[install.environment(SETTINGS)]
     )
     with install.installed(cluster, folder):
         yield cluster.within(install.NAMESPACE)
