@@ -27,7 +27,7 @@ class Deliver:
 
 @attrs.frozen
 class Probe:
-    """Find which of the workers answer, seen from the launcher; the result names those."""
+    """Find which of the workers answer, seen from the launcher."""
 
     launcher: Launcher
     workers: frozenset[str]

@@ -6,6 +6,7 @@ may take the training with it.
 
 import datetime
 from collections.abc import Collection
+from typing import Final
 
 from dlctl.api.elastic import AttachMode
 from dlctl.dialects.elastic import words
@@ -13,6 +14,9 @@ from dlctl.reconcilers.elastic.draft import Draft
 from dlctl.reconcilers.elastic.errands import Deliver, Probe
 from dlctl.reconcilers.elastic.view import View
 from dlctl.reconcilers.observe import Situation
+from dlctl.reconcilers.status import Note
+
+_TOLD: Final = 3
 
 
 def answering(view: View, draft: Draft, workers: Collection[int]) -> frozenset[int]:
@@ -32,7 +36,7 @@ def answering(view: View, draft: Draft, workers: Collection[int]) -> frozenset[i
     outcome = view.outcomes.get(errand)
     if outcome is None:
         return frozenset()
-    found = frozenset() if outcome.error else frozenset(names[name] for name in outcome.result)
+    found = frozenset(names[n] for n in outcome.result.answering) if outcome.result else frozenset()
     if found != ready:
         draft.again.add(errand)
     return found
@@ -43,7 +47,20 @@ def is_being_asked(view: View, workers: Collection[int]) -> bool:
     ready = _ready(view, workers)
     if not ready or view.launcher is None or view.elasticity.attach is AttachMode.KUBEXEC:
         return False
-    return Probe(view.launcher, frozenset(view.names(sorted(ready)))) not in view.outcomes
+    return _probe(view, ready) not in view.outcomes
+
+
+def silence(view: View, workers: Collection[int]) -> str:
+    """Say why workers do not answer, as far as the launcher was asked."""
+    errand = _probe(view, _ready(view, workers))
+    outcome = view.outcomes.get(errand) if errand else None
+    reasons = outcome.result.reasons if outcome and outcome.result else {}
+    waiting = [view.name(i) for i in sorted(workers) if not view.is_ready(i)]
+    said = [f"{name} is not ready" for name in waiting]
+    said += [f"{name} does not answer: {reason}" for name, reason in sorted(reasons.items())]
+    if outcome and outcome.error:
+        said.append(outcome.error)
+    return "; ".join(said[:_TOLD])
 
 
 def update(view: View, draft: Draft) -> None:
@@ -58,6 +75,8 @@ def update(view: View, draft: Draft) -> None:
             outcome = view.outcomes.get(errand)
             if outcome is not None and outcome.error:
                 draft.again.add(errand)
+                note = Note("Warning", "TrainingJobHostsNotDelivered", outcome.error)
+                draft.notes.append(note)
 
 
 def delivery(view: View, hosts: Collection[int]) -> Deliver | None:
@@ -101,6 +120,12 @@ def _waits_since(view: View) -> datetime.datetime:
     since = [c.since for c in status.conditions if c.type == words.WORKERS_CREATED]
     since += [status.start_time] if status.start_time else []
     return max(since, default=view.now)
+
+
+def _probe(view: View, workers: Collection[int]) -> Probe | None:
+    if view.launcher is None:
+        return None
+    return Probe(view.launcher, frozenset(view.names(sorted(workers))))
 
 
 def _ready(view: View, workers: Collection[int]) -> frozenset[int]:

@@ -17,14 +17,14 @@ class Launchers:
     async def perform(self, owner: ObjectKey, errand: Errand) -> object:
         """Carry an errand out.
 
-        A probe results in the workers that answer, a look whether they were let go in those that
-        are still in use, the others in nothing.
+        A probe results in a :class:`Reach`, a look whether workers were let go in those that are
+        still in use, the others in nothing.
 
         :raises DlctlError: if it could not be done.
         """
         shell = LauncherShell(self.client.execute, errand.launcher.pod, errand.launcher.container)
         if isinstance(errand, Probe):
-            return (await shell.probe(errand.workers)).answering
+            return await shell.probe(errand.workers)
         if isinstance(errand, LetGo):
             return await shell.users(dict(errand.workers))
         if isinstance(errand, Deliver):

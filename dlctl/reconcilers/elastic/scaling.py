@@ -149,7 +149,7 @@ def _bring_in_by_scaler(view: View, draft: Draft, scaling: Scaling, scaler: Scal
     came = _came(view, draft, scaling, scaler)
     if came is None:
         return
-    failure = None if came else "execution timeout"
+    failure = None if came else f"execution timeout: {hosts.silence(view, scaling.workers)}"
     if came and scaler.script:
         failure = scripts.run(view, draft, attrs.evolve(scaling, workers=came), scaler)
     if failure is None:
