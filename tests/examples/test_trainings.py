@@ -1,65 +1,23 @@
 """The examples as their first lines say to run them: real frameworks on an embedded cluster.
 
-Frameworks are looked for in environments ``.venv-<name>`` beside the sources, or among Debian's own
-packages; what is not there is skipped. A script finds out itself whether its model is right.
+A script finds out itself whether its model is right.
 """
 
-import asyncio
-import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import attrs
 import pytest
 import yaml
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
 from dlctl.cli.extras import LaptopOptions
-from dlctl.cli.laptop import Laptop, laptop
+from dlctl.cli.laptop import laptop
 from dlctl.dialects.kinds import by_api_version
-from dlctl.kube.errors import ApiError
 from tests.builders import KINDS
-
-JSON = dict[str, Any]
-PROJECT: Final = Path(__file__).parents[2]
-LIMIT_S: Final = 120
+from tests.examples.running import JSON, LIMIT_S, PROJECT, Example, log, need, until
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(LIMIT_S + 30)]
-
-
-@attrs.frozen
-class Example:
-    """A manifest, what it needs, and what one of its replicas says in the end."""
-
-    manifest: str
-    module: str
-    says: str = "learned y = "
-    # Debian's packages are where the machine's own programs are.
-    debian: bool = False
-    program: str = "sh"
-
-    @property
-    def framework(self) -> str:
-        return self.manifest.partition("/")[0]
-
-    @property
-    def prefix(self) -> Path:
-        return Path("/usr") if self.debian else PROJECT / f".venv-{self.framework}"
-
-    def missing(self) -> str:
-        """Return why it cannot run here, or nothing."""
-        if shutil.which(self.program) is None:
-            return f"{self.program} is not on PATH"
-        python = self.prefix / "bin" / "python3"
-        found = f"from importlib.util import find_spec as f; exit(not f({self.module!r}))"
-        command = [str(python), "-c", found]
-        if python.exists() and not subprocess.run(command, check=False).returncode:
-            return ""
-        return f"{self.module} is not in {self.prefix}: see examples/{self.manifest}"
-
 
 EXAMPLES: Final = [
     Example("jax/linear-psum.yaml", "jax"),
@@ -73,11 +31,6 @@ EXAMPLES: Final = [
     Example("xgboost/moons.yaml", "xgboost", says="accuracy "),
 ]
 ELASTIC: Final = Example("pytorch/linear-elastic.yaml", "torch", debian=True)
-
-
-def need(example: Example) -> None:
-    if reason := example.missing():
-        pytest.skip(reason)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.manifest)
@@ -97,22 +50,6 @@ def test_example_trains_a_model(example: Example) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert example.says in done.stdout
-
-
-async def until(holds: Callable[[], Awaitable[object]]) -> None:
-    async with asyncio.timeout(LIMIT_S):
-        while True:
-            if await holds():
-                return
-            await asyncio.sleep(0.5)
-
-
-async def log(running: Laptop, pod: str) -> str:
-    """Return what a pod has said so far; one that has not started has said nothing."""
-    try:
-        return (await running.client.get_raw(PODS.path("default", pod, "log"), {})).decode()
-    except ApiError:
-        return ""
 
 
 async def test_elastic_job_goes_on_when_a_worker_is_killed() -> None:

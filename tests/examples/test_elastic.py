@@ -1,0 +1,90 @@
+"""Elastic Horovod on the embedded cluster: sshd in pods, workers that come and go.
+
+Sshd changes its user as it goes, which takes root, and it insists on a directory of its own.
+"""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
+from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey, Resource
+from dlctl.cli.extras import LaptopOptions
+from dlctl.cli.laptop import Laptop, laptop
+from dlctl.dialects.kinds import by_api_version
+from tests.builders import KINDS
+from tests.examples.running import JSON, PROJECT, Example, log, need, until
+
+# Workers load TensorFlow one after the other, where cores are few.
+RESCALE_S: Final = 180
+EXAMPLE: Final = Example("horovod/elastic.yaml", "horovod", program="/usr/sbin/sshd")
+SSHD: Final = Path("/run/sshd")
+WORKERS: Final = "training-job-role=worker"
+
+pytestmark = [pytest.mark.examples, pytest.mark.timeout(5 * RESCALE_S)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not SSHD.is_dir(), reason=f"not root, or no {SSHD}")
+async def test_horovod_trains_on_while_workers_come_and_go() -> None:
+    need(EXAMPLE)
+    job, config = manifests("elastic.yaml")
+    kind = by_api_version(KINDS, job["apiVersion"], job["kind"])
+    assert kind is not None
+    name = job["metadata"]["name"]
+    key, launcher = ObjectKey("default", name), f"{name}-launcher"
+    async with laptop(KINDS, LaptopOptions({"dlctl/horovod": EXAMPLE.prefix})) as running:
+        client = running.client
+        if not running.cluster.network.isolated:
+            pytest.skip(f"no namespaces: {running.cluster.network.reason}")
+
+        async def trains_in(count: int) -> None:
+            async def probe() -> bool:
+                await check_alive()
+                return f" size {count} rank 0 loss " in await log(running, launcher)
+
+            await until(probe, within_s=RESCALE_S)
+
+        async def check_alive() -> JSON:
+            found: JSON = (await client.get(kind.resource, key, JSON)).get("status", {})
+            assert found.get("phase") != "Failed", await log(running, launcher)
+            return found
+
+        async def succeeded() -> bool:
+            return bool((await check_alive())["phase"] == "Succeeded")
+
+        await client.create(CONFIG_MAPS, "default", config)
+        await client.create(kind.resource, "default", job)
+        await trains_in(2)
+        await scale(running, SCALE_OUTS, "scale-out.yaml")
+        await trains_in(4)
+        await scale(running, SCALE_INS, "scale-in.yaml")
+        await trains_in(1)
+        pods = await client.list(PODS, JSON, namespace="default", label_selector=WORKERS)
+        await until(succeeded, within_s=RESCALE_S)
+        said = await log(running, launcher)
+    assert [pod["metadata"]["name"] for pod in pods.items] == [f"{name}-worker-0"]
+    steps = [int(line.split()[2]) for line in said.splitlines() if " rank 0 loss " in line]
+    assert steps == sorted(set(steps))
+    assert " sizes 2 4 1\n" in said
+    assert EXAMPLE.says in said
+
+
+def manifests(file: str) -> list[Any]:
+    path = PROJECT / "examples" / EXAMPLE.framework / file
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+async def scale(running: Laptop, resource: Resource, file: str) -> None:
+    """Make what a manifest says, and wait until it has been done."""
+    made = await running.client.create(resource, "default", manifests(file)[0], JSON)
+
+    async def done() -> bool:
+        key = ObjectKey("default", made["metadata"]["name"])
+        status: JSON = (await running.client.get(resource, key, JSON)).get("status", {})
+        assert status.get("phase") != "ScaleFailed", status
+        return bool(status.get("phase") == "ScaleSucceeded")
+
+    await until(done, within_s=RESCALE_S)
