@@ -142,6 +142,12 @@ class Stage:
         """Have the program in a pod end."""
         await self.cluster.node.finish(self.uid(pod), code)
 
+    async def become_ready(self, pod: str) -> None:
+        """Have a pod say that it is ready, which has not been until now."""
+        self.cluster.node.unready.discard(pod)
+        status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        await self.cluster.user.patch(PODS, self.cluster.key(pod), status, subresource="status")
+
     async def remove(self, pod: str) -> None:
         """Have a pod be gone from one moment to the next."""
         await self.cluster.user.delete(PODS, self.cluster.key(pod), grace_period_s=0)

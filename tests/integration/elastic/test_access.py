@@ -1,0 +1,197 @@
+"""What launchers and workers may enter and hold, and jobs that et-operator has begun."""
+
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
+from dlctl.api.meta import (
+    CONFIG_MAPS,
+    MANAGED_BY_LABEL,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+)
+from dlctl.kube.errors import InvalidError
+from tests.builders import renderer_of
+from tests.dialects.elastic.manifests import elastic_job
+from tests.support.elastic import JOBS, Stage, elastic_world
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+JSON = dict[str, Any]
+ONE: Final = {"count": 1}
+OWN: Final = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS, SECRETS)
+
+
+async def test_launcher_that_dials_by_ssh_may_read_its_file_and_enter_nothing() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        assert rights(stage, "pods/exec") == []
+        assert rights(stage, "configmaps") == [["linear-config"]]
+
+
+async def test_launcher_that_enters_pods_may_enter_those_that_there_are() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, launcherAttachMode="kubexec")
+        assert rights(stage, "pods/exec") == [["linear-worker-0", "linear-worker-1"]]
+        await stage.scale_out(toAdd=ONE)
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert rights(stage, "pods/exec")[0][2:] == ["linear-worker-2"]
+        await stage.scale_in(toDelete={"count": 2})
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert rights(stage, "pods/exec") == [["linear-worker-0"]]
+        assert stage.listed() == [0]
+
+
+async def test_workers_do_not_hold_the_key_to_each_other() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        (secret,) = stage.cluster.objects(SECRETS)
+        held = {name: keys(stage.pod(name)) for name in ("linear-launcher", "linear-worker-0")}
+        private = [key for key in secret["data"] if key in ("id_rsa", "id_ed25519")]
+        assert set(private) <= held["linear-launcher"]
+        assert not set(private) & held["linear-worker-0"]
+
+
+async def test_keys_are_made_once_and_not_for_each_run() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        (before,) = stage.cluster.objects(SECRETS)
+        await stage.cluster.kill_all()
+        stage.cluster.start()
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        (after,) = stage.cluster.objects(SECRETS)
+        assert after == before
+
+
+async def test_attach_mode_that_nobody_knows_is_refused() -> None:
+    async with elastic_world() as stage:
+        with pytest.raises(InvalidError):
+            await stage.submit(launcherAttachMode="rsh")
+
+
+async def test_job_whose_name_has_dots_or_is_too_long_is_told_so() -> None:
+    async with elastic_world() as stage:
+        with pytest.raises(InvalidError):
+            await stage.submit(name="l" * 60)
+
+
+async def test_job_that_et_operator_runs_goes_on_under_the_same_pods() -> None:
+    async with elastic_world() as stage:
+        await stage.cluster.kill_all()
+        await left_by_et_operator(stage)
+        before = uids(stage)
+        stage.cluster.start()
+        await stage.cluster.until(lambda: stage.hosts() == [0, 2])
+        await stage.cluster.settled()
+        assert uids(stage) == before
+        assert stage.cluster.phase() == "Running"
+        assert stage.members() == [0, 2]
+        await stage.scale_out(toAdd=ONE)
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert stage.members() == [0, 2, 3]
+        await stage.scale_in(toDelete={"podNames": ["linear-worker-0"]})
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert stage.uid("linear-worker-2") in before
+        assert stage.listed() == [2, 3]
+
+
+async def test_requests_that_et_operator_has_answered_are_not_carried_out_again() -> None:
+    async with elastic_world() as stage:
+        await stage.cluster.kill_all()
+        await stage.scale_out("done", toAdd=ONE)
+        ended: JSON = {
+            "phase": "ScaleSucceeded",
+            "conditions": [
+                {"type": "ScaleSucceeded", "status": "True", "reason": "ScalingOutSucceeded"}
+            ],
+            "replicaStatuses": {},
+            "restartCount": 0,
+            "addPods": ["linear-worker-2"],
+        }
+        body = {"status": ended}
+        key = stage.cluster.key("done")
+        await stage.cluster.user.patch(SCALE_OUTS, key, body, subresource="status")
+        stage.cluster.start()
+        await stage.running(2)
+        await stage.cluster.settled()
+        assert stage.members() == [0, 1]
+        assert stage.is_whole()
+
+
+async def test_all_that_a_job_had_is_gone_with_it() -> None:
+    async with elastic_world(gently=False) as stage:
+        await stage.running(2)
+        await stage.scale_in(toDelete=ONE)
+        await stage.ended("in")
+        await stage.cluster.user.delete(JOBS, stage.cluster.key())
+        await stage.cluster.until(lambda: not stage.cluster.pods())
+        await stage.cluster.settled()
+        left = [r for r in (*OWN, SERVICES, SCALE_INS) if owned(stage, r)]
+        assert left == []
+
+
+def rights(stage: Stage, resource: str) -> list[list[str]]:
+    """Return which objects of a resource the launcher may do something with."""
+    (role,) = stage.cluster.objects(ROLES)
+    return [
+        rule.get("resourceNames", []) for rule in role["rules"] if resource in rule["resources"]
+    ]
+
+
+def keys(pod: JSON) -> set[str]:
+    """Return the keys of secrets that a pod mounts; all of them where it picks none."""
+    found: set[str] = set()
+    for volume in pod["spec"].get("volumes") or ():
+        sources = [volume, *(volume.get("projected") or {}).get("sources", ())]
+        for source in (s.get("secret") for s in sources):
+            if source is not None:
+                items = source.get("items")
+                found |= {item["key"] for item in items} if items else {"id_rsa", "id_ed25519"}
+    return found
+
+
+def owned(stage: Stage, resource: Any) -> list[JSON]:
+    return [o for o in stage.cluster.objects(resource) if o["metadata"].get("ownerReferences")]
+
+
+def uids(stage: Stage) -> set[str]:
+    owned_ = (stage.cluster.owned(r, stage.cluster.job()) for r in (PODS, SERVICES, *OWN))
+    return {obj["metadata"]["uid"] for objects in owned_ for obj in objects}
+
+
+async def left_by_et_operator(stage: Stage) -> None:
+    """Have a job run with workers 0 and 2 of which nothing is labelled as dlctl's."""
+    manifest = elastic_job(worker={"replicas": 2})
+    job = await stage.cluster.submit(manifest)
+    names = ["linear-worker-0", "linear-worker-2"]
+    status = {
+        "phase": "Running",
+        "targetWorkers": names,
+        "currentWorkers": names,
+        "replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": 2}},
+        "restartCount": 0,
+        "conditions": [
+            {"type": type_, "status": "True", "reason": ""}
+            for type_ in ("Created", "WorkersCreated", "WorkersReady", "LauncherCreated", "Running")
+        ],
+    }
+    key = stage.cluster.key()
+    await stage.cluster.user.patch(JOBS, key, {"status": status}, subresource="status")
+    renderer = renderer_of({**manifest, **job, "status": status})
+    made = [(one.resource, renderer.companion(one)) for one in renderer.framework.companions([])]
+    made += [(one.resource, renderer.companion(one)) for one in renderer.framework.secrets()]
+    made += [(SERVICES, renderer.service(r)) for r in renderer.replicas_with_service()]
+    made += [(PODS, renderer.pod(replica)) for replica in renderer.job.replicas]
+    for resource, obj in made:
+        del obj["metadata"]["labels"][MANAGED_BY_LABEL]
+        obj["metadata"].pop("annotations", None)
+        await stage.cluster.user.create(resource, stage.cluster.namespace, obj)
+    await stage.cluster.until(lambda: stage.runs("linear-launcher"))

@@ -1,0 +1,132 @@
+"""Launchers: when they start, what they are told, and what becomes of jobs that lose theirs."""
+
+from typing import Final
+
+import pytest
+
+from dlctl.options import Options
+from tests.support.elastic import elastic_world
+from tests.support.hollow_launcher import Program, Trouble
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+ONE: Final = {"count": 1}
+LAUNCHER: Final = "linear-launcher"
+
+
+async def test_launcher_starts_when_all_workers_are_ready() -> None:
+    async with elastic_world() as stage:
+        stage.cluster.node.unready.add("linear-worker-1")
+        await stage.submit()
+        await stage.cluster.lapse(100)
+        assert not stage.uid(LAUNCHER)
+        await stage.become_ready("linear-worker-1")
+        await stage.until_running()
+        assert stage.listed() == [0, 1]
+
+
+async def test_launcher_starts_with_the_fewest_workers_after_a_while() -> None:
+    async with elastic_world(Options(elastic_start_after_s=50)) as stage:
+        stage.cluster.node.unready.update(("linear-worker-1", "linear-worker-2"))
+        await stage.submit(worker={"replicas": 3})
+        await stage.cluster.until(lambda: stage.uid(LAUNCHER))
+        assert 49 < stage.cluster.clock.monotonic() < 55
+        await stage.until_running()
+        assert stage.listed() == [0]
+        await stage.become_ready("linear-worker-2")
+        await stage.cluster.until(lambda: stage.listed() == [0, 2])
+
+
+async def test_launcher_never_starts_with_fewer_than_the_fewest_workers() -> None:
+    async with elastic_world() as stage:
+        stage.cluster.node.unready.add("linear-worker-1")
+        await stage.submit(worker={"replicas": 2, "minReplicas": 2})
+        await stage.cluster.lapse(1000)
+        assert not stage.uid(LAUNCHER)
+
+
+async def test_files_of_all_forms_follow_the_workers() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1, slotsPerWorker=4)
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        assert stage.launcher().files == {
+            "/etc/edl/hostfile": "linear-worker-0:4\nlinear-worker-1:4\n",
+            "/job/hostfile": "linear-worker-0 slots=4\nlinear-worker-1 slots=4\n",
+        }
+
+
+async def test_launcher_that_hangs_delays_no_other_job() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.running(2, name="other")
+        stage.launchers.troubles = [Trouble("hang", pod=LAUNCHER, times=100)]
+        await stage.scale_out("stuck", toAdd=ONE)
+        await stage.cluster.lapse(3)
+        began = stage.cluster.clock.monotonic()
+        await stage.scale_in("quick", job="other", toDelete=ONE)
+        assert (await stage.ended("quick"))[0] == "ScaleSucceeded"
+        assert stage.cluster.clock.monotonic() - began <= 1
+        stage.launchers.troubles = []
+        assert (await stage.ended("stuck"))[0] == "ScaleSucceeded"
+
+
+async def test_script_without_a_launcher_to_run_it_is_not_taken_to_have_run() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.programs["/less.sh"] = Program(lasts_s=20)
+        await stage.scale_in(toDelete=ONE, script="/less.sh", backoffLimit=3)
+        await stage.cluster.until(lambda: stage.launchers.runs)
+        await stage.remove(LAUNCHER)
+        await stage.cluster.until(lambda: len(stage.launchers.runs) == 2)
+        assert stage.workers() == [0, 1]
+        stage.launchers.breaches.clear()
+
+
+async def test_launcher_that_somebody_deletes_is_made_again_with_the_hosts_of_then() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        first = stage.uid(LAUNCHER)
+        await stage.remove(LAUNCHER)
+        await stage.cluster.until(lambda: stage.uid(LAUNCHER) not in (first, ""))
+        await stage.cluster.until(lambda: stage.runs(LAUNCHER))
+        assert stage.listed() == [0, 1, 2]
+        await stage.cluster.settled()
+        assert stage.cluster.phase() == "Running"
+        assert stage.is_whole()
+
+
+async def test_job_that_must_not_lose_its_launcher_fails_when_it_is_deleted() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, launcher={"restartPolicy": "Never"})
+        await stage.remove(LAUNCHER)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        await stage.cluster.settled()
+        assert not stage.uid(LAUNCHER)
+        assert "deleted" in stage.cluster.condition("Failed")
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "ExitCode", "Always"])
+async def test_launcher_that_fails_in_passing_is_run_again_within_the_limit(policy: str) -> None:
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        await stage.running(2, launcher={"restartPolicy": policy}, backoffLimit=2)
+        first, worker = stage.uid(LAUNCHER), stage.uid("linear-worker-0")
+        await stage.end(LAUNCHER, 137)
+        await stage.cluster.until(lambda: stage.uid(LAUNCHER) not in (first, ""))
+        await stage.cluster.until(lambda: stage.runs(LAUNCHER))
+        assert stage.uid("linear-worker-0") == worker
+        await stage.end(LAUNCHER, 137)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+
+
+async def test_worker_that_is_wanted_no_more_goes_at_once_while_no_launcher_runs() -> None:
+    async with elastic_world(Options(restart_backoff_s=60)) as stage:
+        await stage.running(2, launcher={"restartPolicy": "OnFailure"})
+        await stage.scale_in(toDelete=ONE)
+        await stage.cluster.until(lambda: stage.scaler("in").get("phase") == "Scaling")
+        await stage.end(LAUNCHER, 137)
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        await stage.cluster.until(lambda: stage.runs(LAUNCHER))
+        assert stage.listed() == [0]

@@ -1,0 +1,270 @@
+"""Elastic jobs from their start to their end: failures, runs anew, times at rest, what is left."""
+
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.gangs import VOLCANO_GROUPS
+from dlctl.api.meta import EVENTS, PODS
+from dlctl.options import Options
+from tests.support.elastic import JOBS, Stage, elastic_world
+from tests.support.podgroups import admit, ganged, serve_pod_groups
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+JSON = dict[str, Any]
+ONE: Final = {"count": 1}
+LAUNCHER: Final = "linear-launcher"
+SUSPENDED: Final = "job-supervisor.kube-ai.io/job-suspended"
+
+
+async def test_job_succeeds_with_its_launcher() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.end(LAUNCHER)
+        await stage.cluster.until(lambda: stage.left() == [])
+        await stage.cluster.settled()
+        status = stage.cluster.status()
+        assert status["phase"] == "Succeeded"
+        assert status["completionTime"]
+        assert status["replicaStatuses"]["Launcher"] == {"succeeded": 1}
+        assert "active" not in status["replicaStatuses"]["Worker"]
+        assert stage.cluster.condition("Succeeded") == "job(default/linear) successfully completed."
+        assert not stage.cluster.condition("Running")
+        assert stage.uid(LAUNCHER)
+
+
+async def test_job_whose_launcher_is_evicted_has_a_completion_time() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        evicted = {"phase": "Failed", "reason": "Evicted", "message": "no memory"}
+        key = stage.cluster.key(LAUNCHER)
+        await stage.cluster.user.patch(PODS, key, {"status": evicted}, subresource="status")
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        status = stage.cluster.status()
+        assert status["completionTime"]
+        assert status["conditions"][-1]["reason"] == "TrainingJobEvicted"
+
+
+@pytest.mark.parametrize(("policy", "left"), [("Never", [0]), ("OnFailure", [0, 1])])
+async def test_worker_that_fails_before_the_launcher_starts_keeps_no_job_waiting(
+    policy: str, left: list[int]
+) -> None:
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        stage.cluster.node.unready.update(("linear-worker-0", "linear-worker-1"))
+        await stage.submit(worker={"replicas": 2, "restartPolicy": policy})
+        await stage.cluster.until(lambda: stage.workers() == [0, 1])
+        stage.cluster.node.unready.clear()
+        await stage.end("linear-worker-1", 1)
+        await stage.cluster.lapse(5)
+        await stage.become_ready("linear-worker-0")
+        await stage.until_running()
+        assert stage.listed() == left
+
+
+async def test_job_with_too_few_workers_left_to_begin_fails_by_their_fault() -> None:
+    async with elastic_world() as stage:
+        stage.cluster.node.unready.add("linear-worker-0")
+        await stage.submit(worker={"replicas": 2, "minReplicas": 2})
+        await stage.cluster.until(lambda: stage.workers() == [0, 1])
+        await stage.end("linear-worker-1", 1)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        assert "worker-1" in stage.cluster.condition("Failed")
+
+
+async def test_failure_that_may_pass_runs_the_whole_job_again_with_as_many_workers() -> None:
+    async with elastic_world(Options(restart_backoff_s=30)) as stage:
+        await stage.running(2, restartPolicy="OnFailure", backoffLimit=1)
+        await stage.scale_out(toAdd={"count": 2})
+        await stage.ended("out")
+        before = stage.uid("linear-worker-0")
+        await stage.end(LAUNCHER, 137)
+        failed = stage.cluster.clock.monotonic()
+        await stage.cluster.until(lambda: stage.left() == [])
+        assert stage.cluster.clock.monotonic() - failed <= 2
+        await stage.cluster.until(lambda: stage.runs(LAUNCHER))
+        assert 28 < stage.cluster.clock.monotonic() - failed < 35
+        assert stage.listed() == [0, 1, 2, 3]
+        assert stage.uid("linear-worker-0") != before
+        await stage.until_running()
+        status = stage.cluster.status()
+        assert status["restartCount"] == 1
+        assert "completionTime" not in status
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+
+
+async def test_whole_job_is_run_again_within_its_limit() -> None:
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        await stage.running(1, restartPolicy="OnFailure", backoffLimit=2)
+        for count in (1, 2):
+            await stage.end(LAUNCHER, 143)
+            await restarted(stage, count)
+        await stage.end(LAUNCHER, 143)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        await stage.cluster.until(lambda: stage.left() == [])
+        assert stage.cluster.status()["restartCount"] == 2
+        assert stage.cluster.status()["completionTime"]
+
+
+async def test_whole_job_waits_for_all_its_workers_again() -> None:
+    async with elastic_world(Options(restart_backoff_s=1, elastic_start_after_s=60)) as stage:
+        await stage.running(2, restartPolicy="OnFailure")
+        await stage.cluster.lapse(600)
+        stage.cluster.node.unready.add("linear-worker-1")
+        await stage.end(LAUNCHER, 143)
+        await stage.cluster.until(lambda: stage.workers() == [] and stage.left() == [])
+        await stage.cluster.until(lambda: stage.workers() == [0, 1])
+        await stage.cluster.lapse(30)
+        assert not stage.uid(LAUNCHER)
+        await stage.become_ready("linear-worker-1")
+        await stage.until_running()
+        assert stage.listed() == [0, 1]
+
+
+async def test_whole_job_that_is_run_again_in_the_middle_of_a_request_ends_it() -> None:
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        await stage.running(2, restartPolicy="OnFailure")
+        stage.launchers.answers_s = {"linear-worker-2": 20}
+        await stage.scale_out(toAdd=ONE)
+        await stage.cluster.until(lambda: stage.workers() == [0, 1, 2])
+        await stage.end(LAUNCHER, 143)
+        phase, _ = await stage.ended("out")
+        await stage.until_running()
+        await stage.cluster.settled()
+        assert stage.members() == ([0, 1, 2] if phase == "ScaleSucceeded" else [0, 1])
+        assert stage.is_whole()
+        assert "currentScaler" not in stage.cluster.status()
+
+
+@pytest.mark.parametrize("code", [1, 2, 127])
+async def test_failure_that_stays_fails_the_job_at_once(code: int) -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, restartPolicy="OnFailure")
+        await stage.end(LAUNCHER, code)
+        failed = stage.cluster.clock.monotonic()
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        assert stage.cluster.clock.monotonic() - failed <= 1
+        assert stage.cluster.status()["restartCount"] == 0
+
+
+@pytest.mark.parametrize("by", ["annotation", "spec"])
+async def test_job_is_suspended_and_goes_on_with_as_many_workers(by: str) -> None:
+    async with elastic_world(gently=False) as stage:
+        await stage.running(2)
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        await stage.edit(_suspend(by, suspended=True))
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Suspended")
+        await stage.cluster.until(lambda: stage.left() == [] and not stage.uid(LAUNCHER))
+        await stage.cluster.settled()
+        assert stage.hosts() == []
+        await stage.edit(_suspend(by, suspended=False))
+        await stage.until_running()
+        await stage.cluster.settled()
+        assert stage.members() == [0, 1, 2]
+        assert stage.is_whole()
+
+
+async def test_suspension_does_not_undo_the_end_of_a_job() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        await stage.end(LAUNCHER)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Succeeded")
+        await stage.edit(_suspend("annotation", suspended=True))
+        await stage.cluster.settled()
+        assert stage.cluster.phase() == "Succeeded"
+        assert stage.uid(LAUNCHER)
+
+
+async def test_job_that_is_suspended_before_it_began_has_no_pods() -> None:
+    async with elastic_world() as stage:
+        await stage.submit(suspend=True)
+        await stage.cluster.settled()
+        assert stage.cluster.phase() == "Suspended"
+        assert stage.left() == []
+        await stage.edit({"spec": {"suspend": False}})
+        await stage.until_running()
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [("All", []), ("Running", ["linear-worker-1"]), ("None", ["linear-worker-0"])],
+)
+async def test_workers_go_or_stay_by_the_clean_pod_policy(policy: str, left: list[str]) -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, cleanPodPolicy=policy)
+        await stage.end("linear-worker-1", 1)
+        await stage.cluster.until(lambda: stage.listed() == [0])
+        await stage.end(LAUNCHER)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Succeeded")
+        await stage.cluster.settled()
+        assert set(left) <= set(stage.left())
+        assert stage.workers() == ([0] if policy == "None" else [])
+        assert bool(stage.uid("linear-worker-1")) is (policy != "All")
+        assert stage.uid(LAUNCHER)
+
+
+async def test_job_is_deleted_when_its_time_after_the_end_is_over() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1, ttlSecondsAfterFinished=60)
+        await stage.end(LAUNCHER)
+        await stage.cluster.lapse(50)
+        assert stage.cluster.objects(JOBS)
+        await stage.cluster.until(lambda: not stage.cluster.objects(JOBS))
+
+
+async def test_job_fails_at_its_deadline() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1, activeDeadlineSeconds=60)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        assert 59 < stage.cluster.clock.monotonic() < 65
+
+
+async def test_gang_holds_the_workers_alone() -> None:
+    async with elastic_world() as stage:
+        await stage.cluster.kill_all()
+        await serve_pod_groups(stage.cluster.user, VOLCANO_GROUPS)
+        stage.cluster.start(kinds=[kind for kind in ganged("volcano") if kind.resource == JOBS])
+        await stage.submit()
+        await stage.cluster.until(lambda: stage.cluster.objects(VOLCANO_GROUPS))
+        await stage.cluster.settled()
+        assert stage.left() == ["linear-worker-0", "linear-worker-1"]
+        assert stage.cluster.pods() == []
+        await admit(stage.cluster)
+        await stage.until_running()
+        (group,) = stage.cluster.objects(VOLCANO_GROUPS)
+        assert group["spec"]["minMember"] == 2
+        ganged_pods = [pod for pod in stage.cluster.pods() if joins(stage, pod)]
+        assert ganged_pods == ["linear-worker-0", "linear-worker-1"]
+
+
+async def test_events_are_told_once_and_say_what_happened() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.scale_in(toDelete=ONE)
+        await stage.ended("in")
+        await stage.end(LAUNCHER)
+        await stage.cluster.until(lambda: stage.left() == [])
+        await stage.cluster.settled()
+        assert stage.told("TrainingJobSucceeded") == ["job(default/linear) successfully completed."]
+        assert stage.told("ScalingInSucceeded") == ["ScaleIn:default/in has Succeeded"]
+        events = stage.cluster.objects(EVENTS)
+        assert all(event["reason"] for event in events)
+        assert not any("phase is Deleted" in event["message"] for event in events)
+
+
+def _suspend(by: str, *, suspended: bool) -> JSON:
+    if by == "spec":
+        return {"spec": {"suspend": suspended}}
+    return {"metadata": {"annotations": {SUSPENDED: "true" if suspended else None}}}
+
+
+async def restarted(stage: Stage, count: int) -> None:
+    await stage.cluster.until(lambda: stage.cluster.status()["restartCount"] == count)
+    await stage.until_running()
+
+
+def joins(stage: Stage, pod: str) -> bool:
+    """Tell whether a pod is one of a gang."""
+    annotations = stage.pod(pod)["metadata"].get("annotations") or {}
+    return "scheduling.k8s.io/group-name" in annotations

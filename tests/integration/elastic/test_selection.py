@@ -1,0 +1,266 @@
+"""Which requests are carried out, when, and on what: one at a time, the oldest first."""
+
+from typing import Any, Final
+
+import attrs
+import pytest
+
+from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
+from dlctl.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, PODS, ObjectKey, owner_reference
+from dlctl.kube.errors import InvalidError
+from dlctl.local.apiserver.changes import Change, table_of
+from dlctl.local.apiserver.faults import Fault
+from tests.support.elastic import JOBS, Stage, elastic_world
+from tests.support.hollow_launcher import Program
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+JSON = dict[str, Any]
+ONE: Final = {"count": 1}
+
+
+async def test_requests_are_carried_out_in_the_order_of_their_creation() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.answers_s = {"linear-worker-2": 10}
+        for name in ("c", "a", "b"):
+            await stage.scale_out(name, toAdd=ONE)
+            await stage.cluster.lapse(2)
+        assert stage.cluster.status()["currentScaler"] == "ScaleOut:default/c"
+        assert not stage.scaler("b").get("phase")
+        await stage.ended("b")
+        added = [stage.scaler(name)["addPods"] for name in ("c", "a", "b")]
+        assert added == [["linear-worker-2"], ["linear-worker-3"], ["linear-worker-4"]]
+
+
+async def test_request_that_is_refused_does_not_keep_the_next_one_waiting() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.scale_in("refused", toDelete={"count": 9})
+        await stage.scale_out(toAdd=ONE)
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.ended("refused"))[0] == "ScaleFailed"
+
+
+async def test_request_from_before_its_job_is_taken_on_when_the_job_appears() -> None:
+    async with elastic_world() as stage:
+        await stage.scale_out(toAdd=ONE)
+        await stage.cluster.lapse(20)
+        assert stage.scaler("out") == {}
+        await stage.running(2)
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert stage.members() == [0, 1, 2]
+        (request,) = stage.cluster.objects(SCALE_OUTS)
+        (owner,) = request["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["controller"]) == ("TrainingJob", True)
+
+
+async def test_request_that_somebody_else_owns_is_carried_out_too() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        plan = {"metadata": {"name": "night"}}
+        owner = await stage.cluster.user.create(CONFIG_MAPS, stage.cluster.namespace, plan)
+        reference = owner_reference(CONFIG_MAPS, name="night", uid=owner.metadata.uid)
+        body = {
+            "apiVersion": SCALE_OUTS.api_version,
+            "kind": SCALE_OUTS.kind,
+            "metadata": {"name": "out", "ownerReferences": [reference]},
+            "spec": {"selector": {"name": "linear"}, "toAdd": ONE},
+        }
+        await stage.cluster.user.create(SCALE_OUTS, stage.cluster.namespace, body)
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+
+
+async def test_requests_end_with_their_job() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.answers_s = {"linear-worker-2": 1000}
+        await stage.scale_out("begun", toAdd=ONE)
+        await stage.cluster.until(lambda: stage.scaler("begun").get("phase") == "Scaling")
+        await stage.scale_in("waits", toDelete=ONE)
+        await stage.end("linear-launcher")
+        for name in ("begun", "waits"):
+            phase, message = await stage.ended(name)
+            assert (phase, "default/linear has ended" in message) == ("ScaleFailed", True)
+        await stage.scale_in("late", toDelete=ONE)
+        assert (await stage.ended("late"))[0] == "ScaleFailed"
+        await stage.cluster.until(lambda: stage.left() == [])
+        assert stage.cluster.phase() == "Succeeded"
+
+
+async def test_jobs_of_one_name_in_two_namespaces_do_not_disturb_each_other() -> None:
+    async with elastic_world() as stage:
+        await stage.cluster.user.create(NAMESPACES, "", {"metadata": {"name": "other"}})
+        other = Stage(attrs.evolve(stage.cluster, namespace="other"), stage.launchers)
+        await stage.running(3)
+        await other.running(2)
+        await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
+        await other.scale_out(toAdd=ONE)
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert (await other.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert (stage.members(), other.members()) == ([0, 2], [0, 1, 2])
+        assert stage.is_whole()
+        assert other.is_whole()
+
+
+async def test_choice_is_written_down_before_anything_comes_of_it() -> None:
+    async with elastic_world() as stage:
+        await stage.running(3)
+        chosen: list[Any] = []
+
+        def notice(change: Change) -> None:
+            gone = change.new is None or change.new.meta.deletion_timestamp
+            if change.table == table_of(PODS) and gone and not chosen:
+                chosen.append(stage.cluster.status()["dlctl"]["roster"]["scaling"]["workers"])
+
+        stage.cluster.server.storage.observers.append(notice)
+        await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
+        await stage.ended("in")
+        assert chosen == [[1]]
+
+
+async def test_controller_that_sees_all_too_late_takes_the_named_worker_and_no_other() -> None:
+    async with elastic_world() as stage:
+        late = [
+            Fault(verb="watch", resource=name, user_agent="dlctl", lag_s=1.5, times=None)
+            for name in (JOBS.qualified, SCALE_INS.qualified, SCALE_OUTS.qualified, "pods")
+        ]
+        for fault in late:
+            stage.cluster.server.faults.add(fault)
+        await stage.cluster.kill_all()
+        stage.cluster.start()
+        await stage.running(3)
+        await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
+        await stage.scale_out(toAdd=ONE)
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert stage.members() == [0, 2, 3]
+        assert stage.is_whole()
+
+
+async def test_status_that_could_not_be_written_is_written_again() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        for reset in ("before", "after", "before"):
+            fault = Fault(
+                verb="patch",
+                resource=JOBS.qualified,
+                subresource="status",
+                user_agent="dlctl",
+                reset=reset,
+            )
+            stage.cluster.server.faults.add(fault)
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        await stage.scale_out("next", toAdd=ONE)
+        await stage.ended("next")
+        assert stage.scaler("next")["addPods"] == ["linear-worker-3"]
+        assert stage.members() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("replicas", "members"), [(4, [0, 1, 2, 3]), (1, [0])])
+async def test_number_in_the_spec_does_the_same_as_a_request(
+    replicas: int, members: list[int]
+) -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.lets_go_s = 5
+        stage.launchers.answers_s = {"linear-worker-3": 10}
+        await edit_replicas(stage, replicas)
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Scaling")
+        await stage.cluster.until(lambda: stage.listed() == members)
+        await stage.cluster.settled()
+        assert stage.members() == members
+        assert stage.is_whole()
+        assert len(stage.launcher().listed) == 2
+
+
+async def test_scale_subresource_scales_within_the_bounds() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, worker={"maxReplicas": 3, "minReplicas": 2})
+        scale = {"spec": {"replicas": 3}}
+        key = stage.cluster.key()
+        await stage.cluster.user.patch(JOBS, key, scale, subresource="scale")
+        await stage.cluster.until(lambda: stage.listed() == [0, 1, 2])
+        for wrong in (1, 4):
+            body = {"spec": {"replicas": wrong}}
+            with pytest.raises(InvalidError):
+                await stage.cluster.user.patch(JOBS, key, body, subresource="scale")
+        seen = await stage.cluster.user.get(JOBS, key, JSON, subresource="scale")
+        assert seen["status"]["replicas"] == 3
+        assert "training-job-role=worker" in seen["status"]["selector"]
+
+
+async def test_number_in_the_spec_waits_for_the_request_that_is_under_way() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.answers_s = {"linear-worker-2": 20}
+        await stage.scale_out(toAdd=ONE)
+        await stage.cluster.until(lambda: stage.scaler("out").get("phase") == "Scaling")
+        await edit_replicas(stage, 4)
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.until(lambda: stage.listed() == [0, 1, 2, 3])
+
+
+async def test_slow_script_of_one_job_delays_no_other() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.running(2, name="other")
+        stage.launchers.programs["/slow.sh"] = Program(lasts_s=25)
+        await stage.scale_out("slow", toAdd=ONE, script="/slow.sh")
+        await stage.cluster.until(lambda: stage.launchers.runs)
+        began = stage.cluster.clock.monotonic()
+        await stage.scale_out("quick", job="other", toAdd=ONE)
+        assert (await stage.ended("quick"))[0] == "ScaleSucceeded"
+        assert stage.cluster.clock.monotonic() - began <= 0.5
+        assert stage.scaler("slow")["phase"] == "Scaling"
+        assert (await stage.ended("slow"))[0] == "ScaleSucceeded"
+
+
+async def test_what_lacks_everything_harms_nobody() -> None:
+    async with elastic_world() as stage:
+        await accept_anything(stage)
+        await stage.running(2)
+        for body in ({}, {"spec": {}}, {"spec": {"selector": {"name": "linear"}}}):
+            for resource in (SCALE_INS, SCALE_OUTS):
+                await create(stage, resource, body)
+        launcher = {"template": {"spec": {"containers": []}}}
+        for job in ({}, {"spec": {}}, {"spec": {"etReplicaSpecs": {"launcher": launcher}}}):
+            await create(stage, JOBS, job)
+        await stage.cluster.settled()
+        failed = [
+            scaler["status"]["conditions"][-1]["message"]
+            for resource in (SCALE_INS, SCALE_OUTS)
+            for scaler in stage.cluster.objects(resource)
+            if "status" in scaler
+        ]
+        assert len(failed) == 2
+        assert "only one of them should be set" in failed[0]
+        assert "toAdd.count shouldn't be empty" in failed[1]
+        await stage.scale_out("whole", toAdd=ONE)
+        assert (await stage.ended("whole"))[0] == "ScaleSucceeded"
+        assert stage.cluster.phase() == "Running"
+
+
+async def edit_replicas(stage: Stage, replicas: int) -> None:
+    await stage.edit({"spec": {"etReplicaSpecs": {"worker": {"replicas": replicas}}}})
+
+
+async def accept_anything(stage: Stage) -> None:
+    """Have the server check as little as et-operator's definitions do."""
+    for resource in (JOBS, SCALE_INS, SCALE_OUTS):
+        key = ObjectKey("", resource.qualified)
+        crd = await stage.cluster.user.get(CRDS, key, JSON)
+        (version,) = crd["spec"]["versions"]
+        open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        version["schema"] = {"openAPIV3Schema": open_}
+        await stage.cluster.user.patch(CRDS, key, {"spec": {"versions": [version]}})
+    await stage.cluster.lapse(5)
+
+
+async def create(stage: Stage, resource: Any, body: JSON) -> None:
+    wire = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+    wire["metadata"] = {"generateName": "lacking-"}
+    await stage.cluster.user.create(resource, stage.cluster.namespace, wire)

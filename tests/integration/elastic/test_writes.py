@@ -1,0 +1,40 @@
+"""How many writes a run takes: what et-operator needed 34 job statuses for."""
+
+from typing import Final
+
+import pytest
+
+from tests.support.elastic import Stage, elastic_world
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+MOST_JOB_STATUSES: Final = 12
+MOST_SCALER_WRITES: Final = 4
+
+
+def written(stage: Stage, resource: str) -> int:
+    group = "kai.alibabacloud.com"
+    counts = stage.cluster.history.writes()
+    return sum(n for (_, name), n in counts.items() if name == f"{resource}.{group}")
+
+
+async def test_run_of_the_readme_takes_few_writes() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, worker={"minReplicas": 1, "maxReplicas": 9})
+        await stage.cluster.lapse(10)
+        await stage.scale_in(toDelete={"count": 1})
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        await stage.cluster.lapse(10)
+        await stage.scale_out(toAdd={"count": 2}, timeout=300)
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.lapse(10)
+        assert stage.members() == [0, 1, 2]
+        await stage.end("linear-launcher")
+        await stage.cluster.until(lambda: stage.left() == [])
+        await stage.cluster.settled()
+        assert stage.cluster.phase() == "Succeeded"
+        assert 0 < written(stage, "trainingjobs/status") <= MOST_JOB_STATUSES
+        assert written(stage, "trainingjobs") == 0
+        for resource in ("scaleins", "scaleouts"):
+            both = written(stage, resource) + written(stage, f"{resource}/status")
+            assert both <= MOST_SCALER_WRITES
