@@ -15,7 +15,12 @@ JSON = dict[str, Any]
 def cluster_role(kinds: Iterable[Kind]) -> JSON:
     """Return the ClusterRole in its wire form."""
     kinds = list(kinds)
-    rules = [rule for kind in kinds for rule in _of_jobs(kind)]
+    rules: list[JSON] = []
+    if any(kind.scalers for kind in kinds):
+        # To have workers elsewhere before their nodes go. It comes first, where those find it who
+        # have the rest as a Role: a role of one namespace has no say in nodes.
+        rules.append(_rule("", ["nodes"], ["list", "watch"]))
+    rules += [rule for kind in kinds for rule in _of_jobs(kind)]
     rules += [rule for kind in kinds for scaler in kind.scalers for rule in _of_scaler(scaler)]
     children = ["get", "list", "watch", "create", "patch", "delete"]
     rules.append(_rule("", ["pods", "services"], children))
@@ -35,8 +40,6 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     if any(kind.scalers for kind in kinds):
         # To tell launchers of their workers. A stream by WebSocket is asked for by GET.
         rules.append(_rule("", ["pods/exec"], ["get", "create"]))
-        # To have workers elsewhere before their nodes go.
-        rules.append(_rule("", ["nodes"], ["list", "watch"]))
     if any(kind.keeps_secrets for kind in kinds):
         # Not to read any.
         rules.append(_rule("", ["secrets"], ["create"]))
@@ -67,8 +70,9 @@ def _of_jobs(kind: Kind) -> list[JSON]:
 
 def _of_scaler(scaler: Resource) -> list[JSON]:
     return [
-        # Patched to name the job as their owner.
-        _rule(scaler.group, [scaler.plural], ["list", "watch", "patch"]),
+        # Patched to name the job as their owner. None is ever deleted: clusters that enforce
+        # OwnerReferencesPermissionEnforcement ask that of whoever gives an object another owner.
+        _rule(scaler.group, [scaler.plural], ["list", "watch", "patch", "delete"]),
         _rule(scaler.group, [f"{scaler.plural}/status"], ["patch"]),
     ]
 
