@@ -16,12 +16,10 @@ from e2e.kubectl import JSON, Kubectl
 NAME: Final = "elastic-training"
 LAUNCHER: Final = f"{NAME}-launcher"
 WORKERS: Final = f"training-job-name={NAME},training-job-role=worker"
-# The group of its own, since others have such kinds too.
-JOBS: Final = "trainingjobs.kai.alibabacloud.com"
-SCALERS: Final = {
-    "ScaleIn": "scaleins.kai.alibabacloud.com",
-    "ScaleOut": "scaleouts.kai.alibabacloud.com",
-}
+# Told with the kinds, since others have such kinds too.
+GROUP: Final = "kai.alibabacloud.com"
+JOBS: Final = f"trainingjobs.{GROUP}"
+SCALERS: Final = {"ScaleIn": f"scaleins.{GROUP}", "ScaleOut": f"scaleouts.{GROUP}"}
 _EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 _STEP: Final = re.compile(r"([\d.]+) step (\d+) size (\d+) rank 0 loss [\d.]+$", re.MULTILINE)
 

@@ -27,3 +27,13 @@ def await_all(kubectl: Kubectl) -> None:
         ("ScaleIn", "typo", "ScaleFailed"),
     ):
         elastic.until_phase(kubectl, SCALERS[kind], name, phase, within_s=120)
+
+
+def demanded_by_admission(kubectl: Kubectl) -> set[tuple[str, str, str]]:
+    """Return what OwnerReferencesPermissionEnforcement asked for when scalers got their owners."""
+    return {
+        (elastic.GROUP, resource.partition(".")[0], "delete")
+        for resource in SCALERS.values()
+        for scaler in kubectl.items(resource)
+        if "ownerReferences" in scaler["metadata"]
+    }

@@ -165,6 +165,7 @@ def used(bed: Bed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]
             kubeflow_grants.await_all(kubectl)
             scaling_grants.await_all(kubectl)
             demanded = demanded_by_admission([*kubectl.items("pods"), *kubectl.items("services")])
+            demanded |= scaling_grants.demanded_by_admission(kubectl)
             yield demanded | {grant_of(request) for request in requests(bed, controller)}
     await_server(cluster)
 

@@ -35,5 +35,5 @@ def test_requests_to_scale_are_given_an_owner_and_a_status() -> None:
     rules = cluster_role([kind_of("kai.alibabacloud.com/v1alpha1", "TrainingJob")])["rules"]
     granted = {name: rule["verbs"] for rule in rules for name in rule["resources"]}
     for plural in ("scaleins", "scaleouts"):
-        assert granted[plural] == ["list", "watch", "patch"]
+        assert granted[plural] == ["list", "watch", "patch", "delete"]
         assert granted[f"{plural}/status"] == ["patch"]
