@@ -136,13 +136,13 @@ def _fault(dice: random.Random) -> Fault:
     times = dice.randint(1, 3)
     where: JSON = {"user_agent": "dlctl", "verb": verb, "resource": resource, "times": times}
     if verb == "watch":
-        return Fault(**where, **dice.choice(list(_of_watches(dice))))
+        return Fault(**where, **dice.choice(list(of_watches(dice))))
     if verb == "list":
-        return Fault(**where, **dice.choice(list(_of_lists(dice))))
-    return Fault(**where, **dice.choice(list(_of_requests(dice))))
+        return Fault(**where, **dice.choice(list(of_lists(dice))))
+    return Fault(**where, **dice.choice(list(of_requests(dice))))
 
 
-def _of_requests(dice: random.Random) -> Iterator[JSON]:
+def of_requests(dice: random.Random) -> Iterator[JSON]:
     yield {"status": status.conflict(_JOB, "job")}
     yield {"status": status.too_many_requests("too many", dice.randint(1, 3))}
     yield {"status": status.internal("a fault was asked for")}
@@ -152,17 +152,17 @@ def _of_requests(dice: random.Random) -> Iterator[JSON]:
     yield {"delay_s": dice.uniform(0.01, 3)}
 
 
-def _of_lists(dice: random.Random) -> Iterator[JSON]:
+def of_lists(dice: random.Random) -> Iterator[JSON]:
     yield {"status": status.expired("too old")}
     yield {"stale_by": dice.randint(1, 30)}
-    yield from _of_requests(dice)
+    yield from of_requests(dice)
 
 
-def _of_watches(dice: random.Random) -> Iterator[JSON]:
+def of_watches(dice: random.Random) -> Iterator[JSON]:
     yield {"status": status.expired("too old")}
     yield {"status": status.expired("too old"), "in_stream": True}
     yield {"cut_after": dice.randint(0, 12)}
     yield {"cut_after": dice.randint(0, 12)}
     yield {"silent": True}
     yield {"lag_s": dice.uniform(0.01, 2)}
-    yield from _of_requests(dice)
+    yield from of_requests(dice)

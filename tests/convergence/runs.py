@@ -68,13 +68,13 @@ async def _arm(cluster: World, case: Case, lasting_s: float) -> None:
 async def _work_through_kills(cluster: World, case: Case, patience_s: float) -> None:
     for kill in case.kills:
         controller = cluster.start()
-        await _moment(cluster, kill, patience_s)
+        await moment(cluster, kill, patience_s)
         await controller.kill()
         await asyncio.sleep(kill.down_s)
     cluster.start()
 
 
-async def _moment(cluster: World, kill: Kill, patience_s: float) -> None:
+async def moment(cluster: World, kill: Kill, patience_s: float) -> None:
     storage = cluster.server.storage
     revision = storage.revision + kill.revisions
     try:
@@ -90,7 +90,7 @@ async def _moment(cluster: World, kill: Kill, patience_s: float) -> None:
 
 async def _check_rest(cluster: World, rest_s: float) -> None:
     """Check that nothing is left to do, neither for this controller nor for the next one."""
-    written = await _quiet(cluster, rest_s)
+    written = await quiet(cluster, rest_s)
     await cluster.kill_all()
     cluster.start()
     await asyncio.sleep(rest_s)
@@ -98,7 +98,7 @@ async def _check_rest(cluster: World, rest_s: float) -> None:
     assert not more, f"a new controller finds something to write: {more}"
 
 
-async def _quiet(cluster: World, rest_s: float) -> Counter[tuple[str, str]]:
+async def quiet(cluster: World, rest_s: float) -> Counter[tuple[str, str]]:
     """Return what has been written when nothing more is, for as long as a rest."""
     more: Counter[tuple[str, str]] = Counter()
     for _ in range(LATE_EVENTS):

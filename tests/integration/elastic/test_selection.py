@@ -223,11 +223,13 @@ async def test_what_lacks_everything_harms_nobody() -> None:
     async with elastic_world() as stage:
         await accept_anything(stage)
         await stage.running(2)
-        for body in ({}, {"spec": {}}, {"spec": {"selector": {"name": "linear"}}}):
+        requests: list[JSON] = [{}, {"spec": {}}, {"spec": {"selector": {"name": "linear"}}}]
+        for body in requests:
             for resource in (SCALE_INS, SCALE_OUTS):
                 await create(stage, resource, body)
-        launcher = {"template": {"spec": {"containers": []}}}
-        for job in ({}, {"spec": {}}, {"spec": {"etReplicaSpecs": {"launcher": launcher}}}):
+        launcher: JSON = {"template": {"spec": {"containers": []}}}
+        jobs: list[JSON] = [{}, {"spec": {}}, {"spec": {"etReplicaSpecs": {"launcher": launcher}}}]
+        for job in jobs:
             await create(stage, JOBS, job)
         await stage.cluster.settled()
         failed = [

@@ -1,0 +1,32 @@
+"""Whatever befalls servers, launchers and controllers: the right workers, and no others."""
+
+import logging
+import random
+
+import pytest
+
+from tests.convergence.elastic_cases import elastic_case
+from tests.convergence.elastic_runs import run
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
+logger = logging.getLogger(__name__)
+FAST = range(15)
+SOAK = range(15, 215)
+
+
+@pytest.mark.parametrize("seed", FAST)
+async def test_requests_leave_the_right_workers(seed: int) -> None:
+    await _check(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK)
+async def test_requests_leave_the_right_workers_for_many_seeds(seed: int) -> None:
+    await _check(seed)
+
+
+async def _check(seed: int) -> None:
+    case = elastic_case(seed)
+    logger.info("replay with elastic_case(%d): %s", seed, case)
+    random.seed(seed)
+    await run(case)
