@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from e2e.kubectl import JSON, Kubectl
+from e2e.kubectl import JSON, Kubectl, KubectlError
 
 NAME: Final = "elastic-training"
 LAUNCHER: Final = f"{NAME}-launcher"
@@ -79,10 +79,11 @@ def until_phase(
 
 
 def log(kubectl: Kubectl) -> str:
-    """Return what the launcher has said so far."""
-    found = kubectl.get("pod", LAUNCHER)
-    started = found and found["status"]["phase"] in ("Running", "Succeeded", "Failed")
-    return kubectl("logs", LAUNCHER) if started else ""
+    """Return what the launcher has said so far; before it runs, it has said nothing."""
+    try:
+        return kubectl("logs", LAUNCHER)
+    except KubectlError:
+        return ""
 
 
 def steps(said: str) -> Sequence[Step]:
