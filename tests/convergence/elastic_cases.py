@@ -7,7 +7,7 @@ here, without a controller.
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import attrs
 
@@ -16,10 +16,11 @@ from dlctl.api.meta import Resource
 from dlctl.local.apiserver.faults import Fault
 from tests.convergence.cases import Kill, of_requests, of_watches
 from tests.support.elastic import JOBS
-from tests.support.hollow_launcher import Trouble
+from tests.support.hollow_launcher import Mischief, Trouble
 
 JSON = dict[str, Any]
 JOB: Final = "linear"
+_TROUBLES: Final = get_args(Mischief)
 _RESOURCES: Final = (
     "pods",
     "services",
@@ -102,7 +103,8 @@ def elastic_case(seed: int) -> ElasticCase:
     model = _Model(list(range(workers)), Counter(range(workers)))
     count = dice.randint(2, 4)
     requests = [_request(dice, model, f"s{number}") for number in range(count)]
-    if dice.random() < 0.4:
+    if dice.random() < 0.4 and max(model.made) == max(model.members):
+        # Nobody has had the names before, so that nobody else is mute.
         requests.append(_mute_one(dice, model))
     return ElasticCase(
         seed,
@@ -111,8 +113,8 @@ def elastic_case(seed: int) -> ElasticCase:
         Expected(tuple(model.members), dict(model.phases), dict(model.made)),
         tuple(model.mute),
         dice.choice((0.0, 0.0, 2.0)),
-        sorted(_faults(dice), key=lambda timed: timed[0]),
-        list(_troubles(dice)),
+        sorted(faults_of(dice), key=lambda timed: timed[0]),
+        list(troubles_of(dice)),
         [
             Kill(dice.randint(0, 30), dice.randint(0, 30), dice.choice((0.0, dice.uniform(0, 3))))
             for _ in range(dice.randint(0, 4))
@@ -152,7 +154,8 @@ def _mute_one(dice: random.Random, model: _Model) -> Request:
     return Request(SCALE_OUTS, "last", {"toAdd": to_add, "timeout": 90}, 1.1)
 
 
-def _faults(dice: random.Random) -> Iterator[tuple[float, Fault]]:
+def faults_of(dice: random.Random) -> Iterator[tuple[float, Fault]]:
+    """Yield faults of the server, with the seconds after the start when they are armed."""
     for _ in range(dice.randint(0, 20)):
         verb = dice.choice(("get", "create", "patch", "patch", "delete", "watch"))
         where: JSON = {"user_agent": "dlctl", "resource": dice.choice(_RESOURCES)}
@@ -161,8 +164,8 @@ def _faults(dice: random.Random) -> Iterator[tuple[float, Fault]]:
         yield dice.uniform(0, 15), Fault(**where, **dice.choice(list(kinds)))
 
 
-def _troubles(dice: random.Random) -> Iterator[Trouble]:
+def troubles_of(dice: random.Random) -> Iterator[Trouble]:
+    """Yield what goes wrong in the launcher."""
     for _ in range(dice.randint(0, 6)):
-        what = dice.choice(("hang", "fail", "refuse", "cut"))
         order = dice.choice(("deliver", "probe", "users", ""))
-        yield Trouble(what, order, after=dice.random() < 0.5)
+        yield Trouble(dice.choice(_TROUBLES), order, after=dice.random() < 0.5)

@@ -4,11 +4,11 @@ import asyncio
 from typing import Final
 
 from dlctl.api.job import Replica
-from tests.convergence.elastic_cases import JOB, ElasticCase
+from tests.convergence.elastic_cases import JOB, ElasticCase, Expected
 from tests.convergence.runs import COMPACTED, moment, quiet
 from tests.support.elastic import Stage, elastic_world
 
-_FINISHED: Final = ("ScaleSucceeded", "ScaleFailed")
+LAUNCHER: Final = Replica("launcher", 0)
 # Long enough for the longest pause between two tries.
 _REST_S: Final = 30.0
 
@@ -59,16 +59,18 @@ async def _check_end(stage: Stage, case: ElasticCase) -> None:
     for name in names:
         await stage.ended(name)
     await stage.cluster.settled()
-    assert {name: stage.scaler(name)["phase"] for name in names} == case.expected.phases
-    assert stage.members() == list(case.expected.members)
-    assert stage.is_whole(), stage.cluster.dump()
     made = stage.cluster.history.made.items()
-    counts = {m.replica.index: n for m, n in made if m.replica != Replica("launcher", 0)}
-    assert counts == case.expected.made
+    left = Expected(
+        members=tuple(stage.members()),
+        phases={name: stage.scaler(name)["phase"] for name in names},
+        made={m.replica.index: count for m, count in made if m.replica != LAUNCHER},
+    )
+    assert left == case.expected, f"{left}, not {case.expected}:\n{stage.cluster.dump()}"
+    assert stage.is_whole(), f"hosts, files and pods differ:\n{stage.cluster.dump()}"
     for name in names:
         status = stage.scaler(name)
         chosen = "addPods" in status or "toDeletePods" in status
-        assert chosen or status["phase"] == "ScaleFailed"
+        assert chosen or status["phase"] == "ScaleFailed", f"{name} names no pods"
 
 
 async def _check_rest(stage: Stage) -> None:

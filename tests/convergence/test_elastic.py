@@ -6,6 +6,7 @@ import random
 import pytest
 
 from tests.convergence.elastic_cases import elastic_case
+from tests.convergence.elastic_chaos import live_through
 from tests.convergence.elastic_runs import run
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
@@ -23,6 +24,23 @@ async def test_requests_leave_the_right_workers(seed: int) -> None:
 @pytest.mark.parametrize("seed", SOAK)
 async def test_requests_leave_the_right_workers_for_many_seeds(seed: int) -> None:
     await _check(seed)
+
+
+@pytest.mark.parametrize("seed", FAST)
+async def test_as_many_workers_are_left_as_requests_say_whichever_die(seed: int) -> None:
+    await _live_through(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK)
+async def test_as_many_workers_are_left_as_requests_say_for_many_seeds(seed: int) -> None:
+    await _live_through(seed)
+
+
+async def _live_through(seed: int) -> None:
+    logger.info("replay with live_through(%d)", seed)
+    random.seed(seed)
+    await live_through(seed)
 
 
 async def _check(seed: int) -> None:

@@ -23,6 +23,7 @@ from dlctl.reconcilers import launcher_commands
 from tests.support.hollow_sessions import HollowSession
 
 JSON = dict[str, Any]
+Mischief = Literal["hang", "fail", "refuse", "cut"]
 HOSTFILE: Final = "/etc/edl/hostfile"
 _PODS: Final = table_of(PODS)
 _ORDERS: Final = {
@@ -41,7 +42,7 @@ class Trouble:
     ``after`` tells that the order is carried out nevertheless.
     """
 
-    what: Literal["hang", "fail", "refuse", "cut"]
+    what: Mischief
     order: str = ""
     pod: str = ""
     after: bool = False
