@@ -5,7 +5,7 @@ Workers are known by their indexes; the names of their pods follow from the job'
 
 import datetime
 import enum
-from typing import Final
+from typing import Final, Self
 
 import attrs
 import msgspec
@@ -175,3 +175,7 @@ class Roster:
         """Return all that there are pods of: members, and those that come or go."""
         passing = self.scaling.workers if self.scaling else ()
         return tuple(sorted({*self.members, *passing, *self.leaving}))
+
+    def undialled(self) -> Self:
+        """Return it for a launcher that is yet to come: it knows nothing of who has ended."""
+        return attrs.evolve(self, hosts=(), spent=frozenset())

@@ -105,7 +105,8 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     roster = job.status.roster or Roster()
     replicas = []
     for spec in job.replica_specs:
-        done = job.status.completed(spec.type)
+        # Of workers that come and go, the next one may have the name of one that is done.
+        done = frozenset() if spec.members is not None else job.status.completed(spec.type)
         for index in spec.indexes:
             replica = Replica(spec.type, index)
             pod = by_name.pop(job.child_name(replica), None)

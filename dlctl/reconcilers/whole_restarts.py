@@ -31,8 +31,7 @@ def begun(
     created = [c for c in status.conditions if c.type == conditions.CREATED]
     roster = status.roster
     if roster is not None:
-        # Who dials anew knows nothing of those that have failed the one before.
-        roster = attrs.evolve(roster, hosts=(), spent=frozenset())
+        roster = roster.undialled()
     deciders = {str(replica) for replica in job.deciders.run}
     lost = _lost(job, observed)
     cause = lost.ending.message if lost and lost.ending else "it has ended"

@@ -44,7 +44,7 @@ def step(view: View) -> Draft:
     if phase in _AT_REST or view.job.run_policy.suspended:
         scaling.settle(view, draft)
         flight.settle(draft)
-        draft.list_hosts()
+        draft.roster = draft.roster.undialled()
         return draft
     losses.count_losses(view, draft)
     losses.replace(attrs.evolve(view, roster=draft.roster), draft)

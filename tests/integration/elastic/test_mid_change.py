@@ -1,0 +1,95 @@
+"""What comes in the middle of a change of workers: rests, ends, and what others have left."""
+
+from typing import Any, Final
+
+import pytest
+
+from dlctl.options import Options
+from tests.support.elastic import Stage, elastic_world
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+JSON = dict[str, Any]
+ONE: Final = {"count": 1}
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+async def test_job_that_was_suspended_is_resumed_with_the_workers_that_it_had_lost(
+    policy: str,
+) -> None:
+    async with elastic_world(Options(restart_backoff_s=300)) as stage:
+        await stage.running(3, worker={"restartPolicy": policy, "maxReplicas": 3})
+        await stage.end("linear-worker-2", 1)
+        if policy == "OnFailure":
+            await stage.cluster.until(lambda: stage.workers() == [0, 1, 3])
+            await stage.end("linear-worker-3", 1)
+        await stage.cluster.until(lambda: stage.listed() == [0, 1])
+        await stage.edit({"spec": {"suspend": True}})
+        await stage.cluster.until(lambda: stage.left() == [])
+        await stage.edit({"spec": {"suspend": False}})
+        await stage.until_running()
+        assert len(stage.workers()) == 3
+        assert stage.listed() == stage.members() == stage.workers()
+
+
+async def test_worker_that_ends_well_before_it_is_used_is_made_again() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        stage.cluster.node.unready.add("linear-worker-1")
+        await stage.scale_out(toAdd=ONE, backoffLimit=1)
+        await stage.cluster.until(lambda: stage.workers() == [0, 1])
+        before = stage.uid("linear-worker-1")
+        await stage.end("linear-worker-1", 0)
+        await stage.cluster.until(
+            lambda: stage.runs("linear-worker-1") and stage.uid("linear-worker-1") != before
+        )
+        await stage.become_ready("linear-worker-1")
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+
+
+async def test_launcher_is_asked_once_for_all_that_come() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        coming = [f"linear-worker-{index}" for index in range(1, 7)]
+        stage.cluster.node.unready.update(coming)
+        before = _asked(stage)
+        await stage.scale_out(toAdd={"count": len(coming)})
+        await stage.cluster.until(lambda: len(stage.workers()) == 7)
+        for name in coming:
+            await stage.become_ready(name)
+            await stage.cluster.settled()
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert _asked(stage) - before == 1
+
+
+async def test_launcher_that_has_let_go_is_not_blamed_for_a_worker_that_takes_its_time() -> None:
+    async with elastic_world(Options(scale_in_wait_s=20)) as stage:
+        await stage.running(2)
+        stage.cluster.node.run_s = 60
+        await stage.scale_in(toDelete=ONE)
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert stage.told("TrainingJobWorkersInUse") == []
+
+
+async def test_launcher_starts_anew_with_all_there_are_if_the_fewest_were_raised_above_them() -> (
+    None
+):
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        await stage.running(3, launcher={"restartPolicy": "OnFailure"})
+        await stage.scale_in(toDelete=ONE)
+        await stage.ended("in")
+        await stage.edit(_fewest(3))
+        before = stage.uid("linear-launcher")
+        await stage.end("linear-launcher", 143)
+        await stage.cluster.until(
+            lambda: stage.runs("linear-launcher") and stage.uid("linear-launcher") != before
+        )
+        assert stage.listed() == [0, 1]
+
+
+def _fewest(count: int) -> JSON:
+    return {"spec": {"etReplicaSpecs": {"worker": {"minReplicas": count}}}}
+
+
+def _asked(stage: Stage) -> int:
+    return sum(order == "probe" for _, order, _ in stage.launchers.orders)
