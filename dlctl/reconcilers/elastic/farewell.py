@@ -16,6 +16,13 @@ def let_go(view: View, draft: Draft, scaling: Scaling) -> bool:
     launcher = view.launcher
     if not view.launched:
         return True
+    there = frozenset(
+        (view.name(i), _address(one.pod))
+        for i in scaling.workers
+        if (one := view.workers.get(i)) and one.pod and not one.pod.metadata.terminating
+    )
+    if not there:
+        return True
     wait_s = left_s(view, scaling, view.policy.let_go_s)
     if wait_s <= 0:
         names = ", ".join(view.names(scaling.workers))
@@ -25,13 +32,6 @@ def let_go(view: View, draft: Draft, scaling: Scaling) -> bool:
     draft.waits_s.append(wait_s)
     if launcher is None or not hosts.delivered(view, draft.roster.hosts):
         return False
-    there = frozenset(
-        (view.name(i), _address(one.pod))
-        for i in scaling.workers
-        if (one := view.workers.get(i)) and one.pod and not one.pod.metadata.terminating
-    )
-    if not there:
-        return True
     errand = LetGo(launcher, there)
     draft.wanted.add(errand)
     outcome = view.outcomes.get(errand)

@@ -60,12 +60,15 @@ def silence(view: View, workers: Collection[int]) -> str:
     said += [f"{name} does not answer: {reason}" for name, reason in sorted(reasons.items())]
     if outcome and outcome.error:
         said.append(outcome.error)
+    if view.launcher is None:
+        said.append("the launcher does not run")
     return "; ".join(said[:_TOLD])
 
 
 def update(view: View, draft: Draft) -> None:
     """Keep the host file of a launcher that runs at what holds, and have it delivered."""
-    kept = {i for i in view.roster.hosts if i not in view.roster.spent and not _goes(view, i)}
+    present = set(view.roster.present) - view.roster.spent
+    kept = {i for i in view.roster.hosts if i in present and not _goes(view, i)}
     waiting = [i for i in view.alive if i not in kept and i not in view.roster.leaving]
     draft.list_hosts(*kept, *answering(view, draft, waiting))
     if view.launcher is not None:
@@ -102,7 +105,9 @@ def launches(view: View, draft: Draft) -> bool:
     if dialler is None or dialler.situation is not Situation.MISSING:
         return False
     ready = [index for index in view.alive if view.is_ready(index)]
-    if not ready or len(ready) < view.elasticity.least:
+    # Those that were taken away before the bound was raised keep nobody waiting for ever.
+    least = min(view.elasticity.least, len(view.roster.members))
+    if not ready or len(ready) < least:
         return False
     if len(ready) < len(view.alive):
         start = _waits_since(view) + datetime.timedelta(seconds=view.policy.start_after_s)

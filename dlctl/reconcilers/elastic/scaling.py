@@ -124,13 +124,23 @@ def _end(view: View, draft: Draft, scaling: Scaling, failure: str = "") -> None:
         tellings.ended(draft, scaler, view.now, failure)
 
 
+def _answering(view: View, draft: Draft, scaling: Scaling, wait_s: float) -> frozenset[int]:
+    """Return those that answer; the launcher is asked for all at once, or when time is up.
+
+    What was asked for each that becomes ready would go on in it, one command beside the other.
+    """
+    if wait_s > 0 and not all(view.is_ready(worker) for worker in scaling.workers):
+        return frozenset()
+    return hosts.answering(view, draft, scaling.workers)
+
+
 def _came(view: View, draft: Draft, scaling: Scaling, scaler: Scaler) -> tuple[int, ...] | None:
     """Return those that came, when it is decided; none if they are too few, None if it is not."""
-    answered = tuple(sorted(hosts.answering(view, draft, scaling.workers)))
-    if len(answered) == len(scaling.workers):
-        return answered
     limit_s = view.policy.scale_out_s if scaler.timeout_s is None else scaler.timeout_s
     wait_s = left_s(view, scaling, limit_s)
+    answered = tuple(sorted(_answering(view, draft, scaling, wait_s)))
+    if len(answered) == len(scaling.workers):
+        return answered
     if wait_s > 0:
         draft.waits_s.append(wait_s)
         return None
@@ -162,8 +172,8 @@ def _bring_in_by_scaler(view: View, draft: Draft, scaling: Scaling, scaler: Scal
 
 def _bring_in_by_spec(view: View, draft: Draft, scaling: Scaling) -> None:
     """Enrol what the spec asks for once it is there; what is late joins when it comes."""
-    answered = hosts.answering(view, draft, scaling.workers)
     wait_s = left_s(view, scaling, view.policy.scale_out_s)
+    answered = _answering(view, draft, scaling, wait_s)
     changed = view.asked != view.roster.followed
     if len(answered) < len(scaling.workers) and wait_s > 0 and not changed:
         draft.waits_s.append(wait_s)
