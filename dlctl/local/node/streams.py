@@ -50,11 +50,11 @@ async def pipes(directory: Path, *, stdin: bool) -> AsyncIterator[Ends]:
         async def connect() -> Streams:
             if stdin:
                 read["stdin"].close()
-            return Streams(
-                stdin=None if given is None else await _writer(given, stack),
-                stdout=await _reader(read["stdout"], stack),
-                stderr=await _reader(read["stderr"], stack),
-            )
+            stdout = await _reader(read["stdout"], stack)
+            stderr = await _reader(read["stderr"], stack)
+            # Last: if this is cancelled, none must be left that nobody has closed yet.
+            writer = None if given is None else await _writer(given, stack)
+            return Streams(writer, stdout, stderr)
 
         yield Ends({name: str(directory / name) for name in names}, connect)
 
@@ -74,9 +74,10 @@ async def terminal(*, stdin: bool) -> AsyncIterator[Ends]:
             held.close()
             nothing = asyncio.StreamReader()
             nothing.feed_eof()
+            stdout = await _reader(said, stack)
             return Streams(
                 stdin=await _writer(given, stack),
-                stdout=await _reader(said, stack),
+                stdout=stdout,
                 stderr=nothing,
                 resize=lambda columns, rows: termios.tcsetwinsize(ours, (rows, columns)),
             )
