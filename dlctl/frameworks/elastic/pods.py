@@ -39,9 +39,11 @@ _PATHS: Final = {
 }
 # Not the user's to choose: what has ended is replaced by another pod, or not at all.
 _NO_RESTART: Final = {"restartPolicy": "Never"}
-_SSHD: Final = "/usr/sbin/sshd  && sleep 365d"
-_SLEEP: Final = "sleep 365d"
-# A shell as a container's first process does not heed SIGTERM, so there is nothing to wait for.
+# It has to heed SIGTERM by itself: the first process of a container is not ended by it, and who
+# waits for a worker to be gone would wait for SIGKILL.
+_SLEEP: Final = "sleep 365d & trap 'kill $!' TERM; wait $!"
+_SSHD: Final = f"/usr/sbin/sshd  && {{ {_SLEEP}; }}"
+# There is nothing to wait for.
 _GRACE_S: Final = 1
 _AGENT: Final = {"name": "OMPI_MCA_plm_rsh_agent", "value": f"{CONFIG_PATH}/{KUBEXEC}"}
 

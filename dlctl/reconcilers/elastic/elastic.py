@@ -31,6 +31,8 @@ from dlctl.reconcilers.observe import Children, observe
 # The index of scalers by the job that they are for.
 BY_JOB: Final = "job"
 _POLL_S: Final = 0.5
+# Between two looks whether the launcher has let go; nothing in it tells when it has.
+_LOOK_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 10.0
 
 
@@ -98,7 +100,7 @@ class Elastic:
             scalers.read(obj, resource)
             for resource, store in self.stores.items()
             for obj in store.indexed(BY_JOB, str(job.key))
-            if not obj.metadata.terminating
+            if not obj.metadata.terminating and not _is_anothers(obj, job)
         ]
         yield from sorted(found, key=lambda one: (one.created, one.full_name))
 
@@ -150,6 +152,13 @@ def by_job(obj: ScalerObject) -> Iterator[str]:
         yield str(key)
 
 
+def _is_anothers(obj: ScalerObject, job: Job) -> bool:
+    """Tell whether a scaler belongs to a job of before that had the same name: it goes with it."""
+    owners = obj.metadata.owner_references or ()
+    same = (o for o in owners if (o.group, o.kind) == (job.resource.group, job.resource.kind))
+    return any(owner.uid != job.uid for owner in same)
+
+
 def _elasticity(job: Job) -> Elasticity:
     if job.elasticity is None:
         raise LookupError(f"{job.key} does not scale")
@@ -163,5 +172,5 @@ def _files(job: Job, roster: Roster, hosts: Iterable[int]) -> Mapping[str, str]:
 
 def _pause_s(errand: Errand, tries: int) -> float:
     if isinstance(errand, LetGo):
-        return _POLL_S
+        return _LOOK_S
     return float(min(_POLL_S * 2 ** min(tries - 1, 10), _LONGEST_PAUSE_S))

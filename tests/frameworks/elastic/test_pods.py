@@ -10,6 +10,8 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.elastic.hostfile_step import script
 from tests.frameworks.elastic.builders import LAUNCHER, WORKER, elastic, equipped, pod
 
+# What et-operator's do, and heeds SIGTERM.
+SLEEP = "sleep 365d & trap 'kill $!' TERM; wait $!"
 SIZE = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 SIZES = {"limits": SIZE, "requests": SIZE}
 SSH_MOUNT = {"name": "training-job-ssh", "mountPath": "/root/.ssh", "subPath": ".ssh"}
@@ -110,7 +112,7 @@ def test_worker_that_is_entered_by_ssh_holds_no_private_key() -> None:
             {
                 "name": "main",
                 "image": "hvd:1",
-                "command": ["sh", "-c", "/usr/sbin/sshd  && sleep 365d"],
+                "command": ["sh", "-c", f"/usr/sbin/sshd  && {{ {SLEEP}; }}"],
                 "volumeMounts": [SSH_MOUNT],
             }
         ],
@@ -122,7 +124,7 @@ def test_worker_that_is_entered_by_kubectl_only_sleeps() -> None:
     assert equipped(elastic(attach=AttachMode.KUBEXEC), WORKER) == {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
-        "containers": [{"name": "main", "image": "hvd:1", "command": ["sh", "-c", "sleep 365d"]}],
+        "containers": [{"name": "main", "image": "hvd:1", "command": ["sh", "-c", SLEEP]}],
     }
 
 
