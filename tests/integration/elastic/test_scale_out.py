@@ -5,6 +5,8 @@ from typing import Final
 import pytest
 
 from dlctl.api.elastic import SCALE_OUTS
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import StatusError
 from dlctl.options import Options
 from tests.support.elastic import elastic_world
 from tests.support.hollow_launcher import Program, Trouble
@@ -221,3 +223,35 @@ async def test_time_for_workers_is_the_controllers_where_a_request_names_none() 
         began = stage.cluster.clock.monotonic()
         assert (await stage.ended("out"))[0] == "ScaleFailed"
         assert 28 < stage.cluster.clock.monotonic() - began < 33
+
+
+async def test_worker_that_is_not_allowed_is_waited_for_until_time_is_up() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        full = Fault(
+            verb="create",
+            resource="pods",
+            user_agent="dlctl",
+            times=None,
+            status=StatusError(403, "Forbidden", "exceeded quota"),
+        )
+        stage.cluster.server.faults.add(full)
+        await stage.scale_out(toAdd=TWO, timeout=60)
+        assert (await stage.ended("out"))[0] == "ScaleFailed"
+        await stage.cluster.settled()
+        assert stage.members() == [0]
+        assert stage.is_whole()
+        assert stage.cluster.phase() == "Running"
+
+
+async def test_workers_that_are_on_their_way_are_listed_by_the_launcher_of_then() -> None:
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        await stage.running(1, launcher={"restartPolicy": "OnFailure"})
+        stage.launchers.answers_s = {"linear-worker-1": 20}
+        await stage.scale_out(toAdd=TWO)
+        await stage.cluster.until(lambda: stage.workers() == [0, 1, 2])
+        await stage.end("linear-launcher", 137)
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert stage.members() == [0, 1, 2]
+        assert stage.is_whole()
