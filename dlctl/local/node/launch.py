@@ -23,6 +23,7 @@ from dlctl.local.node.wire import Container, NodePod, VolumeMount
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
+_STARTUP_FILES: Final = (".bashrc", ".bash_profile", ".profile", ".zshenv")
 
 
 @attrs.frozen
@@ -203,4 +204,7 @@ class Setting:
         theirs = Path.home() / ".kube"
         if theirs.is_dir() and not self._is_mounted(str(theirs), container):
             mounts.append(Mount(str(self.paths.kube), str(theirs)))
+        # A login by ssh is none of the owner's: what their shell does at its start is not for it.
+        startup = (Path.home() / name for name in _STARTUP_FILES)
+        mounts += [Mount(os.devnull, str(file)) for file in startup if file.is_file()]
         return mounts

@@ -1,6 +1,7 @@
 """Pods with a network and a view of the file system of their own."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,17 @@ async def test_each_pod_has_its_address_and_a_loopback(lab: Lab) -> None:
     assert (name, devices) == ("alone", "2")
     assert int(pid) < 10
     assert status["podIP"] != status["hostIP"]
+
+
+async def test_startup_files_of_whoever_runs_the_cluster_are_not_the_pods(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".bashrc").write_text("echo mine\n")
+    (tmp_path / "data").write_text("kept")
+    script = f"cat {tmp_path}/.bashrc; cat {tmp_path}/data"
+    await lab.run("login", command=["sh", "-c", script])
+    assert await lab.log("login") == "kept"
 
 
 async def test_volumes_are_mounted_where_the_manifest_says(lab: Lab) -> None:
