@@ -43,7 +43,14 @@ while not os.path.exists("{_GO}"):
             say("left", host)
     time.sleep(0.05)
 """
-_WORKER: Final = "import socket, time; s = socket.create_server(('', 22)); time.sleep(1e6)"
+# It ends when it is told to, as workers do that have no command of their own.
+_WORKER: Final = """\
+import os, signal, socket, time
+
+signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+listener = socket.create_server(("", 22))
+time.sleep(1e6)
+"""
 
 
 def job(
@@ -130,7 +137,6 @@ def _template(program: str, fields: JSON) -> JSON:
         # The worker listens at a port of root's, and the keys of the launcher are in root's home.
         "securityContext": {"runAsUser": 0},
         "containers": [container],
-        # They heed no SIGTERM, as nothing does that a shell has started.
         "terminationGracePeriodSeconds": 1,
         **fields,
     }
