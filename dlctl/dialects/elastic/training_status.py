@@ -66,13 +66,13 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
     status = map_status.read(raw, Types)
     wire = parts.mapping(msgspec.json.decode(raw))
     own = parts.mapping(wire.get(_OWN))
-    members = _indexes(wire.get(_MEMBERS), job)
+    members = workers_of(wire.get(_MEMBERS), job)
     roster = None
     if "roster" in own or (status.foreign and members):
         memory = parts.mapping(own.get("roster"))
         roster = Roster(
             members=members,
-            hosts=_indexes(wire.get(_HOSTS), job),
+            hosts=workers_of(wire.get(_HOSTS), job),
             spent=indexes.read(parts.text(memory, "spent")),
             followed=parts.number(memory, "followed") or 0,
             scaling=_read_scaling(memory.get("scaling")),
@@ -99,7 +99,7 @@ def _names(status: JobStatus, workers: tuple[int, ...]) -> list[str]:
     return [f"{status.workers_named}{index}" for index in workers]
 
 
-def _indexes(names: Any, job: str) -> tuple[int, ...]:
+def workers_of(names: Any, job: str) -> tuple[int, ...]:
     """Return the workers of these names; one that is none of the job's counts as not there."""
     if not isinstance(names, list):
         return ()

@@ -7,14 +7,30 @@ from collections.abc import Sequence
 
 import attrs
 
-from dlctl.api.elastic import Scaler, Scaling
+from dlctl.api.elastic import Scaler, ScalerPhase, Scaling
 from dlctl.dialects.elastic import words
+from dlctl.dialects.elastic.training_status import workers_of
 from dlctl.reconcilers.elastic import hosts, scripts, tellings
 from dlctl.reconcilers.elastic.draft import Draft
 from dlctl.reconcilers.elastic.farewell import cleared, left_s, let_go
 from dlctl.reconcilers.elastic.roster import RefusedError, added, fresh, last, removed
 from dlctl.reconcilers.elastic.view import View
 from dlctl.reconcilers.observe import Situation
+
+
+def take_up(view: View, draft: Draft) -> None:
+    """Go on with what another operator was about, with the workers that it had chosen."""
+    if not view.job.status.foreign or view.roster.scaling is not None:
+        return
+    for scaler in view.scalers:
+        workers = workers_of(list(scaler.status.pods), view.job.key.name)
+        begun = workers and not scaler.flaw and scaler.status.phase is ScalerPhase.SCALING
+        left = len(set(view.alive) - set(workers))
+        if begun and (scaler.adds or left >= view.elasticity.least):
+            name, uid = scaler.full_name, scaler.uid
+            change = Scaling(scaler.adds, workers, view.now, name, uid)
+            draft.roster = attrs.evolve(draft.roster, scaling=change)
+            return
 
 
 def begin(view: View, draft: Draft) -> None:
@@ -159,12 +175,16 @@ def _bring_in_by_scaler(view: View, draft: Draft, scaling: Scaling, scaler: Scal
     came = _came(view, draft, scaling, scaler)
     if came is None:
         return
+    if came and len(came) < len(scaling.workers):
+        # Who is late is late: a script that runs is told of no others.
+        draft.roster = attrs.evolve(draft.roster, scaling=attrs.evolve(scaling, workers=came))
+        return
     failure = None if came else f"execution timeout: {hosts.silence(view, scaling.workers)}"
     if came and scaler.script:
-        failure = scripts.run(view, draft, attrs.evolve(scaling, workers=came), scaler)
+        failure = scripts.run(view, draft, scaling, scaler)
     if failure is None:
         draft.list_hosts(*draft.roster.hosts, *came)
-        listed = attrs.evolve(scaling, workers=came, done=True)
+        listed = attrs.evolve(scaling, done=True)
         draft.roster = attrs.evolve(draft.roster, scaling=listed)
     elif failure:
         _end(view, draft, scaling, failure)

@@ -46,6 +46,8 @@ def step(view: View) -> Draft:
         flight.settle(draft)
         draft.roster = draft.roster.undialled()
         return draft
+    scaling.take_up(view, draft)
+    view = attrs.evolve(view, roster=draft.roster)
     losses.count_losses(view, draft)
     losses.replace(attrs.evolve(view, roster=draft.roster), draft)
     if not view.launched and not draft.roster.hosts:

@@ -4,13 +4,23 @@ from typing import Any, Final
 
 import pytest
 
+from dlctl.api.elastic import SCALE_INS
+from dlctl.api.meta import UID, owner_reference
 from dlctl.options import Options
-from tests.support.elastic import Stage, elastic_world
+from tests.integration.elastic.test_access import left_by_et_operator
+from tests.support.elastic import JOBS, Stage, elastic_world
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
 JSON = dict[str, Any]
 ONE: Final = {"count": 1}
+HALF_DONE: Final = {
+    "phase": "Scaling",
+    "conditions": [{"type": "Scaling", "status": "True", "reason": "ScalingStart"}],
+    "replicaStatuses": {},
+    "restartCount": 0,
+    "toDeletePods": ["linear-worker-2"],
+}
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
@@ -85,6 +95,39 @@ async def test_launcher_starts_anew_with_all_there_are_if_the_fewest_were_raised
             lambda: stage.runs("linear-launcher") and stage.uid("linear-launcher") != before
         )
         assert stage.listed() == [0, 1]
+
+
+async def test_request_that_et_operator_was_about_is_ended_with_the_pods_that_it_chose() -> None:
+    async with elastic_world() as stage:
+        await stage.cluster.kill_all()
+        await left_by_et_operator(stage)
+        await stage.scale_in(toDelete=ONE)
+        await stage.cluster.user.patch(
+            SCALE_INS, stage.cluster.key("in"), {"status": HALF_DONE}, subresource="status"
+        )
+        await stage.remove("linear-worker-2")
+        before = stage.uid("linear-worker-0")
+        stage.cluster.start()
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert stage.members() == stage.listed() == [0]
+        assert stage.uid("linear-worker-0") == before
+
+
+async def test_request_that_goes_with_a_job_of_before_is_not_for_the_next_one() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        owner = owner_reference(JOBS, name="linear", uid=UID("of-before"))
+        body = {
+            "apiVersion": SCALE_INS.api_version,
+            "kind": SCALE_INS.kind,
+            "metadata": {"name": "in", "ownerReferences": [owner]},
+            "spec": {"selector": {"name": "linear"}, "toDelete": ONE},
+        }
+        await stage.cluster.user.create(SCALE_INS, stage.cluster.namespace, body)
+        await stage.cluster.settled()
+        assert stage.members() == [0, 1]
+        assert stage.is_whole()
 
 
 def _fewest(count: int) -> JSON:
