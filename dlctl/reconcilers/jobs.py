@@ -238,8 +238,8 @@ class JobReconciler:
             conditions=_without_progress(job, planned.status),
         )
         interval_s = min(max(job.size / COUNTS_PER_S, 1.0), COUNTS_INTERVAL_S)
-        if job.status.roster and job.status.roster.hosts:
-            # Once it has begun: workers come and go, and what matters of that is more than counts.
+        if any(condition.type in job.reporting.progress for condition in job.status.conditions):
+            # Of a job that scales: what matters of workers that come and go is more than counts.
             interval_s = COUNTS_INTERVAL_S
         wait_s = memory.status_written_s + interval_s - self.clock.monotonic()
         if not only_counts or wait_s <= 0:
