@@ -40,12 +40,12 @@ def turns(kubectl: Kubectl, bed: Bed) -> list[Figure]:
     for turn in range(TURNS):
         scaling.scaled(kubectl, "ScaleOut", f"more-{turn}", toAdd={"count": 1})
         there.append(max(there) + 1)
-        wrong += elastic.workers(kubectl) != scaling.names(there)
+        wrong += set(elastic.workers(kubectl)) != set(scaling.names(there))
         scaling.until_listed(kubectl, there)
         leaves = there.pop(turn % 2)
         named = scaling.names([leaves])
         scaling.scaled(kubectl, "ScaleIn", f"less-{turn}", toDelete={"podNames": named})
-        wrong += elastic.workers(kubectl) != scaling.names(there)
+        wrong += set(elastic.workers(kubectl)) != set(scaling.names(there))
     out_s, in_s, gone_s = [], [], []
     left = {name: at for at, (name,) in scaling.said(kubectl, "left")}
     for turn in range(TURNS):
@@ -82,27 +82,36 @@ def losses(kubectl: Kubectl, bed: Bed) -> list[Figure]:
 
 
 def delays(kubectl: Kubectl, bed: Bed) -> list[Figure]:
-    """Make other jobs while the script of one runs."""
+    """Make other jobs, before and while the script of one runs."""
     scaling.start(kubectl, scaling.job())
+    before_s = others(kubectl, bed, "before")
     env = [{"name": "WAIT_S", "value": str(SCRIPT_S)}]
     what = {"toDelete": {"count": 1}, "script": scaling.SCRIPT, "env": env}
     elastic.scale(kubectl, "ScaleIn", "slow", **what)
     elastic.until_phase(kubectl, SCALERS["ScaleIn"], "slow", "Scaling", within_s=30)
-    for number in range(OTHERS):
-        kubectl.apply(scaling.job(f"other-{number}"))
-        first = f"other-{number}-worker-0"
-        kubectl.until(partial(kubectl.get, "pod", first), within_s=30, what=f"the pod {first}")
+    meanwhile_s = others(kubectl, bed, "meanwhile")
     status = jobs.status(kubectl, "slow", SCALERS["ScaleIn"])
-    meanwhile = "ScriptExecuted" not in scaling.condition_types(status)
+    during = "ScriptExecuted" not in scaling.condition_types(status)
+    delay_s = statistics.median(meanwhile_s) - statistics.median(before_s)
+    return [
+        Figure("another job's first pod, without", spread(before_s)),
+        Figure(f"during a script of {SCRIPT_S} s", spread(meanwhile_s)),
+        held("the delay of the median", [delay_s], DELAY_S),
+        Figure("all of it during the script", str(during), "True", during),
+    ]
+
+
+def others(kubectl: Kubectl, bed: Bed, when: str) -> list[float]:
+    """Make jobs, and return the seconds until each had its first pod."""
     waits_s = []
     for number in range(OTHERS):
-        (asked,) = scaling.times(bed, kubectl, "create", "trainingjobs", f"other-{number}")
-        made = scaling.times(bed, kubectl, "create", "pods", f"other-{number}-worker-0")
-        waits_s.append(made[0] - asked)
-    return [
-        held(f"another job's first pod during a script of {SCRIPT_S} s", waits_s, DELAY_S),
-        Figure("all of it during the script", str(meanwhile), "True", meanwhile),
-    ]
+        name = f"{when}-{number}"
+        kubectl.apply(scaling.job(name))
+        first = f"{name}-worker-0"
+        kubectl.until(partial(kubectl.get, "pod", first), within_s=30, what=f"the pod {first}")
+        (asked,) = scaling.times(bed, kubectl, "create", "trainingjobs", name)
+        waits_s.append(scaling.times(bed, kubectl, "create", "pods", first)[0] - asked)
+    return waits_s
 
 
 def held(name: str, seconds: Sequence[float], goal_s: float) -> Figure:
