@@ -142,8 +142,10 @@ class Scaling:
     since: datetime.datetime
     scaler: str = ""
     uid: str = ""
-    # Tries that have failed.
+    # Pods that were lost before they could be used.
     failures: int = 0
+    # Coming: they have all answered, and a script may be told of them.
+    ready: bool = False
     # Coming: in the host file since then. Going: its script has been run.
     done: bool = False
 

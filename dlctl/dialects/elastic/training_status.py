@@ -66,13 +66,16 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
     status = map_status.read(raw, Types)
     wire = parts.mapping(msgspec.json.decode(raw))
     own = parts.mapping(wire.get(_OWN))
-    members = workers_of(wire.get(_MEMBERS), job)
+    members, hosts = workers_of(wire.get(_MEMBERS), job), workers_of(wire.get(_HOSTS), job)
+    if status.foreign:
+        # It may have lost a write: whom its launcher knows is a worker all the same.
+        members = tuple(sorted({*members, *hosts}))
     roster = None
     if "roster" in own or (status.foreign and members):
         memory = parts.mapping(own.get("roster"))
         roster = Roster(
             members=members,
-            hosts=workers_of(wire.get(_HOSTS), job),
+            hosts=hosts,
             spent=indexes.read(parts.text(memory, "spent")),
             followed=parts.number(memory, "followed") or 0,
             scaling=_read_scaling(memory.get("scaling")),
@@ -132,6 +135,7 @@ def _write_scaling(scaling: Scaling) -> JSON:
         "scaler": scaling.scaler,
         "uid": scaling.uid,
         "failures": scaling.failures,
+        "ready": scaling.ready,
         "done": scaling.done,
     }
     always = ("workers", "since", "adds")
@@ -150,5 +154,6 @@ def _read_scaling(wire: Any) -> Scaling | None:
         scaler=parts.text(wire, "scaler"),
         uid=parts.text(wire, "uid"),
         failures=parts.number(wire, "failures") or 0,
+        ready=wire.get("ready") is True,
         done=wire.get("done") is True,
     )

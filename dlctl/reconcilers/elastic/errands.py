@@ -47,7 +47,6 @@ class RunScript:
 
     launcher: Launcher
     scaler: UID
-    attempt: int
     script: Script
     workers: tuple[str, ...]
 

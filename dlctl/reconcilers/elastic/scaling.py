@@ -64,9 +64,7 @@ def bring_in(view: View, draft: Draft, scaling: Scaling) -> None:
     """Take the change one step further by which workers come."""
     scaler = view.scaler(scaling.uid)
     if scaling.done:
-        if view.launcher is None or hosts.delivered(view, draft.roster.hosts):
-            draft.enrol(*scaling.workers)
-            _end(view, draft, scaling)
+        _await_delivery(view, draft, scaling, scaler)
     elif scaler is not None:
         _bring_in_by_scaler(view, draft, scaling, scaler)
     elif scaling.uid:
@@ -152,8 +150,7 @@ def _answering(view: View, draft: Draft, scaling: Scaling, wait_s: float) -> fro
 
 def _came(view: View, draft: Draft, scaling: Scaling, scaler: Scaler) -> tuple[int, ...] | None:
     """Return those that came, when it is decided; none if they are too few, None if it is not."""
-    limit_s = view.policy.scale_out_s if scaler.timeout_s is None else scaler.timeout_s
-    wait_s = left_s(view, scaling, limit_s)
+    wait_s = left_s(view, scaling, _limit_s(view, scaler))
     answered = tuple(sorted(_answering(view, draft, scaling, wait_s)))
     if len(answered) == len(scaling.workers):
         return answered
@@ -172,12 +169,13 @@ def _bring_in_by_scaler(view: View, draft: Draft, scaling: Scaling, scaler: Scal
     if broken := [i for i in scaling.workers if _is_broken(view, i)]:
         _try_again(view, draft, scaling, scaler, broken)
         return
-    came = _came(view, draft, scaling, scaler)
+    came = scaling.workers if scaling.ready else _came(view, draft, scaling, scaler)
     if came is None:
         return
-    if came and len(came) < len(scaling.workers):
-        # Who is late is late: a script that runs is told of no others.
-        draft.roster = attrs.evolve(draft.roster, scaling=attrs.evolve(scaling, workers=came))
+    if came and not scaling.ready and (scaler.script or len(came) < len(scaling.workers)):
+        # Who is late is late: a script that runs is told of no others, whatever they do meanwhile.
+        ready = attrs.evolve(scaling, workers=came, ready=True)
+        draft.roster = attrs.evolve(draft.roster, scaling=ready)
         return
     failure = None if came else f"execution timeout: {hosts.silence(view, scaling.workers)}"
     if came and scaler.script:
@@ -188,6 +186,25 @@ def _bring_in_by_scaler(view: View, draft: Draft, scaling: Scaling, scaler: Scal
         draft.roster = attrs.evolve(draft.roster, scaling=listed)
     elif failure:
         _end(view, draft, scaling, failure)
+
+
+def _await_delivery(view: View, draft: Draft, scaling: Scaling, scaler: Scaler | None) -> None:
+    """End a change whose workers are listed, once the launcher knows, or cannot be told for long.
+
+    They stay in both cases: it may be that it knows.
+    """
+    told = view.launcher is None or hosts.delivered(view, draft.roster.hosts)
+    wait_s = left_s(view, scaling, _limit_s(view, scaler) + view.policy.let_go_s)
+    if not told and wait_s > 0:
+        draft.waits_s.append(wait_s)
+        return
+    draft.enrol(*scaling.workers)
+    _end(view, draft, scaling, "" if told else "the launcher could not be told of them in time")
+
+
+def _limit_s(view: View, scaler: Scaler | None) -> float:
+    own_s = scaler.timeout_s if scaler else None
+    return view.policy.scale_out_s if own_s is None else own_s
 
 
 def _bring_in_by_spec(view: View, draft: Draft, scaling: Scaling) -> None:

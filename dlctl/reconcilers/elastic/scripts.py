@@ -1,9 +1,8 @@
 """The scripts of scalers: programs in the launcher that take part in a change. Pure.
 
-One that has run is run again only if the controller ended before it could be written down.
+One that has run is run again only if the controller ended before it could be written down. One that
+fails is tried again after a pause, as often as its scaler says.
 """
-
-import attrs
 
 from dlctl.api import conditions
 from dlctl.api.elastic import Scaler, Scaling
@@ -22,17 +21,15 @@ def run(view: View, draft: Draft, scaling: Scaling, scaler: Scaler) -> str | Non
         return ""
     slots = view.slots
     workers = tuple(f"{name}:{slots}" for name in view.names(scaling.workers))
-    errand = RunScript(view.launcher, scaler.uid, scaling.failures, scaler.script, workers)
+    errand = RunScript(view.launcher, scaler.uid, scaler.script, workers)
     draft.wanted.add(errand)
     outcome = view.outcomes.get(errand)
     if outcome is None:
         return ""
-    problem = outcome.error or outcome.result
-    if not problem:
+    if not outcome.error:
         tellings.script_executed(draft, scaler, view.now)
         return None
-    if scaling.failures >= scaler.backoff_limit:
-        return f"execute script failed, error: {problem}"
-    once_more = attrs.evolve(draft.roster.scaling or scaling, failures=scaling.failures + 1)
-    draft.roster = attrs.evolve(draft.roster, scaling=once_more)
+    if outcome.tries > scaler.backoff_limit:
+        return f"execute script failed, error: {outcome.error}"
+    draft.again.add(errand)
     return ""
