@@ -21,6 +21,8 @@ _GONE_S: Final = 2.0
 _REPLACED_S: Final = 1.0
 _STATUS_WRITES: Final = 12
 _DELAY_S: Final = 0.2
+# What it takes without any delay, on a machine that is busy.
+_MAKING_S: Final = 1.0
 _SCRIPT_S: Final = 6
 _DOOM: Final = "ToBeDeletedByClusterAutoscaler"
 
@@ -136,7 +138,7 @@ def test_script_of_one_job_delays_no_other(
     (_, asked) = scaling.times(bed, kubectl, "create", JOBS.partition(".")[0])
     made = [at for at in scaling.times(bed, kubectl, "create", "pods") if at > asked]
     record_property("seconds from another job to its first pod", round(made[0] - asked, 2))
-    assert made[0] - asked <= _DELAY_S
+    assert made[0] - asked <= _MAKING_S + _DELAY_S
     elastic.until_phase(kubectl, SCALERS["ScaleIn"], "slow", "ScaleSucceeded", within_s=60)
     status = jobs.status(kubectl, "slow", SCALERS["ScaleIn"])
     assert "ScriptExecuted" in scaling.condition_types(status)
