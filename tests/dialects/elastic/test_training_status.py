@@ -227,6 +227,18 @@ def test_workers_of_et_operator_are_taken_over_as_they_are() -> None:
     assert workers.indexes == (0, 3)
 
 
+def test_worker_that_et_operator_forgot_to_write_down_is_taken_over_with_the_others() -> None:
+    wire = theirs(
+        "Running",
+        condition("Running"),
+        targetWorkers=["linear-worker-0"],
+        currentWorkers=["linear-worker-0", "linear-worker-4"],
+    )
+    roster = read(wire).roster
+    assert roster is not None
+    assert (roster.members, roster.hosts) == ((0, 4), (0, 4))
+
+
 def test_job_that_et_operator_has_only_seen_has_no_workers_yet() -> None:
     assert read(theirs("Created", condition("Created"))).roster is None
 

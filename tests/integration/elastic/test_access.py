@@ -196,3 +196,17 @@ async def left_by_et_operator(stage: Stage) -> None:
         obj["metadata"].pop("annotations", None)
         await stage.cluster.user.create(resource, stage.cluster.namespace, obj)
     await stage.cluster.until(lambda: stage.runs("linear-launcher"))
+
+
+async def test_secret_of_a_job_that_had_the_name_before_is_not_taken_for_the_jobs_own() -> None:
+    async with elastic_world() as stage:
+        user, namespace = stage.cluster.user, stage.cluster.namespace
+        old = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "linear"}}
+        await user.create(SECRETS, namespace, {**old, "data": {"id_rsa": "b2xk"}})
+        await stage.submit()
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Created")
+        assert stage.cluster.pods() == []
+        await user.delete(SECRETS, stage.cluster.key())
+        await stage.until_running()
+        (secret,) = stage.cluster.objects(SECRETS)
+        assert secret["data"]["id_rsa"] != "b2xk"

@@ -215,6 +215,17 @@ async def test_delivery_that_fails_is_tried_until_it_is_done() -> None:
         assert stage.listed() == [0, 1, 2]
 
 
+async def test_launcher_that_cannot_be_told_holds_nobody_up_for_ever() -> None:
+    async with elastic_world(Options(scale_in_wait_s=20)) as stage:
+        await stage.running(1)
+        stage.launchers.troubles = [Trouble("fail", "deliver", times=100)]
+        await stage.scale_out(toAdd=TWO, timeout=30)
+        phase, message = await stage.ended("out")
+        assert (phase, "could not be told" in message) == ("ScaleFailed", True)
+        # It may be that it knows of them.
+        assert stage.workers() == stage.members() == [0, 1, 2]
+
+
 async def test_time_for_workers_is_the_controllers_where_a_request_names_none() -> None:
     async with elastic_world(Options(scale_out_wait_s=30)) as stage:
         await stage.running(1)
