@@ -1,7 +1,5 @@
 """How workers are taken away: the launcher lets go of them, and then their pods go. Pure."""
 
-import datetime
-
 from dlctl.api.elastic import Scaling
 from dlctl.api.pods import Pod
 from dlctl.reconcilers.elastic import hosts
@@ -23,7 +21,7 @@ def let_go(view: View, draft: Draft, scaling: Scaling) -> bool:
     )
     if not there:
         return True
-    wait_s = left_s(view, scaling, view.policy.let_go_s)
+    wait_s = view.left_s(scaling, view.policy.let_go_s)
     if wait_s <= 0:
         names = ", ".join(view.names(scaling.workers))
         message = f"the launcher still used {names} after {view.policy.let_go_s:g} s"
@@ -46,11 +44,6 @@ def cleared(view: View, draft: Draft, scaling: Scaling) -> bool:
     there = [one.pod for i in scaling.workers if (one := view.workers.get(i)) and one.pod]
     draft.deleted += [pod for pod in there if not pod.metadata.terminating]
     return not there
-
-
-def left_s(view: View, scaling: Scaling, limit_s: float) -> float:
-    """Return the seconds that a change has left of those that it may take."""
-    return (scaling.since + datetime.timedelta(seconds=limit_s) - view.now).total_seconds()
 
 
 def _address(pod: Pod) -> str:

@@ -17,7 +17,7 @@ from dlctl.reconcilers.status import Note
 def flee(view: View, draft: Draft) -> None:
     """Take workers off such nodes; their successors come when there is room for them."""
     fleeing = view.roster.fleeing
-    if fleeing is not None and let_go(view, draft, fleeing) and cleared(view, draft, fleeing):
+    if fleeing is not None and _has_left(view, draft, fleeing):
         draft.dismiss(*fleeing.workers)
         draft.roster = attrs.evolve(draft.roster, fleeing=None)
         return
@@ -33,10 +33,16 @@ def flee(view: View, draft: Draft) -> None:
     flight = Scaling(False, (*before, *doomed), since)
     draft.roster = attrs.evolve(draft.roster, fleeing=flight)
     draft.enrol(*successors)
-    draft.list_hosts(*(i for i in draft.roster.hosts if i not in doomed))
     left, coming = ", ".join(view.names(doomed)), ", ".join(view.names(successors))
     message = f"the nodes of {left} are about to go: {coming} will take their places"
     draft.notes.append(Note("Warning", "TrainingJobNodeGoing", message))
+
+
+def _has_left(view: View, draft: Draft, fleeing: Scaling) -> bool:
+    # Some are listed until others have come.
+    if set(fleeing.workers).intersection(view.roster.hosts):
+        return False
+    return let_go(view, draft, fleeing) and cleared(view, draft, fleeing)
 
 
 def settle(draft: Draft) -> None:

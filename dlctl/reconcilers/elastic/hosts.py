@@ -70,7 +70,8 @@ def update(view: View, draft: Draft) -> None:
     present = set(view.roster.present) - view.roster.spent
     kept = {i for i in view.roster.hosts if i in present and not _goes(view, i)}
     waiting = [i for i in view.alive if i not in kept and i not in view.roster.leaving]
-    draft.list_hosts(*kept, *answering(view, draft, waiting))
+    listed = kept | answering(view, draft, waiting)
+    draft.list_hosts(*listed, *_indispensable(view, draft, listed))
     if view.launcher is not None:
         errand = delivery(view, draft.roster.hosts)
         if errand is not None:
@@ -135,6 +136,20 @@ def _probe(view: View, workers: Collection[int]) -> Probe | None:
 
 def _ready(view: View, workers: Collection[int]) -> frozenset[int]:
     return frozenset(i for i in workers if view.is_ready(i) and not view.is_doomed(i))
+
+
+def _indispensable(view: View, draft: Draft, listed: Collection[int]) -> Collection[int]:
+    """Return those that flee, and are listed until others come: without them there are too few."""
+    fleeing = view.roster.fleeing
+    if fleeing is None or len(listed) >= view.elasticity.least:
+        return ()
+    # The rest of the time is for the launcher to let go of them.
+    wait_s = view.left_s(fleeing, view.policy.let_go_s / 2)
+    if wait_s <= 0:
+        return ()
+    draft.waits_s.append(wait_s)
+    there = set(view.roster.hosts) & set(view.roster.present) - view.roster.spent
+    return there.intersection(fleeing.workers)
 
 
 def _goes(view: View, worker: int) -> bool:

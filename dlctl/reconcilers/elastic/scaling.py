@@ -12,7 +12,7 @@ from dlctl.dialects.elastic import words
 from dlctl.dialects.elastic.training_status import workers_of
 from dlctl.reconcilers.elastic import hosts, scripts, tellings
 from dlctl.reconcilers.elastic.draft import Draft
-from dlctl.reconcilers.elastic.farewell import cleared, left_s, let_go
+from dlctl.reconcilers.elastic.farewell import cleared, let_go
 from dlctl.reconcilers.elastic.roster import RefusedError, added, fresh, last, removed
 from dlctl.reconcilers.elastic.view import View
 from dlctl.reconcilers.observe import Situation
@@ -150,7 +150,7 @@ def _answering(view: View, draft: Draft, scaling: Scaling, wait_s: float) -> fro
 
 def _came(view: View, draft: Draft, scaling: Scaling, scaler: Scaler) -> tuple[int, ...] | None:
     """Return those that came, when it is decided; none if they are too few, None if it is not."""
-    wait_s = left_s(view, scaling, _limit_s(view, scaler))
+    wait_s = view.left_s(scaling, _limit_s(view, scaler))
     answered = tuple(sorted(_answering(view, draft, scaling, wait_s)))
     if len(answered) == len(scaling.workers):
         return answered
@@ -194,7 +194,7 @@ def _await_delivery(view: View, draft: Draft, scaling: Scaling, scaler: Scaler |
     They stay in both cases: it may be that it knows.
     """
     told = view.launcher is None or hosts.delivered(view, draft.roster.hosts)
-    wait_s = left_s(view, scaling, _limit_s(view, scaler) + view.policy.let_go_s)
+    wait_s = view.left_s(scaling, _limit_s(view, scaler) + view.policy.let_go_s)
     if not told and wait_s > 0:
         draft.waits_s.append(wait_s)
         return
@@ -209,7 +209,7 @@ def _limit_s(view: View, scaler: Scaler | None) -> float:
 
 def _bring_in_by_spec(view: View, draft: Draft, scaling: Scaling) -> None:
     """Enrol what the spec asks for once it is there; what is late joins when it comes."""
-    wait_s = left_s(view, scaling, view.policy.scale_out_s)
+    wait_s = view.left_s(scaling, view.policy.scale_out_s)
     answered = _answering(view, draft, scaling, wait_s)
     changed = view.asked != view.roster.followed
     if len(answered) < len(scaling.workers) and wait_s > 0 and not changed:

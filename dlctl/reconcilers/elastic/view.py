@@ -6,7 +6,7 @@ from functools import cached_property
 
 import attrs
 
-from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Roster, Scaler
+from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Roster, Scaler, Scaling
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.pods import Pod
@@ -83,6 +83,10 @@ class View:
         fleeing = self.roster.fleeing.workers if self.roster.fleeing else ()
         gone = self.roster.spent.union(fleeing)
         return tuple(i for i in self.roster.members if i not in gone)
+
+    def left_s(self, change: Scaling, limit_s: float) -> float:
+        """Return the seconds that a change has left of those that it may take."""
+        return (change.since + datetime.timedelta(seconds=limit_s) - self.now).total_seconds()
 
     def name(self, worker: int) -> str:
         return self.job.child_name(Replica(WORKER, worker))

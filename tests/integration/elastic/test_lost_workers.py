@@ -167,6 +167,19 @@ async def test_workers_leave_a_node_before_it_goes_and_others_come_when_there_is
         assert "linear-worker-0, linear-worker-1" in told
 
 
+async def test_last_workers_are_used_until_others_answer() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.answers_s = {"linear-worker-2": 20, "linear-worker-3": 20}
+        stage.cluster.node.name = "other"
+        await sign(stage, NODE)
+        await stage.cluster.until(lambda: stage.workers() == [0, 1, 2, 3])
+        await stage.cluster.lapse(10)
+        assert stage.listed() == [0, 1]
+        await stage.cluster.until(lambda: stage.workers() == [2, 3])
+        assert stage.listed() == [2, 3]
+
+
 async def test_workers_that_find_no_better_node_wait_where_they_are() -> None:
     async with elastic_world() as stage:
         await stage.running(2)
