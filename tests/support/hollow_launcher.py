@@ -1,6 +1,6 @@
 """Launchers without processes: they answer what is run in them as a script of the test says.
 
-They know the commands of ``launcher_commands`` and nothing of who sends them. What must never
+They know the commands of ``elastic.commands`` and nothing of who sends them. What must never
 happen to a launcher is noted, whoever did it.
 """
 
@@ -19,7 +19,7 @@ from dlctl.local.apiserver.changes import Change, table_of
 from dlctl.local.apiserver.execs import ExecRequest, Session
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.status import StatusError
-from dlctl.reconcilers import launcher_commands
+from dlctl.reconcilers.elastic import commands
 from tests.support.hollow_sessions import HollowSession
 
 JSON = dict[str, Any]
@@ -27,10 +27,10 @@ Mischief = Literal["hang", "fail", "refuse", "cut"]
 HOSTFILE: Final = "/etc/edl/hostfile"
 _PODS: Final = table_of(PODS)
 _ORDERS: Final = {
-    launcher_commands.deliver({}).command[2]: "deliver",
-    launcher_commands.probe([]).command[2]: "probe",
-    launcher_commands.users().command[2]: "users",
-    launcher_commands.run(Script("x"), []).command[2]: "run",
+    commands.deliver({}).command[2]: "deliver",
+    commands.probe([]).command[2]: "probe",
+    commands.users().command[2]: "users",
+    commands.run(Script("x"), []).command[2]: "run",
 }
 _HEADER: Final = "  sl  local_address rem_address   st tx_queue rx_queue\n"
 

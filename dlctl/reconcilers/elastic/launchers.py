@@ -5,7 +5,7 @@ import attrs
 from dlctl.api.meta import ObjectKey
 from dlctl.kube.client import Client
 from dlctl.reconcilers.elastic.errands import Deliver, Errand, LetGo, Probe
-from dlctl.reconcilers.launcher import LauncherShell
+from dlctl.reconcilers.elastic.shell import LauncherShell
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ import pytest
 from dlctl.api.meta import ObjectKey
 from dlctl.kube.errors import ApiError, DeadlineError, NotFoundError, UnreachableError
 from dlctl.kube.execs import Completed
-from dlctl.reconcilers.launcher import LauncherShell
+from dlctl.reconcilers.elastic.shell import LauncherShell
 from tests.local.node.lab import Lab
 from tests.local.node.talks import start
 

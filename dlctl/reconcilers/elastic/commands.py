@@ -115,7 +115,7 @@ def deliver(files: Mapping[str, str]) -> Order:
 
 
 def probe(workers: Collection[str]) -> Order:
-    """Look which of the workers answer; the output is for :func:`~.launcher_words.reach`."""
+    """Look which of the workers answer; the output is for :func:`~.answers.reach`."""
     for worker in workers:
         if not _HOST.fullmatch(worker):
             raise TerminalError(f"{worker!r} is no name of a host")

@@ -13,9 +13,9 @@ from dlctl.api.elastic import Script
 from dlctl.api.meta import ObjectKey
 from dlctl.errors import DlctlError
 from dlctl.kube.execs import Completed
-from dlctl.reconcilers import launcher_commands, launcher_words
-from dlctl.reconcilers.launcher_commands import Order
-from dlctl.reconcilers.launcher_words import Reach, UnreadableError
+from dlctl.reconcilers.elastic import answers, commands
+from dlctl.reconcilers.elastic.answers import Reach, UnreadableError
+from dlctl.reconcilers.elastic.commands import Order
 
 # A thousand processes and ten thousand connections.
 _OUTPUT_BYTES: Final = 4 << 20
@@ -58,23 +58,23 @@ class LauncherShell:
 
     async def deliver(self, files: Mapping[str, str]) -> None:
         """Put the texts into files, by path; whoever reads one sees the old or the new one."""
-        await self._run(launcher_commands.deliver(files), "the files were not delivered")
+        await self._run(commands.deliver(files), "the files were not delivered")
 
     async def probe(self, workers: Collection[str]) -> Reach:
         """Find out which of the workers answer; one that is asked counts as used meanwhile."""
-        order = launcher_commands.probe(workers)
+        order = commands.probe(workers)
         completed = await self._run(order, "the workers were not looked for")
-        return launcher_words.reach(completed.stdout, workers)
+        return answers.reach(completed.stdout, workers)
 
     async def users(self, workers: Mapping[str, str]) -> frozenset[str]:
         """Return which of the workers, addresses by name, the launcher has to do with.
 
         :raises UnreadableError: if that cannot be told.
         """
-        completed = await self._run(launcher_commands.users(), "the launcher was not looked into")
+        completed = await self._run(commands.users(), "the launcher was not looked into")
         if completed.truncated:
             raise UnreadableError("the launcher has more connections than can be looked at")
-        return launcher_words.users(completed.stdout, workers)
+        return answers.users(completed.stdout, workers)
 
     async def wait_let_go(self, workers: Mapping[str, str], *, look_s: float = LOOK_S) -> None:
         """Return when the launcher has nothing more to do with any; the caller has a deadline."""
@@ -84,7 +84,7 @@ class LauncherShell:
 
     async def run_script(self, script: Script, workers: Iterable[str]) -> None:
         """Run a script of the user's; each of the workers is a ``name:slots``."""
-        order = launcher_commands.run(script, workers)
+        order = commands.run(script, workers)
         await self._run(order, f"the script {script.path} failed")
 
     async def _run(self, order: Order, failure: str) -> Completed:

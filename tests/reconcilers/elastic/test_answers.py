@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlctl.reconcilers.launcher_words import ProbedBy, Reach, UnreadableError, reach, users
+from dlctl.reconcilers.elastic.answers import ProbedBy, Reach, UnreadableError, reach, users
 
 TITLE = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
 

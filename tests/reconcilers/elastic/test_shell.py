@@ -17,9 +17,9 @@ from dlctl.api.elastic import Script
 from dlctl.api.meta import ObjectKey
 from dlctl.errors import TerminalError
 from dlctl.kube.execs import Completed
-from dlctl.reconcilers import launcher_commands, launcher_words
-from dlctl.reconcilers.launcher import CommandFailedError, LauncherShell
-from dlctl.reconcilers.launcher_words import ProbedBy, Reach, UnreadableError
+from dlctl.reconcilers.elastic import answers, commands
+from dlctl.reconcilers.elastic.answers import ProbedBy, Reach, UnreadableError
+from dlctl.reconcilers.elastic.shell import CommandFailedError, LauncherShell
 
 SHELLS = {
     "sh": ["sh"],
@@ -135,7 +135,7 @@ async def test_input_that_breaks_off_leaves_the_old_file_and_no_other(
 ) -> None:
     path = tmp_path / "hostfile"
     path.write_text("old\n")
-    order = launcher_commands.deliver({str(path): "a\nb\nc\n"})
+    order = commands.deliver({str(path): "a\nb\nc\n"})
     completed = await machine(ObjectKey("", ""), "", order.command, stdin=b"a\nb\n")
     assert completed.exit_code == 1
     assert files(tmp_path) == {"hostfile": "old\n"}
@@ -206,11 +206,11 @@ async def connected(address: str) -> AsyncIterator[int]:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 async def test_open_connections_are_found(machine: Machine, address: str) -> None:
-    order = launcher_commands.users()
+    order = commands.users()
     async with connected(address) as port:
         completed = await machine(ObjectKey("", ""), "", order.command, limit_bytes=8 << 20)
     workers = {"one": address, "other": "127.9.9.9"}
-    read = partial(launcher_words.users, completed.stdout, workers)
+    read = partial(answers.users, completed.stdout, workers)
     assert read(port=port) == {"one"}
     assert read(port=9) == frozenset()
 
