@@ -3,7 +3,6 @@
 One call is one command. It is not known here why anybody asks, nor what follows.
 """
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -19,8 +18,6 @@ from dlctl.reconcilers.elastic.commands import Order
 
 # A thousand processes and ten thousand connections.
 _OUTPUT_BYTES: Final = 4 << 20
-# Between two looks whether the launcher still uses a worker.
-LOOK_S: Final = 0.5
 
 
 class CommandFailedError(DlctlError):
@@ -75,12 +72,6 @@ class LauncherShell:
         if completed.truncated:
             raise UnreadableError("the launcher has more connections than can be looked at")
         return answers.users(completed.stdout, workers)
-
-    async def wait_let_go(self, workers: Mapping[str, str], *, look_s: float = LOOK_S) -> None:
-        """Return when the launcher has nothing more to do with any; the caller has a deadline."""
-        # Nothing in a container tells of a connection that ends.
-        while await self.users(workers):  # noqa: ASYNC110
-            await asyncio.sleep(look_s)
 
     async def run_script(self, script: Script, workers: Iterable[str]) -> None:
         """Run a script of the user's; each of the workers is a ``name:slots``."""

@@ -238,21 +238,6 @@ async def test_launcher_that_cannot_be_looked_into_is_not_taken_to_let_go(
         await launcher.users({"w-1": ""})
 
 
-@pytest.mark.looptime
-async def test_letting_go_is_waited_for() -> None:
-    looks = 0
-
-    async def execute(*_: object, **__: object) -> Completed:
-        nonlocal looks
-        looks += 1
-        words = b"kubectl\0exec\0w-1\0" if looks < 4 else b"sh\0"
-        return Completed(0, b"rem_address\n\n==> /proc/1/cmdline <==\n" + words)
-
-    await LauncherShell(execute, ObjectKey("ns", "x"), "main").wait_let_go({"w-1": ""})
-    assert looks == 4
-    assert asyncio.get_running_loop().time() == pytest.approx(1.5)
-
-
 async def test_output_that_was_cut_off_is_not_taken_for_all_there_is() -> None:
     async def execute(*_: object, **__: object) -> Completed:
         return Completed(0, b"rem_address\n\n==> /proc/1/cmdline <==\n", truncated=True)
