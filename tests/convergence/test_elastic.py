@@ -12,7 +12,7 @@ from tests.convergence.elastic_runs import run
 pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
 logger = logging.getLogger(__name__)
 FAST = range(15)
-SOAK = range(15, 115)
+SOAK = range(15, 65)
 
 
 @pytest.mark.parametrize("seed", FAST)
