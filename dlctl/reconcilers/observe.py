@@ -13,6 +13,7 @@ from dlctl.api.exitcodes import ExitClass
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import Resource
 from dlctl.api.pods import ContainerStatus, Pod, Service
+from dlctl.api.status import Failure
 from dlctl.reconcilers.endings import Ending, ending
 
 _STUCK: Final[Mapping[str, str]] = {
@@ -65,6 +66,20 @@ class ObservedReplica:
     restarts_in_place: int = 0
     # Why it does not start, where waiting alone will not help.
     stuck: str = ""
+
+    @property
+    def failure(self) -> Failure | None:
+        """How its pod's end is told, if it is a failure; None while it has not ended."""
+        if self.ending is None or self.pod is None:
+            return None
+        return Failure(
+            replica=str(self.replica),
+            pod=self.pod.metadata.name,
+            reason=self.ending.reason,
+            message=self.ending.message,
+            time=self.ending.time.replace(microsecond=0),
+            exit_code=self.ending.exit_code,
+        )
 
 
 @attrs.frozen

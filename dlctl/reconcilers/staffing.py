@@ -41,13 +41,4 @@ def _causes(observed: Observed, now: datetime.datetime) -> list[Failure]:
 
 def _failure(one: ObservedReplica, now: datetime.datetime) -> Failure:
     pod = one.pod.metadata.name if one.pod else ""
-    if one.ending is None:
-        return Failure(str(one.replica), pod, "Deleted", "it was deleted", now)
-    return Failure(
-        replica=str(one.replica),
-        pod=pod,
-        reason=one.ending.reason,
-        message=one.ending.message,
-        time=one.ending.time.replace(microsecond=0),
-        exit_code=one.ending.exit_code,
-    )
+    return one.failure or Failure(str(one.replica), pod, "Deleted", "it was deleted", now)

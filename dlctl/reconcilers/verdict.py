@@ -28,8 +28,8 @@ def verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdict | N
         return Verdict()
     # An exit that no restart can better ends the job, whichever replica's it is: the others
     # would wait for it for ever.
-    fatal = [o for o in observed.replicas if _needed(job, o)]
-    failures = [f for o in fatal if (f := _failure(o)) is not None]
+    broken = [o for o in observed.replicas if o.situation is Situation.BROKEN and _needed(job, o)]
+    failures = [f for o in broken if (f := o.failure) is not None]
     failures += lacking(job, observed, now)
     if not failures:
         return None
@@ -42,16 +42,3 @@ def _needed(job: Job, observed: ObservedReplica) -> bool:
         return True
     # Of the workers that come and go, the job cannot do without the one that decides.
     return observed.replica in deciders.succeed and not deciders.one_is_enough
-
-
-def _failure(observed: ObservedReplica) -> Failure | None:
-    if observed.situation is not Situation.BROKEN or not observed.ending or not observed.pod:
-        return None
-    return Failure(
-        replica=str(observed.replica),
-        pod=observed.pod.metadata.name,
-        reason=observed.ending.reason,
-        message=observed.ending.message,
-        time=observed.ending.time.replace(microsecond=0),
-        exit_code=observed.ending.exit_code,
-    )
