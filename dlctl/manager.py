@@ -28,7 +28,7 @@ from dlctl.metrics import Metrics, gc_pauses, observe_loop_lag
 from dlctl.options import Options
 from dlctl.reconcilers import triggers
 from dlctl.reconcilers.controller import Controller
-from dlctl.reconcilers.elastic.elastic import BY_JOB, Elastic, by_job
+from dlctl.reconcilers.elastic.elastic import BY_JOB, GOING, Elastic, by_job
 from dlctl.reconcilers.elastic.errands import Errand
 from dlctl.reconcilers.elastic.launchers import Launchers
 from dlctl.reconcilers.elastic.view import ElasticPolicy
@@ -213,6 +213,8 @@ class Manager:
         nodes: Informer[Node] | None = None
         if options.node_signs and not options.namespace:
             nodes = Informer(self.client, NODES, Node, clock=self.clock, metrics=self.metrics)
+            signs = frozenset(options.node_signs)
+            nodes.store.add_index(GOING, lambda node: (GOING,) if node.shows(signs) else ())
             self._informers.append(nodes)
             woken = triggers.of_nodes(kind.resource, self._pods.store, options.node_signs, queue)
             self._subscriptions.append(partial(nodes.add_handler, woken))
@@ -226,7 +228,6 @@ class Manager:
             self.clock,
             _elastic_policy(options),
             nodes.store if nodes else None,
-            frozenset(options.node_signs),
         )
         return elastic, read
 

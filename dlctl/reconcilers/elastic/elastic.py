@@ -30,6 +30,8 @@ from dlctl.reconcilers.observe import Children, observe
 
 # The index of scalers by the job that they are for.
 BY_JOB: Final = "job"
+# The index of nodes, and its one value: that of nodes which are about to go.
+GOING: Final = "going"
 _POLL_S: Final = 0.5
 # Between two looks whether the launcher has let go; nothing in it tells when it has.
 _LOOK_S: Final = 0.25
@@ -47,9 +49,8 @@ class Elastic:
     recorder: EventRecorder
     clock: Clock
     policy: ElasticPolicy = attrs.field(factory=ElasticPolicy)
+    # Indexed by whether they are about to go.
     nodes: Store[Node] | None = None
-    # Taints and conditions of nodes that are about to go.
-    signs: frozenset[str] = frozenset()
 
     def draft(self, job: Job, children: Children) -> Draft:
         """Work out who is to be on a job's roster now."""
@@ -136,8 +137,8 @@ class Elastic:
         return patched
 
     def _doomed(self) -> frozenset[str]:
-        nodes: Iterable[Node] = self.nodes or ()
-        return frozenset(node.metadata.name for node in nodes if node.shows(self.signs))
+        going = self.nodes.indexed(GOING, GOING) if self.nodes else ()
+        return frozenset(node.metadata.name for node in going)
 
 
 def job_of(obj: ScalerObject) -> ObjectKey | None:
