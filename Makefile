@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # What runs for real, by the clock of a machine that may be busy: the report counts second tries.
 AGAIN := --reruns 1
+# With BUDGET=seconds the long tiers take their tests in an order that follows from the commit, and
+# skip those that the budget leaves no time for.
+BUDGETED = $(if $(BUDGET),-p tests.support.budget --budget-s $(BUDGET))
 
 .PHONY: help
 help: ## List the targets
@@ -57,11 +60,16 @@ lint: $(READY) ## Format, lint, types, import contracts, spelling
 
 .PHONY: test
 test: lint ## Lint, then all fast tests
-	$(BIN)/pytest -n 2 -m "not soak and not examples and not sdk"
+	$(BIN)/pytest -n 2 -m "not soak and not fuzz and not examples and not sdk"
 
 .PHONY: soak
 soak: $(READY) ## The tests of many seeds and of long runs
-	$(BIN)/pytest -n 2 -m soak
+	$(BIN)/pytest -n 2 -m soak $(BUDGETED)
+
+# FUZZ_BUDGET_S=seconds of making objects, FUZZ_SEED=number instead of one that follows from the commit.
+.PHONY: fuzz
+fuzz: $(READY) ## Hostile objects of all kinds through all that reads them
+	$(BIN)/pytest -n 2 -m fuzz tests/fuzz
 
 # What pip installs is made here; PyTorch, Open MPI and sshd are packages of Debian.
 FRAMEWORKS := horovod jax mxnet paddle tensorflow xgboost
@@ -72,7 +80,7 @@ examples: $(READY) $(FRAMEWORKS:%=.venv-%/.ready) ## Train a model with each fra
 		/usr/bin/python3 -c "import $$module" || \
 			echo 'left out: apt-get install python3-torch openmpi-bin python3-mpi4py python3-numpy'; \
 	done
-	$(BIN)/pytest -m examples $(AGAIN) -rs --durations=0 --durations-min=1 tests/examples
+	$(BIN)/pytest -m examples $(AGAIN) $(BUDGETED) -rs --durations=0 --durations-min=1 tests/examples
 
 .PHONY: bench
 bench: $(READY) ## Measure, each figure beside its goal
@@ -80,6 +88,11 @@ bench: $(READY) ## Measure, each figure beside its goal
 	$(BIN)/python -m bench.watch
 	$(BIN)/python -m bench.work_queue
 	$(BIN)/python -m bench.job
+
+# LOADS=names, by their beginnings, for some of the hostile loads.
+.PHONY: bench-neighbours
+bench-neighbours: $(READY) ## Measure what a quiet namespace notices of a hostile one
+	$(BIN)/python -m bench.neighbours $(LOADS)
 
 # The version of Kubernetes that contract and e2e tests run on: 1.36, or 1.33.
 K8S ?= 1.36
@@ -97,10 +110,10 @@ $(VENV)/.sdk: $(READY)
 contract: $(VENV)/.sdk ## Hold the embedded API server to a real one, and dlctl to both; needs Go
 	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) -- \
-		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 tests/contract tests/manifests'
+		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 2 $(BUDGETED) tests/contract tests/manifests'
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --kwok 2 -- \
-		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 4 -m real $(AGAIN) tests/integration tests/convergence tests/sdk'
-	$(BIN)/pytest -n 2 -m 'sdk and not real' $(AGAIN) tests/sdk
+		sh -c 'CONTRACT_KUBECONFIG=$$KUBECONFIG $(BIN)/pytest -n 4 -m real $(AGAIN) $(BUDGETED) tests/integration tests/convergence tests/sdk'
+	$(BIN)/pytest -n 2 -m 'sdk and not real' $(AGAIN) $(BUDGETED) tests/sdk
 
 # Without KUBECONFIG the cluster is made for the tests, which needs root, Debian and Go, and may be
 # broken by them. Any other must be able to pull E2E_IMAGE, and E2E_MXNET_IMAGE unless it is empty.

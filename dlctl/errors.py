@@ -3,6 +3,11 @@
 A wait (a quota, a name held by another, a terminating pod) is a return value, not an error.
 """
 
+from typing import Final
+
+# What the API server takes as the message of an event.
+MAX_CHARS: Final = 1024
+
 
 class DlctlError(Exception):
     """Anything that dlctl itself raises on purpose."""
@@ -20,8 +25,19 @@ class InvalidJobError(TerminalError):
     """A job asks for what cannot be; ``field`` is a path such as ``spec.replicaSpecs[0]``.
 
     The message names the field and the fix, because it ends up in the job's status and an event.
+    It is as long as an event takes: names of fields are the user's, too.
     """
 
     def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(f"{field}: {message}")
+        super().__init__(shortened(f"{shortened(field, MAX_CHARS // 4)}: {message}"))
         self.field = field
+
+
+def shown(value: object) -> str:
+    """Return a user's value as a message quotes it."""
+    return shortened(repr(value), 40)
+
+
+def shortened(text: str, chars: int = MAX_CHARS) -> str:
+    """Return the text, or its beginning and three dots, in at most that many characters."""
+    return text if len(text) <= chars else f"{text[: chars - 3]}..."

@@ -8,6 +8,7 @@ is given back, then informers.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final
 
@@ -16,21 +17,24 @@ import attrs
 from dlctl.api.companions import CompanionObject
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
-from dlctl.api.meta import MANAGED_SELECTOR, PODS, SERVICES, ObjectKey, Resource
+from dlctl.api.meta import MANAGED_SELECTOR, PODS, SERVICES, UID, ObjectKey, ObjectMeta, Resource
 from dlctl.api.nodes import NODES, Node
 from dlctl.api.pods import Pod, Service
 from dlctl.clock import Clock, SystemClock
 from dlctl.dialects.kinds import Kind
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
+from dlctl.kube.decoding import Malformed
 from dlctl.leaderelection.leadership import Leadership, Unelected
 from dlctl.metrics import Metrics, gc_pauses, observe_loop_lag
 from dlctl.options import Options
 from dlctl.reconcilers import triggers
 from dlctl.reconcilers.controller import Controller
+from dlctl.reconcilers.definitions import DefinitionCheck
 from dlctl.reconcilers.elastic.elastic import BY_JOB, GOING, Elastic, by_job
-from dlctl.reconcilers.elastic.errands import Errand
+from dlctl.reconcilers.elastic.errands import Errand, RunScript
 from dlctl.reconcilers.elastic.launchers import Launchers
+from dlctl.reconcilers.elastic.requests import ScalerReconciler
 from dlctl.reconcilers.elastic.view import ElasticPolicy
 from dlctl.reconcilers.errands import Errands
 from dlctl.reconcilers.events import EventRecorder
@@ -41,6 +45,7 @@ from dlctl.reconcilers.jobs import JobReconciler
 from dlctl.reconcilers.plan import Policy
 from dlctl.reconcilers.queue_metrics import QueueFigures
 from dlctl.reconcilers.restarts import RestartBackoff
+from dlctl.reconcilers.slots import FairSlots
 from dlctl.tasks import unwrapped
 from dlctl.workqueue.queue import WorkQueue
 
@@ -64,6 +69,7 @@ class Manager:
     _controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
     # What has handlers told of changes, once there is somebody to act on them.
     _subscriptions: list[Callable[[], object]] = attrs.field(init=False, factory=list)
+    _definitions: list[DefinitionCheck] = attrs.field(init=False, factory=list)
     _errands: list[Errands[ObjectKey, Errand]] = attrs.field(init=False, factory=list)
     _recorder: EventRecorder = attrs.field(init=False)
     _executor: Executor = attrs.field(init=False)
@@ -85,14 +91,18 @@ class Manager:
         return all(synced() for synced in self.checks().values())
 
     def checks(self) -> dict[str, Callable[[], bool]]:
-        """Return for every resource what tells whether its store has been filled.
+        """Return the conditions of readiness by name: the stores, and the definitions of kinds.
 
         A kind that is not installed keeps nobody from working on the others.
         """
-        return {
+        stores = {
             informer.resource.qualified: partial(getattr, informer, "waits_for_nothing")
             for informer in self._informers
         }
+        definitions = {
+            f"definition.{one.resource.qualified}": one.is_current for one in self._definitions
+        }
+        return {**stores, **definitions}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until told to stop, then finish what is in work; cancelling stops at once.
@@ -116,15 +126,23 @@ class Manager:
     async def _lead(self, stop: asyncio.Event) -> None:
         """Do all that writes, until told to stop; when this returns, nothing of it goes on."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._recorder.run(), name="events")
+            recording = group.create_task(self._recorder.run(), name="events")
             errands = [group.create_task(e.run(), name="errands") for e in self._errands]
-            await self._work(stop)
+            stopped_at = await self._work(stop)
             logger.info("workers stopped")
             for task in errands:
                 task.cancel()
-            self._recorder.close()
+            await self._record_the_rest(recording, stopped_at)
 
-    async def _work(self, stop: asyncio.Event) -> None:
+    async def _record_the_rest(self, recording: asyncio.Task[None], stopped_at: float) -> None:
+        """Send the events that are left, in what is left of the grace period."""
+        self._recorder.close()
+        left_s = stopped_at + self.options.grace_s - asyncio.get_running_loop().time()
+        await asyncio.wait([recording], timeout=max(0.0, left_s))
+        recording.cancel()
+
+    async def _work(self, stop: asyncio.Event) -> float:
+        """Reconcile until told to stop, and return when that was, by the time of the loop."""
         for subscribe in self._subscriptions:
             subscribe()
         async with asyncio.TaskGroup() as group:
@@ -133,6 +151,7 @@ class Manager:
                 for controller in self._controllers
             ]
             await stop.wait()
+            stopped_at = asyncio.get_running_loop().time()
             logger.info("stopping")
             async with asyncio.TaskGroup() as stopping:
                 for controller in self._controllers:
@@ -140,6 +159,14 @@ class Manager:
             for task in running:
                 # Those whose stores never filled are still waiting for them.
                 task.cancel()
+        return stopped_at
+
+    def _record_malformed(self, resource: Resource, obj: Malformed) -> None:
+        if obj.key is None or not obj.uid:
+            return
+        metadata = ObjectMeta(name=obj.key.name, namespace=obj.key.namespace, uid=UID(obj.uid))
+        message = f"The {resource.kind} cannot be read, so nothing is done for it: {obj.error}"
+        self._recorder.record(resource, metadata, "Warning", "Malformed", message)
 
     def _informer(self, resource: Any, as_: Any, selector: str = "") -> Informer[Any]:
         informer: Informer[Any] = Informer(
@@ -166,6 +193,8 @@ class Manager:
         jobs: Informer[JobObject] = self._informer(kind.resource, JobObject)
         # While another process leads, nobody would take from the queue what is put into it.
         self._subscriptions.append(partial(jobs.add_handler, triggers.of_jobs(queue)))
+        malformed = partial(self._record_malformed, kind.resource)
+        self._subscriptions.append(partial(jobs.add_malformed_handler, malformed))
         of_children = triggers.of_children(kind.resource, queue)
         companions = {r: self._companion(r) for r in kind.companion_resources}
         watched: list[Informer[Any]] = [self._pods, self._services, *companions.values()]
@@ -175,8 +204,10 @@ class Manager:
         elastic: Elastic | None = None
         scalers: list[Informer[Any]] = []
         if kind.scalers:
-            elastic, scalers = self._elastic(kind, queue)
+            elastic, scalers = self._elastic(kind, queue, jobs)
             self._errands.append(elastic.errands)
+        definition = DefinitionCheck(kind.resource, self.metrics, self.clock)
+        self._definitions.append(definition)
         reconciler = JobReconciler(
             kind,
             jobs.store,
@@ -185,6 +216,7 @@ class Manager:
             self._executor,
             self.clock,
             JobFigures(self.metrics, name),
+            definition,
             _policy(options),
             {resource: informer.store for resource, informer in companions.items()},
             elastic,
@@ -201,14 +233,15 @@ class Manager:
         )
 
     def _elastic(
-        self, kind: Kind, queue: WorkQueue[ObjectKey]
+        self, kind: Kind, queue: WorkQueue[ObjectKey], jobs: Informer[JobObject]
     ) -> tuple[Elastic, list[Informer[Any]]]:
         """Return what looks after the workers of a kind that scales, and what it reads."""
         options, launchers = self.options, Launchers(self.client)
         scalers = {r: self._informer(r, ScalerObject) for r in kind.scalers}
-        for informer in scalers.values():
+        for resource, informer in scalers.items():
             informer.store.add_index(BY_JOB, by_job)
             self._subscriptions.append(partial(informer.add_handler, triggers.of_scalers(queue)))
+            self._controllers.append(self._requests(resource, informer, kind, jobs))
         read: list[Informer[Any]] = list(scalers.values())
         nodes: Informer[Node] | None = None
         if options.node_signs and not options.namespace:
@@ -221,7 +254,7 @@ class Manager:
             read.append(nodes)
         elastic = Elastic(
             {resource: informer.store for resource, informer in scalers.items()},
-            Errands(launchers.perform, queue.add),
+            Errands(launchers.perform, queue.add, slots=_launcher_slots(options)),
             self.client,
             self._executor.expectations,
             self._recorder,
@@ -230,6 +263,50 @@ class Manager:
             nodes.store if nodes else None,
         )
         return elastic, read
+
+    def _requests(
+        self,
+        resource: Resource,
+        scalers: Informer[ScalerObject],
+        kind: Kind,
+        jobs: Informer[JobObject],
+    ) -> Controller[ObjectKey]:
+        """Return what looks after the requests of one kind that no job looks after."""
+        name = resource.qualified
+        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueFigures(self.metrics, name))
+        self._subscriptions.append(partial(scalers.add_handler, triggers.of_jobs(queue)))
+        reconciler = ScalerReconciler(
+            resource,
+            scalers.store,
+            kind.resource.kind,
+            jobs.store,
+            self.client,
+            self._recorder,
+            self.clock,
+            self.options.scaler_ttl_s,
+        )
+        return Controller(
+            name,
+            queue,
+            reconciler.reconcile,
+            self.metrics,
+            timeout_s=self.options.reconcile_timeout_s,
+            wait_synced=[jobs.wait_synced, scalers.wait_synced],
+            sync_timeout_s=SYNC_TIMEOUT_S,
+        )
+
+
+def _launcher_slots(
+    options: Options,
+) -> Callable[[ObjectKey, Errand], AbstractAsyncContextManager[None]]:
+    """Return what gives errands their slots: scripts of users apart from all others."""
+    scripts = FairSlots(options.scaler_script_slots)
+    others = FairSlots(options.launcher_command_slots)
+
+    def slot(owner: ObjectKey, errand: Errand) -> AbstractAsyncContextManager[None]:
+        return (scripts if isinstance(errand, RunScript) else others).held(owner.namespace)
+
+    return slot
 
 
 def _elastic_policy(options: Options) -> ElasticPolicy:

@@ -224,6 +224,15 @@ class Metrics:
         self.dlctl_job_restarts_total = self._counter(
             "dlctl_job_restarts_total", "Replicas run again", "kind", "cause", "exit_code"
         )
+        self.dlctl_broken_frameworks = self._gauge(
+            "dlctl_broken_frameworks", "1 for each framework that cannot be loaded", "framework"
+        )
+        self.dlctl_content_errors_total = self._counter(
+            "dlctl_content_errors_total",
+            "Steps that failed on the content of a job",
+            "kind",
+            "step",
+        )
         self.dlctl_job_start_duration_seconds = self._histogram(
             "dlctl_job_start_duration_seconds",
             "Seconds from the creation of a job until all its replicas ran",
@@ -236,6 +245,16 @@ class Metrics:
             "kind",
             "result",
             buckets=JOB_BUCKETS,
+        )
+        self.dlctl_status_conflicts_total = self._counter(
+            "dlctl_status_conflicts_total",
+            "Times that another operator has overwritten the status of a job again",
+            "kind",
+        )
+        self.dlctl_definition_outdated = self._gauge(
+            "dlctl_definition_outdated",
+            "1 if the definition of a kind drops what dlctl remembers of its jobs",
+            "kind",
         )
         self.dlctl_events_dropped_total = self._counter(
             "dlctl_events_dropped_total", "Events that never reached the server", "reason"

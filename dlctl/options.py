@@ -95,6 +95,17 @@ class Options:
     scale_out_wait_s: float = _setting(
         600.0, "seconds that new workers have to come, where a ScaleOut has no timeout of its own"
     )
+    scaler_ttl_s: float = _setting(
+        86400.0, "seconds after which a finished ScaleIn or ScaleOut is deleted; 0 keeps it"
+    )
+    scaler_script_slots: int = _setting(
+        64, "scripts of ScaleIns and ScaleOuts that run at a time; namespaces share them fairly"
+    )
+    launcher_command_slots: int = _setting(
+        64,
+        "other commands in launchers of TrainingJobs that run at a time, such as deliveries of "
+        "hosts; namespaces share them fairly",
+    )
     node_signs: tuple[str, ...] = _setting(
         NODE_SIGNS,
         "taints and conditions of nodes that are about to go, which workers of TrainingJobs leave "
@@ -142,6 +153,7 @@ class Options:
 
     def __attrs_post_init__(self) -> None:
         self._check_work()
+        self._check_scaling()
         self._check_addresses()
         if not self.leader_election_id:
             raise ConfigError("--leader-election-id is empty: give the name of a Lease")
@@ -166,6 +178,14 @@ class Options:
             raise ConfigError("--kube-api-burst must be 0 or more")
         if self.pytorch_init_container_max_tries < 1:
             raise ConfigError("--pytorch-init-container-max-tries must be at least 1")
+
+    def _check_scaling(self) -> None:
+        if self.scaler_ttl_s < 0:
+            raise ConfigError("--scaler-ttl must be 0 or more")
+        if self.scaler_script_slots < 1:
+            raise ConfigError("--scaler-script-slots must be at least 1")
+        if self.launcher_command_slots < 1:
+            raise ConfigError("--launcher-command-slots must be at least 1")
 
     def _check_addresses(self) -> None:
         own = self.bind_address not in ("", _DEFAULT_ADDRESS)

@@ -56,12 +56,12 @@ ET_OPERATOR: Final = sorted((FOLDER / "et-operator").glob("*.yaml"))
 
 
 def rendered(manifest: Mapping[str, Any]) -> list[JSON]:
-    """Return what a job consists of before anything runs, in the order in which it is created."""
+    """Return what a job consists of when its last pod starts, in the order of creation."""
     renderer = renderer_of(manifest)
     renderer = attrs.evolve(renderer, job=at_start(renderer.job))
     desired = renderer.desired(observe(renderer.job, Children(), NOW))
     return [
-        *(renderer.companion(companion) for companion in desired.companions),
+        *(renderer.companion(companion) for companion in renderer.companions(())),
         *(renderer.service(replica) for replica in desired.services),
         *(renderer.pod(replica) for replica in renderer.job.replicas),
     ]

@@ -8,10 +8,10 @@ import enum
 from typing import Final, Self
 
 import attrs
-import msgspec
 
 from dlctl.api.conditions import Condition
-from dlctl.api.meta import UID, Object, ObjectKey, Resource
+from dlctl.api.meta import UID, ObjectKey, Resource
+from dlctl.api.undecoded import UndecodedObject
 
 GROUP = "kai.alibabacloud.com"
 SCALE_INS = Resource(GROUP, "v1alpha1", "scaleins", "ScaleIn")
@@ -120,12 +120,10 @@ class Scaler:
         return f"{self.resource.kind}:{self.key}"
 
 
-class ScalerObject(Object, frozen=True, gc=False):
+class ScalerObject(UndecodedObject, frozen=True, gc=False):
     """A ScaleIn or ScaleOut as it is on the server, its spec and status still undecoded."""
 
     kind: str = ""
-    spec: msgspec.Raw = msgspec.Raw(b"null")
-    status: msgspec.Raw = msgspec.Raw(b"null")
 
 
 @attrs.frozen
@@ -144,10 +142,14 @@ class Scaling:
     uid: str = ""
     # Pods that were lost before they could be used.
     failures: int = 0
-    # Coming: they have all answered, and a script may be told of them.
+    # Coming: they have all answered, and a script may be told of them. Going: it is known which
+    # of them the launcher used.
     ready: bool = False
     # Coming: in the host file since then. Going: its script has been run.
     done: bool = False
+    # Going: those that the launcher did not use while it used others. Their processes have died,
+    # so it avoids their names from then on.
+    unused: tuple[int, ...] = ()
 
 
 @attrs.frozen
@@ -165,6 +167,9 @@ class Roster:
     scaling: Scaling | None = None
     # Those that leave nodes which are about to go; their successors are members already.
     fleeing: Scaling | None = None
+    # Grows with each change of the hosts: a late delivery of older ones is recognized by it. Zero
+    # if it is not known.
+    edition: int = 0
 
     @property
     def leaving(self) -> frozenset[int]:

@@ -11,6 +11,8 @@ from dlctl.api.meta import Resource
 VOLCANO_GROUPS: Final = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 # Of the coscheduling plugin, by whatever name a scheduler goes that has it.
 PLUGIN_GROUPS: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+# By which the coscheduling plugin knows the pods of a PodGroup.
+GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 
 
 @attrs.frozen

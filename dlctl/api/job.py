@@ -5,18 +5,19 @@ Dialects read users' objects into these values; nothing here knows a wire form.
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import attrs
-import msgspec
 
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.elastic import Elasticity
 from dlctl.api.exitcodes import RetryRule
 from dlctl.api.gangs import SchedulingPolicy
-from dlctl.api.meta import UID, Object, ObjectKey, Resource
+from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.reporting import Reporting
 from dlctl.api.status import JobStatus
+from dlctl.api.undecoded import UndecodedObject
 
 
 class CleanPodPolicy(enum.StrEnum):
@@ -73,7 +74,8 @@ class ReplicaSpec:
     # What a replica's service publishes, by the name of the port.
     ports: Mapping[str, int] = attrs.field(factory=dict)
     retries: RetryRule = RetryRule.TABLE
-    # Held back by a scheduling gate until all replicas of other types run.
+    # Does nothing before all replicas of other types run: a scheduling gate holds it back, or in a
+    # gang, whose scheduler waits for all of its pods, it waits by itself.
     waits_for_others: bool = False
     # Not even made before the replicas of other types are ready.
     made_last: bool = False
@@ -147,8 +149,17 @@ class Job:
     # A local job is one process: no cluster environment and no services.
     local: bool = False
     scheduler_name: str = ""
+    # Why the spec as it stands now cannot be read; what runs goes on without it.
+    invalid_reason: str = ""
+    # Whether no more of the spec is known than is needed to judge pods: none are made from it.
+    partial: bool = False
     # A merge patch for what the user's spec does not hold yet: the runtime id, and nothing else.
     spec_patch: Mapping[str, Any] | None = None
+
+    @property
+    def ganged(self) -> bool:
+        """Whether a scheduler of gangs starts its replicas together."""
+        return bool(self.defaults.gang_scheduler) and not self.local
 
     def spec_of(self, replica_type: str) -> ReplicaSpec | None:
         return next((spec for spec in self.replica_specs if spec.type == replica_type), None)
@@ -170,17 +181,24 @@ class Job:
 
     def child_name(self, replica: Replica) -> str:
         """Return the name that the pod and the service of a replica share."""
-        spec = self.spec_of(replica.type)
-        parts = [self.child_prefix, replica.type, self.runtime_id]
-        if spec is None or spec.numbered:
-            parts.append(str(replica.index))
+        prefix = self._name_prefixes.get(replica.type) or self._name_prefix(replica.type)
+        return f"{prefix}-{replica.index}" if replica.type not in self._unnumbered else prefix
+
+    @cached_property
+    def _name_prefixes(self) -> Mapping[str, str]:
+        return {spec.type: self._name_prefix(spec.type) for spec in self.replica_specs}
+
+    @cached_property
+    def _unnumbered(self) -> frozenset[str]:
+        return frozenset(spec.type for spec in self.replica_specs if not spec.numbered)
+
+    def _name_prefix(self, replica_type: str) -> str:
+        parts = (self.child_prefix, replica_type, self.runtime_id)
         return "-".join(part for part in parts if part)
 
 
-class JobObject(Object, frozen=True, gc=False):
+class JobObject(UndecodedObject, frozen=True, gc=False):
     """A job as it is on the server, its spec and status still undecoded."""
 
     api_version: str = ""
     kind: str = ""
-    spec: msgspec.Raw = msgspec.Raw(b"null")
-    status: msgspec.Raw = msgspec.Raw(b"null")

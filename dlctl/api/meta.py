@@ -13,7 +13,8 @@ import msgspec
 
 UID = NewType("UID", str)
 
-MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+# Not app.kubernetes.io/managed-by: pod templates carry that one for the tool that renders them.
+MANAGED_BY_LABEL = "dlctl.dev/managed-by"
 MANAGED_BY = "dlctl"
 # Watches are scoped by it, so that the pods of others cost nothing.
 MANAGED_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"

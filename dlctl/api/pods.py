@@ -96,12 +96,20 @@ class SchedulingGate(Projection, frozen=True, gc=False):
     name: str = ""
 
 
+class InitContainer(Projection, frozen=True, gc=False):
+    """An init container; one with a restart policy of its own is a native sidecar."""
+
+    name: str = ""
+    restart_policy: str | None = None
+
+
 class PodSpec(Projection, frozen=True, gc=False):
     """Where a pod was put, and whether its containers are run again there."""
 
     node_name: str | None = None
     restart_policy: str | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    init_containers: list[InitContainer] | None = None
 
 
 class Pod(Object, frozen=True, gc=False):
@@ -120,6 +128,46 @@ class Pod(Object, frozen=True, gc=False):
         """Return the status of one container by name, if the kubelet has reported it."""
         statuses = (self.status.container_statuses if self.status else None) or ()
         return next((status for status in statuses if status.name == name), None)
+
+    @property
+    def init_statuses(self) -> list[ContainerStatus]:
+        """Return the statuses of the init containers that run once, without native sidecars."""
+        sidecars = {
+            container.name
+            for container in (self.spec.init_containers if self.spec else None) or ()
+            if container.restart_policy == "Always"
+        }
+        statuses = (self.status.init_container_statuses if self.status else None) or ()
+        return [status for status in statuses if status.name not in sidecars]
+
+    @property
+    def is_terminal(self) -> bool:
+        """Tell whether all its containers have terminated and none is started again.
+
+        The kubelet reports the last container's end with the old phase; the terminal phase follows
+        about a second later.
+        """
+        statuses = (self.status.container_statuses if self.status else None) or ()
+        terminated = bool(statuses) and all(map(self._is_final, statuses))
+        return self.phase.finished or terminated or self._init_has_failed
+
+    def is_terminated(self, container: str) -> bool:
+        """Tell whether a container has terminated for good, whatever still runs beside it."""
+        status = self.container(container)
+        return self.is_terminal or (status is not None and self._is_final(status))
+
+    def _is_final(self, status: ContainerStatus) -> bool:
+        end = status.state.terminated if status.state else None
+        policy = (self.spec.restart_policy if self.spec else None) or "Always"
+        return end is not None and (
+            policy == "Never" or (policy == "OnFailure" and not end.exit_code)
+        )
+
+    @property
+    def _init_has_failed(self) -> bool:
+        ends = (s.state.terminated for s in self.init_statuses if s.state)
+        failed = any(end is not None and end.exit_code for end in ends)
+        return failed and self.spec is not None and self.spec.restart_policy == "Never"
 
     @property
     def gated(self) -> bool:

@@ -2,13 +2,21 @@
 
 import re
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from functools import lru_cache
 from typing import Final
 
 from dlctl.errors import DlctlError
 
-_FORM: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([a-zA-Z]*(?:[+-]?\d+)?)")
+# Kubernetes has no bounds but what its integers hold. These are beyond all that is in use, also
+# beyond what a float is written as, and keep every operation within :data:`_EXACT`.
+MAX_CHARS: Final = 64
+PATTERN: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
+_FORM: Final = re.compile(PATTERN.removesuffix("$"))
+_TOO_LONG: Final = f"quantities have at most {MAX_CHARS} characters"
+# A float beyond it is not written in that many.
+_LARGEST: Final = 10**MAX_CHARS
+_EXACT: Final = Context(prec=256)
 _DECIMAL: Final = {
     "n": -9,
     "u": -6,
@@ -22,15 +30,19 @@ _DECIMAL: Final = {
     "E": 18,
 }
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
-_EXPONENT: Final = re.compile(r"[eE]([+-]?\d+)")
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+_EXPONENTS: Final = {f"e{power}" if power else "": power for power in range(-9, 2 * MAX_CHARS, 3)}
+# What Kubernetes makes of larger amounts with a binary suffix.
+_MOST_BINARY: Final = Decimal(2**63 - 1)
 
 
 class QuantityError(DlctlError):
     """The text is no amount."""
 
-    def __init__(self) -> None:
+    def __init__(self, why: str = "") -> None:
         super().__init__(
-            "quantities must match the regular expression "
+            why
+            or "quantities must match the regular expression "
             "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
 
@@ -38,12 +50,23 @@ class QuantityError(DlctlError):
 @lru_cache(maxsize=1024)
 def amount(text: str) -> Decimal:
     """Return the amount as a number; raise QuantityError if it is none."""
-    return _parsed(text)[0]
+    with localcontext(_EXACT):
+        return _parsed(text)[0]
+
+
+def is_amount(text: str) -> bool:
+    return len(text) <= MAX_CHARS and _FORM.fullmatch(text) is not None
 
 
 def canonical(value: str | float) -> str:
     """Return the shortest spelling with an integer and the kind of suffix it came with."""
-    return _canonical(value if isinstance(value, str) else f"{Decimal(str(value)):f}")
+    if isinstance(value, str):
+        return _canonical(value)
+    if isinstance(value, bool):
+        raise QuantityError
+    if not -_LARGEST < value < _LARGEST:
+        raise QuantityError(_TOO_LONG)
+    return _canonical(f"{Decimal(str(value)):f}")
 
 
 def total(amounts: Iterable[tuple[str, int]]) -> str:
@@ -52,16 +75,18 @@ def total(amounts: Iterable[tuple[str, int]]) -> str:
     :raises QuantityError: if one is no amount.
     """
     number, form = Decimal(0), ""
-    for text, times in amounts:
-        each, suffix = _parsed(text)
-        form = form if number else suffix
-        number += each * times
-    return _spelt(number, form)
+    with localcontext(_EXACT):
+        for text, times in amounts:
+            each, suffix = _parsed(text)
+            form = form if number else suffix
+            number += each * times
+        return _spelt(number, form)
 
 
 @lru_cache(maxsize=1024)
 def _canonical(text: str) -> str:
-    return _spelt(*_parsed(text))
+    with localcontext(_EXACT):
+        return _spelt(*_parsed(text))
 
 
 def _spelt(number: Decimal, suffix: str) -> str:
@@ -74,7 +99,7 @@ def _spelt(number: Decimal, suffix: str) -> str:
     if suffix in _BINARY and number == number.to_integral_value():
         return str(int(number))
     if _EXPONENT.fullmatch(suffix):
-        return _scaled(number, {f"e{power}" if power else "": power for power in _DECIMAL.values()})
+        return _scaled(number, _EXPONENTS)
     return _scaled(number, _DECIMAL)
 
 
@@ -85,19 +110,21 @@ def _scaled(number: Decimal, units: dict[str, int]) -> str:
         scaled = number.scaleb(-power)
         if scaled == scaled.to_integral_value():
             return f"{int(scaled)}{unit}"
-    # Smaller than can be said: rounded up.
-    return f"{int(number.scaleb(9).to_integral_value('ROUND_CEILING'))}n"
+    # Smaller than can be said: rounded away from zero.
+    return f"{int(number.scaleb(9).to_integral_value('ROUND_UP'))}n"
 
 
 def _parsed(text: str) -> tuple[Decimal, str]:
+    if len(text) > MAX_CHARS:
+        raise QuantityError(_TOO_LONG)
     match = _FORM.fullmatch(text)
     if match is None:
         raise QuantityError
-    number, suffix = Decimal(match[1]), match[2]
+    suffix = match[3] or ""
+    number = Decimal(text.removesuffix(suffix))
     if suffix in _BINARY:
-        return number * 1024 ** _BINARY[suffix], suffix
+        whole = number * 1024 ** _BINARY[suffix]
+        return max(-_MOST_BINARY, min(whole, _MOST_BINARY)), suffix
     if suffix in _DECIMAL:
         return number.scaleb(_DECIMAL[suffix]), suffix
-    if exponent := _EXPONENT.fullmatch(suffix):
-        return number.scaleb(int(exponent[1])), suffix
-    raise QuantityError
+    return number.scaleb(int(suffix[1:])), suffix

@@ -31,6 +31,8 @@ class Reporting:
     names_children: bool = False
     # Whether events tell how each pod has ended, why it does not run, and that it was deleted.
     tells_pods: bool = False
+    # The reason of the event about a child whose name another object has; none if empty.
+    taken_reason: str = ""
     # Whom events name as their source.
     event_source: str = "dlctl"
     # Conditions that only say how far a job has come: they wait for something else to be written.
@@ -51,6 +53,10 @@ class Reporting:
     def restarting(self, job: "Job", types: Mapping[str, int], causes: str) -> str:
         """Say that so many replicas of these types are run again; ``causes`` name them."""
         return f"restarting {causes}"
+
+    def interrupted(self, job: "Job", types: Mapping[str, int], names: str) -> str:
+        """Say that a job does not run because pods of these types that ran are gone."""
+        return f"waiting for the pods of {names}, which ran and are gone"
 
     def failed(self, job: "Job", failure: Failure, failed: int) -> str:
         """Say how the job has failed, with so many replicas of the type that is to blame."""

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -9,16 +10,18 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Final
 
 from dlctl import logs
 from dlctl.api.defaults import job_defaults
+from dlctl.cli.frameworks import report
 from dlctl.cli.gang_scheduling import check_pod_groups
 from dlctl.cli.schemes import enabled
 from dlctl.cli.settings import add_settings, settings
 from dlctl.cli.their_flags import without_effect
 from dlctl.dialects.kinds import Kind, kinds
 from dlctl.frameworks.kubeflow import pytorch_init
-from dlctl.frameworks.registry import installed
+from dlctl.frameworks.registry import registry
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.kube.pace import TokenBucket
@@ -33,6 +36,10 @@ from dlctl.probes.server import Health, serving
 
 logger = logging.getLogger(__name__)
 
+# Python's own value is five times this.
+_SWITCH_S: Final = 0.001
+_COLLECTED: Final = (50_000, 10, 50)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_settings(parser)
@@ -44,20 +51,34 @@ def run(args: argparse.Namespace) -> int:
     timing = _timing(options)
     defaults = job_defaults(options)
     pytorch_init.check(defaults)
-    served = enabled(kinds(installed(), defaults), options.enable_scheme)
     logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
+    found = registry()
+    report(found)
+    served = enabled(kinds(found.frameworks, defaults), options.enable_scheme)
     for name, reason in without_effect(args, options):
         logger.warning("flag has no effect", extra={"flag": name, "reason": reason})
     try:
-        asyncio.run(_serve(options, timing, served))
+        _favour_the_loop()
+        asyncio.run(_serve(options, timing, served, list(found.broken)))
     except asyncio.CancelledError:
         # Told twice to stop. The work was left where it was; whoever leads next goes on with it.
         return 1
     return 0
 
 
-async def _serve(options: Options, timing: Timing, served: Sequence[Kind]) -> None:
+def _favour_the_loop() -> None:
+    # While a thread plans a large job, the event loop waits this long for each of its turns.
+    sys.setswitchinterval(_SWITCH_S)
+    # A full collection stops all for as long as the stores are large. What they hold has no cycles.
+    gc.set_threshold(*_COLLECTED)
+
+
+async def _serve(
+    options: Options, timing: Timing, served: Sequence[Kind], broken: Sequence[str]
+) -> None:
     metrics = Metrics()
+    for framework in broken:
+        metrics.dlctl_broken_frameworks.labels(framework).set(1)
     connect = partial(config.load, options.kubeconfig or None, options.context or None)
     leadership = _leadership(options, timing, connect, metrics)
     cluster = await connect()
@@ -77,6 +98,9 @@ async def _serve(options: Options, timing: Timing, served: Sequence[Kind]) -> No
             shown = metrics.registry if address == options.metrics_at else None
             probed = health if address == options.health_at else None
             await stack.enter_async_context(serving(address, shown, probed, access))
+        # Modules are most of the heap. Looking for garbage in them stops the loop for 0.1 s.
+        gc.collect()
+        gc.freeze()
         await _until_signalled(manager)
 
 

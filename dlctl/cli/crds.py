@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
+from dlctl.cli.frameworks import usable
 from dlctl.dialects.crds import definitions
 from dlctl.dialects.kinds import kinds
-from dlctl.frameworks.registry import installed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,12 +20,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_crds(_: argparse.Namespace) -> int:
-    documents = [each for kind in kinds(installed()) for each in definitions(kind)]
+    documents = [each for kind in kinds(usable()) for each in definitions(kind)]
     yaml.dump_all(documents, sys.stdout, _Dumper, sort_keys=False)
     return 0
 
 
-class _Dumper(yaml.SafeDumper):
+# Pure Python's takes seconds.
+_BASE = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(_BASE):  # type: ignore[misc, valid-type]
     """Writes out what occurs twice: not every reader of YAML knows its references."""
 
     def ignore_aliases(self, data: Any) -> bool:

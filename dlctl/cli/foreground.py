@@ -11,11 +11,11 @@ import yaml
 
 from dlctl import logs
 from dlctl.cli.extras import LaptopOptions
+from dlctl.cli.frameworks import usable
 from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.laptop import Laptop, laptop, network_in_words, usage
 from dlctl.dialects.kinds import kinds
 from dlctl.errors import ConfigError
-from dlctl.frameworks.registry import installed
 
 
 @attrs.frozen
@@ -29,7 +29,7 @@ class Foreground:
     async def run(self, interrupts: Interrupts) -> int:
         """Run until Ctrl-C; nothing is left running, however this ends."""
         logs.set_up(sys.stderr, format_=logs.LogFormat.CONSOLE)
-        served = kinds(installed())
+        served = kinds(usable())
         async with laptop(served, self.options, controller=self.controller) as running:
             with _copy(running.kubeconfig, self.kubeconfig) as path:
                 names = ", ".join(kind.resource.qualified for kind in served)

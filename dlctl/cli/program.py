@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "controller": "run the operator against a cluster",
     "crds": "print the CustomResourceDefinitions as YAML",
     "rbac": "print the role that the controller needs as YAML",
+    "release": "let waiting launchers start, before another operator takes over",
     "render": "print the children that jobs would get, offline",
 }
 

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from dlctl.api import conditions
+from dlctl.api.exitcodes import ExitClass
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
 from dlctl.api.pods import ContainerState, ContainerStatus, Pod, Terminated
@@ -18,6 +19,7 @@ from dlctl.dialects.kinds import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.observe import Children, ObservedReplica, Situation, observe
 
+_STOPPED: Final = "Stopped"
 _SHOWN: Final[Mapping[Situation, str]] = {
     Situation.MISSING: "Waiting",
     Situation.PENDING: "Pending",
@@ -26,8 +28,9 @@ _SHOWN: Final[Mapping[Situation, str]] = {
     Situation.SUCCEEDED: "Succeeded",
     Situation.LOST: "Lost",
     Situation.BROKEN: "Failed",
+    # An elastic worker that nothing takes the place of under its name.
+    Situation.SPENT: _STOPPED,
 }
-_STOPPED: Final = "Stopped"
 _FINAL: Final = frozenset({_SHOWN[Situation.SUCCEEDED], _SHOWN[Situation.BROKEN]})
 _SETTLED: Final = _FINAL | {_STOPPED, _SHOWN[Situation.MISSING]}
 
@@ -190,7 +193,8 @@ def _starts_since(last: Run | None, run: Run) -> int:
 def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProgress) -> str:
     if observed.situation is Situation.SUCCEEDED:
         return _SHOWN[Situation.SUCCEEDED]
-    if status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
+    spent = observed.situation is Situation.SPENT
+    if spent or status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
         # Its pod was cleaned up: it has ended, in whatever way was seen last.
         return last.phase if last.settled and last.pod else _STOPPED
     return _SHOWN[Situation.MISSING]
@@ -200,4 +204,7 @@ def _phase(observed: ObservedReplica, status: ContainerStatus | None) -> str:
     if observed.situation is Situation.PENDING:
         waiting = status.state.waiting if status and status.state else None
         return (waiting.reason if waiting else None) or _SHOWN[Situation.PENDING]
+    if observed.situation is Situation.SPENT and (end := observed.ending):
+        done = end.exit_class is ExitClass.SUCCESS
+        return _SHOWN[Situation.SUCCEEDED if done else Situation.BROKEN]
     return _SHOWN[observed.situation]

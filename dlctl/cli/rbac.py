@@ -5,9 +5,9 @@ import sys
 
 import yaml
 
+from dlctl.cli.frameworks import usable
 from dlctl.dialects.kinds import kinds
 from dlctl.dialects.rbac import cluster_role
-from dlctl.frameworks.registry import installed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,5 +19,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_role(_: argparse.Namespace) -> int:
-    yaml.safe_dump(cluster_role(kinds(installed())), sys.stdout, sort_keys=False)
+    yaml.safe_dump(cluster_role(kinds(usable())), sys.stdout, sort_keys=False)
     return 0

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import yaml
@@ -11,23 +11,27 @@ import yaml
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job
 from dlctl.api.meta import UID
+from dlctl.cli.frameworks import usable
 from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced
 from dlctl.dialects.kinds import Kind, kinds
 from dlctl.errors import ConfigError, InvalidJobError
-from dlctl.frameworks.registry import installed
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.elastic.roster import initial
 from dlctl.reconcilers.elastic.step import staffed
 
 # The server gives every object a UID; offline, one that cannot be mistaken for such.
 OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
+# Like those that a server puts behind a ``generateName``, of which it keeps 58 characters.
+_SUFFIX: Final = "x5c7v"
+_MOST_OF_PREFIX: Final = 58
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print the services and pods that jobs would get, and what else they would, but for "
         "secrets. Nothing is asked of a cluster, which gives the UID and so, where the manifest "
-        "has none, the RuntimeId in the names."
+        "has none, the RuntimeId in the names. It also generates names: an example stands for a "
+        "generateName."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     parser.add_argument(
@@ -37,12 +41,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def render(args: argparse.Namespace) -> int:
-    served = kinds(installed())
+    served = kinds(usable())
     children: list[dict[str, Any]] = []
     for manifest in load(args.files):
         kind = job_kind(served, manifest)
         if kind is not None:
-            children += _children(kind, namespaced(manifest, args.namespace))
+            children += _children(kind, _named(kind, namespaced(manifest, args.namespace)))
     if not children:
         raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
     yaml.safe_dump_all(children, sys.stdout, sort_keys=False)
@@ -55,6 +59,21 @@ def at_start(job: Job) -> Job:
         return job
     roster = initial(job.count(WORKER))
     return staffed(job, attrs.evolve(roster, hosts=roster.members))
+
+
+def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest with a name like the one that a server would generate for it."""
+    metadata = manifest["metadata"]
+    prefix = metadata.get("generateName")
+    if metadata.get("name") or not isinstance(prefix, str) or not prefix:
+        return manifest
+    name = prefix[:_MOST_OF_PREFIX] + _SUFFIX
+    print(
+        f"dlctl: {kind.singular} {prefix}: the API server generates the name of each job; "
+        f"it is {name} here",
+        file=sys.stderr,
+    )
+    return {**manifest, "metadata": {**metadata, "name": name}}
 
 
 def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from dlctl.cli.extras import LaptopOptions
 from dlctl.cli.follow import Follower
+from dlctl.cli.frameworks import usable
 from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.laptop import Laptop, laptop, network_in_words, usage
 from dlctl.cli.logfile import log_file
@@ -22,7 +23,6 @@ from dlctl.cli.views import view
 from dlctl.clock import SystemClock
 from dlctl.dialects.kinds import Kind, kinds
 from dlctl.errors import ConfigError
-from dlctl.frameworks.registry import installed
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.node.images import find
 
@@ -40,7 +40,7 @@ class Session:
 
     async def run(self, interrupts: Interrupts) -> int:
         """Return the exit code; nothing is left running, however this ends."""
-        served = kinds(installed())
+        served = kinds(usable())
         manifests = self._manifests(served)
         with log_file() as log:
             async with laptop(served, self.options, keep_logs=True) as running:

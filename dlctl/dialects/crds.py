@@ -11,8 +11,8 @@ from dlctl.dialects.names import LIMIT
 JSON = dict[str, Any]
 
 CATEGORY: Final = "dlctl"
-# Services and labels carry the name; the limits are theirs. A job that was there before there were
-# rules could not even have its status written, if they held for more than new ones.
+# The limit of labels, and that of services. A job that was there before there were rules could not
+# even have its status written, if they held for more than new ones.
 _NAME_RULES: Final = [
     {
         "rule": f"oldSelf.hasValue() || self.metadata.name.size() <= {LIMIT}",
@@ -87,7 +87,10 @@ def _schema(dialect: Dialect, kind: Kind) -> JSON:
             "spec": dict(dialect.spec_schema()),
             "status": dict(dialect.status_schema()),
         },
-        "x-kubernetes-validations": [*_NAME_RULES, *dialect.rules],
+        "x-kubernetes-validations": [
+            *(_NAME_RULES if dialect.has_services else _NAME_RULES[:1]),
+            *dialect.rules,
+        ],
     }
 
 

@@ -4,8 +4,9 @@ import abc
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dlctl.api.job import Job, JobObject, Replica
+from dlctl.api.job import Job, JobObject, Replica, RunPolicy
 from dlctl.api.meta import Resource
+from dlctl.api.reporting import Reporting
 from dlctl.api.status import JobStatus
 from dlctl.frameworks.dljob import DLJob
 
@@ -60,6 +61,17 @@ class Dialect(abc.ABC):
         :raises InvalidJobError: naming the field and the fix.
         """
 
+    def run_policy(self, obj: JobObject) -> RunPolicy:
+        """Read when a job runs, and what becomes of it afterwards; the rest may be unreadable.
+
+        :raises InvalidJobError: naming the field and the fix.
+        """
+        return RunPolicy()
+
+    def reporting(self, job: Job) -> Reporting:
+        """Return how a job's state is stated."""
+        return Reporting()
+
     @abc.abstractmethod
     def read_status(self, obj: JobObject) -> JobStatus:
         """Read the status that was last written; what is not there is as of a new job.
@@ -86,8 +98,12 @@ class Dialect(abc.ABC):
         """
         return False
 
-    def selector(self, job: Job) -> str:
-        """Return a label selector of the children that another operator may have made."""
+    @property
+    def orphan_selector(self) -> str:
+        """Return a label selector of pods and services that another operator may have made.
+
+        It is the same for all jobs, whose UID tells them apart. None are looked for if it is empty.
+        """
         return ""
 
     @abc.abstractmethod

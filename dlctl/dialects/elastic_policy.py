@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dlctl.api.job import ReplicaSpec
+from dlctl.dialects import pod_schema
 from dlctl.dialects.wire import MAX_PORT, MAX_REPLICAS, Fields
 from dlctl.errors import InvalidJobError
 
@@ -116,7 +117,6 @@ def _check_limits(fields: Fields) -> None:
 
 def _schema(more: JSON) -> JSON:
     limit = {**_number(1), "maximum": MAX_REPLICAS}
-    open_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "type": "object",
         "description": "How many workers there may be; one limit alone stands for both.",
@@ -127,7 +127,7 @@ def _schema(more: JSON) -> JSON:
             "metrics": {
                 "type": "array",
                 "description": "What a HorizontalPodAutoscaler goes by, as in autoscaling/v2.",
-                "items": open_object,
+                "items": pod_schema.of_type("MetricSpec"),
             },
             **more,
         },

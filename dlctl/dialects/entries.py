@@ -1,14 +1,15 @@
-"""The entries of both list forms: replica types, and how much of a pod template dlctl relies on.
+"""The entries of replica specs: replica types and pod templates.
 
-What a template says beyond that is the API server's to judge.
+Whether the values in a template make sense is the API server's to judge.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dlctl.api.job import ReplicaSpec
+from dlctl.dialects.pod_reader import read_template
 from dlctl.dialects.wire import Fields
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, shown
 from dlctl.frameworks.dljob import DLJob
 
 
@@ -22,34 +23,33 @@ def replica_type(entry: Fields, name: str, framework: type[DLJob], *, default: s
     if not text:
         raise InvalidJobError(f"is missing: give one of {types}", field=entry.at(name))
     if text.lower() not in framework.replica_types:
-        raise InvalidJobError(f"is {text!r}, but must be one of {types}", field=entry.at(name))
+        raise InvalidJobError(f"is {shown(text)}, but must be one of {types}", field=entry.at(name))
     return text.lower()
 
 
 def pod_template(value: Any, path: str, *, restart_policy: str = "") -> Mapping[str, Any]:
-    """Read a pod template as far as children are made from it; the rest is passed on as it is.
+    """Read a pod template; fields of core/v1 have their names, in whatever case they were.
 
     Without a restart policy for it, its own decides: never, or on failure.
 
-    :raises InvalidJobError: where it is not of the form that the engine takes for granted.
+    :raises InvalidJobError: if it has no container, one without a name, or a value of a wrong type.
     """
     if value is None:
         raise InvalidJobError("is missing: give a pod template", field=path)
-    template = Fields(value, path)
-    spec = template.object("spec")
-    containers = [_container(container) for container in spec.items("containers")]
-    if not containers:
-        raise InvalidJobError("is empty: give a container", field=spec.at("containers"))
+    template = read_template(value, path)
+    spec = template.get("spec", {})
+    if not spec.get("containers"):
+        problem = (
+            "is empty: give a container" if "containers" in spec else "is missing: give a list"
+        )
+        raise InvalidJobError(problem, field=f"{path}.spec.containers")
+    for index, container in enumerate(spec["containers"]):
+        if not container.get("name"):
+            where = f"{path}.spec.containers[{index}].name"
+            raise InvalidJobError("is missing: name the container", field=where)
     # A container that exits 0 is done: Always, also as the default, would run it again.
-    own_policy = "Never" if spec.text("restartPolicy") == "Never" else "OnFailure"
-    pod_spec = spec.respelt(
-        containers=containers,
-        **{name: _objects(spec, name) for name in ("initContainers", "schedulingGates", "volumes")},
-        restartPolicy=restart_policy or own_policy,
-    )
-    metadata = template.object("metadata")
-    own = {name: _strings(metadata, name) for name in ("labels", "annotations")}
-    return template.respelt(spec=pod_spec, metadata=metadata.respelt(**own) or None)
+    own_policy = "Never" if spec.get("restartPolicy") == "Never" else "OnFailure"
+    return {**template, "spec": {**spec, "restartPolicy": restart_policy or own_policy}}
 
 
 def training_container(template: Mapping[str, Any], framework: type[DLJob]) -> str:
@@ -81,25 +81,3 @@ def check_singletons(specs: Sequence[ReplicaSpec], framework: type[DLJob], path:
             raise InvalidJobError(
                 f"lists no {type_.upper()}, but there must be exactly 1: add it", field=path
             )
-
-
-def _container(container: Fields) -> Mapping[str, Any]:
-    name = container.text("name")
-    if not name:
-        raise InvalidJobError("is missing: name the container", field=container.at("name"))
-    lists = {field: _objects(container, field) for field in ("env", "ports", "volumeMounts")}
-    return container.respelt(name=name, **lists)
-
-
-def _objects(fields: Fields, name: str) -> list[Mapping[str, Any]] | None:
-    return [item.respelt() for item in fields.items(name)] if name in fields else None
-
-
-def _strings(fields: Fields, name: str) -> Mapping[str, str] | None:
-    if name not in fields:
-        return None
-    strings = fields.value(name)
-    # The keys are the user's own, so they are no field names: their case tells them apart.
-    if not isinstance(strings, Mapping) or any(not isinstance(s, str) for s in strings.values()):
-        raise InvalidJobError("must be an object of strings", field=fields.at(name))
-    return strings

@@ -15,12 +15,18 @@ def write(indexes: Iterable[int]) -> str:
 
 
 def read(text: str) -> frozenset[int]:
-    """Read what :func:`write` wrote; a malformed part counts as not there."""
+    """Read what :func:`write` wrote; a malformed part counts as not there.
+
+    So does one that is not beyond those before it: a long text must not repeat a large set.
+    """
     indexes: set[int] = set()
+    end = -1
     for part in text.split(","):
         if found := _PART.fullmatch(part):
-            first, last = found[1], found[2] or found[1]
-            indexes.update(range(int(first), int(last) + 1))
+            first, last = int(found[1]), int(found[2] or found[1])
+            if end < first <= last:
+                indexes.update(range(first, last + 1))
+                end = last
     return frozenset(indexes)
 
 

@@ -14,7 +14,9 @@ from dlctl.api.elastic import GROUP, SCALE_INS, SCALE_OUTS
 from dlctl.api.gangs import pod_groups
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Resource
+from dlctl.api.nesting import MAX_LEVELS
 from dlctl.api.status import JobStatus
+from dlctl.api.undecoded import TOO_DEEP
 from dlctl.dialects.bare_list import BareList
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.elastic.training_job import TrainingJobDialect
@@ -24,6 +26,7 @@ from dlctl.dialects.replica_list import (
     tf_operator_v1alpha1,
 )
 from dlctl.dialects.replica_map import ReplicaMap
+from dlctl.dialects.wire import MAX_REPLICAS
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.elastic.job import TrainingJob
@@ -94,7 +97,7 @@ class Kind:
         if not others:
             return stored
         try:
-            spec = msgspec.json.decode(obj.spec)
+            spec = msgspec.json.decode(obj.legible)
         except msgspec.DecodeError:
             return stored
         return next((d for d in (stored, *others) if d.recognises(spec)), stored)
@@ -104,6 +107,9 @@ class Kind:
 
         :raises InvalidJobError: naming the field and the fix.
         """
+        if obj.spec is TOO_DEEP:
+            message = f"is nested deeper than {MAX_LEVELS} levels: give a spec of its fields only"
+            raise InvalidJobError(message, field="spec")
         dialect = self.dialect_of(obj)
         # A job's children name the version that its form belongs to.
         version = next(name for name, one in self.dialects.items() if one is dialect)
@@ -111,6 +117,9 @@ class Kind:
             job = dialect.read(obj, attrs.evolve(self.resource, version=version))
         except msgspec.DecodeError as error:
             raise InvalidJobError(f"cannot be read: {error}", field="spec") from error
+        if job.size > MAX_REPLICAS:
+            message = f"asks for {job.size} replicas, but a job may have {MAX_REPLICAS}: lower them"
+            raise InvalidJobError(message, field="spec")
         annotations = obj.metadata.annotations or {}
         return attrs.evolve(job, defaults=self.defaults, annotations=annotations)
 
@@ -157,8 +166,7 @@ def by_api_version(kinds: Iterable[Kind], api_version: str, name: str) -> Kind |
 
 def _kubeflow(framework: type[KubeflowJob]) -> Iterator[tuple[str, Dialect]]:
     """Yield the versions of one of Kubeflow's kinds; the first one is stored."""
-    older = {"TFJob": tf_operator_v1alpha1(MasteredTFJob), "MXJob": kubeflow_v1alpha1(MXJob)}
-    listed = older.get(framework.job_type)
+    listed = _listed(framework)
     mapped = ReplicaMap(framework, shared=listed is not None)
     yield "v1", mapped
     if listed is not None:
@@ -166,6 +174,13 @@ def _kubeflow(framework: type[KubeflowJob]) -> Iterator[tuple[str, Dialect]]:
     # Of one form with the first, and read as such: which of them it was is not stored.
     for version in framework.older_versions:
         yield version, mapped
+
+
+def _listed(framework: type[KubeflowJob]) -> Dialect | None:
+    """Return the list form that a kind had at first, if it had one."""
+    if framework.job_type == "TFJob":
+        return tf_operator_v1alpha1(MasteredTFJob, framework)
+    return kubeflow_v1alpha1(MXJob, framework) if framework.job_type == "MXJob" else None
 
 
 def _open(framework: type[DLJob]) -> BareList:

@@ -39,6 +39,7 @@ class KubeflowReporting(Reporting):
             with_namespace=framework.told_with_namespace(),
             uncounted_at_end=framework.uncounted_at_end,
             reasons=framework.reasons,
+            taken_reason=framework.taken_reason,
         )
 
     def reason(self, job: Job, type_: str) -> str:
@@ -57,6 +58,10 @@ class KubeflowReporting(Reporting):
             return f"{self._short(job)} is restarting because {shown} replica(s) failed."
         shown = ", ".join(map(self.spelling, types))
         return f"job {job.key.name} is restarting because {shown} replica(s) failed."
+
+    def interrupted(self, job: Job, types: Mapping[str, int], names: str) -> str:
+        shown = ", ".join(map(self.spelling, types))
+        return f"job {job.key.name} is restarting because pods of {shown} are gone."
 
     def restarting_event(self, job: Job, types: Mapping[str, int], causes: str) -> str:
         return self.restarting(job, types, causes)

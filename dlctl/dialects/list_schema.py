@@ -6,9 +6,11 @@ the documented spelling, and the rest when the job is read.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dlctl.dialects import run_policy
+from dlctl.dialects import map_schema, own_fields, run_policy
+from dlctl.dialects.pod_schema import pod_template
 from dlctl.dialects.wire import MAX_REPLICAS
 from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 if TYPE_CHECKING:
     from dlctl.dialects.replica_list import ReplicaList
@@ -18,10 +20,10 @@ JSON = dict[str, Any]
 # Bounds keep the cost of validation rules, which the server estimates, within its budget.
 MAX_ENTRIES: Final = 32
 _OPEN: Final = {"x-kubernetes-preserve-unknown-fields": True}
-_TEMPLATE: Final[JSON] = {
-    "type": "object",
-    "description": "A pod template, as in core/v1.",
-    **_OPEN,
+
+_TOTAL: Final[JSON] = {
+    "rule": f"self.map(e, e.?replicas.orValue(1)).sum() <= {MAX_REPLICAS}",
+    "message": f"a job may have at most {MAX_REPLICAS} replicas of all types together",
 }
 
 
@@ -48,7 +50,7 @@ def of_replica_list(dialect: "ReplicaList") -> JSON:
         _one_of(dialect.type_field, framework),
         *_one_each(dialect.type_field, framework),
     ]
-    return {
+    schema: JSON = {
         "type": "object",
         "description": "What the job consists of and what becomes of it.",
         **_OPEN,
@@ -58,6 +60,7 @@ def of_replica_list(dialect: "ReplicaList") -> JSON:
                 "maxItems": MAX_ENTRIES,
                 "description": "The job's replicas, one entry a type.",
                 "items": entry,
+                "x-kubernetes-validations": [_TOTAL],
             },
             "RuntimeId": {
                 "type": "string",
@@ -77,6 +80,29 @@ def of_replica_list(dialect: "ReplicaList") -> JSON:
             "terminationPolicy": _termination_policy(),
         },
     }
+    if dialect.stored_as is not None:
+        _share(schema, dialect.stored_as)
+    return schema
+
+
+def _share(schema: JSON, stored_as: type[KubeflowJob]) -> None:
+    """Type what v1 has in its spec as v1 does: jobs of this form are decoded as jobs of v1."""
+    field = f"{stored_as.tag}ReplicaSpecs"
+    properties = schema["properties"]
+    for name, own in own_fields.of(stored_as).properties.items():
+        properties.setdefault(name, own)
+    properties["runPolicy"]["properties"].update(
+        managedBy={"type": "string"}, schedulingPolicy=map_schema.scheduling_policy(_OPEN)
+    )
+    properties[field] = {"type": "object", **_OPEN}
+    schema["x-kubernetes-validations"] = [
+        {
+            "rule": f"!has(self.{field})",
+            "message": f"is of another version: write apiVersion kubeflow.org/v1 with {field}, "
+            "or list replicaSpecs",
+            "fieldPath": f".{field}",
+        }
+    ]
 
 
 def of_bare_list(framework: type[DLJob]) -> JSON:
@@ -99,26 +125,25 @@ def of_bare_list(framework: type[DLJob]) -> JSON:
         "maxItems": MAX_ENTRIES,
         "description": f"The job's replicas: {', '.join(_spellings(framework))}.",
         "items": entry,
+        "x-kubernetes-validations": [_TOTAL],
     }
 
 
-def of_status() -> JSON:
+def of_status(*, shared: bool = False) -> JSON:
+    """Return the schema of ``status``; if shared with v1, what v1 has is typed as there."""
+    if shared:
+        schema = map_schema.of_status()
+        return {**schema, "properties": {**schema["properties"], **_OUTCOME}}
     return {
         "type": "object",
         "description": "What the controller last saw; only it writes here.",
         **_OPEN,
         "properties": {
-            "phase": _string(
-                "Creating, Running, Suspended, CleanUp or Done; Failed if the spec is invalid."
-            ),
-            "state": _string("Unknown, Running, Succeeded or Failed."),
-            "reason": _string("Why the job failed."),
+            **_OUTCOME,
             "startTime": {**_string("When the job began."), "format": "date-time"},
             "completionTime": {**_string("When the job ended."), "format": "date-time"},
             "conditions": _objects("What holds or held of the job; the last one is the news."),
             "replicaStatuses": _objects("How many replicas of each type are in which state."),
-            "restarts": _object("Tries that replicas have used up, by replica."),
-            "failure": _object("The first cause of the failure: replica, pod, exit code, message."),
         },
     }
 
@@ -134,7 +159,7 @@ def _entry(properties: JSON) -> JSON:
     return {
         "type": "object",
         **_OPEN,
-        "properties": {"replicas": replicas, "template": _TEMPLATE, **properties},
+        "properties": {"replicas": replicas, "template": pod_template(any_case=True), **properties},
     }
 
 
@@ -200,3 +225,14 @@ def _objects(description: str) -> JSON:
     items = {"type": "object", **_OPEN}
     # The systems before dlctl wrote null for none.
     return {"type": "array", "nullable": True, "description": description, "items": items}
+
+
+_OUTCOME: Final[JSON] = {
+    "phase": _string(
+        "Creating, Running, Suspended, CleanUp or Done; Failed if the spec is invalid."
+    ),
+    "state": _string("Unknown, Running, Succeeded or Failed."),
+    "reason": _string("Why the job failed."),
+    "restarts": _object("Tries that replicas have used up, by replica."),
+    "failure": _object("The first cause of the failure: replica, pod, exit code, message."),
+}

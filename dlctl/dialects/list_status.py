@@ -35,7 +35,11 @@ def write(status: JobStatus, tag: str) -> JSON:
 
 def read(raw: msgspec.Raw, tag: str) -> JobStatus:
     """Read a status back; whatever is missing or malformed counts as not there."""
-    wire = parts.mapping(msgspec.json.decode(raw))
+    return of_wire(parts.stored(raw), tag)
+
+
+def of_wire(wire: JSON, tag: str) -> JobStatus:
+    """Return the status that decoded JSON holds, as :func:`read` does."""
     restarts = parts.mapping(wire.get("restarts"))
     failure = parts.mapping(wire.get("failure"))
     return JobStatus(

@@ -8,6 +8,7 @@ compare with the old job themselves.
 from typing import Any, Final
 
 from dlctl.dialects.names import LIMIT
+from dlctl.dialects.wire import MAX_REPLICAS
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 JSON = dict[str, Any]
@@ -56,7 +57,7 @@ def of_children(field: str) -> JSON:
 def of_replica_specs(framework: type[KubeflowJob], *, any_case: bool) -> list[JSON]:
     """Return the rules of the map of replica specs."""
     spelt = [framework.spelling(type_) for type_ in framework.replica_types]
-    rules = [_known(framework, spelt, any_case=any_case)]
+    rules = [_known(framework, spelt, any_case=any_case), _total()]
     if any_case:
         rules.append(
             {
@@ -101,6 +102,13 @@ def container(framework: type[KubeflowJob]) -> JSON:
     return {
         "rule": f"{missing} || {path}.exists(c, has(c.name) && c.name == '{name}')",
         "message": f"template.spec.containers has none named {name}: name the one that trains",
+    }
+
+
+def _total() -> JSON:
+    return {
+        "rule": f"self.map(t, self[t].?replicas.orValue(1)).sum() <= {MAX_REPLICAS}",
+        "message": f"a job may have at most {MAX_REPLICAS} replicas of all types together",
     }
 
 

@@ -6,7 +6,9 @@ it is open where the others have fields of their own.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dlctl.dialects import map_rules, own_fields
+from dlctl.api import quantities
+from dlctl.dialects import map_rules, own_fields, pod_schema
+from dlctl.dialects.pod_values import TIME
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.dialects.wire import MAX_REPLICAS
 
@@ -49,14 +51,15 @@ def of_replica_map(dialect: "ReplicaMap") -> JSON:
     return schema
 
 
-def of_status(*, shared: bool) -> JSON:
-    """Return the schema of ``status``; if shared, it takes that of the list form too."""
+def of_status() -> JSON:
+    """Return the schema of ``status``: typed as v1's Go types are, open for what they skip."""
     replica = {
         "type": "object",
         **_OPEN,
         "properties": {
             **{name: number(0) for name in ("active", "succeeded", "failed")},
             "selector": {"type": "string"},
+            "labelSelector": pod_schema.of_type("LabelSelector"),
         },
     }
     by_type: JSON = {"type": "object", "nullable": True, "additionalProperties": replica}
@@ -80,7 +83,7 @@ def of_status(*, shared: bool) -> JSON:
             "conditions": conditions,
             "replicaStatuses": {
                 "description": "How many replicas of each type are in which state.",
-                **(_OPEN if shared else by_type),
+                **by_type,
             },
             "startTime": _time(),
             "completionTime": _time(),
@@ -91,7 +94,8 @@ def of_status(*, shared: bool) -> JSON:
 
 
 def _time() -> JSON:
-    return {"type": "string", "format": "date-time", "nullable": True}
+    # The format alone takes times without a zone, at which Go's decoder gives up the whole list.
+    return {"type": "string", "format": "date-time", "nullable": True, "pattern": TIME}
 
 
 def _replica_specs(dialect: "ReplicaMap", opened: JSON) -> JSON:
@@ -132,34 +136,23 @@ def _replica_specs(dialect: "ReplicaMap", opened: JSON) -> JSON:
 
 
 def pod_template() -> JSON:
-    """Return the schema of a pod template: of all that it may hold, what is relied upon."""
-    container = {
-        "type": "object",
-        **_OPEN,
-        "required": ["name", "image"],
-        "properties": {
-            "name": {"type": "string", "minLength": 1},
-            "image": {"type": "string", "minLength": 1},
-        },
-    }
-    containers = {
-        "type": "array",
-        "minItems": 1,
-        "maxItems": MAX_CONTAINERS,
-        "items": container,
-    }
-    spec = {
-        "type": "object",
-        **_OPEN,
-        "required": ["containers"],
-        "properties": {"containers": containers},
-    }
+    """Return the schema of a pod template that names a container and its image."""
+    template = pod_schema.pod_template()
+    spec = template["properties"]["spec"]
+    containers = spec["properties"]["containers"]
+    container = containers["items"]
+    named = {name: {"type": "string", "minLength": 1} for name in ("name", "image")}
+    container = _narrowed(container, named, required=list(named))
+    containers = {**containers, "minItems": 1, "maxItems": MAX_CONTAINERS, "items": container}
+    spec = _narrowed(spec, {"containers": containers}, required=["containers"])
+    return _narrowed(template, {"spec": spec}, required=["spec"])
+
+
+def _narrowed(schema: JSON, properties: JSON, *, required: list[str]) -> JSON:
     return {
-        "type": "object",
-        "description": "A pod template, as in core/v1.",
-        **_OPEN,
-        "required": ["spec"],
-        "properties": {"spec": spec},
+        **schema,
+        "required": required,
+        "properties": {**schema["properties"], **properties},
     }
 
 
@@ -199,7 +192,11 @@ def scheduling_policy(opened: JSON) -> JSON:
             },
             "minResources": {
                 "type": "object",
-                "additionalProperties": {"x-kubernetes-int-or-string": True},
+                "additionalProperties": {
+                    "x-kubernetes-int-or-string": True,
+                    "maxLength": quantities.MAX_CHARS,
+                    "pattern": quantities.PATTERN,
+                },
             },
             "priorityClass": {"type": "string"},
             "scheduleTimeoutSeconds": number(0),

@@ -35,7 +35,6 @@ class Spelt(Protocol):
 
 def write(status: JobStatus, types: Spelt) -> JSON:
     """Return the wire form; what holds nothing is left out."""
-    replicas = {types.spelling(r.type): _write_replica(r) for r in status.replica_statuses}
     done = {
         types.spelling(r.type): indexes.write(r.completed)
         for r in status.replica_statuses
@@ -52,7 +51,7 @@ def write(status: JobStatus, types: Spelt) -> JSON:
     }
     wire: JSON = {
         "conditions": [parts.write_condition(condition) for condition in status.conditions],
-        "replicaStatuses": replicas,
+        "replicaStatuses": write_counts(status, types),
         "startTime": parts.write_time(status.start_time),
         # That of a foreign status may have been made up for it, and is still to be written.
         "completionTime": parts.write_time(None if status.foreign else status.completion_time),
@@ -61,9 +60,14 @@ def write(status: JobStatus, types: Spelt) -> JSON:
     return {name: value for name, value in wire.items() if value}
 
 
+def write_counts(status: JobStatus, types: Spelt) -> JSON:
+    """Return ``replicaStatuses`` as v1's types decode it: counts by replica type."""
+    return {types.spelling(r.type): _write_replica(r) for r in status.replica_statuses}
+
+
 def read(raw: msgspec.Raw, types: Spelt) -> JobStatus:
     """Read a status back, or the one of an operator that was here before."""
-    wire = parts.mapping(msgspec.json.decode(raw))
+    wire = parts.stored(raw)
     own = parts.mapping(wire.get(_OWN))
     stated = tuple(parts.read_condition(c) for c in parts.mappings(wire, "conditions"))
     phase = parts.member(JobPhase, own.get("phase"), JobPhase.NEW) if own else _phase(stated)

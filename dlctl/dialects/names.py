@@ -8,7 +8,7 @@ from typing import Final
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.api.meta import UID
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, shown
 
 # A label's value and a DNS label have the same limit; a job's name is used as both.
 LIMIT: Final = 63
@@ -32,7 +32,8 @@ def runtime_id(uid: UID) -> str:
 def check_label_names(name: str, children: Sequence[str], *, dialled: bool = True) -> None:
     """Refuse a job whose name, or that of a child made from it, is none for a service or label.
 
-    What is not ``dialled`` has no services, and the API server has checked the rest of its name.
+    A job that is not ``dialled`` has no services: its name is the value of a label, and its pods
+    may have names of 253 characters.
 
     :raises InvalidJobError: naming the field and the fix.
     """
@@ -42,7 +43,7 @@ def check_label_names(name: str, children: Sequence[str], *, dialled: bool = Tru
             "and '-', and begin with a letter",
             field="metadata.name",
         )
-    longest = max([name, *children], key=len)
+    longest = max([name, *children], key=len) if dialled else name
     if len(longest) > LIMIT:
         raise InvalidJobError(
             f"makes names such as {longest!r} of {len(longest)} characters, and DNS allows "
@@ -69,7 +70,7 @@ def check_names(name: str, runtime_id: str, specs: Sequence[ReplicaSpec], path: 
         )
     if not _RUNTIME_ID.fullmatch(runtime_id):
         raise InvalidJobError(
-            f"is {runtime_id!r}, but is part of names: use lower-case letters, digits and '-'",
+            f"is {shown(runtime_id)}, but is part of names: use lower-case letters, digits and '-'",
             field=path,
         )
     for spec in specs:

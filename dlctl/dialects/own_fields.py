@@ -13,7 +13,7 @@ from dlctl.api.job import ReplicaSpec
 from dlctl.dialects import elastic_policy, map_rules
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.dialects.wire import Fields
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, shown
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 JSON = dict[str, Any]
@@ -61,7 +61,7 @@ def _check_option(fields: Fields, name: str, options: Sequence[str]) -> None:
     value = fields.text(name)
     if value not in options:
         known = ", ".join(option for option in options if option)
-        message = f"is {value!r}, but must be one of {known}"
+        message = f"is {shown(value)}, but must be one of {known}"
         raise InvalidJobError(message, field=fields.at(name))
 
 

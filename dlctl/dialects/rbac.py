@@ -70,8 +70,9 @@ def _of_jobs(kind: Kind) -> list[JSON]:
 
 def _of_scaler(scaler: Resource) -> list[JSON]:
     return [
-        # Patched to name the job as their owner. None is ever deleted: clusters that enforce
-        # OwnerReferencesPermissionEnforcement ask that of whoever gives an object another owner.
+        # Patched to name the job as their owner, which clusters that enforce
+        # OwnerReferencesPermissionEnforcement allow to whoever may delete them; deleted when
+        # they have expired.
         _rule(scaler.group, [scaler.plural], ["list", "watch", "patch", "delete"]),
         _rule(scaler.group, [f"{scaler.plural}/status"], ["patch"]),
     ]

@@ -11,10 +11,10 @@ import attrs
 import msgspec
 
 from dlctl.api.exitcodes import RetryRule
-from dlctl.api.job import CleanPodPolicy, Deciders, Job, JobObject, Replica, ReplicaSpec
+from dlctl.api.job import CleanPodPolicy, Deciders, Job, JobObject, Replica, ReplicaSpec, RunPolicy
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
-from dlctl.dialects import list_schema, list_status, run_policy
+from dlctl.dialects import list_schema, list_status, run_policy, shared_status
 from dlctl.dialects.dialect import JSON, Dialect
 from dlctl.dialects.entries import (
     check_singletons,
@@ -27,6 +27,7 @@ from dlctl.dialects.names import PREFIX, check_names, runtime_id
 from dlctl.dialects.wire import MAX_REPLICAS, Fields
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 
 class JobMode(enum.StrEnum):
@@ -51,6 +52,8 @@ class ReplicaList(Dialect):
     default_type: str
     default_clean: CleanPodPolicy
     retries: RetryRule
+    # The kind of Kubeflow's v1 that jobs are stored as, and whose typed clients read them.
+    stored_as: type[KubeflowJob] | None = None
     port_name: str = "dljob-port"
     service_per_replica: bool = False
     completes_spec: bool = True
@@ -80,9 +83,7 @@ class ReplicaList(Dialect):
             child_prefix=obj.metadata.name[:PREFIX],
             runtime_id=given or runtime_id(obj.metadata.uid),
             status=self.read_status(obj),
-            run_policy=run_policy.read(
-                fields, fields.choice("cleanupPodPolicy", CleanPodPolicy, self.default_clean)
-            ),
+            run_policy=self._run_policy(fields),
             local=local,
             scheduler_name=fields.text("schedulerName"),
             spec_patch=None if given else _spec_patch(fields, obj),
@@ -91,10 +92,17 @@ class ReplicaList(Dialect):
         _check_chief(job, chief, fields)
         return job
 
+    def run_policy(self, obj: JobObject) -> RunPolicy:
+        return self._run_policy(Fields(msgspec.json.decode(obj.spec), "spec"))
+
     def read_status(self, obj: JobObject) -> JobStatus:
+        if self.stored_as is not None:
+            return shared_status.read(obj.status, self.tag)
         return list_status.read(obj.status, self.tag)
 
     def write_status(self, status: JobStatus) -> JSON:
+        if self.stored_as is not None:
+            return shared_status.write(status, self.tag, self.stored_as)
         return list_status.write(status, self.tag)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
@@ -107,7 +115,7 @@ class ReplicaList(Dialect):
         }
 
     def status_schema(self) -> JSON:
-        return list_schema.of_status()
+        return list_schema.of_status(shared=self.stored_as is not None)
 
     def spec_schema(self) -> JSON:
         return list_schema.of_replica_list(self)
@@ -115,6 +123,10 @@ class ReplicaList(Dialect):
     @property
     def type_field(self) -> str:
         return f"{self.tag}ReplicaType"
+
+    def _run_policy(self, fields: Fields) -> RunPolicy:
+        clean = fields.choice("cleanupPodPolicy", CleanPodPolicy, self.default_clean)
+        return run_policy.read(fields, clean)
 
     def _replica_specs(self, fields: Fields) -> tuple[ReplicaSpec, ...]:
         if "replica_specs" in fields:
@@ -199,7 +211,7 @@ def _bare_template(framework: type[DLJob], image: str) -> Mapping[str, Any]:
     return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
 
 
-def kubeflow_v1alpha1(framework: type[DLJob]) -> ReplicaList:
+def kubeflow_v1alpha1(framework: type[DLJob], stored_as: type[KubeflowJob]) -> ReplicaList:
     """Return the form of jzp1025's mx-operator."""
     return ReplicaList(
         framework,
@@ -209,12 +221,13 @@ def kubeflow_v1alpha1(framework: type[DLJob]) -> ReplicaList:
         default_port=9091,
         default_type="WORKER",
         default_clean=CleanPodPolicy.ALL,
+        stored_as=stored_as,
         retries=RetryRule.TABLE,
         port_name="ps-root-port",
     )
 
 
-def tf_operator_v1alpha1(framework: type[DLJob]) -> ReplicaList:
+def tf_operator_v1alpha1(framework: type[DLJob], stored_as: type[KubeflowJob]) -> ReplicaList:
     """Return the form of tf-operator up to its version 0.3."""
     return ReplicaList(
         framework,
@@ -224,6 +237,7 @@ def tf_operator_v1alpha1(framework: type[DLJob]) -> ReplicaList:
         default_port=2222,
         default_type="MASTER",
         default_clean=CleanPodPolicy.ALL,
+        stored_as=stored_as,
         retries=RetryRule.TABLE_AND_SIGNALS,
         port_name="tf-port",
         service_per_replica=True,

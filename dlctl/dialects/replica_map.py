@@ -18,8 +18,10 @@ from dlctl.api.job import (
     JobObject,
     Replica,
     ReplicaSpec,
+    RunPolicy,
 )
 from dlctl.api.meta import Resource
+from dlctl.api.reporting import Reporting
 from dlctl.api.status import JobStatus
 from dlctl.dialects import map_checks, map_rules, map_schema, map_status, own_fields, run_policy
 from dlctl.dialects.dialect import JSON, Dialect
@@ -86,19 +88,22 @@ class ReplicaMap(Dialect):
             child_prefix=name,
             runtime_id="",
             status=self.read_status(obj),
-            run_policy=run_policy.read(
-                fields, CleanPodPolicy.NONE, in_spec=run_policy.ONCE_IN_SPEC
-            ),
+            run_policy=_run_policy(fields),
             cautions=tuple(self._cautions(fields)),
             spec=fields.respelt(),
         )
         framework = self.framework(job)
-        told = KubeflowReporting.of(framework)
-        return attrs.evolve(job, deciders=framework.deciders(), reporting=told)
+        return attrs.evolve(job, deciders=framework.deciders(), reporting=self.reporting(job))
+
+    def run_policy(self, obj: JobObject) -> RunPolicy:
+        return _run_policy(Fields(msgspec.json.decode(obj.spec), "spec"))
+
+    def reporting(self, job: Job) -> Reporting:
+        return KubeflowReporting.of(self.framework(job))
 
     def managed_elsewhere(self, obj: JobObject) -> bool:
         try:
-            policy = Fields(msgspec.json.decode(obj.spec), "spec").object("runPolicy")
+            policy = Fields(msgspec.json.decode(obj.legible), "spec").object("runPolicy")
             return policy.text("managedBy", OPERATOR) != OPERATOR
         except (InvalidJobError, msgspec.DecodeError):
             return False
@@ -120,18 +125,19 @@ class ReplicaMap(Dialect):
         master = self.framework(job).is_master(replica)
         return {f"{LABELS}/job-role": "master"} if master else {}
 
-    def selector(self, job: Job) -> str:
-        return f"{LABELS}/job-name={job.key.name}"
+    @property
+    def orphan_selector(self) -> str:
+        return f"{LABELS}/operator-name={self.framework.controller_name()}"
 
     def status_schema(self) -> JSON:
-        return map_schema.of_status(shared=self.shared)
+        return map_schema.of_status()
 
     def spec_schema(self) -> JSON:
         return map_schema.of_replica_map(self)
 
     @property
     def rules(self) -> Sequence[JSON]:
-        return [map_rules.of_children(self.specs_field)]
+        return [map_rules.of_children(self.specs_field)] if self.has_services else []
 
     @property
     def scale(self) -> JSON | None:
@@ -204,7 +210,7 @@ class ReplicaMap(Dialect):
             template=template,
             container=container,
             port=ports.get(framework.port_name, framework.default_port()),
-            ports=ports,
+            ports=_once(ports, framework.port_name),
             retries=_retries(policy, obj),
             numbered=type_ not in framework.unnumbered,
             waits_for_others=type_ in framework.waiting,
@@ -221,10 +227,11 @@ class ReplicaMap(Dialect):
 
     def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
         """Add the port where replicas meet to the container that trains, if it has none."""
-        name = self.framework.port_name
-        if not self.framework.has_services or name in dict(_ports(template, container)):
+        name, number = self.framework.port_name, self.framework.default_port()
+        ports = dict(_ports(template, container))
+        if not self.framework.has_services or name in ports or number in ports.values():
             return template
-        port = {"name": name, "containerPort": self.framework.default_port()}
+        port = {"name": name, "containerPort": number}
         containers = [
             {**each, "ports": [*(each.get("ports") or []), port]}
             if each["name"] == container
@@ -240,6 +247,10 @@ class ReplicaMap(Dialect):
         return ",".join(f"{label}={value}" for label, value in sorted(labels.items()))
 
 
+def _run_policy(fields: Fields) -> RunPolicy:
+    return run_policy.read(fields, CleanPodPolicy.NONE, in_spec=run_policy.ONCE_IN_SPEC)
+
+
 def _last_name(name: str, spec: ReplicaSpec) -> str:
     index = f"-{max(spec.replicas - 1, 0)}" if spec.numbered else ""
     return f"{name}-{spec.type}{index}"
@@ -251,10 +262,16 @@ def _ports(template: Mapping[str, Any], container: str) -> Iterator[tuple[str, i
         if each["name"] != container:
             continue
         for port in each.get("ports") or ():
-            number = port.get("containerPort")
-            # What is no number is the API server's to refuse, with the pod.
-            if port.get("name") and isinstance(number, int) and number:
-                yield str(port["name"]), number
+            if port.get("name") and port.get("containerPort"):
+                yield port["name"], port["containerPort"]
+
+
+def _once(ports: Mapping[str, int], preferred: str) -> Mapping[str, int]:
+    """Return the ports of a service, which may list each number once: under its preferred name."""
+    names = {number: name for name, number in reversed(list(ports.items()))}
+    if preferred in ports:
+        names[ports[preferred]] = preferred
+    return {name: number for name, number in ports.items() if names[number] == name}
 
 
 def _retries(policy: RestartPolicy, obj: JobObject) -> RetryRule:

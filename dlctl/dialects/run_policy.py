@@ -7,7 +7,7 @@ from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
 from dlctl.api.quantities import QuantityError, canonical
 from dlctl.dialects.wire import Fields
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, shown
 
 JSON = dict[str, Any]
 # What fits an int32, as everywhere in Kubernetes where seconds are counted.
@@ -59,7 +59,9 @@ def _amounts(resources: Fields) -> Mapping[str, str]:
         try:
             amounts[name] = canonical(str(value))
         except QuantityError as error:
-            raise InvalidJobError(f"is {value!r}: {error}", field=resources.at(name)) from error
+            raise InvalidJobError(
+                f"is {shown(value)}: {error}", field=resources.at(name)
+            ) from error
     return amounts
 
 

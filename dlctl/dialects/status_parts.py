@@ -6,6 +6,8 @@ Reading never fails: whatever is missing or malformed counts as not there.
 import datetime
 from typing import Any, TypeVar
 
+import msgspec
+
 from dlctl.api.conditions import Condition
 from dlctl.api.status import Failure, JobPhase, JobState, Restart
 
@@ -85,7 +87,11 @@ def read_failure(wire: JSON) -> Failure:
 
 
 def write_time(time: datetime.datetime | None) -> str | None:
-    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if time else None
+    if time is None:
+        return None
+    # Not strftime, which writes the year 1 with one digit: some operators leave Go's zero time.
+    utc = time.astimezone(datetime.UTC).replace(microsecond=0, tzinfo=None)
+    return f"{utc.isoformat()}Z"
 
 
 def read_time(text: Any) -> datetime.datetime | None:
@@ -94,6 +100,14 @@ def read_time(text: Any) -> datetime.datetime | None:
         return time.astimezone(datetime.UTC) if time.tzinfo else time.replace(tzinfo=datetime.UTC)
     except (OverflowError, TypeError, ValueError):
         return None
+
+
+def stored(raw: msgspec.Raw) -> JSON:
+    """Decode a status; one that is no object, or holds a number of no type, is empty."""
+    try:
+        return mapping(msgspec.json.decode(raw))
+    except (msgspec.DecodeError, RecursionError):
+        return {}
 
 
 def mapping(value: Any) -> JSON:

@@ -8,12 +8,13 @@ import enum
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, shown
 
 E = TypeVar("E", bound=enum.StrEnum)
 
 MAX_PORT: Final = 65535
-# Of one type. A slip of the keyboard must not keep the loop, and with it all other jobs, busy.
+# Of one type, and of all types of a job together. A slip of the keyboard must not keep the
+# controller, and with it all other jobs, busy.
 MAX_REPLICAS: Final = 10_000
 
 
@@ -24,7 +25,7 @@ class Fields:
         if value is None:
             value = {}
         if not isinstance(value, Mapping):
-            raise InvalidJobError(f"must be an object, not {_shown(value)}", field=path)
+            raise InvalidJobError(f"must be an object, not {shown(value)}", field=path)
         self.path = path
         self._fields: dict[str, tuple[str, Any]] = {
             name.lower(): (name, item) for name, item in value.items() if item is not None
@@ -53,7 +54,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise InvalidJobError(f"must be a string, not {_shown(value)}", field=self.at(name))
+            raise InvalidJobError(f"must be a string, not {shown(value)}", field=self.at(name))
         return value
 
     def integer(self, name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
@@ -62,10 +63,10 @@ class Fields:
             return default
         # A bool is an int to Python, but nobody means 1 by true.
         if not isinstance(value, int) or isinstance(value, bool):
-            raise InvalidJobError(f"must be an integer, not {_shown(value)}", field=self.at(name))
+            raise InvalidJobError(f"must be an integer, not {shown(value)}", field=self.at(name))
         if value < least or (most is not None and value > most):
             bound = f"between {least} and {most}" if most is not None else f"{least} or more"
-            raise InvalidJobError(f"is {value}, but must be {bound}", field=self.at(name))
+            raise InvalidJobError(f"is {shown(value)}, but must be {bound}", field=self.at(name))
         return value
 
     def optional_integer(self, name: str, *, least: int = 0, most: int) -> int | None:
@@ -76,7 +77,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, bool):
-            message = f"must be true or false, not {_shown(value)}"
+            message = f"must be true or false, not {shown(value)}"
             raise InvalidJobError(message, field=self.at(name))
         return value
 
@@ -106,10 +107,10 @@ class Fields:
 def objects(value: Any, path: str) -> list[Fields]:
     """Read a list of objects; its entries know their index."""
     if not isinstance(value, list):
-        shown = (
-            "is missing: give a list" if value is None else f"must be a list, not {_shown(value)}"
+        problem = (
+            "is missing: give a list" if value is None else f"must be a list, not {shown(value)}"
         )
-        raise InvalidJobError(shown, field=path)
+        raise InvalidJobError(problem, field=path)
     return [Fields(item, f"{path}[{index}]") for index, item in enumerate(value)]
 
 
@@ -120,10 +121,5 @@ def one_of(text: str, options: Iterable[E], *, field: str, default: E | None = N
     found = next((option for option in options if option.value.lower() == text.lower()), None)
     if found is None:
         names = ", ".join(option.value for option in options if option.value)
-        raise InvalidJobError(f"is {text!r}, but must be one of {names}", field=field)
+        raise InvalidJobError(f"is {shown(text)}, but must be one of {names}", field=field)
     return found
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

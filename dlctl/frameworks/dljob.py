@@ -104,8 +104,13 @@ class DLJob(abc.ABC):
         """Return a replica's pod spec with what it takes beside environment and volumes."""
         return pod_spec
 
-    def companions(self, running: Collection[Replica]) -> Iterable[Companion]:
-        """Return what the job has beside pods and services, while these replicas run."""
+    def companions(
+        self, running: Collection[Replica], present: Collection[Replica] | None = None
+    ) -> Iterable[Companion]:
+        """Return what the job has beside pods and services, while these replicas run.
+
+        ``present`` are the replicas whose pods exist and are owned by this job; None means all.
+        """
         return ()
 
     def secrets(self) -> Iterable[Companion]:

@@ -5,8 +5,11 @@ declared in the same way, so there is one road in.
 """
 
 import inspect
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
+
+import attrs
 
 from dlctl.errors import ConfigError
 from dlctl.frameworks.dljob import DLJob
@@ -14,28 +17,47 @@ from dlctl.frameworks.dljob import DLJob
 GROUP: Final = "dlctl.frameworks"
 
 
-def installed() -> dict[str, type[DLJob]]:
-    """Return the frameworks by job type.
+@attrs.frozen
+class Registry:
+    """The frameworks that can be served, and why others cannot."""
 
-    :raises ConfigError: if one cannot be loaded, is no framework, or two claim one job type.
-    """
+    frameworks: Mapping[str, type[DLJob]]
+    # By the value of the entry point, such as ``my_package:RingJob``.
+    broken: Mapping[str, str]
+
+
+def registry() -> Registry:
+    """Load what is installed; a framework that cannot be served takes down its own kind only."""
     frameworks: dict[str, type[DLJob]] = {}
+    broken: dict[str, str] = {}
     for entry_point in sorted(entry_points(group=GROUP), key=lambda e: e.value):
-        framework = _load(entry_point)
+        try:
+            framework = _load(entry_point)
+        except ConfigError as error:
+            broken[entry_point.value] = str(error)
+            continue
         other = frameworks.setdefault(framework.job_type, framework)
         if other is not framework:
-            raise ConfigError(
+            # Of the two nobody can tell whose jobs they are: dlctl's own come first by name.
+            broken[entry_point.value] = (
                 f"{_name(other)} and {_name(framework)} both have the job_type "
                 f"{framework.job_type!r}: uninstall one of the packages"
             )
-    return frameworks
+    return Registry(frameworks, broken)
+
+
+def installed() -> dict[str, type[DLJob]]:
+    """Return the frameworks that can be served, by job type."""
+    return dict(registry().frameworks)
 
 
 def _load(entry_point: EntryPoint) -> type[DLJob]:
     try:
         framework = entry_point.load()
-    except Exception as error:
-        raise ConfigError(f"framework {entry_point.value!r} cannot be loaded: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(
+            f"framework {entry_point.value!r} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
     if not (inspect.isclass(framework) and issubclass(framework, DLJob)) or framework is DLJob:
         raise ConfigError(f"framework {entry_point.value!r} is not a subclass of DLJob")
     return framework

@@ -1,7 +1,8 @@
 """TensorFlow: the cluster is described in TF_CONFIG."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.frameworks.dljob import DLJob
@@ -18,20 +19,21 @@ class TFJob(DLJob):
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, str]:
-        cluster = {
-            type_: [
-                f"{self.address(type_, index)}:{self.port(type_)}"
-                for index in range(self.number_of_replicas(type_))
-            ]
-            for type_ in self.replica_types
-            if self.number_of_replicas(type_)
-        }
-        config = {
-            "cluster": cluster,
-            "task": {"type": replica_spec.type, "index": replica_index},
-            "environment": "cloud",
-        }
-        return {"TF_CONFIG": json.dumps(config, separators=(",", ":"))}
+        task = f'{{"type":"{replica_spec.type}","index":{replica_index}}}'
+        config = f'{{"cluster":{self._cluster},"task":{task},"environment":"cloud"}}'
+        return {"TF_CONFIG": config}
+
+    # The same for all replicas, and as long as there are many of them.
+    @cached_property
+    def _cluster(self) -> str:
+        cluster = {type_: list(self._addresses(type_)) for type_ in self.replica_types}
+        listed = {type_: addresses for type_, addresses in cluster.items() if addresses}
+        return json.dumps(listed, separators=(",", ":"))
+
+    def _addresses(self, replica_type: str) -> Iterator[str]:
+        port = self.port(replica_type)
+        for index in range(self.number_of_replicas(replica_type)):
+            yield f"{self.address(replica_type, index)}:{port}"
 
 
 class MasteredTFJob(TFJob):

@@ -21,6 +21,8 @@ class Backoff:
     jitter: Callable[[], float] = random.random
     first_s: float = 0.8
     cap_s: float = 30.0
+    # What a server, or a proxy before it, may ask for.
+    longest_s: float = 300.0
     reset_s: float = 120.0
     _nominal_s: float = attrs.field(init=False, default=0.0)
     _last: float = attrs.field(init=False, default=float("-inf"))
@@ -34,4 +36,4 @@ class Backoff:
         return self._nominal_s * (1 + self.jitter())
 
     async def pause(self, at_least_s: float = 0.0) -> None:
-        await asyncio.sleep(max(self.next_s(), at_least_s))
+        await asyncio.sleep(max(self.next_s(), min(at_least_s, self.longest_s)))

@@ -5,10 +5,10 @@ The reflector decides when to list and what to make of errors; nothing here wait
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
-from dlctl.api.meta import Object, Resource
+from dlctl.api.meta import Object, ObjectKey, Resource
 from dlctl.informers.handlers import Change, Handlers
 from dlctl.informers.store import Store
 from dlctl.informers.watchevents import ChangeType
@@ -18,6 +18,8 @@ from dlctl.metrics import Metrics
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
+# It must not fail.
+MalformedHandler = Callable[[Malformed], None]
 
 # Objects stored, or changes told, before the event loop gets a turn: a millisecond or two.
 _STRIDE: Final = 250
@@ -27,7 +29,8 @@ class Feed(Generic[T]):
     """Applies lists and events to a store, then tells the handlers what has changed by it.
 
     A handler that looks into the store finds the change it is told of there, or a later one. A
-    malformed object leaves what the store had of it, is counted and logged once per appearance.
+    malformed object leaves what the store had of it and is counted; it is logged, and shown to the
+    handlers of malformed objects, once until it is well-formed again.
     """
 
     def __init__(
@@ -37,8 +40,10 @@ class Feed(Generic[T]):
         self._resource = resource
         self._store = store
         self._handlers = handlers
+        self._malformed: dict[ObjectKey | None, Malformed] = {}
+        self._malformed_handlers: list[MalformedHandler] = []
         labels = (resource.qualified, resource.group, resource.version, resource.plural)
-        self._malformed = metrics.informer_malformed_objects_total.labels(*labels)
+        self._malformed_count = metrics.informer_malformed_objects_total.labels(*labels)
         self._queued = metrics.informer_queued_items.labels(*labels)
         metrics.informer_store_resource_version.labels(*labels).set_function(
             lambda: version_number(store.resource_version)
@@ -51,13 +56,16 @@ class Feed(Generic[T]):
         fresh = self._store.emptied()
         fresh.resource_version = version
         for number, obj in enumerate(objects, 1):
-            fresh.put(obj)
+            old = self._store.get(obj.metadata.key)
+            # The same one may have been made smaller.
+            fresh.put(old if old is not None and _identity(old) == _identity(obj) else obj)
             if number % _STRIDE == 0:
                 await asyncio.sleep(0)
+        known, self._malformed = self._malformed, {}
         for each in malformed:
-            self._report(each)
-            if each.key and each.key not in fresh and (known := self._store.get(each.key)):
-                fresh.put(known)
+            self._report(each, known.get(each.key))
+            if each.key and each.key not in fresh and (old := self._store.get(each.key)):
+                fresh.put(old)
         changes = self._differences(fresh)
         self._store.become(fresh)
         await self._tell_all(changes)
@@ -93,6 +101,7 @@ class Feed(Generic[T]):
 
     def apply(self, change: ChangeType, obj: T) -> None:
         """Apply one event."""
+        self._malformed.pop(obj.metadata.key, None)
         if change is ChangeType.DELETED:
             self._store.remove(obj.metadata.key)
             # The event shows the object in its last state, which the store may never have had.
@@ -102,18 +111,31 @@ class Feed(Generic[T]):
 
     def apply_malformed(self, change: ChangeType, obj: Malformed) -> None:
         """Apply an event of which only the key is certain."""
-        self._report(obj)
-        if change is ChangeType.DELETED and obj.key and (old := self._store.remove(obj.key)):
-            self._handlers.tell(Change(old, None))
+        self._report(obj, self._malformed.get(obj.key))
+        if change is ChangeType.DELETED:
+            self._malformed.pop(obj.key, None)
+            if obj.key and (old := self._store.remove(obj.key)):
+                self._handlers.tell(Change(old, None))
 
     def advance(self, version: str) -> None:
         """Take note that the store shows the objects as of this version."""
         self._store.resource_version = version
 
-    def _report(self, obj: Malformed) -> None:
-        self._malformed.inc()
+    def add_malformed_handler(self, handler: MalformedHandler) -> None:
+        """Show a function each malformed object, first those that are there already."""
+        for obj in self._malformed.values():
+            handler(obj)
+        self._malformed_handlers.append(handler)
+
+    def _report(self, obj: Malformed, known: Malformed | None) -> None:
+        self._malformed_count.inc()
+        self._malformed[obj.key] = obj
+        if known and known.uid == obj.uid:
+            return
         extra = {"resource": self._resource.qualified, "key": str(obj.key), "error": obj.error}
         logger.warning("an object does not fit its projection", extra=extra)
+        for handler in self._malformed_handlers:
+            handler(obj)
 
 
 def _identity(obj: Object) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import Generic, TypedDict, TypeVar, Unpack
 from dlctl.api.meta import Object, Resource
 from dlctl.clock import Clock
 from dlctl.informers.backoff import Backoff
-from dlctl.informers.feed import Feed
+from dlctl.informers.feed import Feed, MalformedHandler
 from dlctl.informers.handlers import Handler, Handlers, Registration
 from dlctl.informers.meters import Meters
 from dlctl.informers.reflector import Reflector
@@ -96,6 +96,10 @@ class Informer(Generic[T]):
         if self._stopped:
             raise RuntimeError(f"the informer for {self.resource.qualified} has stopped")
         return self._handlers.add(handler, self.store)
+
+    def add_malformed_handler(self, handler: MalformedHandler) -> None:
+        """Show a plain function each object that cannot be decoded, once until that changes."""
+        self._feed.add_malformed_handler(handler)
 
     async def run(self) -> None:
         """List and watch until cancelled; an informer runs once."""

@@ -104,6 +104,11 @@ class Reflector(Generic[T]):
                 logger.warning("list and watch ended", extra=self._extra(error))
                 later_s = error.retry_after_s if isinstance(error, ThrottledError) else 0.0
                 await self._backoff.pause(later_s)
+            except Exception:
+                # Whatever the server has sent, the resource is listed again.
+                resource = self._source.resource.qualified
+                logger.exception("list and watch failed", extra={"resource": resource})
+                await self._backoff.pause()
 
     def _not_served(self, error: NotFoundError) -> None:
         if self.served:

@@ -3,10 +3,13 @@
 Only what the server has said is in here, so it may lag behind it, and behind our own writes.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Generic, Self, TypeVar
 
 from dlctl.api.meta import UID, Object, ObjectKey
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
 
@@ -14,7 +17,10 @@ _OWNER: Final = "owner"
 
 
 class Index(Generic[T]):
-    """Objects by the values that a function reads from them; a value without objects is gone."""
+    """Objects by the values that a function reads from them; a value without objects is gone.
+
+    An object on which the function fails has no values.
+    """
 
     def __init__(self, values: Callable[[T], Iterable[str]]) -> None:
         self.values = values
@@ -27,24 +33,33 @@ class Index(Generic[T]):
         """Return the number of values that some object has."""
         return len(self._buckets)
 
+    def _values_of(self, obj: T) -> Sequence[str]:
+        try:
+            return tuple(self.values(obj))
+        except Exception:
+            # What one object holds must not keep the others out of the store.
+            logger.exception("an object cannot be indexed", extra={"key": str(obj.metadata.key)})
+            return ()
+
     def replace(self, key: ObjectKey, old: T | None, new: T | None) -> None:
         """Take out what stands under the key and put in the new object."""
-        stale = set() if old is None else set(self.values(old))
-        for value in () if new is None else self.values(new):
+        stale = set() if old is None else set(self._values_of(old))
+        for value in () if new is None else self._values_of(new):
             # The order in a bucket is that of arrival, which a change must not affect.
             self._buckets.setdefault(value, {})[key] = new  # type: ignore[assignment]
             stale.discard(value)
         for value in stale:
-            bucket = self._buckets[value]
-            del bucket[key]
+            bucket = self._buckets.get(value, {})
+            bucket.pop(key, None)
             if not bucket:
-                del self._buckets[value]
+                self._buckets.pop(value, None)
 
 
 class Store(Generic[T]):
     """What is known of one resource, as of :attr:`resource_version`.
 
-    Reading is for all; writing is the informer's. Objects are shared and frozen.
+    Reading is for all; writing is the informer's, but for :meth:`shrink`. Objects are shared and
+    frozen.
     """
 
     def __init__(self, *, labels: Iterable[str] = ()) -> None:
@@ -82,7 +97,7 @@ class Store(Generic[T]):
         return self._indexes[name][value]
 
     def add_index(self, name: str, values: Callable[[T], Iterable[str]]) -> None:
-        """Index by one more function, from now on and for what is there already."""
+        """Index by one more function, which must be pure, now and for what is there already."""
         if name in self._indexes:
             raise ValueError(f"there is an index called {name!r} already")
         index = Index(values)
@@ -97,6 +112,11 @@ class Store(Generic[T]):
         self._objects[key] = obj
         self._index(key, old, obj)
         return old
+
+    def shrink(self, obj: T, smaller: T) -> None:
+        """Put a smaller form in the place of an object, unless a newer one is there already."""
+        if self._objects.get(obj.metadata.key) is obj:
+            self.put(smaller)
 
     def remove(self, key: ObjectKey) -> T | None:
         """Forget the object and return it; it is fine if there is none."""

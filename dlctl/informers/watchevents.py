@@ -11,6 +11,7 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import Object
+from dlctl.api.nesting import flattened
 from dlctl.kube.decoding import Malformed, decode, decoder, salvage
 from dlctl.kube.errors import ApiError, UnexpectedAnswerError, error_from
 
@@ -81,13 +82,20 @@ class EventDecoder(Generic[T]):
         self._typed: msgspec.json.Decoder[Changed[T]] = decoder(Changed[as_])  # type: ignore[valid-type]
 
     def decode(self, line: bytes) -> Event[T] | ApiError:
-        """Return the event; raise UnexpectedAnswerError if the line is none."""
+        """Return the event; raise UnexpectedAnswerError, and nothing else, if the line is none."""
+        try:
+            return self._decode(line)
+        except RecursionError as error:
+            flat, complete = flattened(line)
+            return self._decode(flat) if complete else _in_steps(flat, error)
+
+    def _decode(self, line: bytes) -> Event[T] | ApiError:
         try:
             event = self._typed.decode(line)
-        except msgspec.ValidationError as error:
+        except RecursionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what is wrong with an object costs no other
             return _in_steps(line, error)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UnexpectedAnswerError(f"watch: {error}") from error
         if event.object.metadata.name:
             return event
         return _in_steps(line, UnexpectedAnswerError("it has no name"))
@@ -96,8 +104,8 @@ class EventDecoder(Generic[T]):
 def _in_steps(line: bytes, error: Exception) -> MalformedChange | Bookmark | Unknown | ApiError:
     try:
         envelope: _Envelope = decoder(_Envelope).decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as broken:
-        raise UnexpectedAnswerError(f"watch: {broken}") from broken
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise UnexpectedAnswerError(f"watch: {error}") from error
     match envelope.type:
         case "BOOKMARK":
             return _bookmark(envelope.object)

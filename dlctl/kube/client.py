@@ -202,12 +202,13 @@ class Client:
         *,
         stdin: bytes = b"",
         timeout_s: float = 10.0,
-        limit_bytes: int = execs.LIMIT_BYTES,
+        limit: execs.OutputLimit | None = None,
     ) -> execs.Completed:
         """Run a command in a container of a pod, which counts as a write.
 
+        By default a command that writes more than 64 KiB is cut off by an OutputLimitError.
         DeadlineError is raised if it has not ended in time, and UnreachableError if the connection
-        broke, as when its pod dies. In both cases, and when this is cancelled, it may run on.
+        broke, as when its pod dies. In all cases, and when this is cancelled, it may run on.
         """
         asked = execs.params(container, command, stdin=bool(stdin))
         request = Request("GET", _path(PODS, pod, "exec"), asked)
@@ -216,7 +217,7 @@ class Client:
                 asyncio.timeout(timeout_s),
                 self._transport.converse(request, execs.PROTOCOLS) as socket,
             ):
-                return await execs.talk(socket, stdin=stdin, limit_bytes=limit_bytes)
+                return await execs.talk(socket, stdin=stdin, limit=limit or execs.OutputLimit())
         except TimeoutError as error:
             message = f"the command in {pod} has not ended in {timeout_s:g} s"
             raise DeadlineError(message) from error

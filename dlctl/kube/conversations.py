@@ -35,8 +35,17 @@ async def hang_up(opened: aiohttp.ClientWebSocketResponse) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_FAREWELL_S):
             await opened.close()
+    # Else what nobody reads would keep the connection until it is read.
+    _shut(wire)
+
+
+def cut(opened: aiohttp.ClientWebSocketResponse) -> None:
+    """End the connection of a WebSocket at once; it is still to be closed."""
+    _shut(opened.get_extra_info("socket"))
+
+
+def _shut(wire: TransportSocket | None) -> None:
     if wire is not None:
-        # Else what nobody reads would keep the connection until it is read.
         with suppress(OSError):
             wire.shutdown(socket.SHUT_RDWR)
 

@@ -13,6 +13,7 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import ObjectKey
+from dlctl.api.nesting import flattened
 from dlctl.kube.errors import UnexpectedAnswerError
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Malformed:
     key: ObjectKey | None
     resource_version: str
     error: str
+    uid: str = ""
 
 
 @attrs.frozen
@@ -65,8 +67,14 @@ decoder: Callable[[Any], "msgspec.json.Decoder[Any]"] = functools.cache(msgspec.
 def decode(body: bytes, as_: type[T]) -> T:
     """Return the object; raise UnexpectedAnswerError if it is not one of this type."""
     try:
-        decoded: T = decoder(as_).decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        try:
+            decoded: T = decoder(as_).decode(body)
+        except RecursionError:
+            flat, complete = flattened(body)
+            if not complete:
+                raise
+            decoded = decoder(as_).decode(flat)
+    except Exception as error:
         raise UnexpectedAnswerError(f"{as_.__name__}: {error}") from error
     return decoded
 
@@ -75,6 +83,15 @@ async def decode_page(
     body: bytes, as_: type[T], *, one_step_bytes: int = ONE_STEP_BYTES
 ) -> ListPage[T]:
     """Return the page; objects that do not fit the type are set apart."""
+    try:
+        return await _decode_page(body, as_, one_step_bytes)
+    except RecursionError:
+        # Which of the objects nests too deep takes a look at each bracket of the page.
+        flat, _ = await asyncio.to_thread(flattened, body, max_brackets=len(body))
+        return await _decode_page(flat, as_, one_step_bytes)
+
+
+async def _decode_page(body: bytes, as_: type[T], one_step_bytes: int) -> ListPage[T]:
     if len(body) <= one_step_bytes:
         try:
             return _page(decoder(_Page[as_]).decode(body))  # type: ignore[valid-type]
@@ -85,7 +102,10 @@ async def decode_page(
             raise UnexpectedAnswerError(f"list of {as_.__name__}: {error}") from error
     # Joining the chunks of a large body took its time, and so does finding its objects.
     await asyncio.sleep(0)
-    raw = decode(body, _Page[msgspec.Raw])
+    try:
+        raw = decoder(_Page[msgspec.Raw]).decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnexpectedAnswerError(f"list of {as_.__name__}: {error}") from error
     await asyncio.sleep(0)
     items: list[T] = []
     malformed: list[Malformed] = []
@@ -93,7 +113,7 @@ async def decode_page(
         for item in (raw.items or ())[start : start + _STEP]:
             try:
                 items.append(decoder(as_).decode(item))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, it costs one object
                 malformed.append(salvage(item, error))
         await asyncio.sleep(0)
     return attrs.evolve(_page(raw), items=tuple(items), malformed=tuple(malformed))
@@ -112,20 +132,20 @@ def _page(page: _Page[Any]) -> ListPage[Any]:
 
 
 def salvage(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
-    """Read what identifies an object that does not fit its type."""
+    """Read what identifies an object that does not fit its type; it never fails."""
     try:
-        content = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # Text that is no UTF-8, which passes as long as nobody looks at it.
-        return Malformed(None, "", str(error))
+        content = msgspec.json.decode(flattened(bytes(raw))[0])
+    except Exception:  # noqa: BLE001 - such as text that is no UTF-8
+        content = None
     meta = content.get("metadata") if isinstance(content, dict) else None
     if not isinstance(meta, dict):
         return Malformed(None, "", str(error))
     name, namespace = meta.get("name"), meta.get("namespace")
-    version = meta.get("resourceVersion")
+    version, uid = meta.get("resourceVersion"), meta.get("uid")
     readable = isinstance(name, str) and isinstance(namespace, str | None)
     return Malformed(
         ObjectKey(namespace or "", str(name)) if readable else None,
         version if isinstance(version, str) else "",
         str(error),
+        uid if isinstance(uid, str) else "",
     )

@@ -90,6 +90,10 @@ class DeadlineError(UnreachableError):
     """A command in a container has not ended in its time; whether it still runs is unknown."""
 
 
+class OutputLimitError(DlctlError):
+    """A command in a container wrote more than it may; whether it still runs is unknown."""
+
+
 class UnexpectedAnswerError(DlctlError):
     """Not what an API server answers: a proxy's page, or an object that is not of its kind."""
 
@@ -162,7 +166,7 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
     """
     try:
         status = _STATUS.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # Some other server's words, which may repeat what was sent to it: not for a log.
         status = _Status()
     code = status_code or status.code or 500

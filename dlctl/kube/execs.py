@@ -5,7 +5,7 @@ names its stream. Nothing here opens a connection.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -13,24 +13,39 @@ import aiohttp
 import attrs
 import msgspec
 
-from dlctl.kube.errors import DisconnectedError, error_from
+from dlctl.kube.errors import DisconnectedError, OutputLimitError, error_from
 from dlctl.tasks import unwrapped
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-LIMIT_BYTES: Final = 1 << 20
+LIMIT_BYTES: Final = 1 << 16
+# Of output beyond the first of it. What is not read is held back, down to the command itself.
+RATE_BYTES_PER_S: Final = 1 << 20
+_FREE_BYTES: Final = 1 << 18
+# A message costs work even if it holds a single byte.
+_LEAST_BYTES: Final = 1 << 12
+_PAUSE_S: Final = 0.05
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
 _CHUNK_BYTES: Final = 1 << 15
 
 
 @attrs.frozen
 class Completed:
-    """How a command has ended, and the beginning of what it said."""
+    """How a command has ended, and what it wrote: all of it, or the end if ``truncated``."""
 
     exit_code: int
     stdout: bytes = b""
     stderr: bytes = b""
-    # Whether it said more than was to be kept.
+    # Whether it wrote more than was to be kept.
     truncated: bool = False
+
+
+@attrs.frozen
+class OutputLimit:
+    """How much of each output stream is kept, and what happens to a command that writes more."""
+
+    bytes: int = LIMIT_BYTES
+    # Keep the end and let the command go on; else the connection is closed.
+    keeps_end: bool = False
 
 
 class _Cause(msgspec.Struct):
@@ -59,18 +74,19 @@ def params(container: str, command: Sequence[str], *, stdin: bool) -> list[tuple
 
 
 async def talk(
-    socket: aiohttp.ClientWebSocketResponse, *, stdin: bytes, limit_bytes: int
+    socket: aiohttp.ClientWebSocketResponse, *, stdin: bytes, limit: OutputLimit
 ) -> Completed:
     """Give the command its input, and return how it ended.
 
     In v4 an input has no end: the command has to know by itself when it has read all.
     :raises ApiError: if it could not be started.
     :raises DisconnectedError: if the connection ended before the command, as far as is known.
+    :raises OutputLimitError: if it wrote more than it may.
     """
     with unwrapped():
         async with asyncio.TaskGroup() as group:
             giving = group.create_task(_give(socket, stdin), name="input of a command")
-            completed = await _listen(socket, limit_bytes)
+            completed = await _listen(socket, limit)
             giving.cancel()
     return completed
 
@@ -84,23 +100,79 @@ async def _give(socket: aiohttp.ClientWebSocketResponse, stdin: bytes) -> None:
             await socket.send_bytes(bytes([_CLOSE, _STDIN]))
 
 
-async def _listen(socket: aiohttp.ClientWebSocketResponse, limit_bytes: int) -> Completed:
+async def _listen(socket: aiohttp.ClientWebSocketResponse, limit: OutputLimit) -> Completed:
     """Return at the Status, the last that is sent; the close after it need never come."""
-    heard = {_STDOUT: bytearray(), _STDERR: bytearray(), _ERROR: bytearray()}
-    truncated = False
+    streams = {_STDOUT: _Output(limit), _STDERR: _Output(limit)}
+    try:
+        return await _collect(socket, streams)
+    finally:
+        # An error's traceback keeps them in a cycle, up to the next collection of old garbage.
+        for stream in streams.values():
+            stream.clear()
+
+
+async def _collect(
+    socket: aiohttp.ClientWebSocketResponse, streams: "Mapping[int, _Output]"
+) -> Completed:
+    error, pace = bytearray(), _Pace()
     async for message in socket:
         if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
             break
         data = message.data.encode() if isinstance(message.data, str) else message.data
-        kept = heard.get(data[0]) if data else None
-        if kept is None:
-            continue
-        said = data[1:]
-        truncated |= len(kept) + len(said) > limit_bytes
-        kept += said[: limit_bytes - len(kept)]
-        if data[0] == _ERROR and (exit_code := _exit_code(bytes(kept))) is not None:
-            return Completed(exit_code, bytes(heard[_STDOUT]), bytes(heard[_STDERR]), truncated)
+        stream = data[0] if data else _CLOSE
+        if stream in streams:
+            streams[stream].add(data[1:])
+        elif stream == _ERROR:
+            error += data[1 : 1 + LIMIT_BYTES - len(error)]
+            if (exit_code := _exit_code(bytes(error))) is not None:
+                out, err = streams[_STDOUT], streams[_STDERR]
+                cut = out.truncated or err.truncated
+                return Completed(exit_code, out.kept(), err.kept(), cut)
+        await pace.keep(len(data))
     raise DisconnectedError("the connection ended without a word on how the command did")
+
+
+@attrs.define
+class _Output:
+    """One stream, as far as it is kept."""
+
+    limit: OutputLimit
+    truncated: bool = False
+    _buffer: bytearray = attrs.field(factory=bytearray)
+
+    def add(self, written: bytes) -> None:
+        self._buffer += written
+        if len(self._buffer) <= self.limit.bytes:
+            return
+        self.truncated = True
+        if not self.limit.keeps_end:
+            raise OutputLimitError(f"the command wrote more than {self.limit.bytes} bytes")
+        if len(self._buffer) > 2 * self.limit.bytes:
+            del self._buffer[: -self.limit.bytes]
+
+    def clear(self) -> None:
+        self._buffer.clear()
+
+    def kept(self) -> bytes:
+        return bytes(self._buffer[-self.limit.bytes :])
+
+
+@attrs.define
+class _Pace:
+    """Has whoever reads wait, so that output without an end costs a bounded share of the loop."""
+
+    _ahead_bytes: float = -_FREE_BYTES
+    _since: float = attrs.field(factory=lambda: asyncio.get_running_loop().time())
+
+    async def keep(self, read_bytes: int) -> None:
+        now = asyncio.get_running_loop().time()
+        earned = (now - self._since) * RATE_BYTES_PER_S
+        self._since = now
+        self._ahead_bytes = max(self._ahead_bytes - earned, -_FREE_BYTES)
+        self._ahead_bytes += max(read_bytes, _LEAST_BYTES)
+        wait_s = self._ahead_bytes / RATE_BYTES_PER_S
+        if wait_s >= _PAUSE_S:
+            await asyncio.sleep(wait_s)
 
 
 def _exit_code(body: bytes) -> int | None:

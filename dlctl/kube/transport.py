@@ -140,6 +140,10 @@ class Transport:
             opened = await self._upgraded(request, protocols, renewed)
         try:
             yield opened
+        except BaseException:
+            # Saying goodbye would mean to read what is still on the way, which may have no end.
+            conversations.cut(opened)
+            raise
         finally:
             await conversations.hang_up(opened)
 

@@ -14,7 +14,7 @@ from cachetools import TTLCache
 
 from dlctl.api.meta import Resource
 from dlctl.kube.client import Client
-from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.kube.errors import ApiError, UnexpectedAnswerError, UnreachableError
 
 # Raises what the request is to be answered with, if it is not to be let in.
 Access = Callable[[str], Awaitable[None]]
@@ -64,7 +64,7 @@ class ReviewedAccess:
         try:
             user = await self._user(token)
             return bool(user) and await self._may_read(user)
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, UnexpectedAnswerError, UnreachableError) as error:
             raise web.HTTPServiceUnavailable(text="tokens cannot be reviewed") from error
 
     async def _user(self, token: str) -> dict[str, Any]:

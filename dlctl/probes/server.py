@@ -4,18 +4,24 @@ A health endpoint says ``ok``, or which check failed; ``?verbose`` lists them al
 leaves one out, and each is at a path of its own below.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import Final
 
 import attrs
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from dlctl.errors import ConfigError
 from dlctl.probes.access import Access, anybody
 from dlctl.probes.checks import Checks, report
 
+# Rendering takes tens of milliseconds, and anybody may ask for it.
+FRESH_S: Final = 1.0
 _Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -38,7 +44,7 @@ async def serving(
 
     ``bind_address`` is ``host:port``; yields the URL, with the port that port 0 became. Who may
     read the metrics is up to ``access``; probes come without credentials. What is None is not
-    served here.
+    served here. Metrics are up to a second old.
     """
     host, port = _parsed(bind_address)
     app = web.Application()
@@ -62,13 +68,41 @@ async def serving(
 
 
 def _metrics(registry: CollectorRegistry, access: Access) -> _Answer:
+    body, rendered_at = b"", float("-inf")
+    rendering = asyncio.Lock()
+
     async def answer(request: web.Request) -> web.Response:
+        nonlocal body, rendered_at
         await access(request.headers.get("Authorization", ""))
-        response = web.Response(body=generate_latest(registry))
+        # One renders, and those that come meanwhile get the same.
+        async with rendering:
+            now = asyncio.get_running_loop().time()
+            if now - rendered_at >= FRESH_S:
+                body, rendered_at = await _rendered(registry), now
+        response = web.Response(body=body)
         response.headers["Content-Type"] = CONTENT_TYPE_LATEST
         return response
 
     return answer
+
+
+async def _rendered(registry: CollectorRegistry) -> bytes:
+    """Return the metrics as text; between two of them, the event loop gets a turn."""
+    parts = []
+    for metric in registry.collect():
+        parts.append(generate_latest(_One(metric)))
+        await asyncio.sleep(0)
+    return b"".join(parts)
+
+
+@attrs.frozen
+class _One(Collector):
+    """A registry of one metric, which has its samples already."""
+
+    metric: Metric
+
+    def collect(self) -> Iterable[Metric]:
+        return (self.metric,)
 
 
 def _health(path: str, checks: Checks) -> _Answer:

@@ -3,25 +3,31 @@
 Pure, and the same for ``dlctl render`` as for the controller.
 """
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from dlctl.api.companions import Companion
 from dlctl.api.job import Job, Replica, ReplicaSpec
-from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, owner_reference
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, ROLES, owner_reference
 from dlctl.api.pods import WORKERS_RUNNING
 from dlctl.dialects.dialect import Dialect
+from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
-from dlctl.reconcilers.companions import APPLIED, digest
+from dlctl.reconcilers.companions import annotations
+from dlctl.reconcilers.content import FrameworkValueError
 from dlctl.reconcilers.gang import Gang
 from dlctl.reconcilers.observe import Observed, Situation
+from dlctl.reconcilers.placement import PLACEMENT, placement
 from dlctl.reconcilers.plan import Desired
 
 JSON = dict[str, Any]
+# Linux takes 32 pages for one argument or variable, with its name, "=" and the zero at its end.
+MAX_VARIABLE_BYTES: Final = 32 * 4096 - 1
 
 
 @attrs.frozen
@@ -42,23 +48,48 @@ class Renderer:
     def desired(self, observed: Observed, *, launches: bool = True) -> Desired:
         """Return what the job is to have beside its pods."""
         running = [o.replica for o in observed.replicas if o.situation is Situation.RUNNING]
+        present = observed.present
         return Desired(
             services=tuple(self.replicas_with_service()),
-            companions=tuple(self.companions(running, self.gang.finished(observed))),
+            companions=tuple(self.companions(running, self.gang.finished(observed), present)),
+            resting=tuple(self._roles(())),
             lasting=self.framework.lasting_resources,
             held=self.gang.held(observed),
             launches=launches,
         )
 
-    def companions(self, running: Collection[Replica], finished: int = 0) -> Iterator[Companion]:
+    def companions(
+        self,
+        running: Collection[Replica],
+        finished: int = 0,
+        present: Collection[Replica] | None = None,
+    ) -> Iterator[Companion]:
         """Yield what the job has beside pods and services, while these replicas run.
 
-        So many of its gang are not to be waited for any more.
+        So many of its gang are not to be waited for any more. ``present`` are the replicas whose
+        pods exist and are owned by the job; None means all.
         """
         group = self.gang.companion(finished)
         if group is not None:
             yield group
-        yield from self.framework.companions(running)
+        yield from self.framework.companions(running, present)
+
+    def restricted(self, observed: Observed) -> Desired:
+        """Return what a job is to have of which too little is known to make anything.
+
+        Its roles grant access to no pod that is gone, since another may get the name.
+        """
+        lasting = self.dialect.framework.lasting_resources
+        # Of workers that come and go, the roster knows more than what could be read of the spec.
+        known = bool(self.job.replica_specs) and self.job.status.roster is None
+        roles = tuple(self._roles(observed.present)) if known else ()
+        return Desired(companions=roles, resting=tuple(self._roles(())), lasting=lasting)
+
+    def _roles(self, present: Collection[Replica]) -> Iterator[Companion]:
+        """Yield the retained roles as they are while these pods exist."""
+        if ROLES in self.framework.lasting_resources:
+            # They come before all that is bound to them.
+            yield from itertools.takewhile(_is_role, self.framework.companions((), present))
 
     def replicas_with_service(self) -> Iterator[Replica]:
         """Yield the replicas that others dial by name: the chief, or all where the API says so."""
@@ -71,9 +102,15 @@ class Renderer:
             yield self.dialect.framework.default_chief()
 
     def service(self, replica: Replica) -> JSON:
-        """Render the headless service that gives a replica its host name."""
+        """Render the headless service that gives a replica its host name.
+
+        :raises InvalidJobError: if its pod could not start.
+        """
         labels = self._labels(replica)
-        ports = self._spec(replica).ports
+        replica_spec = self._spec(replica)
+        # Of a job that is too large, nothing is created.
+        self._environment(replica_spec, replica)
+        ports = replica_spec.ports
         spec: JSON = {"clusterIP": "None"}
         if self.dialect.publishes_not_ready:
             # Replicas look each other up while they start, long before they are ready.
@@ -92,10 +129,7 @@ class Renderer:
         own = companion.body.get("metadata") or {}
         labels = {**(own.get("labels") or {}), MANAGED_BY_LABEL: MANAGED_BY}
         metadata = self._metadata(companion.name, labels)
-        metadata["annotations"] = {
-            **(own.get("annotations") or {}),
-            APPLIED: digest(companion.body),
-        }
+        metadata["annotations"] = annotations(companion.body)
         return {
             "apiVersion": companion.resource.api_version,
             "kind": companion.resource.kind,
@@ -114,8 +148,8 @@ class Renderer:
             **self.dialect.pod_labels(self.job, replica),
         }
         metadata = self._metadata(self.job.child_name(replica), labels)
-        if template_meta.get("annotations"):
-            metadata["annotations"] = dict(template_meta["annotations"])
+        own = {PLACEMENT: placement(template)}
+        metadata["annotations"] = {**(template_meta.get("annotations") or {}), **own}
         if template_meta.get("finalizers"):
             metadata["finalizers"] = list(template_meta["finalizers"])
         pod = {
@@ -145,7 +179,9 @@ class Renderer:
         return dict(self.framework.equip(pod_spec, replica))
 
     def _waits(self, spec: ReplicaSpec, given: Mapping[str, Any]) -> bool:
-        """Tell whether a pod is to be held back: not if the user has placed it already."""
+        """Return whether a gate holds a pod back: not in a gang, nor if the user has placed it."""
+        if self.gang.groups is not None:
+            return False
         others = any(other.replicas for other in self.job.replica_specs if other is not spec)
         return spec.waits_for_others and others and not given.get("nodeName")
 
@@ -180,7 +216,13 @@ class Renderer:
     def _environment(self, spec: ReplicaSpec, replica: Replica) -> Mapping[str, Any]:
         if self.job.local:
             return {}
-        variables = self.framework.get_environment_variables(spec, replica.index)
+        method = self.framework.get_environment_variables
+        variables = method(spec, replica.index)
+        if problem := _environment_problem(variables):
+            title = f"{type(self.framework).__name__}.get_environment_variables"
+            raise FrameworkValueError(f"{title} {problem}", method)
+        for name, value in variables.items():
+            _check_size(name, value)
         return {**variables, **self.dialect.extra_environment}
 
     def _labels(self, replica: Replica) -> JSON:
@@ -200,6 +242,34 @@ class Renderer:
         if spec is None:
             raise LookupError(f"{self.job.key} lists no {replica.type}")
         return spec
+
+
+def _is_role(companion: Companion) -> bool:
+    return companion.resource == ROLES
+
+
+def _environment_problem(variables: Any) -> str:
+    """Return what is wrong with what a framework adds to the environment, or nothing."""
+    if not isinstance(variables, Mapping):
+        return f"must return a mapping, not {type(variables).__name__}"
+    for name, value in variables.items():
+        if not isinstance(name, str) or not name:
+            return f"returns the name {name!r}: use a string"
+        if not isinstance(value, str | Mapping):
+            fix = "use a string, or a mapping as valueFrom takes it"
+            return f"returns a value of type {type(value).__name__} for {name}: {fix}"
+    return ""
+
+
+def _check_size(name: str, value: Any) -> None:
+    size = len(name) + 1 + len(value.encode()) if isinstance(value, str) else 0
+    if size > MAX_VARIABLE_BYTES:
+        raise InvalidJobError(
+            f"has too many replicas: each pod gets a variable {name} of {size} bytes, which "
+            f"names them all, and no program starts with more than {MAX_VARIABLE_BYTES}: lower "
+            "replicas, or give the job a shorter name",
+            field="spec",
+        )
 
 
 def _variable(name: str, value: Any) -> JSON:

@@ -17,6 +17,8 @@ from dlctl.reconcilers.diff import merge_patch
 
 JSON = Mapping[str, Any]
 APPLIED: Final = "dlctl.dev/applied"
+# The names of the annotations that were asked for, so that they can be removed again.
+ANNOTATED: Final = "dlctl.dev/annotated"
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -64,8 +66,21 @@ def changes(
 def digest(body: JSON) -> str:
     """Return what stands for the contents that were asked for."""
     contents = {name: value for name, value in body.items() if name not in _IDENTITY}
+    if stated := _annotations(body):
+        contents["metadata.annotations"] = stated
     encoded = msgspec.json.encode(contents, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def annotations(body: JSON) -> dict[str, str]:
+    """Return the annotations that an object gets, with what says which they are."""
+    stated = _annotations(body)
+    named = {ANNOTATED: " ".join(sorted(stated))} if stated else {}
+    return {**stated, **named, APPLIED: digest(body)}
+
+
+def _annotations(body: JSON) -> Mapping[str, str]:
+    return (body.get("metadata") or {}).get("annotations") or {}
 
 
 def applied(obj: CompanionObject) -> str:
@@ -77,9 +92,15 @@ def amendment(companion: Companion, rendered: JSON, there: CompanionObject) -> J
 
     What others have added to its spec stays, as does what is written but once.
     """
+    old_annotations = there.metadata.annotations or {}
+    ours = {*old_annotations.get(ANNOTATED, "").split(), ANNOTATED} & {*old_annotations}
+    stated = _annotations(rendered)
+    if removed := dict.fromkeys(sorted(ours - {*stated})):
+        metadata = {**rendered["metadata"], "annotations": {**stated, **removed}}
+        rendered = {**rendered, "metadata": metadata}
     spec, old = rendered.get("spec"), there.spec or {}
     if spec is None:
         return rendered
     wanted = {n: v for n, v in spec.items() if n not in companion.first_only or n not in old}
-    ours = {n: v for n, v in old.items() if n in wanted or n in companion.optional}
-    return {**rendered, "spec": merge_patch(ours, wanted)}
+    known = {n: v for n, v in old.items() if n in wanted or n in companion.optional}
+    return {**rendered, "spec": merge_patch(known, wanted)}

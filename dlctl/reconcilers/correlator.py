@@ -6,8 +6,9 @@ https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go
 """
 
 import datetime
+import hashlib
 import secrets
-from typing import Final
+from typing import Final, Self
 
 import attrs
 from cachetools import LRUCache
@@ -58,10 +59,34 @@ class Report:
     last: datetime.datetime
 
 
+@attrs.frozen
+class _Same:
+    """What an occurrence is known by: a digest, which takes as much memory for any message."""
+
+    regarding: Regarding
+    type: str
+    reason: str
+    source: str
+    message: bytes
+
+    @classmethod
+    def of(cls, occurrence: Occurrence) -> Self:
+        regarding, source = occurrence.regarding, occurrence.source
+        message = _digest(occurrence.message)
+        return cls(regarding, occurrence.type, occurrence.reason, source, message)
+
+
+@attrs.frozen
+class _Known:
+    name: str
+    count: int
+    first: datetime.datetime
+
+
 @attrs.define
 class _Similar:
     last_s: float
-    messages: set[str] = attrs.field(factory=set)
+    messages: set[bytes] = attrs.field(factory=set)
 
 
 @attrs.define
@@ -71,12 +96,15 @@ class _Bucket:
 
 
 class Correlator:
-    """The recent occurrences of one source, and what was made of them. Memory is bounded."""
+    """The recent occurrences of one source, and what was made of them.
+
+    Memory is bounded, in bytes too: no message is kept.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._similar: LRUCache[tuple[Regarding, str, str], _Similar] = LRUCache(CACHED)
-        self._reports: LRUCache[Occurrence, Report] = LRUCache(CACHED)
+        self._known: LRUCache[_Same, _Known] = LRUCache(CACHED)
         self._buckets: LRUCache[tuple[Regarding, str], _Bucket] = LRUCache(CACHED)
 
     def report(self, occurrence: Occurrence) -> Report | None:
@@ -93,7 +121,7 @@ class Correlator:
         if similar is None or now_s - similar.last_s > SIMILAR_WITHIN_S:
             similar = self._similar[key] = _Similar(now_s)
         similar.last_s = now_s
-        similar.messages.add(occurrence.message)
+        similar.messages.add(_digest(occurrence.message))
         if len(similar.messages) < SIMILAR:
             return occurrence, occurrence
         # Any one goes: only how many different ones there are matters from here on.
@@ -103,14 +131,15 @@ class Correlator:
 
     def _counted(self, same: Occurrence, shown: Occurrence) -> Report:
         now = self._clock.now()
-        before = self._reports.get(same)
+        key = _Same.of(same)
+        before = self._known.get(key)
         if before is None:
             name = f"{shown.regarding.key.name}.{secrets.token_hex(8)}"
-            report = Report(shown, name, 1, now, now)
+            known = _Known(name, 1, now)
         else:
-            report = Report(shown, before.name, before.count + 1, before.first, now)
-        self._reports[same] = report
-        return report
+            known = attrs.evolve(before, count=before.count + 1)
+        self._known[key] = known
+        return Report(shown, known.name, known.count, known.first, now)
 
     def _allowed(self, occurrence: Occurrence) -> bool:
         key = (occurrence.regarding, occurrence.type)
@@ -125,3 +154,8 @@ class Correlator:
             return False
         bucket.tokens -= 1
         return True
+
+
+def _digest(message: str) -> bytes:
+    # Of what users write, some cannot be encoded strictly.
+    return hashlib.blake2b(message.encode(errors="replace"), digest_size=16).digest()

@@ -57,7 +57,8 @@ def blamed(failure: Failure) -> str:
 def _counted_as(job: Job, observed: ObservedReplica) -> JobState:
     if observed.situation is Situation.LOST:
         return job.reporting.lost
-    return JobState.RUNNING if observed.restarting else _STATES[observed.situation]
+    in_between = observed.restarting or observed.phase_due_s
+    return JobState.RUNNING if in_between else _STATES[observed.situation]
 
 
 def _succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:

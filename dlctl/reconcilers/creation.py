@@ -4,26 +4,41 @@ A name is the guard against duplicates: a create whose answer was lost is found 
 when it is tried again. I/O only; what to create is decided elsewhere.
 """
 
+import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
-from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, UID, Object, ObjectKey, Resource
+from dlctl.api.meta import PODS, UID, Object, ObjectKey, Resource
+from dlctl.errors import InvalidJobError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import (
     AlreadyExistsError,
+    ApiError,
     ForbiddenError,
+    InvalidError,
     NamespaceTerminatingError,
     NotFoundError,
+    ThrottledError,
 )
+from dlctl.reconcilers.adoption import label_child
+from dlctl.reconcilers.content import ContentError, content_of
 from dlctl.reconcilers.expectations import Expectations
 from dlctl.tasks import map_all
 
 JSON = Mapping[str, Any]
 # A broken template or a full quota is found out by the first request and not by the thousandth.
 FIRST_BATCH: Final = 1
-PARALLEL: Final = 64
+# More would start too much in one turn of the event loop; requests take longer than this does.
+PARALLEL: Final = 16
+# Who refuses with these words is the administrator's, and may take the same child later; what code
+# and reason come with them is up to each webhook.
+_ADMISSION: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
+# Credentials, time, a version, too many requests: not about the child.
+_NOT_ABOUT_IT: Final = frozenset({401, 408, 409, 410, 429})
+# Of a message of the server, which may quote what a tenant wrote.
+TEXT_LIMIT: Final = 1024
 
 
 @attrs.frozen
@@ -36,22 +51,54 @@ class Child:
     body: Callable[[], JSON]
 
 
+class Cause(enum.Enum):
+    """Why a child was not created."""
+
+    # Another object has its name.
+    NAME_TAKEN = enum.auto()
+    # Quota or authorization says no, for now.
+    FORBIDDEN = enum.auto()
+    # Admission, or a server that cannot read the child.
+    REJECTED = enum.auto()
+    # The server does not serve the resource, or no longer does.
+    NOT_SERVED = enum.auto()
+    # The same child will never be accepted, or cannot even be rendered.
+    INVALID = enum.auto()
+
+
 @attrs.frozen
-class Created:
-    """What has become of a batch: names by resource, and the children that had to wait."""
+class Refusal:
+    """One child that was not created: why, and the server's own message."""
 
-    made: Mapping[Resource, list[str]]
-    blocked: Mapping[str, str]
-    # What the server said to those that had to wait.
-    refused: Mapping[Resource, list[str]] = attrs.field(factory=dict)
-
-
-@attrs.frozen
-class _Waits:
-    """Why a child has to wait, and what the server said; nothing if it was there already."""
-
+    cause: Cause
+    resource: Resource
     why: str
     error: str
+    # Set if the child could not even be rendered.
+    fault: ContentError | InvalidJobError | None = None
+
+
+@attrs.frozen
+class Created:
+    """The result of a batch: the names of created children by resource, and refusals by name."""
+
+    made: Mapping[Resource, list[str]] = attrs.field(factory=dict)
+    refusals: Mapping[str, Refusal] = attrs.field(factory=dict)
+
+    @property
+    def invalid(self) -> Refusal | None:
+        """Return the first refusal that no retry can change, if there is one."""
+        return next((r for r in self.refusals.values() if r.cause is Cause.INVALID), None)
+
+
+# The answer for a child that an earlier request has created.
+THERE: Final = Refusal(Cause.NAME_TAKEN, PODS, "", "")
+_REFUSED: Final[Mapping[Cause, str]] = {
+    Cause.FORBIDDEN: "not allowed",
+    Cause.REJECTED: "refused",
+    Cause.NOT_SERVED: "of a kind that is not served, so its definition may be missing",
+    Cause.INVALID: "invalid",
+}
 
 
 @attrs.frozen
@@ -64,13 +111,11 @@ class Creator:
     async def create(self, owner: UID, children: Iterable[Child]) -> Created:
         """Create in batches of doubling size; after a batch with a refusal, no further one.
 
-        :raises InvalidError: if the server will never take a child.
         :raises NamespaceTerminatingError: if the job is about to go, too.
         :raises ApiError, UnreachableError: if trying again may help.
         """
         made: dict[Resource, list[str]] = {}
-        blocked: dict[str, str] = {}
-        refused: dict[Resource, list[str]] = {}
+        refusals: dict[str, Refusal] = {}
         for batch in _batches(list(children)):
             answers = await map_all(
                 lambda child: self._create_one(owner, child), batch, limit=PARALLEL
@@ -78,27 +123,30 @@ class Creator:
             for child, answer in zip(batch, answers, strict=True):
                 if answer is None:
                     made.setdefault(child.resource, []).append(child.key.name)
-                elif answer.why:
-                    blocked[child.key.name] = answer.why
-                    refused.setdefault(child.resource, []).append(answer.error)
-            if blocked:
+                elif answer is not THERE:
+                    refusals[child.key.name] = answer
+            if refusals:
                 break
-        return Created(made, blocked, refused)
+        return Created(made, refusals)
 
-    async def _create_one(self, owner: UID, child: Child) -> _Waits | None:
-        """Return None if the child was made, else why it has to wait, if it is not there."""
+    async def _create_one(self, owner: UID, child: Child) -> Refusal | None:
+        """Return None if the child was created, THERE if it exists, else why it was refused."""
+        resource = child.resource
         try:
-            created = await self.client.create(
-                child.resource, child.key.namespace, child.body(), Object
-            )
+            with content_of("rendering"):
+                body = child.body()
+            created = await self.client.create(resource, child.key.namespace, body, Object)
+        except (ContentError, InvalidJobError) as error:
+            why = f"{_title(child)} cannot be rendered: {error}"
+            return Refusal(Cause.INVALID, resource, why[:TEXT_LIMIT], why[:TEXT_LIMIT], error)
         except AlreadyExistsError as error:
-            return _Waits(await self._check_owner(owner, child), str(error))
-        except NamespaceTerminatingError:
-            raise
-        except ForbiddenError as error:
-            why = f"{child.resource.kind.lower()} {child.key.name} is not allowed: {error}"
-            return _Waits(why, str(error))
-        self.expectations.wrote(owner, child.resource, created.metadata.resource_version)
+            why = await self._check_owner(owner, child)
+            return Refusal(Cause.NAME_TAKEN, resource, why, str(error)) if why else THERE
+        except ApiError as error:
+            if (refusal := refusal_of(resource, child.key.name, error)) is None:
+                raise
+            return refusal
+        self.expectations.wrote(owner, resource, created.metadata.resource_version)
         return None
 
     async def _check_owner(self, owner: UID, child: Child) -> str:
@@ -106,35 +154,54 @@ class Creator:
         try:
             there = await self.client.get(child.resource, child.key, Object)
         except NotFoundError:
-            return f"{child.resource.kind.lower()} {child.key.name} is just being removed"
+            return f"{_title(child)} is just being removed"
         controller = there.metadata.controller
         if controller and controller.uid == owner:
             # An earlier try of ours that the store has not shown yet; or the work of the operator
             # that was here before, which no store of ours will show without our label.
-            if there.metadata.label(MANAGED_BY_LABEL) != MANAGED_BY:
-                there = await self.client.patch(child.resource, child.key, adoption(there), Object)
+            there = await label_child(self.client, child.resource, there)
             self.expectations.wrote(owner, child.resource, there.metadata.resource_version)
             return ""
         holder = f"{controller.kind} {controller.name}" if controller else "nobody's controller"
-        return (
-            f"the name of {child.resource.kind.lower()} {child.key.name} is taken: "
-            f"the one there belongs to {holder}"
-        )
+        return f"the name of {_title(child)} is taken: the one there belongs to {holder}"
 
 
-def adoption(child: Object) -> JSON:
-    """Return the patch that makes a job's child one of ours, if it still is as it was read.
+def refusal_of(resource: Resource, name: str, error: ApiError) -> Refusal | None:
+    """Return what a server's error about a child means for it; None if it is not about the child.
 
-    The UID would be no guard that can be told from a bad patch: a wrong one is Invalid.
+    What is not about the child is the caller's to raise.
     """
-    metadata = child.metadata
-    return {
-        "metadata": {
-            "name": metadata.name,
-            "resourceVersion": metadata.resource_version,
-            "labels": {MANAGED_BY_LABEL: MANAGED_BY},
-        }
-    }
+    if (cause := _cause(error)) is None:
+        return None
+    if cause is Cause.NOT_SERVED and f'"{name}" not found' in str(error):
+        # Its kind is served: the child alone has gone, which the store is about to show.
+        return None
+    text = str(error)[:TEXT_LIMIT]
+    why = f"{resource.kind.lower()} {name} is {_REFUSED[cause]}: {text}"
+    return Refusal(cause, resource, why, text)
+
+
+def _cause(error: ApiError) -> Cause | None:
+    """Return why a child was refused; None for an error that is not about the child."""
+    text = str(error)
+    if isinstance(error, NamespaceTerminatingError | ThrottledError):
+        return None
+    if isinstance(error, ForbiddenError):
+        return Cause.FORBIDDEN
+    if any(words in text for words in _ADMISSION):
+        return Cause.REJECTED
+    if isinstance(error, NotFoundError):
+        return Cause.NOT_SERVED
+    if isinstance(error, InvalidError):
+        return Cause.INVALID
+    if error.code >= 500:
+        # The words of etcd, which the server passes on.
+        return Cause.REJECTED if "request is too large" in text else None
+    return None if error.code in _NOT_ABOUT_IT else Cause.REJECTED
+
+
+def _title(child: Child) -> str:
+    return f"{child.resource.kind.lower()} {child.key.name}"
 
 
 def _batches(children: list[Child]) -> Iterator[list[Child]]:

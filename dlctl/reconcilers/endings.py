@@ -15,14 +15,23 @@ from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Terminated
 # What the kubelet and the control plane write into a pod that they, not its program, ended.
 _DISRUPTIONS: Final = frozenset(
     {
-        "Evicted", "NodeAffinity", "NodeLost", "NodeShutdown", "OutOfcpu", "OutOfmemory",
-        "OutOfpods", "Preempting", "Shutdown", "Terminated", "UnexpectedAdmissionError",
+        "Evicted", "NodeAffinity", "NodeLost", "NodeShutdown", "PodOSNotSupported", "Preempting",
+        "SMTAlignmentError", "Shutdown", "Terminated", "TopologyAffinityError",
+        "UnexpectedAdmissionError",
     }
 )  # fmt: skip
+# The node has too little of a resource: OutOfcpu, OutOfnvidia.com/gpu.
+_OUT_OF: Final = "OutOf"
+# The kubelet sets the condition when the containers have terminated, all others before that.
+_BY_KUBELET: Final = "TerminationByKubelet"
 # What the container runtime and the kubelet say of a container that nobody saw end: its node was
 # down meanwhile. The exit codes that come with it, 255 and 137, are made up.
 _UNSEEN: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
 OOM_KILLED: Final = "OOMKilled"
+# The kubelet reports the last container's end first, and the phase about a second later. Only the
+# phase comes with the reason why the kubelet has ended the pod: by the container alone an eviction
+# looks like the program's own failure.
+PHASE_WAIT_S: Final = 2.0
 
 
 @attrs.frozen
@@ -50,7 +59,7 @@ def ending(pod: Pod, container: str, *, rule: RetryRule, now: datetime.datetime)
     terminated = _terminated(status)
     if terminated and not _after_deletion(pod, terminated):
         found = _of_container(terminated, rule, now)
-        if found.exit_class is not ExitClass.SUCCESS and _over(pod, status) and _disrupted(pod):
+        if _over(pod, status) and _interrupted(pod, terminated):
             return _of_pod(pod, rule, now, terminated)
         return None if _repeated(pod, found.exit_class) else found
     if pod.metadata.terminating:
@@ -63,6 +72,23 @@ def ending(pod: Pod, container: str, *, rule: RetryRule, now: datetime.datetime)
         return before or _of_pod(pod, rule, now, None)
     # The kubelet would run the init container again and again.
     return before if before and before.exit_class is ExitClass.PERMANENT else None
+
+
+def phase_due_s(pod: Pod, container: str, now: datetime.datetime) -> float:
+    """Return the seconds to wait for the phase of a pod that has failed; 0 if there is no need.
+
+    A success is taken at once: its pod may be deleted the next moment. Bounded by ``PHASE_WAIT_S``,
+    by twice as much where the node's clock is ahead.
+    """
+    status = pod.container(container)
+    terminated = status.state.terminated if status and status.state else None
+    if terminated is None or terminated.finished_at is None or not pod.is_terminal:
+        return 0.0
+    known = pod.phase.finished or pod.metadata.terminating or _disrupted(pod)
+    if known or not terminated.exit_code or terminated.reason == OOM_KILLED:
+        return 0.0
+    left_s = PHASE_WAIT_S - (now - terminated.finished_at).total_seconds()
+    return left_s if 0 < left_s <= 2 * PHASE_WAIT_S else 0.0
 
 
 def _terminated(status: ContainerStatus | None) -> Terminated | None:
@@ -131,12 +157,18 @@ def _of_pod(
     return Ending(
         exit_class=_disruption(rule),
         reason=reason or "PodFailed",
-        message=message or "the pod failed without a word from its containers",
+        message=message or _unexplained(terminated),
         time=_time(terminated, now),
         started=status.start_time if status else None,
         # A deadline in the pod's own spec is the user's word, not the cluster's.
         disruption=reason != "DeadlineExceeded",
     )
+
+
+def _unexplained(terminated: Terminated | None) -> str:
+    if terminated is None:
+        return "the pod failed without a word from its containers"
+    return f"the pod was interrupted, its container exited with code {terminated.exit_code}"
 
 
 def _disruption(rule: RetryRule) -> ExitClass:
@@ -154,10 +186,35 @@ def _disrupted(pod: Pod) -> bool:
     condition = pod.condition("DisruptionTarget")
     if condition is not None and condition.status == "True":
         return True
-    return pod.status is not None and pod.status.reason in _DISRUPTIONS
+    reason = (pod.status.reason if pod.status else None) or ""
+    return reason in _DISRUPTIONS or reason.startswith(_OUT_OF)
+
+
+def _interrupted(pod: Pod, terminated: Terminated) -> bool:
+    """Tell whether the pod was ended, and its program with it.
+
+    Programs that save a checkpoint when they are asked to end exit with 0 afterwards.
+    """
+    if terminated.exit_code:
+        return _disrupted(pod)
+    reason = pod.status.reason if pod.status else None
+    if pod.phase is PodPhase.FAILED and reason:
+        return True
+    condition = pod.condition("DisruptionTarget")
+    if condition is None or condition.status != "True":
+        return pod.phase is PodPhase.FAILED and not _has_failed_container(pod)
+    if condition.reason == _BY_KUBELET:
+        return True
+    since, finished = condition.last_transition_time, terminated.finished_at
+    return since is not None and finished is not None and finished >= since
+
+
+def _has_failed_container(pod: Pod) -> bool:
+    statuses = (pod.status.container_statuses if pod.status else None) or ()
+    ends = (_terminated(status) for status in statuses)
+    return any(end is not None and end.exit_code for end in ends)
 
 
 def _failed_init_container(pod: Pod) -> Terminated | None:
-    statuses = (pod.status.init_container_statuses if pod.status else None) or ()
-    ends = (_terminated(status) for status in statuses)
+    ends = (_terminated(status) for status in pod.init_statuses)
     return next((end for end in ends if end and end.exit_code), None)

@@ -7,11 +7,13 @@ for whoever asked: nothing is tried again here by itself.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
 from dlctl.errors import DlctlError
+from dlctl.reconcilers.slots import FairSlots
 
 # What an owner is known by, such as the key of its object.
 K = TypeVar("K", bound=Hashable)
@@ -54,8 +56,9 @@ class _Desk:
 class Errands(Generic[K, E]):
     """The errands that owners want at the moment, and how those that are done have ended.
 
-    They run while :meth:`run` does, so many at a time, and of each owner only a few: a slow
-    launcher holds up nobody but itself. When one ends, its owner is woken.
+    They run while :meth:`run` does, of each owner only a few at a time, and each in a slot:
+    ``slots`` returns the context in which an errand of an owner runs. When one ends, its owner is
+    woken.
     """
 
     def __init__(
@@ -63,12 +66,14 @@ class Errands(Generic[K, E]):
         perform: Callable[[K, E], Awaitable[object]],
         wake: Callable[[K], None],
         *,
+        slots: Callable[[K, E], AbstractAsyncContextManager[None]] | None = None,
         at_a_time: int = AT_A_TIME,
         at_a_time_per_owner: int = AT_A_TIME_PER_OWNER,
     ) -> None:
         self._perform = perform
         self._wake = wake
-        self._slots = asyncio.Semaphore(at_a_time)
+        shared = FairSlots(at_a_time)
+        self._slot = slots or (lambda owner, errand: shared.held(owner))
         self._per_owner = at_a_time_per_owner
         self._desks: dict[K, _Desk] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -138,7 +143,7 @@ class Errands(Generic[K, E]):
         slots = self._desks[owner].slots
         await asyncio.sleep(work.delay_s)
         # In this order: what waits for its owner's turn must take nobody else's.
-        async with slots, self._slots:
+        async with slots, self._slot(owner, errand):
             work.tries += 1
             outcome = await self._outcome(owner, errand, work.tries)
         # One that was given up, and took it for an error, is of no interest any more.

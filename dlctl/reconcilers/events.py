@@ -15,7 +15,14 @@ from typing import Final, Protocol
 from dlctl import logs
 from dlctl.api.meta import EVENTS, ObjectKey, ObjectMeta, Resource
 from dlctl.clock import Clock
-from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError, UnreachableError
+from dlctl.errors import shortened
+from dlctl.kube.errors import (
+    AlreadyExistsError,
+    ApiError,
+    NotFoundError,
+    UnexpectedAnswerError,
+    UnreachableError,
+)
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.correlator import Correlator, Occurrence, Regarding, Report
 
@@ -24,8 +31,6 @@ logger = logging.getLogger(__name__)
 PENDING: Final = 1000
 TRIES: Final = 12
 RETRY_S: Final = 10.0
-# What the server takes; the message of an invalid job can be longer.
-MESSAGE_CHARS: Final = 1024
 
 
 class EventSink(Protocol):
@@ -79,18 +84,25 @@ class EventRecorder:
             self._dropped.labels("closing" if self._closing.is_set() else "full").inc()
             return
         regarding = Regarding(resource, about.key, about.uid)
-        self._pending.append(Occurrence(regarding, type_, reason, message, source))
+        # Cut now: what waits here, and what the correlator keeps, is the users' text.
+        self._pending.append(Occurrence(regarding, type_, reason, shortened(message), source))
         self._arrived.set()
 
     async def run(self) -> None:
-        """Report occurrences until :meth:`close`, and then those that are left."""
+        """Report occurrences until :meth:`close`, and then those that are left.
+
+        Those that are left when it is cancelled are counted as dropped.
+        """
+        try:
+            await self._report_all()
+        finally:
+            self._dropped.labels("closing").inc(len(self._pending))
+            self._pending.clear()
+
+    async def _report_all(self) -> None:
         while True:
             while self._pending:
-                report = self._correlator.report(self._pending.popleft())
-                if report is None:
-                    self._dropped.labels("rate limited").inc()
-                else:
-                    await self._deliver(report)
+                await self._report(self._pending.popleft())
             if self._closing.is_set():
                 return
             self._arrived.clear()
@@ -101,6 +113,19 @@ class EventRecorder:
         self._closing.set()
         self._arrived.set()
 
+    async def _report(self, occurrence: Occurrence) -> None:
+        try:
+            report = self._correlator.report(occurrence)
+            if report is None:
+                self._dropped.labels("rate limited").inc()
+            else:
+                await self._deliver(report)
+        except Exception:
+            # Whatever it is, it costs one event.
+            self._dropped.labels("error").inc()
+            extra = {"reason": occurrence.reason, "regarding": str(occurrence.regarding.key)}
+            logger.exception("event failed", extra=extra)
+
     async def _deliver(self, report: Report) -> None:
         for tried in range(TRIES):
             try:
@@ -109,7 +134,7 @@ class EventRecorder:
                 # It will not like the same event better the next time.
                 self._drop(report, "rejected", error)
                 return
-            except UnreachableError as error:
+            except (UnreachableError, UnexpectedAnswerError) as error:
                 # The first pause is random: many controllers lose one server at one moment.
                 pause_s = RETRY_S if tried else random.uniform(0, RETRY_S)
                 if tried == TRIES - 1 or await self._closed_within(pause_s):
@@ -126,7 +151,7 @@ class EventRecorder:
                 changed = {
                     "count": report.count,
                     "lastTimestamp": _timestamp(report.last),
-                    "message": occurrence.message[:MESSAGE_CHARS],
+                    "message": shortened(occurrence.message),
                 }
                 await self._sink.patch(EVENTS, ObjectKey(namespace, report.name), changed)
             except NotFoundError:
@@ -157,7 +182,7 @@ class EventRecorder:
             },
             "type": occurrence.type,
             "reason": occurrence.reason,
-            "message": occurrence.message[:MESSAGE_CHARS],
+            "message": shortened(occurrence.message),
             "count": report.count,
             "firstTimestamp": _timestamp(report.first),
             "lastTimestamp": _timestamp(report.last),

@@ -9,25 +9,22 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.job import Job
-from dlctl.api.meta import (
-    MANAGED_BY,
-    MANAGED_BY_LABEL,
-    PODS,
-    SERVICES,
-    Object,
-    ObjectKey,
-    Resource,
-)
-from dlctl.api.pods import WORKERS_RUNNING, Pod
+from dlctl.api.gangs import PLUGIN_GROUPS
+from dlctl.api.job import Job, JobObject
+from dlctl.api.meta import PODS, SERVICES, Object, ObjectKey, Resource
+from dlctl.api.pods import Pod
+from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
-from dlctl.reconcilers import secrets
+from dlctl.kube.errors import ApiError, NotFoundError
+from dlctl.reconcilers import kueue, secrets
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.companions import amendment
-from dlctl.reconcilers.creation import Child, Created, Creator, adoption
+from dlctl.reconcilers.content import content_of
+from dlctl.reconcilers.creation import Child, Created, Creator, Refusal, refusal_of
 from dlctl.reconcilers.diff import merge_patch
 from dlctl.reconcilers.events import EventRecorder
 from dlctl.reconcilers.expectations import Expectations
+from dlctl.reconcilers.gates import ungate_patch
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.secrets import Secrets
 from dlctl.reconcilers.status import Note
@@ -43,6 +40,10 @@ OTHER_SCHEDULER: Final = "SetPodTemplateSchedulerName"
 POD_FORCE_DELETED: Final = "PodForceDeleted"
 
 
+class JobGoneError(DlctlError):
+    """The job itself is not there any more; a child that is missing is another matter."""
+
+
 @attrs.frozen
 class Executor:
     """Writes what plans ask for; holds nothing of a job between two calls."""
@@ -52,26 +53,42 @@ class Executor:
     recorder: EventRecorder
 
     async def write_status(
-        self, job: Object, resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]
-    ) -> Object:
+        self, job: JobObject, resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> JobObject:
         """Patch what differs between two statuses; return the job as it is then.
 
         Both are as we write them, so what another operator left there stays as it is.
 
         :raises ConflictError: if the job is not as it was read, or another one under its name.
-        :raises NotFoundError: if it is gone.
+        :raises JobGoneError: if it is gone.
         """
         patch = merge_patch(old, new)
         if not patch:
             return job
         return await self._patch(job, resource, {"status": patch}, subresource="status")
 
-    async def write_spec(self, job: Object, resource: Resource, patch: Mapping[str, Any]) -> Object:
+    async def write_spec(
+        self, job: JobObject, resource: Resource, patch: Mapping[str, Any]
+    ) -> JobObject:
         """Merge into the user's spec what belongs there: see :attr:`Job.spec_patch`.
 
         It returns and raises as :meth:`write_status` does.
         """
         return await self._patch(job, resource, {"spec": patch})
+
+    async def read_again(self, job: JobObject, resource: Resource) -> JobObject:
+        """Return a job as the server has it.
+
+        :raises JobGoneError: if it is gone.
+        """
+        # A list of one: the controller's role lists jobs, and does not get them.
+        name, namespace = job.metadata.name, job.key.namespace
+        page = await self.client.list(
+            resource, JobObject, namespace=namespace, field_selector=f"metadata.name={name}"
+        )
+        if not page.items:
+            raise JobGoneError(f"{resource.qualified} {job.key} is gone")
+        return page.items[0]
 
     async def remove(self, job: Job, obj: Object, plan: Plan) -> None:
         """Ask for the deletion of what the plan removes; what is gone already is as well.
@@ -114,9 +131,17 @@ class Executor:
         await map_all(delete, plan.forced_pods, limit=PARALLEL)
 
     async def expire(self, job: Job, obj: Object) -> None:
-        """Delete a job whose time after its end is over; its children go with it."""
-        uid = obj.metadata.uid
-        await self.client.delete(job.resource, obj.key, uid=uid, propagation="Background")
+        """Delete a job whose time after its end is over; its children go with it.
+
+        :raises ConflictError: if it has changed since it was read: perhaps it is to stay now.
+        """
+        await self.client.delete(
+            job.resource,
+            obj.key,
+            uid=obj.metadata.uid,
+            resource_version=obj.metadata.resource_version,
+            propagation="Background",
+        )
         message = f"Deleted job: {job.key.name}"
         self.tell(job, obj, Note("Normal", job.reporting.deleted_reason(job), message))
 
@@ -126,7 +151,10 @@ class Executor:
         return await secrets.make(self.client, job, objects, known)
 
     async def make(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> Created:
-        """Create what the plan lacks, services before the pods that look them up."""
+        """Create what the plan lacks, services before the pods that look them up.
+
+        It raises as :meth:`Creator.create` does.
+        """
         creator = Creator(self.client, self.expectations)
         created = await creator.create(job.uid, _children(job, plan, renderer))
         for resource in (SERVICES, PODS):
@@ -142,33 +170,36 @@ class Executor:
                 self.tell(job, obj, Note("Warning", OTHER_SCHEDULER, _strangers(job, types)))
         return created
 
-    async def change(self, job: Job, plan: Plan, renderer: Renderer) -> None:
-        """Bring companions to what they should be, and let pods go that have waited for others.
+    async def change(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Refusal]:
+        """Bring companions and pods that are there to what they should be.
+
+        Return the changes that the server refuses, by the names of the children.
 
         :raises NotFoundError: if one is gone meanwhile.
         :raises ConflictError: if one is not as the stores have it.
         """
+        patches: list[tuple[Resource, JSON]] = []
         for companion, there in plan.companions.patched:
-            body = amendment(companion, renderer.companion(companion), there)
-            await self._patch_child(job, companion.resource, _as_seen(body, there))
-        for pod in plan.released_pods:
-            gates = (pod.spec.scheduling_gates if pod.spec else None) or ()
-            kept = [{"name": gate.name} for gate in gates if gate.name != WORKERS_RUNNING]
-            metadata = {"name": pod.metadata.name, "namespace": job.key.namespace}
-            body = {"metadata": metadata, "spec": {"schedulingGates": kept or None}}
-            await self._patch_child(job, PODS, _as_seen(body, pod))
-
-    async def take_over(self, job: Job, selector: str) -> None:
-        """Label the children that another operator has made for the job, so that we see them."""
-        for resource in (PODS, SERVICES):
-            listed = await self.client.list(
-                resource, Object, namespace=job.key.namespace, label_selector=selector
-            )
-
-            async def label(child: Object, resource: Resource = resource) -> None:
-                await self._patch_child(job, resource, adoption(child))
-
-            await map_all(label, [c for c in listed.items if _unlabelled(c, job)], limit=PARALLEL)
+            with content_of("rendering"):
+                body = amendment(companion, renderer.companion(companion), there)
+            patches.append((companion.resource, _as_seen(body, there)))
+        if (waiting := plan.gang_retry.group) is not None:
+            patches.append((PLUGIN_GROUPS, _as_seen(plan.gang_retry.patch, waiting)))
+        for pod in plan.kept_pods:
+            others = [f for f in pod.metadata.finalizers or () if f != kueue.FINALIZER]
+            metadata = {"name": pod.metadata.name, "finalizers": others or None}
+            await self._patch_child(job, PODS, _as_seen({"metadata": metadata}, pod))
+        patches += [(PODS, ungate_patch(pod)) for pod in plan.released_pods]
+        refusals: dict[str, Refusal] = {}
+        for resource, patch in patches:
+            try:
+                await self._patch_child(job, resource, patch)
+            except ApiError as error:
+                name = patch["metadata"]["name"]
+                if (refusal := refusal_of(resource, name, error)) is None:
+                    raise
+                refusals[name] = attrs.evolve(refusal, why=f"the change of {refusal.why}")
+        return refusals
 
     def _tell_deleted(self, job: Job, obj: Object, plan: Plan) -> None:
         deleted = {PODS: plan.deleted_pods, SERVICES: plan.deleted_services}
@@ -191,12 +222,17 @@ class Executor:
         )
 
     async def _patch(
-        self, job: Object, resource: Resource, body: Mapping[str, Any], *, subresource: str = ""
-    ) -> Object:
+        self, job: JobObject, resource: Resource, body: Mapping[str, Any], *, subresource: str = ""
+    ) -> JobObject:
         # Without the version the patch would land on whatever job has the name by now. The UID
         # is no guard: the server ignores metadata in patches of the status.
         body = {"metadata": {"resourceVersion": job.metadata.resource_version}, **body}
-        patched = await self.client.patch(resource, job.key, body, Object, subresource=subresource)
+        try:
+            patched = await self.client.patch(
+                resource, job.key, body, JobObject, subresource=subresource
+            )
+        except NotFoundError as error:
+            raise JobGoneError(str(error)) from error
         self.expectations.wrote(job.metadata.uid, resource, patched.metadata.resource_version)
         return patched
 
@@ -218,12 +254,6 @@ def _as_seen(body: Mapping[str, Any], there: Object) -> Mapping[str, Any]:
     # another object's by now: both are conflicts, and not the fault of the job.
     version = {"resourceVersion": there.metadata.resource_version}
     return {**body, "metadata": {**body["metadata"], **version}}
-
-
-def _unlabelled(child: Object, job: Job) -> bool:
-    controller = child.metadata.controller
-    own = controller is not None and controller.uid == job.uid
-    return own and child.metadata.label(MANAGED_BY_LABEL) != MANAGED_BY
 
 
 def _strangers(job: Job, types: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """The gang of a job: who is in it, what a scheduler is told of it, and what its pods carry.
 
-Pure. What waits for the others by a gate of ours is in no gang: the others would wait for it.
+Pure. A replica that is created last is not counted among those that start together, since the
+others would wait for it; what it requests is kept free for it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.companions import Companion, CompanionObject
-from dlctl.api.gangs import PLUGIN_GROUPS, VOLCANO_GROUPS, pod_groups
+from dlctl.api.gangs import GROUP_LABEL, PLUGIN_GROUPS, VOLCANO_GROUPS, pod_groups
 from dlctl.api.job import Job, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.quantities import QuantityError, total
@@ -41,7 +42,7 @@ class Gang:
     @property
     def groups(self) -> Resource | None:
         """Where the scheduler is told of the gang; nothing if there is none."""
-        if self.job.local or not any(spec.replicas for spec in self._members):
+        if not self.job.ganged or not any(spec.replicas for spec in self._members):
             return None
         return pod_groups(self.job.defaults.gang_scheduler)
 
@@ -61,8 +62,14 @@ class Gang:
         if self.groups != PLUGIN_GROUPS:
             return 0
         types = {spec.type for spec in self._members}
-        members = [o.situation for o in observed.replicas if o.replica.type in types]
-        return members.count(Situation.SUCCEEDED) if _TO_START.intersection(members) else 0
+        members = [o for o in observed.replicas if o.replica.type in types]
+        if not any(one.situation in _TO_START for one in members):
+            return 0
+        # The plugin goes by the phase: a pod whose sidecar still runs takes its place.
+        return sum(
+            one.situation is Situation.SUCCEEDED and (one.pod is None or one.pod.phase.finished)
+            for one in members
+        )
 
     def companion(self, finished: int = 0) -> Companion | None:
         """Return the PodGroup, when so many are not to be waited for any more.
@@ -108,19 +115,20 @@ class Gang:
             return pod
         scheduler = pod["spec"].get("schedulerName") or self.job.defaults.gang_scheduler
         joined = {**pod, "spec": {**pod["spec"], "schedulerName": scheduler}}
-        if spec.waits_for_others or spec.made_last:
-            return joined
         metadata, name = pod["metadata"], self.job.key.name
         if self.groups == VOLCANO_GROUPS:
+            # Of a pod without it Volcano makes a gang by itself, in the default queue.
             own = {"scheduling.k8s.io/group-name": name, "volcano.sh/task-spec": spec.type}
             annotations = {**(metadata.get("annotations") or {}), **own}
             return {**joined, "metadata": {**metadata, "annotations": annotations}}
-        labels = {**metadata["labels"], "scheduling.x-k8s.io/pod-group": name}
+        if spec.made_last:
+            return joined
+        labels = {**metadata["labels"], GROUP_LABEL: name}
         return {**joined, "metadata": {**metadata, "labels": labels}}
 
     @property
     def _members(self) -> list[ReplicaSpec]:
-        return [s for s in self.job.replica_specs if not (s.waits_for_others or s.made_last)]
+        return [spec for spec in self.job.replica_specs if not spec.made_last]
 
     def _spec(self, finished: int) -> JSON:
         policy, least = self.job.run_policy.scheduling, self.least(finished)
@@ -137,14 +145,16 @@ class Gang:
         return spec
 
     def _resources(self, left: int) -> JSON:
-        """Return what the first pods request that make up the least of the gang."""
-        amounts: dict[str, list[tuple[str, int]]] = {}
+        """Return what the first pods request that make up the least of the gang, and the last."""
+        counted = [(spec, spec.replicas) for spec in self.job.replica_specs if spec.made_last]
         # Sorting is stable: what is of equal rank stays in the order of the framework.
         for spec in sorted(self._members, key=_priority, reverse=True):
-            taken = min(spec.replicas, left)
-            left -= taken
-            for name, amount in _requests(spec) if taken else ():
-                amounts.setdefault(name, []).append((str(amount), taken))
+            counted.append((spec, min(spec.replicas, left)))
+            left -= counted[-1][1]
+        amounts: dict[str, list[tuple[str, int]]] = {}
+        for spec, count in counted:
+            for name, amount in _requests(spec) if count else ():
+                amounts.setdefault(name, []).append((str(amount), count))
         try:
             return {name: total(parts) for name, parts in sorted(amounts.items())}
         except QuantityError as error:

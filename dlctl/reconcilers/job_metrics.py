@@ -60,7 +60,7 @@ class JobFigures:
         old = job.status
         self.stated(job.key.namespace, old, new)
         for name, restart in new.restarts.items():
-            if old.restarts.get(name) != restart:
+            if _is_new(restart, old.restarts.get(name)):
                 self._restarted(restart, old.restarts.get(name))
         if new.phase is JobPhase.RUNNING and old.phase is JobPhase.CREATING:
             # How long it was suspended is nobody's figure.
@@ -89,9 +89,13 @@ class JobFigures:
             good = metrics.training_operator_jobs_successful_total
             bad = metrics.training_operator_jobs_failed_total
             (good if result is JobState.SUCCEEDED else bad).labels(*labels).inc()
-        again = sum(old.restarts.get(name) != restart for name, restart in new.restarts.items())
+        again = sum(_is_new(restart, old.restarts.get(n)) for n, restart in new.restarts.items())
         if again:
             metrics.training_operator_jobs_restarted_total.labels(*labels).inc(again)
+
+    def contested(self) -> None:
+        """Count that another operator has overwritten the status of a job once more."""
+        self.metrics.dlctl_status_conflicts_total.labels(self.kind).inc()
 
     def _drop(self, namespace: str) -> None:
         # Namespaces come and go, and each would leave its series behind.
@@ -104,6 +108,13 @@ class JobFigures:
         code = "" if restart.exit_code is None else str(restart.exit_code)
         cause = "failure" if own else "disruption"
         self.metrics.dlctl_job_restarts_total.labels(self.kind, cause, code).inc()
+
+
+def _is_new(restart: Restart, before: Restart | None) -> bool:
+    """Tell whether a replica has ended once more; restarts in place may have been added alone."""
+    if before is None:
+        return restart.tries > 0
+    return (restart.tries, restart.ended) != (before.tries, before.ended)
 
 
 def _result(status: JobStatus) -> JobState | None:

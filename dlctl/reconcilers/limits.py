@@ -5,14 +5,16 @@ Pure. Everything is counted from the status, so that a controller that starts an
 
 import datetime
 from collections.abc import Mapping
+from typing import Final
 
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobStatus, Restart
-from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.observe import Observed, Situation
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+_AT_WORK: Final = frozenset({Situation.PENDING, Situation.RUNNING})
 
 
 def exceeded(
@@ -54,9 +56,10 @@ def _left_s(
 
 
 def _failures(job: Job, restarts: Mapping[str, Restart], observed: Observed) -> int:
-    """Count the failures of all replicas: in pods that were replaced, and in those of now.
+    """Count the failures of all replicas: in pods that are gone or go, and in those that run.
 
-    Workers that come and go have a limit of their own.
+    What was restarted in a pod that has finished is forgiven, as training-operator does. Elastic
+    workers have a limit of their own.
     """
     apart = f"{WORKER}-" if job.elasticity else None
     replaced = sum(
@@ -64,7 +67,12 @@ def _failures(job: Job, restarts: Mapping[str, Restart], observed: Observed) -> 
         for name, restart in restarts.items()
         if apart is None or not name.startswith(apart)
     )
-    return replaced + sum(one.restarts_in_place for one in observed.replicas)
+    at_work = (
+        one
+        for one in observed.replicas
+        if one.situation in _AT_WORK and not (apart and one.replica.type == WORKER)
+    )
+    return replaced + sum(one.restarts_in_place for one in at_work)
 
 
 def _of_job(job: Job, reason: str, why: str, now: datetime.datetime) -> Failure:

@@ -10,11 +10,11 @@ import attrs
 from dlctl.api.companions import CompanionObject
 from dlctl.api.elastic import WORKER, Roster
 from dlctl.api.exitcodes import ExitClass
-from dlctl.api.job import Job, Replica
+from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.pods import ContainerStatus, Pod, Service
-from dlctl.api.status import Failure
-from dlctl.reconcilers.endings import Ending, ending
+from dlctl.api.status import Failure, JobPhase
+from dlctl.reconcilers.endings import Ending, ending, phase_due_s
 
 _STUCK: Final[Mapping[str, str]] = {
     "CreateContainerConfigError": "its container cannot be configured",
@@ -62,10 +62,12 @@ class ObservedReplica:
     ending: Ending | None = None
     # The kubelet is about to run the container again in the same pod.
     restarting: bool = False
-    # How often the kubelet has run its container again in this pod.
+    # How often the kubelet has restarted its container or an init container in this pod.
     restarts_in_place: int = 0
     # Why it does not start, where waiting alone will not help.
     stuck: str = ""
+    # Its containers have terminated; seconds until that is judged without the pod's phase.
+    phase_due_s: float = 0.0
 
     @property
     def failure(self) -> Failure | None:
@@ -93,11 +95,24 @@ class Observed:
     companions: Mapping[Resource, Sequence[CompanionObject]] = attrs.field(factory=dict)
     # Children that could not be created a moment ago, and why.
     blocked: Mapping[str, str] = attrs.field(factory=dict)
+    # Those of them that wait for more than a name or a quota.
+    refused: frozenset[str] = frozenset()
 
     @property
     def pods(self) -> tuple[Pod, ...]:
         of_replicas = (o.pod for o in self.replicas if o.pod is not None)
         return (*of_replicas, *self.surplus_pods)
+
+    @property
+    def present(self) -> frozenset[Replica]:
+        """Return the replicas whose pods exist and are not being deleted."""
+        there = (o for o in self.replicas if o.pod is not None and not o.pod.metadata.terminating)
+        return frozenset(one.replica for one in there)
+
+    @property
+    def phase_due_s(self) -> float | None:
+        """Return the seconds until the next end is judged without its pod's phase."""
+        return min((o.phase_due_s for o in self.replicas if o.phase_due_s), default=None)
 
     @property
     def situations(self) -> Mapping[Replica, Situation]:
@@ -112,6 +127,8 @@ class Children:
     services: Iterable[Service] = ()
     companions: Mapping[Resource, Sequence[CompanionObject]] = attrs.field(factory=dict)
     blocked: Mapping[str, str] = attrs.field(factory=dict)
+    # Those of them that wait for more than a name or a quota.
+    refused: frozenset[str] = frozenset()
 
 
 def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
@@ -125,7 +142,7 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
         for index in spec.indexes:
             replica = Replica(spec.type, index)
             pod = by_name.pop(job.child_name(replica), None)
-            if spec.type == WORKER and _is_over(roster, index, pod):
+            if spec.type == WORKER and _is_over(roster, index, pod, spec.container):
                 end = ending(pod, spec.container, rule=spec.retries, now=now) if pod else None
                 replicas.append(ObservedReplica(replica, Situation.SPENT, pod, end))
             elif index in done:
@@ -133,8 +150,7 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
             elif pod is None:
                 replicas.append(ObservedReplica(replica, Situation.MISSING))
             else:
-                end = ending(pod, spec.container, rule=spec.retries, now=now)
-                replicas.append(_observed(replica, pod, spec.container, end))
+                replicas.append(_observed(job, spec, replica, pod, now))
     return Observed(
         replicas=tuple(replicas),
         surplus_pods=tuple(by_name.values()),
@@ -145,35 +161,48 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
         },
         companions=children.companions,
         blocked=children.blocked,
+        refused=children.refused,
     )
 
 
-def _is_over(roster: Roster, worker: int, pod: Pod | None) -> bool:
+def _is_over(roster: Roster, worker: int, pod: Pod | None, container: str) -> bool:
     """Tell whether no pod is made for a worker any more: it is dead, or was taken away."""
-    gone = worker in roster.leaving and (pod is None or pod.phase.finished)
+    gone = worker in roster.leaving and (pod is None or pod.is_terminated(container))
     return gone or worker in roster.spent
 
 
-def _observed(replica: Replica, pod: Pod, container: str, end: Ending | None) -> ObservedReplica:
+def _is_void(job: Job, pod: Pod) -> bool:
+    """Tell whether a pod was deleted because its job was suspended: what it has done is void."""
+    asked, since = pod.metadata.deletion_requested, job.status.start_time
+    if asked is None or since is None:
+        return False
+    return job.status.phase is JobPhase.SUSPENDED or asked < since
+
+
+def _observed(
+    job: Job, spec: ReplicaSpec, replica: Replica, pod: Pod, now: datetime.datetime
+) -> ObservedReplica:
+    void, status = _is_void(job, pod), pod.container(spec.container)
+    restarts = _restart_count(status)
+    in_place = 0 if void else restarts + sum(map(_restart_count, pod.init_statuses))
+    one = ObservedReplica(replica, Situation.PENDING, pod, restarts_in_place=in_place)
+    if not void and (due_s := phase_due_s(pod, spec.container, now)):
+        return attrs.evolve(one, phase_due_s=due_s)
     leaving = pod.metadata.terminating
-    status = pod.container(container)
-    repeated = (status.restart_count if status else None) or 0
+    end = None if void else ending(pod, spec.container, rule=spec.retries, now=now)
     if end and (end.exit_class is not ExitClass.RETRYABLE or not leaving):
-        situation = _ENDED[end.exit_class]
-        return ObservedReplica(replica, situation, pod, end, restarts_in_place=repeated)
+        return attrs.evolve(one, situation=_ENDED[end.exit_class], ending=end)
     if leaving:
-        return ObservedReplica(replica, Situation.TERMINATING, pod, restarts_in_place=repeated)
+        return attrs.evolve(one, situation=Situation.TERMINATING)
     state = status.state if status else None
     if state and state.running:
-        return ObservedReplica(replica, Situation.RUNNING, pod, restarts_in_place=repeated)
-    return ObservedReplica(
-        replica,
-        Situation.PENDING,
-        pod,
-        restarting=bool(status and (repeated or _ended_before(status))),
-        restarts_in_place=repeated,
-        stuck=_stuck(pod),
-    )
+        return attrs.evolve(one, situation=Situation.RUNNING)
+    restarting = bool(status and (restarts or _ended_before(status)))
+    return attrs.evolve(one, restarting=restarting, stuck=_stuck(pod))
+
+
+def _restart_count(status: ContainerStatus | None) -> int:
+    return (status.restart_count if status else None) or 0
 
 
 def _ended_before(status: ContainerStatus) -> bool:

@@ -9,11 +9,12 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.job import Job
-from dlctl.api.meta import Resource
+from dlctl.api.job import Job, Replica
 from dlctl.api.pods import ContainerStatus, Pod
-from dlctl.api.status import JobState, JobStatus
+from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.reconcilers.creation import Cause, Refusal
 from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
+from dlctl.reconcilers.refusals import USUAL, gist
 from dlctl.reconcilers.status import Note
 
 # Beyond this many of a batch one event tells of all: a job of 1,000 must not cost 1,000 events.
@@ -21,6 +22,7 @@ EACH: Final = 6
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 FAILED_CREATE: Final = "FailedCreate"
 _GATED: Final = "SchedulingGated"
+_ENDED: Final = frozenset({JobPhase.CLEAN_UP, JobPhase.DONE})
 
 
 def listed(done: str, kind: str, names: Iterable[str]) -> Iterator[str]:
@@ -35,8 +37,11 @@ def listed(done: str, kind: str, names: Iterable[str]) -> Iterator[str]:
 def exits(job: Job, new: JobStatus, observed: Observed) -> Iterator[Note]:
     """Yield the exits that the status gets to know of; those that it knows were told before."""
     by_code: dict[int, list[str]] = {}
+    tolerated = _newly_tolerated(job, new, observed)
     for one in observed.replicas:
-        if one.pod and one.ending and one.ending.exit_code is not None and _news(job, new, one):
+        if not one.pod or not one.ending or one.ending.exit_code is None:
+            continue
+        if one.replica in tolerated or _news(job, new, one):
             by_code.setdefault(one.ending.exit_code, []).append(one.pod.metadata.name)
     for code, names in sorted(by_code.items()):
         message = f"{len(names)} pods exited with code {code}: {names[0]} and so on"
@@ -64,25 +69,64 @@ class Told:
         self._troubles = frozenset(t for t in self._troubles if t[0] in there) | found.keys()
         return [note for notes in fresh.values() for note in _few(notes)]
 
-    def refusals(self, refused: Mapping[Resource, Sequence[str]]) -> list[Note]:
-        """Return why children could not be created, as far as that is news."""
-        notes = [
-            Note("Warning", FAILED_CREATE + resource.kind, f"Error creating: {error}")
-            for resource, errors in refused.items()
-            for error in errors
-        ]
-        fresh = [note for note in notes if note.message not in self._refusals]
-        self._refusals = frozenset(note.message for note in notes)
+    def refusals(self, job: Job, refused: Mapping[str, Refusal]) -> list[Note]:
+        """Return why children could not be created, as far as that is news.
+
+        Where users know no events about single pods, a name or a quota is left to the condition.
+        """
+        notes = [note for name, refusal in refused.items() for note in _refused(job, name, refusal)]
+        # An answer that differs from the last one by a request id is no news.
+        fresh = [note for note in notes if gist(note.message) not in self._refusals]
+        self._refusals = frozenset(gist(note.message) for note in notes)
         return _few(fresh)
 
 
+def _refused(job: Job, name: str, refusal: Refusal) -> Iterator[Note]:
+    kind = refusal.resource.kind
+    if job.reporting.taken_reason and refusal.cause is Cause.NAME_TAKEN:
+        owner = f"is not managed by {job.resource.kind} {job.key.name}"
+        message = f'Resource "{name}" of Kind "{kind}" already exists and {owner}'
+        yield Note("Warning", job.reporting.taken_reason, message)
+    if job.reporting.tells_pods or refusal.cause not in USUAL:
+        yield Note("Warning", FAILED_CREATE + kind, f"Error creating: {refusal.error}")
+
+
 def _news(job: Job, new: JobStatus, one: ObservedReplica) -> bool:
-    name, type_ = str(one.replica), one.replica.type
+    type_ = one.replica.type
     if one.situation is Situation.SUCCEEDED:
         return one.replica.index not in job.status.completed(type_)
     if one.situation is Situation.LOST:
-        return job.status.restarts.get(name) != new.restarts.get(name)
-    return _failed(job.status, type_) < _failed(new, type_)
+        return _is_newly_lost(job, new, one)
+    # It ends its job, so the status knows of it when it knows of the job's end.
+    ends = one.situation is Situation.BROKEN and type_ not in job.deciders.dispensable
+    return ends and new.phase in _ENDED and job.status.phase not in _ENDED
+
+
+def _is_newly_lost(job: Job, new: JobStatus, one: ObservedReplica) -> bool:
+    """Tell whether the status counts this very pod for the first time."""
+    uid = one.pod.metadata.uid if one.pod else ""
+    after, before = (s.restarts.get(str(one.replica)) for s in (new, job.status))
+    return after is not None and after.pod_uid == uid != (before.pod_uid if before else "")
+
+
+def _newly_tolerated(job: Job, new: JobStatus, observed: Observed) -> frozenset[Replica]:
+    """Return the replicas that have failed since the last status without failing their job.
+
+    The status has just their number, so the last to end are the new ones.
+    """
+    found: list[Replica] = []
+    for type_ in job.deciders.dispensable:
+        mine = [one for one in observed.replicas if one.replica.type == type_]
+        lost = [o for o in mine if o.situation is Situation.LOST and _is_newly_lost(job, new, o)]
+        number = _failed(new, type_) - _failed(job.status, type_) - len(lost)
+        broken = [o for o in mine if o.situation is Situation.BROKEN and o.ending]
+        broken.sort(key=_end_time, reverse=True)
+        found += [one.replica for one in broken[: max(number, 0)]]
+    return frozenset(found)
+
+
+def _end_time(one: ObservedReplica) -> float:
+    return one.ending.time.timestamp() if one.ending else 0.0
 
 
 def _failed(status: JobStatus, type_: str) -> int:

@@ -4,6 +4,7 @@ The deciders' success stands whatever becomes of the others afterwards.
 """
 
 import datetime
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -28,17 +29,19 @@ def verdict(job: Job, observed: Observed, now: datetime.datetime) -> Verdict | N
         return Verdict()
     # An exit that no restart can better ends the job, whichever replica's it is: the others
     # would wait for it for ever.
-    broken = [o for o in observed.replicas if o.situation is Situation.BROKEN and _needed(job, o)]
-    failures = [f for o in broken if (f := o.failure) is not None]
+    broken = [o for o in observed.replicas if o.situation is Situation.BROKEN]
+    failures = [f for o in _needed(job, broken) if (f := o.failure) is not None]
     failures += lacking(job, observed, now)
     if not failures:
         return None
     return Verdict(min(failures, key=lambda failure: failure.time))
 
 
-def _needed(job: Job, observed: ObservedReplica) -> bool:
+def _needed(job: Job, broken: Sequence[ObservedReplica]) -> Iterator[ObservedReplica]:
+    """Yield those that the job cannot do without: of workers that come and go, the deciding one."""
     deciders = job.deciders
-    if observed.replica.type not in deciders.dispensable:
-        return True
-    # Of the workers that come and go, the job cannot do without the one that decides.
-    return observed.replica in deciders.succeed and not deciders.one_is_enough
+    # Each of many may be asked about.
+    deciding = frozenset(() if deciders.one_is_enough or not broken else deciders.succeed)
+    for one in broken:
+        if one.replica.type not in deciders.dispensable or one.replica in deciding:
+            yield one

@@ -33,10 +33,14 @@ class Step:
     size: int
 
 
-def submit(kubectl: Kubectl, prefix: str, *, steps: int, **worker: Any) -> None:
+def submit(
+    kubectl: Kubectl, prefix: str, *, steps: int, clean_pods: str = "", **worker: Any
+) -> None:
     """Make the job of the manifest, with other images, and fields of its worker."""
     text = (_EXAMPLES / "horovod" / "elastic.yaml").read_text()
     job, script = yaml.safe_load_all(text.replace("image: dlctl/", f"image: {prefix}/"))
+    if clean_pods:
+        job["spec"]["cleanPodPolicy"] = clean_pods
     replicas = job["spec"]["etReplicaSpecs"]
     replicas["worker"].update(worker)
     (launcher,) = replicas["launcher"]["template"]["spec"]["containers"]

@@ -125,5 +125,5 @@ def is_gone(kubectl: Kubectl, kind: kubeflow.KubeflowKind) -> bool:
 
 
 def is_taken(kubectl: Kubectl, resource: str, name: str) -> bool:
-    ours = "app.kubernetes.io/managed-by=dlctl"
+    ours = "dlctl.dev/managed-by=dlctl"
     return name in kubectl("get", resource, "-o", "name", "-l", ours)

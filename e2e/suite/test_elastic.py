@@ -172,3 +172,17 @@ def _let_go(kubectl: Kubectl, host: str) -> bool:
     """Whether no program in the launcher is about this host any more, by the looks of them."""
     look = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"
     return host not in kubectl("exec", LAUNCHER, "--", "sh", "-c", look)
+
+
+@pytest.mark.parametrize("policy", ["None", "Running", "All"])
+def test_pods_go_by_the_policy(kubectl: Kubectl, policy: str) -> None:
+    elastic.submit(kubectl, _PREFIX, steps=20, clean_pods=policy)
+    elastic.until_phase(kubectl, JOBS, NAME, "Succeeded", within_s=_START_S + _END_S)
+    # Workers only sleep, so none of them has ended; the launcher's logs are always kept.
+    expected = sorted([LAUNCHER, *(worker(0, 1) if policy == "None" else [])])
+
+    def probe() -> bool:
+        return sorted(pod["metadata"]["name"] for pod in kubectl.items("pods")) == expected
+
+    kubectl.until(probe, within_s=60, what=f"{expected} to be left")
+    assert kubectl("logs", LAUNCHER)

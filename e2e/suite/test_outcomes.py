@@ -170,7 +170,7 @@ def test_a_permanent_exit_fails_the_job_at_once(kubectl: Kubectl, exit_: Exit, p
     assert failure["replica"] == "worker-0"
     assert f"exit code {exit_.code} (" in found["reason"]
     assert "restarts" not in found
-    assert found["replicaStatuses"][0]["ReplicasStates"] == {"Failed": 1}
+    assert found["dlctl"]["replicaStatuses"][0]["ReplicasStates"] == {"Failed": 1}
     assert conditions(found)["Failed"]["message"] == found["reason"]
     assert told(kubectl, name, "MXJobFailed") == [found["reason"]]
     assert created(kubectl, name) == 1

@@ -4,11 +4,13 @@ from typing import Any
 import attrs
 import pytest
 
+from dlctl.api.elastic import Roster
 from dlctl.api.job import Replica
 from dlctl.api.pods import Pod
-from dlctl.api.status import JobPhase, JobState
+from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.cli.progress import JobProgress, ReplicaProgress, progress
 from tests.builders import NOW, RUNNING, exited, job_object, kind_of, make_job, make_pod, mxjob
+from tests.dialects.elastic.manifests import GROUP, elastic_job
 
 WORKER = Replica("worker", 0)
 JOB = make_job()
@@ -147,3 +149,30 @@ def test_invalid_job_shows_its_reason() -> None:
 def test_notice_is_what_keeps_the_job_from_running(type_: str, notice: str) -> None:
     condition = {"type": type_, "status": "True", "message": "worker-0 waits"}
     assert look(conditions=[condition]).notice == notice
+
+
+def elastic(spent: list[int], *pods: Pod) -> JobProgress:
+    """Return how a TrainingJob fares some of whose workers are lost for good."""
+    wire = {**elastic_job(worker={"replicas": 2}), "status": {}}
+    job = make_job(wire)
+    roster = Roster(members=(0, 1), spent=frozenset(spent))
+    wire["status"] = job_status(attrs.evolve(job.status, phase=JobPhase.RUNNING, roster=roster))
+    before = JobProgress("trainingjob", job.key)
+    return progress(kind_of(GROUP, "TrainingJob"), job_object(wire), pods, before, NOW)
+
+
+def job_status(status: JobStatus) -> dict[str, Any]:
+    dialect = kind_of(GROUP, "TrainingJob").dialects["v1alpha1"]
+    return dict(dialect.write_status(status))
+
+
+@pytest.mark.parametrize(
+    ("state", "phase"),
+    [(exited(1), "Failed"), (exited(0), "Succeeded"), (RUNNING, "Stopped"), (None, "Stopped")],
+)
+def test_worker_that_is_lost_for_good_is_shown(state: dict[str, Any] | None, phase: str) -> None:
+    job = make_job(elastic_job(worker={"replicas": 2}))
+    pods = [make_pod(job, WORKER, state=state, restart_policy="Never")] if state else []
+    seen = worker(elastic([0], *pods))
+    assert seen.phase == phase
+    assert seen.settled

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,21 @@ def test_elastic_job_is_rendered_with_all_of_its_workers_and_no_key(
     assert entered["resourceNames"] == workers
     assert children["Pod"]["metadata"]["name"] == workers[1]
     assert "Secret" not in children
+
+
+def test_job_whose_name_the_server_generates_is_rendered_under_an_example(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = mxjob(workers=1)
+    job["metadata"] = {"generateName": "linear-"}
+    done = dlctl("render", written(job))
+    assert done.code == 0
+    owners = {
+        child["metadata"]["ownerReferences"][0]["name"] for child in yaml.safe_load_all(done.out)
+    }
+    (name,) = owners
+    assert re.fullmatch("linear-[a-z0-9]{5}", name)
+    assert f"the API server generates the name of each job; it is {name} here" in done.err
 
 
 def test_objects_that_are_no_jobs_are_passed_over(dlctl: Dlctl, written: Written) -> None:

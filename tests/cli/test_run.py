@@ -1,6 +1,7 @@
 """Whole runs: an embedded cluster, a controller and processes, as users start them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,16 @@ def test_job_that_succeeds_exits_0_and_prints_its_status(dlctl: Dlctl, written: 
     assert "\x1b" not in done.out
     status = yaml.safe_load(done.out[done.out.index("# mxjob default/linear") :])
     assert status["status"]["state"] == "Succeeded"
+
+
+def test_job_whose_name_the_server_generates_is_followed_under_it(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = script_job(GREET)
+    job["metadata"] = {"generateName": "linear-"}
+    done = dlctl("run", written(job), "--timeout", "20")
+    assert done.code == 0, done.err
+    assert re.search("mxjob default/linear-[a-z0-9]{5}: Done, Succeeded", done.out)
 
 
 def test_job_that_fails_exits_1_with_the_first_cause(dlctl: Dlctl, written: Written) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dlctl.api import quantities
 from tests.contract.jobs import JSON, elastic, job, policy, replicas, scheduling
 
 NONE: Any = None
@@ -74,6 +75,14 @@ TYPES = [
         container("TFJob", "worker", name="tensorflow"),
         "spec.tfReplicaSpecs: Invalid value: a replica type is listed twice, in another case",
         "a type twice",
+    ),
+    many(
+        "TFJob",
+        "spec.tfReplicaSpecs: Invalid value: a job may have at most 10000 replicas of all types",
+        "many of each type",
+        Chief=1,
+        PS=5000,
+        Worker=5000,
     ),
     many(
         "TFJob",
@@ -232,6 +241,14 @@ POLICIES = [
     ),
     bad(
         "PyTorchJob",
+        scheduling(minResources={"cpu": "1e999999"}),
+        'spec.runPolicy.schedulingPolicy.minResources.cpu: Invalid value: "1e999999": '
+        "spec.runPolicy.schedulingPolicy.minResources.cpu in body should match "
+        f"'{quantities.PATTERN}'",
+        "amount beyond all bounds",
+    ),
+    bad(
+        "PyTorchJob",
         scheduling(scheduleTimeoutSeconds=-1),
         least("runPolicy.schedulingPolicy.scheduleTimeoutSeconds", -1, 0),
         "time to be scheduled in",
@@ -266,6 +283,25 @@ ELASTIC = [
         )
         for kind in ("PyTorchJob", "PaddleJob")
     ),
+    *(
+        bad(
+            kind,
+            elastic(metrics=[{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
+            f"spec.elasticPolicy.metrics[0].resource.target.{field}",
+            f"{field} of a metric",
+        )
+        for kind in ("PyTorchJob", "PaddleJob")
+        for field, target in {
+            "averageUtilization": {"type": "Utilization", "averageUtilization": "80%"},
+            "averageValue": {"type": "AverageValue", "averageValue": "two"},
+        }.items()
+    ),
+    bad(
+        "PyTorchJob",
+        elastic(metrics=[{"type": 3}]),
+        "spec.elasticPolicy.metrics[0].type: Invalid value",
+        "type of a metric",
+    ),
     bad(
         "PyTorchJob",
         elastic(minReplicas=0),
@@ -299,6 +335,11 @@ NAMES = [
         job("XGBoostJob", name="a" * 64, counts={"Master": 1}),
         "metadata.name must have at most 63 characters",
         id="name alone",
+    ),
+    pytest.param(
+        job("MPIJob", name="a" * 64),
+        "metadata.name must have at most 63 characters",
+        id="name without services",
     ),
     pytest.param(
         job("PyTorchJob", name=LONGEST, counts={"Worker": 11}),

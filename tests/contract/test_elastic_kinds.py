@@ -1,10 +1,10 @@
 """What the definitions of et-operator's kinds refuse and take, of new objects and of old ones."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
-import yaml
 
 from dlctl.dialects.crds import definitions
 from tests.builders import kind_of
@@ -17,8 +17,8 @@ ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown
 SPECS = "spec.etReplicaSpecs"
 ONE_OF_THEM = ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
 DEFINITIONS: dict[str, JSON] = {
-    # As they are installed: through YAML, where no part of one is another one's too.
-    wire["spec"]["names"]["kind"]: yaml.safe_load(yaml.safe_dump(wire))
+    # As they are installed: written out, where no part of one is another one's too.
+    wire["spec"]["names"]["kind"]: json.loads(json.dumps(wire))
     for wire in definitions(kind_of(GROUP, "TrainingJob"))
 }
 NONE: Any = None

@@ -128,8 +128,8 @@ def _left(cluster: World, job: JobCase) -> JSON:
     name = job.key.name
     obj = cluster.job(name)
     status = cluster.status(name)
-    # Of Kubeflow's kinds, dlctl's own words stand apart.
-    own = status.get("dlctl") or status
+    # Of Kubeflow's map form, what dlctl remembers stands apart.
+    own = status if "phase" in status else status["dlctl"]
     failure = own.get("failure") or {}
     restarts = own.get("restarts") or {}
     kept = ("failures", "tries", "reason", "exitCode")

@@ -168,3 +168,10 @@ def test_slots_of_mpi_are_at_least_one() -> None:
 def test_names_of_replicas_must_fit_a_label() -> None:
     with pytest.raises(InvalidJobError, match=r"metadata\.name: makes names such as 'a{54}-worker"):
         make_job(training_job("JAXJob", "a" * 54, Worker=11))
+
+
+def test_job_of_more_replicas_than_it_may_have_is_refused() -> None:
+    with pytest.raises(
+        InvalidJobError, match=r"^spec: asks for 10002 replicas, but a job may have"
+    ):
+        make_job(training_job("TFJob", PS=5000, Worker=5002))

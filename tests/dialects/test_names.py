@@ -12,7 +12,7 @@ from dlctl.api.job import Replica, ReplicaSpec
 from dlctl.api.meta import UID
 from dlctl.dialects.names import LIMIT, check_names, runtime_id
 from dlctl.errors import InvalidJobError
-from tests.builders import bare_job, make_job, manifest, mxjob
+from tests.builders import bare_job, make_job, manifest, mxjob, training_job
 
 JSON = dict[str, Any]
 WORKER = Replica("worker", 1)
@@ -83,3 +83,13 @@ def test_index_counts_towards_the_limit() -> None:
 def test_manifest_without_a_name_is_refused() -> None:
     with pytest.raises(InvalidJobError, match=r"metadata\.name"):
         make_job(manifest("kubeflow.org/v1alpha1", "MXJob", mxjob()["spec"], name=""))
+
+
+@pytest.mark.parametrize("name", ["resnet.v1.5", "3d-unet", "n" * 63])
+def test_job_without_services_may_have_any_name_that_is_a_label(name: str) -> None:
+    make_job(training_job("MPIJob", name, Launcher=1, Worker=9_999))
+
+
+def test_job_without_services_needs_a_name_that_is_a_label() -> None:
+    with pytest.raises(InvalidJobError, match="of 64 characters"):
+        make_job(training_job("MPIJob", "n" * 64, Launcher=1))

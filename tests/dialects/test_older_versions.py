@@ -1,12 +1,19 @@
 """tf-operator's older forms: all are read, told apart by their shape, and answered in kind."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
+
+import attrs
+from hypothesis import given, settings
 
 from dlctl.api.exitcodes import RetryRule
 from dlctl.api.job import CleanPodPolicy, Deciders, Replica
-from dlctl.api.status import JobState, ReplicaStatus
+from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.reconcilers.diff import merge_patch
 from tests.builders import job_object, kind_of, make_job, manifest, renderer_of, template
+from tests.dialects.test_list_status import STATUSES
+from tests.support.typed_clients import undecodable_status
 
 
 def tfjob(version: str, **spec: Any) -> dict[str, Any]:
@@ -55,7 +62,7 @@ def test_children_of_the_first_version_are_named_and_told_as_then() -> None:
         "runtime_id": "abcd",
         "tf_job_name": "mnist",
         "task_index": "1",
-        "app.kubernetes.io/managed-by": "dlctl",
+        "dlctl.dev/managed-by": "dlctl",
     }
     assert [(port["name"], port["port"]) for port in service["spec"]["ports"]] == [
         ("tf-port", 2223)
@@ -73,15 +80,44 @@ def test_children_of_the_first_version_are_named_and_told_as_then() -> None:
     }
 
 
-def test_status_of_the_first_version_is_the_list_that_it_was() -> None:
-    wire = listed()
-    dialect = kind_of("kubeflow.org/v1", "TFJob").dialect_of(job_object(wire))
-    status = make_job(wire).status
+def test_status_of_the_first_version_is_v1s_and_keeps_the_list_that_it_was_for_its_users() -> None:
     running = ReplicaStatus("ps", JobState.RUNNING, {JobState.RUNNING: 2})
-    written = dialect.write_status(type(status)(replica_statuses=(running,)))
-    assert written["replicaStatuses"] == [
+    written = status_of_the_first_version(JobStatus(replica_statuses=(running,)))
+    assert written["replicaStatuses"] == {"PS": {"active": 2}}
+    assert written["dlctl"]["replicaStatuses"] == [
         {"tf_replica_type": "PS", "state": "Running", "ReplicasStates": {"Running": 2}}
     ]
+
+
+def status_of_the_first_version(status: JobStatus) -> Mapping[str, Any]:
+    dialect = kind_of("kubeflow.org/v1", "TFJob").dialect_of(job_object(listed()))
+    return dialect.write_status(status)
+
+
+@settings(max_examples=50)
+@given(status=STATUSES)
+def test_status_of_the_first_version_decodes_in_v1s_clients_and_is_read_back(
+    status: JobStatus,
+) -> None:
+    typed = [attrs.evolve(r, type="ps") for r in status.replica_statuses][:1]
+    status = attrs.evolve(status, phase=JobPhase.RUNNING, replica_statuses=tuple(typed))
+    wire = status_of_the_first_version(status)
+    assert undecodable_status(wire) == ""
+    obj = job_object({**listed(), "status": wire})
+    assert kind_of("kubeflow.org/v1", "TFJob").read_status(obj) == status
+
+
+def test_list_that_an_older_operator_has_left_in_v1s_field_is_read_and_replaced() -> None:
+    replicas = [{"tf_replica_type": "PS", "state": "Running", "ReplicasStates": {"Running": 2}}]
+    old = {"phase": "Running", "state": "Running", "reason": "", "replicaStatuses": replicas}
+    status = make_job({**listed(), "status": old}).status
+    assert status.foreign
+    assert status.replica_statuses == (
+        ReplicaStatus("ps", JobState.RUNNING, {JobState.RUNNING: 2}),
+    )
+    ours = status_of_the_first_version(attrs.evolve(status, foreign=False))
+    patch = merge_patch(status_of_the_first_version(status), ours)
+    assert patch["replicaStatuses"] == {"PS": {"active": 2}}
 
 
 def test_map_is_read_alike_in_all_versions_and_in_any_case() -> None:

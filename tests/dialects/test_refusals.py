@@ -1,11 +1,12 @@
 """What the list form refuses: each message names the field and the fix, word for word."""
 
+import time
 from typing import Any
 
 import pytest
 
 from dlctl.errors import InvalidJobError
-from tests.builders import entry, job_object, kind_of, make_job, mxjob, template
+from tests.builders import entry, job_object, kind_of, make_job, mxjob, template, training_job
 
 TYPES = "SCHEDULER, SERVER, WORKER"
 
@@ -172,7 +173,7 @@ def test_null_entry_is_refused_like_an_empty_one() -> None:
         pytest.param(
             {"spec": {"containers": [{"name": "a", "env": {"A": "1"}}]}},
             ".spec.containers[0].env",
-            "must be a list, not {'A': '1'}",
+            "must be a list, not {'A': '1'}: begin each item with a dash",
             id="environment as a map",
         ),
         pytest.param(
@@ -183,8 +184,8 @@ def test_null_entry_is_refused_like_an_empty_one() -> None:
         ),
         pytest.param(
             {**template(), "metadata": {"labels": {"a": 1}}},
-            ".metadata.labels",
-            "must be an object of strings",
+            ".metadata.labels[a]",
+            "must be a string, not 1: put it in quotes",
             id="labels",
         ),
     ],
@@ -206,3 +207,13 @@ def test_server_without_template_and_image_is_refused() -> None:
 def test_spec_that_is_no_object_is_refused(spec: Any) -> None:
     with pytest.raises(InvalidJobError, match=r"^spec"):
         kind_of().read(job_object({**mxjob(), "spec": spec}))
+
+
+def test_long_amount_of_a_template_is_refused_at_once() -> None:
+    wire = training_job("PyTorchJob", Worker=1)
+    [replica] = wire["spec"]["pytorchReplicaSpecs"].values()
+    replica["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1" * 10**6}}
+    started = time.thread_time()
+    with pytest.raises(InvalidJobError, match="must be a quantity"):
+        make_job(wire)
+    assert time.thread_time() - started < 1

@@ -52,3 +52,37 @@ def test_finalizers_of_the_template_are_the_pods() -> None:
     renderer = renderer_of(wire)
     (replica,) = renderer.job.replicas
     assert renderer.pod(replica)["metadata"]["finalizers"] == ["example.com/mine"]
+
+
+@pytest.mark.parametrize(
+    ("given", "of_pod", "of_service"),
+    [
+        pytest.param([], {"pytorchjob-port": 23456}, {"pytorchjob-port": 23456}, id="none"),
+        pytest.param([("master", 23456)], {"master": 23456}, {"master": 23456}, id="another name"),
+        pytest.param(
+            [("web", 80), ("metrics", 80)],
+            {"web": 80, "metrics": 80, "pytorchjob-port": 23456},
+            {"web": 80, "pytorchjob-port": 23456},
+            id="a number twice",
+        ),
+        pytest.param(
+            [("master", 5000), ("pytorchjob-port", 5000)],
+            {"master": 5000, "pytorchjob-port": 5000},
+            {"pytorchjob-port": 5000},
+            id="the framework's among them",
+        ),
+    ],
+)
+def test_service_lists_each_number_once(
+    given: list[tuple[str, int]], of_pod: dict[str, int], of_service: dict[str, int]
+) -> None:
+    wire = training_job("PyTorchJob", Master=1)
+    (container,) = wire["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"]
+    container["ports"] = [{"name": name, "containerPort": number} for name, number in given]
+    renderer = renderer_of(wire)
+    (replica,) = renderer.job.replicas
+    ports = renderer.pod(replica)["spec"]["containers"][0]["ports"]
+    assert {port["name"]: port["containerPort"] for port in ports} == of_pod
+    ports = renderer.service(replica)["spec"]["ports"]
+    assert {port["name"]: port["port"] for port in ports} == of_service
+    assert renderer.framework.port("master") == next(reversed(of_service.values()))

@@ -1,6 +1,8 @@
 """What an MPI job's pods and files are to be, as training-operator's users know them."""
 
+import subprocess
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -266,8 +268,52 @@ def test_slots_that_are_no_number_are_refused(slots: Any) -> None:
 
 
 @pytest.mark.parametrize("resources", ["x", {"limits": 5}, {"limits": ["gpu"]}])
-def test_resources_that_are_malformed_are_the_servers_to_refuse(resources: Any) -> None:
+def test_resources_that_are_malformed_are_refused(resources: Any) -> None:
     wire = manifest()
     (container,) = wire["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
     container["resources"] = resources
-    assert pod_spec(wire, LAUNCHER)["containers"][0]["resources"] == resources
+    with pytest.raises(InvalidJobError, match=r"containers\[0\]\.resources.*: must be an object"):
+        renderer_of(wire)
+
+
+def ganged_spec(wire: JSON) -> JSON:
+    """Return the launcher's pod spec where a scheduler starts the pods of a job together."""
+    renderer = renderer_of(wire)
+    defaults = attrs.evolve(renderer.job.defaults, gang_scheduler="volcano")
+    renderer = attrs.evolve(renderer, job=attrs.evolve(renderer.job, defaults=defaults))
+    return dict(renderer.pod(LAUNCHER)["spec"])
+
+
+def test_launcher_of_a_gang_waits_for_its_workers_in_its_own_image() -> None:
+    wire = manifest(launcher=template("mpi")["spec"])
+    (container,) = wire["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    container.update(image="mine:1", securityContext={"runAsNonRoot": True}, env=[])
+    delivery, wait = ganged_spec(wire)["initContainers"]
+    assert delivery["name"] == "kubectl-delivery"
+    assert (wait["image"], wait["securityContext"]) == ("mine:1", {"runAsNonRoot": True})
+    assert [m["mountPath"] for m in wait["volumeMounts"]] == ["/opt/kube", "/etc/mpi"]
+    assert wait["resources"] == delivery["resources"]
+
+
+def test_launcher_waits_for_nobody_without_workers_or_by_a_gate() -> None:
+    for spec in (ganged_spec(manifest(workers=0)), pod_spec(manifest(), LAUNCHER)):
+        assert [c["name"] for c in spec["initContainers"]] == ["kubectl-delivery"]
+
+
+def test_launcher_of_a_gang_waits_for_all_workers_but_itself(tmp_path: Path) -> None:
+    *_, wait = ganged_spec(manifest())["initContainers"]
+    shell, flag, script = wait["command"]
+    calls = tmp_path / "calls"
+    (tmp_path / "kubectl").write_text(
+        # The first call finds a worker that is not there yet.
+        f'#!/bin/sh\necho "$@" >> {calls}\n[ "$(wc -l < {calls})" -ge 2 ]\n'
+    )
+    (tmp_path / "kubectl").chmod(0o755)
+    (tmp_path / "hostfile").write_text("linear-launcher slots=1\na-0 slots=2\na-1 slots=2\n")
+    for path in ("/opt/kube", "/etc/mpi"):
+        script = script.replace(path, str(tmp_path))
+    script = script.replace("sleep 5", "sleep 0")
+    ran = subprocess.run([shell, flag, script], capture_output=True, timeout=20, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    call = "wait --for=jsonpath={.status.phase}=Running --timeout=5m pod/a-0 pod/a-1"
+    assert calls.read_text().splitlines() == [call] * 2

@@ -2,9 +2,8 @@
 
 import pytest
 
-from dlctl.errors import ConfigError
 from dlctl.frameworks.mxnet import MXJob
-from dlctl.frameworks.registry import installed
+from dlctl.frameworks.registry import installed, registry
 from dlctl.frameworks.tensorflow import TFJob
 from tests.frameworks.conftest import Install
 
@@ -23,16 +22,24 @@ def test_own_frameworks_are_found_like_all_others() -> None:
         pytest.param("dlctl.frameworks.dljob:DLJob", "is not a subclass", id="the base itself"),
     ],
 )
-def test_entry_point_that_is_no_framework_is_named(install: Install, value: str, said: str) -> None:
+def test_entry_point_that_is_no_framework_takes_down_its_own_kind_only(
+    install: Install, value: str, said: str
+) -> None:
     install("bad", value)
-    with pytest.raises(ConfigError, match=said):
-        installed()
+    found = registry()
+    assert found.frameworks == {"MXJob": MXJob, "TFJob": TFJob}
+    assert said in found.broken[value]
 
 
-def test_two_frameworks_of_one_job_type_are_both_named(install: Install) -> None:
+def test_of_two_frameworks_of_one_job_type_the_first_is_served_and_both_are_named(
+    install: Install,
+) -> None:
     install("rival", "tests.frameworks.rival:MXJob")
-    with pytest.raises(ConfigError, match=r"dlctl\.frameworks\.mxnet\.MXJob.*rival\.MXJob"):
-        installed()
+    found = registry()
+    assert found.frameworks["MXJob"] is MXJob
+    (reason,) = found.broken.values()
+    assert "dlctl.frameworks.mxnet.MXJob" in reason
+    assert "rival.MXJob" in reason
 
 
 def test_one_framework_offered_twice_is_one(install: Install) -> None:

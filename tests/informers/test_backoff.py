@@ -39,3 +39,11 @@ async def test_server_that_asks_for_a_longer_pause_gets_it(clock: FakeClock) -> 
     started = loop.time()
     await Backoff(clock, jitter=lambda: 0.0).pause(17)
     assert loop.time() - started == 17
+
+
+@pytest.mark.looptime
+async def test_server_that_asks_for_a_day_is_asked_again_sooner(clock: FakeClock) -> None:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await Backoff(clock, jitter=lambda: 0.0).pause(86_400)
+    assert loop.time() - started == 300

@@ -122,6 +122,23 @@ async def test_malformed_object_that_is_fine_in_the_same_list_is_taken_as_fine()
     assert list(store) == [new]
 
 
+async def test_object_that_was_made_smaller_stays_so_until_it_changes() -> None:
+    store = Store[Object]()
+    feed = Feed(PODS, store, Handlers(PODS, METRICS), METRICS)
+    large = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
+    small = Object(metadata=ObjectMeta(name="a", resource_version="1"))
+    await feed.replace([large], [], "1")
+    store.shrink(large, small)
+    again = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
+    await feed.replace([again], [], "2")
+    assert list(store) == [small]
+
+    changed = Object(metadata=ObjectMeta(name="a", resource_version="3"))
+    await feed.replace([changed], [], "3")
+    store.shrink(large, small)
+    assert list(store) == [changed]
+
+
 async def test_long_list_leaves_the_loop_to_others() -> None:
     turns = 0
 

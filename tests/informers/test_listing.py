@@ -1,18 +1,24 @@
 """Which versions and pages a reflector asks for when it lists."""
 
+from typing import Any
+
 import pytest
 
+from dlctl.api.meta import ObjectKey
+from dlctl.informers.feed import Feed
 from tests.informers.conftest import until, watching
 from tests.informers.scripted import (
     Answer,
     ScriptedServer,
     failure,
     listed,
+    modified,
     pod,
     refused,
     watched,
 )
 
+LABELS = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
 EXPIRED = failure(410, "Expired", "too old resource version")
 
 
@@ -146,8 +152,7 @@ async def test_malformed_object_of_a_list_costs_one_count_and_not_its_neighbours
     server.lists += [listed(pod("a"), broken, pod("c"), version=10)]
     async with watching(server) as watch:
         assert watch.names == ["a", "c"]
-        labels = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
-        assert watch.sample("informer_malformed_objects_total", **labels) == 1
+        assert watch.sample("informer_malformed_objects_total", **LABELS) == 1
     [record] = [each for each in caplog.records if "does not fit" in each.message]
     assert vars(record)["key"] == "ns/b"
 
@@ -162,3 +167,40 @@ async def test_malformed_object_of_a_relist_leaves_what_was_known_of_it(
         await until(lambda: watch.version == "20")
         assert watch.names == ["a", "b"]
         assert watch.told == [("a", None, "3"), ("b", None, "1")]
+
+
+async def test_malformed_object_is_told_once_until_it_is_well_formed(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    again, fine = pod("a", 11, finalizers=1), pod("a", 12)
+    broken = pod("a", 13, finalizers=1)
+    server.lists += [listed(pod("a", 3, labels={"x": 1}), version=10)]
+    server.watches += [watched(*map(modified, (again, fine, broken)), then="hold")]
+    async with watching(server) as watch:
+        seen: list[Any] = []
+        await until(lambda: watch.version == "13")
+        watch.informer.add_malformed_handler(seen.append)
+        assert watch.sample("informer_malformed_objects_total", **LABELS) == 3
+    assert [obj.key for obj in seen] == [ObjectKey("ns", "a")]
+    assert "finalizers" in seen[0].error
+    assert len([each for each in caplog.records if "does not fit" in each.message]) == 2
+
+
+async def test_error_that_nobody_has_thought_of_ends_a_watch_and_no_reflector(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.lists += [listed(pod("a"), version=10), listed(pod("b"), version=20)]
+    server.watches += [watched(modified(pod("a", 11)), then="hold")]
+    faults = [RuntimeError("a bug")]
+    apply = Feed.apply
+
+    def failing(*args: Any) -> None:
+        if faults:
+            raise faults.pop()
+        apply(*args)
+
+    monkeypatch.setattr(Feed, "apply", failing)
+    async with watching(server) as watch:
+        await until(lambda: watch.version == "20")
+        assert watch.names == ["b"]
+    assert "a bug" in caplog.text

@@ -88,11 +88,18 @@ def test_index_added_later_covers_what_is_there() -> None:
         store.add_index("words", words)
 
 
-def test_index_function_that_fails_is_not_hidden() -> None:
+def test_index_function_that_fails_costs_the_object_its_values_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store = Store[Object]()
     store.add_index("broken", lambda obj: [str(1 // len(obj.metadata.resource_version))])
-    with pytest.raises(ZeroDivisionError):
-        store.put(make_object("a", version=""))
+    store.put(make_object("a", version=""))
+    assert len(store) == 1
+    assert "ZeroDivisionError" in caplog.text
+    store.put(make_object("a", version="7"))
+    assert [obj.key for obj in store.indexed("broken", "1")] == [key("a")]
+    store.put(make_object("a", version=""))
+    assert store.indexed("broken", "1") == []
 
 
 def test_removing_what_is_not_there_is_fine() -> None:

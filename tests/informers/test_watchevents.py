@@ -2,8 +2,10 @@
 
 import pytest
 
+from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectKey
 from dlctl.api.pods import Pod
+from dlctl.api.undecoded import TOO_DEEP
 from dlctl.informers.watchevents import (
     Bookmark,
     Changed,
@@ -79,3 +81,22 @@ def test_text_that_is_no_utf8_costs_no_more_than_its_object(decoder: EventDecode
     event = decoder.decode(line)
     assert isinstance(event, MalformedChange)
     assert event.object.key is None
+
+
+def deep(levels: int) -> bytes:
+    job = b'{"metadata":{"name":"a","resourceVersion":"7","uid":"u"},"spec":%b,"status":{"a":1}}'
+    return b'{"type":"ADDED","object":%b}' % (job % (b"[" * levels + b"]" * levels))
+
+
+def test_object_that_nests_deep_comes_with_its_status_and_without_its_spec() -> None:
+    event = EventDecoder(JobObject).decode(deep(1500))
+    assert isinstance(event, Changed)
+    assert event.object.spec is TOO_DEEP
+    assert bytes(event.object.status) == b'{"a":1}'
+
+
+def test_object_with_too_many_brackets_is_malformed_and_known_by_its_uid() -> None:
+    event = EventDecoder(JobObject).decode(deep(200_000))
+    assert isinstance(event, MalformedChange)
+    assert event.object.key == ObjectKey("", "a")
+    assert (event.object.uid, event.version) == ("u", "7")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dlctl.api.meta import CRDS, ObjectKey
 from dlctl.dialects.kinds import Kind
 from tests.builders import kind_of, training_job
 from tests.support.fates import RUNS_ON, Fate
@@ -56,6 +57,18 @@ def forever(*replicas: str) -> Fates:
     """Return fates of replicas that run until they are stopped; by default, of all chiefs."""
     chiefs = [f"{chief.lower()}-0" for chief in CHIEFS.values()]
     return dict.fromkeys(replicas or chiefs, (RUNS_ON,))
+
+
+async def lift_rules(cluster: World, kind: Kind) -> None:
+    """Have jobs accepted as before there were rules, or under another operator's definition."""
+    cluster.require_embedded("other tests use the definitions")
+    key = ObjectKey("", kind.resource.qualified)
+    definition = await cluster.user.get(CRDS, key, JSON)
+    for version in definition["spec"]["versions"]:
+        anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        version["schema"] = {"openAPIV3Schema": anything}
+    versions = {"spec": {"versions": definition["spec"]["versions"]}}
+    await cluster.user.patch(CRDS, key, versions)
 
 
 async def change(cluster: World, kind: str, spec: JSON, *, subresource: str = "") -> None:

@@ -8,10 +8,13 @@ import pytest
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.dialects.kinds import kinds
 from dlctl.frameworks.mxnet import MXJob
-from tests.builders import bare_job, mxjob
+from dlctl.local.apiserver.changes import Change, table_of
+from tests.builders import bare_job, kind_of, mxjob, template
+from tests.builders import manifest as build
 from tests.sample_framework.ring_dlctl import RingJob
 from tests.support.fates import RUNS_ON
 from tests.support.hollow import replica_of
+from tests.support.typed_clients import undecodable_status
 from tests.support.world import World, Worlds
 
 JSON = dict[str, Any]
@@ -112,3 +115,40 @@ async def test_jobs_whose_names_begin_alike_keep_their_own_children(world: World
         await cluster.settled()
         assert not cluster.owned(PODS, first)
         assert len(cluster.owned(PODS, second)) == 4
+
+
+def listed_tf_job() -> JSON:
+    """Return a TFJob in the form of tf-operator's first versions."""
+    pod = template("tensorflow")
+    entries = [
+        {"tfReplicaType": type_, "replicas": count, "template": pod}
+        for type_, count in (("MASTER", 1), ("PS", 1), ("WORKER", 2))
+    ]
+    return build("kubeflow.org/v1alpha1", "TFJob", {"replicaSpecs": entries})
+
+
+@pytest.mark.parametrize(
+    ("manifest", "chief"),
+    [
+        pytest.param(listed_tf_job(), "master-0", id="TFJob"),
+        pytest.param(mxjob(), "scheduler-0", id="MXJob"),
+    ],
+)
+async def test_statuses_of_a_list_form_of_kubeflow_decode_in_typed_clients_all_along(
+    manifest: JSON, chief: str, world: Worlds
+) -> None:
+    async with world() as cluster:
+        kind = kind_of("kubeflow.org/v1", manifest["kind"])
+        seen: list[JSON] = []
+
+        def notice(change: Change) -> None:
+            if change.table == table_of(kind.resource) and change.new is not None:
+                seen.append(change.new.decoded(kind.resource).get("status") or {})
+
+        cluster.server.storage.observers.append(notice)
+        cluster.start()
+        await cluster.submit(manifest, {chief: [RUNS_ON]}, decider=chief)
+        await cluster.until(lambda: cluster.status().get("phase") == "Running")
+        await end(cluster, chief)
+        assert (await cluster.ended())["replicaStatuses"]["Worker"] == {"succeeded": 2}
+        assert [undecodable_status(status) for status in seen] == [""] * len(seen)

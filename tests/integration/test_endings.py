@@ -1,5 +1,6 @@
 """What becomes of a job when its replicas end in all the ways in which they can."""
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -88,10 +89,11 @@ async def test_retryable_end_that_the_kubelet_repeats_costs_no_pod(world: Worlds
         assert made(cluster, "worker-1") == 1
 
 
-async def test_eviction_costs_no_failure(world: Worlds) -> None:
+@pytest.mark.parametrize("code", [1, 137, 143])
+async def test_eviction_costs_no_failure(world: Worlds, code: int) -> None:
     async with world() as cluster:
         cluster.start()
-        await cluster.submit(never(), {"server-0": [Evicted(), RUNS_ON]})
+        await cluster.submit(never(), {"server-0": [Evicted(code), RUNS_ON]})
         status = await cluster.ended()
         assert status["state"] == "Succeeded"
         restart = status["restarts"]["server-0"]
@@ -144,8 +146,29 @@ async def test_worker_that_is_done_is_not_made_again_when_its_pod_is_deleted(wor
         assert cluster.status()["phase"] == "Running"
 
 
+async def test_worker_that_is_done_is_not_made_again_however_fast_its_pod_goes(
+    world: Worlds,
+) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"scheduler-0": [RUNS_ON], "worker-0": [RUNS_ON]})
+        await cluster.until(lambda: completed(cluster) == "1")
+        # The last write of the status was a moment ago.
+        (name,) = [n for n in cluster.pods() if n.endswith("0") and "worker" in n]
+        uid = next(p for p in cluster.objects(PODS) if p["metadata"]["name"] == name)["metadata"][
+            "uid"
+        ]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(cluster.node.finish(uid))
+            await asyncio.sleep(0.3)
+            await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
+        await cluster.settled()
+        assert completed(cluster) == "0-1"
+        assert made(cluster, "worker-0") == 1
+
+
 def completed(cluster: World) -> str:
-    replicas = cluster.status().get("replicaStatuses") or ()
+    replicas = (cluster.status().get("dlctl") or {}).get("replicaStatuses") or ()
     found = [r.get("completedIndexes", "") for r in replicas if r["mx_replica_type"] == "WORKER"]
     return "".join(found)
 

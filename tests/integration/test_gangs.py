@@ -2,10 +2,23 @@
 
 from typing import Any, Final
 
+import pytest
+
 from dlctl.api.gangs import PLUGIN_GROUPS, VOLCANO_GROUPS
-from dlctl.api.meta import MANAGED_BY_LABEL, PODS, Resource, owner_reference
+from dlctl.api.meta import (
+    CONFIG_MAPS,
+    CRDS,
+    MANAGED_BY_LABEL,
+    PODS,
+    ObjectKey,
+    Resource,
+    owner_reference,
+)
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import StatusError
+from dlctl.reconcilers.gang_retries import RETRIED_AT
 from tests.builders import kind_of, mxjob, renderer_of, training_job
-from tests.support.podgroups import admit, install_ganged, start_ganged
+from tests.support.podgroups import admit, install_ganged, serve_pod_groups, start_ganged
 from tests.support.world import World, Worlds
 
 JSON = dict[str, Any]
@@ -132,6 +145,31 @@ async def test_pod_group_is_written_when_its_job_changes_and_not_otherwise(world
         assert written(cluster, "create", "update", "get", "delete") == 1
 
 
+async def test_annotations_of_the_pod_group_follow_those_of_its_job(world: Worlds) -> None:
+    jobs = kind_of("kubeflow.org/v1", "JAXJob").resource
+
+    def stated(cluster: World) -> JSON:
+        (group,) = groups(cluster)
+        return {n: v for n, v in group["metadata"]["annotations"].items() if "dlctl" not in n}
+
+    async with world() as cluster:
+        await start_ganged(cluster, VOLCANO)
+        await cluster.submit(job_of())
+        await cluster.until(lambda: groups(cluster))
+        theirs = {"volcano.sh/theirs": "c"}
+        await cluster.user.patch(
+            VOLCANO_GROUPS, cluster.key(), {"metadata": {"annotations": theirs}}
+        )
+        for own in ({"a": "1", "b": "1"}, {"a": "2", "b": None}, {"a": None}):
+            await cluster.user.patch(jobs, cluster.key(), {"metadata": {"annotations": own}})
+            await cluster.settled()
+            kept = {name: value for name, value in own.items() if value}
+            assert stated(cluster) == {**kept, **theirs}
+        assert written(cluster, "patch") == 3
+        await cluster.settled()
+        assert written(cluster, "patch") == 3
+
+
 async def test_scheduler_with_the_plugin_sees_the_pods_at_once(world: Worlds) -> None:
     async with world() as cluster:
         await start_ganged(cluster, "coscheduler")
@@ -145,22 +183,50 @@ async def test_scheduler_with_the_plugin_sees_the_pods_at_once(world: Worlds) ->
         assert {own["scheduling.x-k8s.io/pod-group"] for own in labels} == {"linear"}
 
 
-async def test_launcher_and_its_gang_do_not_wait_for_each_other(world: Worlds) -> None:
+@pytest.mark.parametrize("scheduler", [VOLCANO, "coscheduler"])
+async def test_launcher_is_scheduled_with_its_workers(scheduler: str, world: Worlds) -> None:
+    resource = VOLCANO_GROUPS if scheduler == VOLCANO else PLUGIN_GROUPS
     job = job_of("MPIJob", Launcher=1, Worker=2)
-    # As users count who have had the launcher in the gang.
-    job["spec"]["runPolicy"] = {"schedulingPolicy": {"minAvailable": 3}}
+    for entry in job["spec"]["mpiReplicaSpecs"].values():
+        (container,) = entry["template"]["spec"]["containers"]
+        container["resources"] = {"requests": {"cpu": 2}}
+    async with world() as cluster:
+        # Two such jobs fit into 8 CPU but for their launchers: each is started whole or not at all.
+        cluster.require_embedded("there, a scheduler of its own finds room for pods")
+        cluster.node.room.clear()
+        await start_ganged(cluster, scheduler)
+        await cluster.submit(job)
+        await cluster.until(lambda: groups(cluster, resource))
+        (group,) = groups(cluster, resource)
+        assert group["spec"]["minMember"] == 3
+        assert group["spec"]["minResources"] == {"cpu": "6"}
+        if scheduler == VOLCANO:
+            await admit(cluster)
+        # All that is counted is there for the scheduler to place, though no worker runs.
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        await cluster.lapse(20)
+        assert not any(pod["spec"].get("schedulingGates") for pod in pods(cluster))
+        # What the launcher reads once it has waited for its workers is complete from the start.
+        configs = cluster.objects(CONFIG_MAPS)
+        (config,) = [c for c in configs if c["metadata"]["name"] == "linear-config"]
+        assert config["data"]["discover_hosts.sh"].count("linear-worker-") == 2
+
+        cluster.node.room.set()
+        await cluster.until(lambda: cluster.condition("Running"))
+
+
+async def test_launcher_is_in_the_queue_of_its_job(world: Worlds) -> None:
+    job = job_of("MPIJob", Launcher=1, Worker=2)
+    job["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "research"}}
     async with world() as cluster:
         await start_ganged(cluster, VOLCANO)
         await cluster.submit(job)
         await cluster.until(lambda: groups(cluster))
-        assert groups(cluster)[0]["spec"]["minMember"] == 2
         await admit(cluster)
         await cluster.until(lambda: len(cluster.pods()) == 3)
-        await cluster.until(
-            lambda: not any(p["spec"].get("schedulingGates") for p in pods(cluster))
-        )
-        members = [p for p in pods(cluster) if p["metadata"].get("annotations")]
-        assert len(members) == 2
+        own = [pod["metadata"]["annotations"] for pod in pods(cluster)]
+        assert [a["scheduling.k8s.io/group-name"] for a in own] == ["linear"] * 3
+        assert groups(cluster)[0]["spec"]["queue"] == "research"
 
 
 async def test_gangs_of_the_older_forms_are_told_too(world: Worlds) -> None:
@@ -209,3 +275,83 @@ async def test_gang_that_training_operator_has_left_goes_on(world: Worlds) -> No
         await cluster.settled()
         assert [pod["metadata"]["uid"] for pod in pods(cluster)] == left
         assert groups(cluster)[0]["spec"] == {"minMember": 2, "queue": "moved-there"}
+
+
+def retried(cluster: World) -> str:
+    """Return when the scheduler was last asked to look at the gang again."""
+    (group,) = groups(cluster, PLUGIN_GROUPS)
+    return str((group["metadata"].get("annotations") or {}).get(RETRIED_AT, ""))
+
+
+async def test_gang_that_waits_is_retried_until_it_is_scheduled(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.require_embedded("there, a scheduler of its own finds room for pods")
+        cluster.node.room.clear()
+        kinds = await install_ganged(cluster, "coscheduler")
+        first = cluster.start(kinds=kinds)
+        await cluster.submit(job_of())
+        await cluster.until(lambda: len(cluster.pods()) == 2)
+        assert retried(cluster) == ""
+        await cluster.until(lambda: retried(cluster))
+        before = written(cluster, "patch")
+        await cluster.lapse(300)
+        assert 9 <= written(cluster, "patch") - before <= 11
+
+        # What was done is known to the next controller.
+        await first.kill()
+        before, last = written(cluster, "patch"), retried(cluster)
+        cluster.start(kinds=kinds)
+        await cluster.lapse(10)
+        assert written(cluster, "patch") - before <= 1
+        await cluster.until(lambda: retried(cluster) > last)
+
+        cluster.node.room.set()
+        await cluster.until(lambda: cluster.condition("Running"))
+        await cluster.lapse(60)
+        before = written(cluster, "patch")
+        await cluster.lapse(300)
+        assert written(cluster, "patch") == before
+
+
+async def test_gang_of_volcano_is_not_retried(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.require_embedded("there, a scheduler of its own finds room for pods")
+        cluster.node.room.clear()
+        await start_ganged(cluster, VOLCANO)
+        await cluster.submit(job_of())
+        await cluster.until(lambda: groups(cluster))
+        await admit(cluster)
+        await cluster.until(lambda: len(cluster.pods()) == 2)
+        await cluster.lapse(300)
+        assert written(cluster, "patch") == 0
+
+
+@pytest.mark.embedded_only("it takes away the definition that others use")
+async def test_definition_of_pod_groups_that_is_removed_leaves_the_job_known(
+    world: Worlds,
+) -> None:
+    async with world() as cluster:
+        await start_ganged(cluster, "coscheduler")
+        await cluster.submit(job_of())
+        await cluster.until(lambda: cluster.condition("Running"))
+        await cluster.user.delete(CRDS, ObjectKey("", PLUGIN_GROUPS.qualified))
+        await cluster.until(lambda: "not served" in cluster.condition("Blocked"))
+        await serve_pod_groups(cluster.user, PLUGIN_GROUPS)
+        await cluster.until(lambda: groups(cluster, PLUGIN_GROUPS))
+        await cluster.until(lambda: not cluster.condition("Blocked"))
+
+
+async def test_pod_group_that_goes_before_its_patch_leaves_the_job_known(world: Worlds) -> None:
+    gone = StatusError(404, "NotFound", 'podgroups "linear" not found')
+    async with world() as cluster:
+        await start_ganged(cluster, "coscheduler")
+        await cluster.submit(job_of())
+        await cluster.until(lambda: cluster.condition("Running"))
+        fault = Fault(verb="patch", resource=PLUGIN_GROUPS.qualified, status=gone, times=2)
+        cluster.server.faults.add(fault)
+        policy = {"schedulingPolicy": {"scheduleTimeoutSeconds": 7}}
+        await change(cluster, {"runPolicy": policy})
+        await cluster.until(
+            lambda: groups(cluster, PLUGIN_GROUPS)[0]["spec"].get("scheduleTimeoutSeconds") == 7
+        )
+        assert "FailedCreatePodGroup" not in cluster.events()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.meta import Object
+from dlctl.api.job import JobObject
 from dlctl.clock import SystemClock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError
@@ -24,9 +24,9 @@ def executor(client: Client) -> Executor:
     return Executor(client, Expectations(clock), recorder)
 
 
-async def submitted(cluster: World) -> Object:
+async def submitted(cluster: World) -> JobObject:
     await cluster.submit(mxjob(), {})
-    return await cluster.user.get(KIND.resource, cluster.key(), Object)
+    return await cluster.user.get(KIND.resource, cluster.key(), JobObject)
 
 
 async def test_status_of_a_job_that_is_gone_does_not_land_on_its_successor(world: Worlds) -> None:
@@ -60,3 +60,14 @@ async def test_two_writes_in_a_row_build_on_each_other(world: Worlds) -> None:
         job = await work.write_spec(job, KIND.resource, {"RuntimeId": "abcd"})
         found = await cluster.user.get(KIND.resource, cluster.key(), dict[str, Any])
         assert (found["status"]["phase"], found["spec"]["RuntimeId"]) == ("Creating", "abcd")
+
+
+async def test_job_that_was_changed_since_it_was_read_is_not_deleted(world: Worlds) -> None:
+    async with world() as cluster:
+        await submitted(cluster)
+        old = await cluster.user.get(KIND.resource, cluster.key(), JobObject)
+        longer = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 3600}}}
+        await cluster.user.patch(KIND.resource, cluster.key(), longer)
+        with pytest.raises(ConflictError):
+            await executor(cluster.user).expire(KIND.read(old), old)
+        assert cluster.job()

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import pytest
+
 from dlctl.api.meta import (
     CONFIG_MAPS,
     PODS,
@@ -13,6 +15,7 @@ from dlctl.api.meta import (
 )
 from dlctl.api.pods import WORKERS_RUNNING
 from tests.builders import kind_of, renderer_of, training_job
+from tests.integration.kubeflow import change, lift_rules, only
 from tests.support.fates import DONE, RUNS_ON, Evicted, Exit, Fate
 from tests.support.predecessor import left_behind
 from tests.support.world import World, Worlds
@@ -238,3 +241,154 @@ def companions(cluster: World) -> dict[Resource, str]:
 async def suspend(cluster: World, value: bool) -> None:
     patch = {"spec": {"runPolicy": {"suspend": value}}}
     await cluster.user.patch(JOBS, cluster.key(), patch)
+
+
+def entered(cluster: World) -> list[str]:
+    """Return the pods in which the launcher may run programs."""
+    roles = [r for r in cluster.objects(ROLES) if r["metadata"]["name"] == "linear-launcher"]
+    rules = [rule for role in roles for rule in role["rules"]]
+    return [n for r in rules if "pods/exec" in r["resources"] for n in r["resourceNames"]]
+
+
+async def foreign_pod(cluster: World, name: str) -> None:
+    spec = {"containers": [{"name": "vault", "image": "i"}]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    await cluster.user.create(PODS, cluster.namespace, body)
+
+
+@pytest.mark.embedded_only("it names the node of the embedded cluster")
+@pytest.mark.parametrize("placed", [{}, {"nodeName": "hollow"}], ids=["gated", "placed by name"])
+async def test_pod_of_somebody_else_under_a_workers_name_cannot_be_entered(
+    world: Worlds, placed: JSON
+) -> None:
+    job = mpi_job()
+    replicas(job, "Launcher")["template"]["spec"].update(placed)
+    granted: set[str] = set()
+    async with world() as cluster:
+        cluster.start()
+        await foreign_pod(cluster, "linear-worker-0")
+        cluster.server.storage.observers.append(lambda change: granted.update(entered(cluster)))
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: "linear-worker-0" in str(cluster.events()))
+        await cluster.settled()
+        assert cluster.pods() == ["linear-worker-0", "linear-worker-1"]
+        assert granted == set()
+
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"), grace_period_s=0)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        assert entered(cluster) == ["linear-worker-0", "linear-worker-1"]
+
+
+@pytest.mark.embedded_only("it names the node of the embedded cluster")
+async def test_launcher_placed_by_name_comes_after_the_role_that_names_its_workers(
+    world: Worlds,
+) -> None:
+    job = mpi_job()
+    replicas(job, "Launcher")["template"]["spec"]["nodeName"] = "hollow"
+    seen: list[list[str]] = []
+    async with world() as cluster:
+        cluster.server.storage.observers.append(
+            lambda change: seen.append(
+                entered(cluster) if "linear-launcher" in cluster.pods() else []
+            )
+        )
+        cluster.start()
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: cluster.phase() == "Running")
+    both = ["linear-worker-0", "linear-worker-1"]
+    assert [names for names in seen if names] == [both] * (len(seen) - seen.index(both))
+
+
+async def test_role_is_written_once_when_all_workers_exist(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(mpi_job(workers=8), RUNS)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        assert cluster.history.writes()["patch", "roles.rbac.authorization.k8s.io"] == 1
+
+
+async def test_name_of_a_worker_that_is_gone_is_not_granted_until_its_pod_is_back(
+    world: Worlds,
+) -> None:
+    job = mpi_job()
+    replicas(job, "Worker")["restartPolicy"] = "OnFailure"
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: len(entered(cluster)) == 2)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        # Between two looks of the controller, somebody else takes the name.
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"), grace_period_s=0)
+        await foreign_pod(cluster, "linear-worker-0")
+        await cluster.until(lambda: entered(cluster) == ["linear-worker-1"])
+        await cluster.settled()
+        assert entered(cluster) == ["linear-worker-1"]
+
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"), grace_period_s=0)
+        await cluster.until(lambda: len(entered(cluster)) == 2)
+
+
+@pytest.mark.parametrize("how", ["suspended", "ended"])
+async def test_job_without_pods_grants_access_to_none(world: Worlds, how: str) -> None:
+    async with world() as cluster:
+        cluster.start()
+        launcher = {"launcher-0": [DONE]} if how == "ended" else RUNS
+        await cluster.submit(mpi_job(cleanPodPolicy="All"), launcher)
+        if how == "ended":
+            await cluster.ended()
+        else:
+            await cluster.until(lambda: cluster.phase() == "Running")
+            await suspend(cluster, True)
+        await cluster.until(lambda: entered(cluster) == [])
+        await cluster.settled()
+        assert companions(cluster) == COMPANIONS
+
+        if how == "suspended":
+            await suspend(cluster, False)
+            await cluster.until(lambda: len(entered(cluster)) == 2)
+            await cluster.until(lambda: cluster.phase() == "Running")
+
+
+@pytest.mark.parametrize("how", ["lost", "suspended", "ended"])
+async def test_name_of_a_worker_that_is_gone_is_not_granted_under_an_unreadable_spec(
+    world: Worlds, how: str
+) -> None:
+    broken = {"Worker": {"template": {"metadata": {"labels": {"a": 1}}}}}
+    async with world(kinds=only("MPIJob")) as cluster:
+        await lift_rules(cluster, kind_of("kubeflow.org/v1", "MPIJob"))
+        first = cluster.start()
+        await cluster.submit(mpi_job(cleanPodPolicy="All"), RUNS)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        # The next controller does not know the last good spec.
+        await first.kill()
+        await change(cluster, "MPIJob", {"mpiReplicaSpecs": broken})
+        cluster.start()
+        await cluster.until(lambda: cluster.condition("Blocked"))
+        await cluster.settled()
+        assert len(entered(cluster)) == 2
+        if how == "lost":
+            await cluster.user.delete(PODS, cluster.key("linear-worker-0"), grace_period_s=0)
+        elif how == "suspended":
+            await suspend(cluster, True)
+        else:
+            pods = {p["metadata"]["name"]: p["metadata"]["uid"] for p in cluster.objects(PODS)}
+            await cluster.node.finish(pods["linear-launcher"])
+        await cluster.settled()
+        assert entered(cluster) == (["linear-worker-1"] if how == "lost" else [])
+
+
+@pytest.mark.parametrize("name", ["resnet.v1.5", "3d-unet", "n" * 63])
+async def test_name_that_no_service_could_have_runs_as_under_training_operator(
+    name: str, world: Worlds
+) -> None:
+    async with world() as cluster:
+        cluster.start()
+        job = mpi_job()
+        job["metadata"]["name"] = name
+        await cluster.submit(job, RUNS)
+        await cluster.until(lambda: cluster.condition("Running", name))
+        assert sorted(cluster.pods()) == [
+            f"{name}-{replica}" for replica in ("launcher", "worker-0", "worker-1")
+        ]

@@ -11,7 +11,8 @@ import pytest
 
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.local.apiserver.changes import Change, table_of
-from tests.builders import kind_of, renderer_of, training_job
+from tests.builders import kind_of, renderer_of, template, training_job
+from tests.integration.kubeflow import lift_rules
 from tests.support.fates import DONE, RUNS_ON, Exit, Fate
 from tests.support.world import World, Worlds
 
@@ -142,6 +143,20 @@ async def test_running_job_goes_on_as_it_is(world: Worlds) -> None:
         assert [without_memory(status) for status in statuses] == [before] * len(statuses)
         assert len(statuses) == 1
         assert "SuccessfulCreatePod" not in cluster.events()
+
+
+async def test_tool_that_manages_the_template_stays_named_on_pods_taken_over(world: Worlds) -> None:
+    async with world() as cluster:
+        manifest = tf_job()
+        helm = {"app.kubernetes.io/managed-by": "Helm"}
+        for spec in manifest["spec"]["tfReplicaSpecs"].values():
+            spec["template"]["metadata"] = {"labels": helm}
+        await left_behind(cluster, manifest, CREATED, RUNNING, **RUN)
+        cluster.start()
+        await cluster.until(lambda: labelled(cluster) == 8)
+        await cluster.settled()
+        assert len(cluster.pods()) == 4
+        assert all(helm.items() <= p["metadata"]["labels"].items() for p in cluster.objects(PODS))
 
 
 async def test_job_that_was_taken_over_ends_as_any_other(world: Worlds) -> None:
@@ -296,3 +311,23 @@ async def test_children_of_a_job_without_a_status_are_taken_over_too(world: Worl
         await cluster.settled()
         assert uids(cluster) == children
         assert cluster.status()["replicaStatuses"] == RUN["replicaStatuses"]
+
+
+async def test_job_that_our_rules_refuse_goes_on_until_it_ends(world: Worlds) -> None:
+    async with world(kinds=[KIND]) as cluster:
+        await lift_rules(cluster, KIND)
+        await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
+        boss = {"replicas": 1, "template": template("tensorflow")}
+        strange = {"tfReplicaSpecs": {"Boss": boss}, "runPolicy": {"cleanPodPolicy": "Never"}}
+        await cluster.user.patch(KIND.resource, cluster.key(), {"spec": strange})
+        children = uids(cluster)
+        cluster.start()
+        await cluster.until(lambda: "Boss" in cluster.condition("Blocked"))
+        await cluster.settled()
+        assert uids(cluster) == children
+        assert cluster.phase() == "Running"
+        assert not cluster.condition("Failed")
+
+        chief = next(p for p in cluster.objects(PODS) if "chief" in p["metadata"]["name"])
+        await cluster.node.finish(chief["metadata"]["uid"])
+        assert (await cluster.ended())["conditions"][-1]["type"] == "Succeeded"

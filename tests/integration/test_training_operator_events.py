@@ -51,6 +51,11 @@ async def test_life_of_a_job_is_told_in_the_words_of_training_operator(world: Wo
             ("Normal", "SuccessfulDeleteService", "Deleted service: linear-chief-0"),
             ("Normal", "SuccessfulDeleteService", "Deleted service: linear-worker-0"),
             ("Normal", "TFJobSucceeded", f"TFJob {where}/linear successfully completed."),
+            (
+                "Warning",
+                "Error",
+                "Error pod linear-worker-0 container tensorflow exitCode: 143 terminated message: ",
+            ),
             ("Warning", "SetPodTemplateRestartPolicy", overwritten),
             (
                 "Warning",

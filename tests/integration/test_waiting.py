@@ -5,7 +5,7 @@ from typing import Any
 from dlctl.api.meta import PODS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from tests.builders import kind_of, mxjob, template
+from tests.builders import kind_of, mxjob, template, training_job
 from tests.support.fates import script_of
 from tests.support.world import World, Worlds
 
@@ -64,7 +64,7 @@ async def test_job_in_a_namespace_that_is_going_is_left_alone(world: Worlds) -> 
         assert not cluster.condition("Blocked")
 
 
-async def test_template_that_the_server_refuses_fails_the_job_until_it_is_mended(
+async def test_new_job_whose_template_the_server_refuses_fails_for_good_and_keeps_nothing(
     world: Worlds,
 ) -> None:
     broken = mxjob()
@@ -76,16 +76,21 @@ async def test_template_that_the_server_refuses_fails_the_job_until_it_is_mended
         said = await cluster.ended(phase="Failed")
         assert said["state"] == "Failed"
         assert "containerPort" in said["reason"]
+        assert said["completionTime"]
         await cluster.settled()
         assert "containerPort" in cluster.events()["MXJobInvalid"]
+        assert (cluster.pods(), cluster.services()) == ([], [])
 
         await patch_spec(cluster, {"replicaSpecs": mxjob()["spec"]["replicaSpecs"]})
-        assert (await cluster.ended())["state"] == "Succeeded"
+        await cluster.settled()
+        assert (cluster.phase(), cluster.pods()) == ("Failed", [])
 
 
-async def test_invalid_job_is_told_once_has_no_pods_and_runs_once_mended(world: Worlds) -> None:
+async def test_invalid_job_is_told_once_has_no_pods_and_goes_when_its_time_is_over(
+    world: Worlds,
+) -> None:
     chief = {"replicaName": "WORKER", "replicaIndex": 7}
-    invalid = mxjob(terminationPolicy={"chief": chief})
+    invalid = mxjob(terminationPolicy={"chief": chief}, runPolicy={"ttlSecondsAfterFinished": 3600})
     async with world() as cluster:
         cluster.start()
         await cluster.submit(invalid, script=script_of(mxjob()))
@@ -98,9 +103,10 @@ async def test_invalid_job_is_told_once_has_no_pods_and_runs_once_mended(world: 
         assert not cluster.pods()
 
         await patch_spec(cluster, {"terminationPolicy": None})
-        done = await cluster.ended()
-        assert (done["state"], done["reason"]) == ("Succeeded", "")
-        assert not cluster.condition("Failed")
+        await cluster.settled()
+        assert (cluster.phase(), cluster.pods()) == ("Failed", [])
+        await patch_spec(cluster, {"runPolicy": {"ttlSecondsAfterFinished": 1}})
+        await cluster.until(lambda: not cluster.objects(JOBS))
 
 
 async def test_invalid_job_does_not_stop_the_other_jobs(world: Worlds) -> None:
@@ -123,3 +129,41 @@ async def test_deletion_that_meets_a_conflict_is_tried_again(world: Worlds) -> N
         assert (await cluster.ended())["state"] == "Succeeded"
         await cluster.settled()
         assert not cluster.pods()
+
+
+async def test_job_whose_pods_cannot_come_back_is_not_said_to_run(world: Worlds) -> None:
+    full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
+    fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=full, times=None)
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=1))
+        await cluster.until(lambda: cluster.condition("Running"))
+        await cluster.settled()
+        # One that does not decide is replaced, and the job runs on.
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
+        await cluster.settled()
+        assert cluster.condition("Running")
+        assert not cluster.condition("Restarting")
+
+        cluster.server.faults.add(fault)
+        before = status_writes(cluster)
+        for name in cluster.pods():
+            await cluster.user.delete(PODS, cluster.key(name))
+        await cluster.until(lambda: cluster.condition("Restarting"))
+        await cluster.lapse(300)
+        assert not cluster.condition("Running")
+        assert cluster.condition("Restarting")
+        # The reason, and the counts of both types.
+        assert status_writes(cluster) - before <= 3
+
+        cluster.server.faults.clear()
+        await cluster.until(lambda: cluster.condition("Running"))
+        assert not cluster.condition("Restarting")
+
+
+def status_writes(cluster: World) -> int:
+    return sum(
+        count
+        for entry, count in cluster.server.audit.items()
+        if entry.user_agent.startswith("dlctl") and entry.resource == "pytorchjobs/status"
+    )

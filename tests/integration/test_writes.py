@@ -78,6 +78,7 @@ async def test_new_controller_finds_nothing_to_write(world: Worlds) -> None:
         assert cluster.history.writes() == writes
 
 
+@pytest.mark.embedded_only("a busy machine spreads the ends, and each second may write counts")
 async def test_small_job_costs_one_write_a_child_and_few_for_its_status(world: Worlds) -> None:
     async with world() as cluster:
         cluster.start()

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from dlctl.api.job import JobObject
 from dlctl.api.meta import Object, ObjectKey
 from dlctl.api.pods import Pod
-from dlctl.kube.decoding import decode_page, salvage
+from dlctl.api.undecoded import TOO_DEEP
+from dlctl.kube.decoding import decode, decode_page, salvage
 from dlctl.kube.errors import UnexpectedAnswerError
 
 
@@ -75,3 +77,42 @@ def test_as_much_as_can_be_is_read_of_a_malformed_object(
 ) -> None:
     malformed = salvage(raw, ValueError("why"))
     assert (malformed.key, malformed.resource_version, malformed.error) == (key, version, "why")
+
+
+@pytest.mark.parametrize("one_step_bytes", [0, 1 << 20])
+async def test_object_that_nests_deep_keeps_its_neighbours_and_its_metadata(
+    one_step_bytes: int,
+) -> None:
+    body = page(*({**obj(name), "spec": "HERE", "status": {"a": 1}} for name in "abc"))
+    body = body.replace(b'"HERE"', b"[" * 1500 + b"]" * 1500, 1)
+    decoded = await decode_page(body, JobObject, one_step_bytes=one_step_bytes)
+    assert [job.key.name for job in decoded.items] == ["a", "b", "c"]
+    assert decoded.malformed == ()
+    assert decoded.items[0].spec is TOO_DEEP
+    assert [bytes(job.status) for job in decoded.items] == [b'{"a":1}'] * 3
+
+
+async def test_status_that_nests_deep_is_malformed() -> None:
+    broken = {**obj("b", uid="u1"), "status": "HERE"}
+    body = page(obj("a"), broken).replace(b'"HERE"', b"[" * 100 + b"]" * 100)
+    decoded = await decode_page(body, JobObject)
+    assert [job.key.name for job in decoded.items] == ["a"]
+    [malformed] = decoded.malformed
+    assert (malformed.key, malformed.uid) == (ObjectKey("ns", "b"), "u1")
+    assert "the status is nested deeper than 64 levels" in malformed.error
+
+
+def test_answer_that_nests_deep_is_decoded() -> None:
+    body = b'{"metadata":{"name":"a"},"spec":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    assert decode(body, Object).metadata.name == "a"
+
+
+def test_answer_with_too_many_brackets_is_unexpected() -> None:
+    body = b'{"metadata":{"name":"a"},"spec":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    with pytest.raises(UnexpectedAnswerError):
+        decode(body, Object)
+
+
+@pytest.mark.parametrize("raw", [b"\xff", b"}}}", b"", b'{"metadata":' + b"[" * 5000])
+def test_nothing_is_beyond_salvage(raw: bytes) -> None:
+    assert salvage(raw, ValueError("why")).key is None

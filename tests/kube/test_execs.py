@@ -1,7 +1,10 @@
 """Commands in containers, with a server that says whatever a test tells it to."""
 
 import asyncio
-from collections.abc import Sequence
+import gc
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import msgspec
 import pytest
@@ -17,12 +20,13 @@ from dlctl.kube.errors import (
     DisconnectedError,
     ForbiddenError,
     NotFoundError,
+    OutputLimitError,
     RefusedError,
     UnauthorizedError,
     UnexpectedAnswerError,
     WriteHeldError,
 )
-from dlctl.kube.execs import Completed
+from dlctl.kube.execs import Completed, OutputLimit
 from dlctl.metrics import Metrics
 from tests.kube.conftest import TOKEN, Answer, Server, refuses, replies, resets
 
@@ -67,7 +71,7 @@ async def feigns(request: web.Request) -> web.StreamResponse:
     return await silence(request)
 
 
-async def run(client: Client, *command: str, **options: float) -> Completed:
+async def run(client: Client, *command: str, **options: object) -> Completed:
     return await client.execute(POD, "main", command or ["true"], **options)  # type: ignore[arg-type]
 
 
@@ -111,10 +115,71 @@ async def test_server_need_not_hang_up(client: Client, server: Server) -> None:
     assert await run(client) == Completed(0)
 
 
-async def test_output_beyond_the_limit_is_dropped(client: Client, server: Server) -> None:
-    server.answers.append(says(*[b"\x01" + b"x" * 60] * 1000, SUCCESS))
-    completed = await run(client, limit_bytes=100)
-    assert completed == Completed(0, b"x" * 100, truncated=True)
+def pours(sent: list[int]) -> Answer:
+    """Return a conversation in which output comes as fast as it is taken, without an end."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(protocols=[V5])
+        await socket.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await socket.send_bytes(b"\x01" + b"x" * 32768)
+                sent.append(32768)
+        return socket
+
+    return answer
+
+
+async def test_command_that_writes_beyond_the_limit_is_hung_up_on(
+    client: Client, server: Server
+) -> None:
+    sent: list[int] = []
+    server.answers.append(pours(sent))
+    with pytest.raises(OutputLimitError, match="more than 65536 bytes"):
+        await run(client)
+    # The rest is what is on the way in the buffers of two sockets.
+    assert sum(sent) < 8 << 20
+
+
+async def test_output_beyond_the_limit_is_freed_at_once(client: Client, server: Server) -> None:
+    whole = 4 << 20
+    with no_collection():
+        tracemalloc.start()
+        for _ in range(4):
+            server.answers.append(pours([]))
+            with pytest.raises(OutputLimitError):
+                await run(client, limit=OutputLimit(whole))
+        kept, _ = tracemalloc.get_traced_memory()
+    assert kept < whole
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Keep what reference cycles hold, as a busy program does for minutes."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+async def test_end_of_longer_output_is_kept_where_it_is_asked_for(
+    client: Client, server: Server
+) -> None:
+    server.answers.append(says(*[b"\x01" + b"%060d" % n for n in range(60)], SUCCESS))
+    completed = await run(client, limit=OutputLimit(100, keeps_end=True))
+    assert completed == Completed(0, (b"%060d" % 58)[-40:] + b"%060d" % 59, truncated=True)
+
+
+async def test_output_without_an_end_is_read_at_a_bounded_rate(
+    client: Client, server: Server
+) -> None:
+    sent: list[int] = []
+    server.answers.append(pours(sent))
+    with pytest.raises(DeadlineError):
+        await run(client, limit=OutputLimit(keeps_end=True), timeout_s=1)
+    assert sum(sent) < 16 << 20
 
 
 @pytest.mark.parametrize(("protocol", "closed"), [(V4, False), (V5, True)])

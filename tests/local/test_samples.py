@@ -161,7 +161,7 @@ def replicas(status: JSON) -> dict[str, JSON]:
     """Return how many replicas of each type are in which state."""
     return {
         (entry.get("mx_replica_type") or entry["replicaType"]).lower(): entry["ReplicasStates"]
-        for entry in status["replicaStatuses"]
+        for entry in status.get("dlctl", status)["replicaStatuses"]
     }
 
 

@@ -50,6 +50,13 @@ class Objects:
         return found
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The definitions are megabytes, of which kustomize takes seconds, and more on a busy machine.
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(120))
+
+
 @pytest.fixture(scope="session")
 def kustomize() -> Rendered:
     """Render an overlay."""

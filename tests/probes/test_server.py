@@ -1,11 +1,14 @@
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry
 
 from dlctl.errors import ConfigError
 from dlctl.metrics import Metrics
+from dlctl.probes import server
 from dlctl.probes.server import Health, serving
 
 Get = Callable[[str], Awaitable[tuple[int, str]]]
@@ -34,6 +37,23 @@ async def test_metrics_are_there_for_everybody() -> None:
         status, text = await get("/metrics")
     assert status == 200
     assert "# TYPE leader_election_master_status gauge" in text
+
+
+@pytest.mark.looptime(noop_cycles=8)
+async def test_metrics_are_rendered_at_most_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered: list[float] = []
+    render = server._rendered
+
+    async def counted(registry: CollectorRegistry) -> bytes:
+        rendered.append(asyncio.get_running_loop().time())
+        return await render(registry)
+
+    monkeypatch.setattr(server, "_rendered", counted)
+    async with served() as get:
+        assert len({await get("/metrics") for _ in range(50)}) == 1
+        await asyncio.sleep(1)
+        await get("/metrics")
+    assert len(rendered) <= 3
 
 
 async def test_what_passes_says_ok_and_no_more() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from dlctl.api.job import Replica
+from dlctl.api.meta import MANAGED_BY_LABEL
 from dlctl.dialects.replica_list import kubeflow_v1alpha1
+from dlctl.frameworks.kubeflow.mxnet import MXJob as KubeflowMXJob
 from dlctl.frameworks.mxnet import MXJob
 from dlctl.reconcilers.children import Renderer
 from tests.builders import bare_job, entry, make_job, mxjob, renderer_of, template
@@ -101,11 +103,16 @@ def test_scheduler_of_the_template_is_kept_unless_the_job_names_one(
 
 
 def test_labels_of_the_template_stay_but_cannot_hide_a_pod_from_its_job() -> None:
-    labels = {"team": "vision", "task_index": "9", "app.kubernetes.io/managed-by": "helm"}
+    labels = {"team": "vision", "task_index": "9", MANAGED_BY_LABEL: "somebody"}
     pod = pod_from({**template(), "metadata": {"labels": labels}})
     assert pod["metadata"]["labels"]["team"] == "vision"
     assert pod["metadata"]["labels"]["task_index"] == "0"
-    assert pod["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "dlctl"
+    assert pod["metadata"]["labels"][MANAGED_BY_LABEL] == "dlctl"
+
+
+def test_template_may_name_the_tool_that_manages_its_pods() -> None:
+    pod = pod_from({**template(), "metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}}})
+    assert pod["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
 
 
 def test_service_selects_its_replicas_pod() -> None:
@@ -175,7 +182,7 @@ def test_volumes_of_the_framework_get_legal_names_and_yield_to_the_users_mounts(
     mine = {"name": "mine", "mountPath": "/tmp"}
     pod_template["spec"]["containers"][0]["volumeMounts"] = [mine]
     job = make_job(replicaSpecs=[entry("SCHEDULER", template=pod_template)])
-    pod = Renderer(job, kubeflow_v1alpha1(VolumeJob)).pod(SCHEDULER)
+    pod = Renderer(job, kubeflow_v1alpha1(VolumeJob, KubeflowMXJob)).pod(SCHEDULER)
     assert pod["spec"]["containers"][0]["volumeMounts"] == [
         mine,
         {"name": "dl-data-my-set-1", "mountPath": "/data/My_Set.1"},

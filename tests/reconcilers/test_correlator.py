@@ -1,5 +1,6 @@
 import datetime
 import re
+import tracemalloc
 
 import pytest
 
@@ -190,3 +191,14 @@ def test_memory_is_bounded_by_forgetting_what_was_seen_longest_ago(
 
     assert reported(correlator, occurrence(name="kept")).name == kept.name
     assert reported(correlator, occurrence(name="first")).name != first.name
+
+
+def test_memory_is_bounded_however_long_the_messages_are(correlator: Correlator) -> None:
+    tracemalloc.start()
+    try:
+        for number in range(3_000):
+            correlator.report(occurrence(f"{number}: {'x' * 30_000}", name=f"job-{number % 300}"))
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 8e6

@@ -3,11 +3,13 @@
 import datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from dlctl.api.exitcodes import ExitClass, RetryRule
 from dlctl.api.job import Replica
-from dlctl.reconcilers.endings import Ending, ending
+from dlctl.api.pods import Pod
+from dlctl.reconcilers.endings import PHASE_WAIT_S, Ending, ending, phase_due_s
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 JOB = make_job()
@@ -161,6 +163,72 @@ def test_success_stands_though_the_pod_was_disrupted() -> None:
     assert found(state=exited(0), **DISRUPTED).exit_class is ExitClass.SUCCESS
 
 
+def disrupted(reason: str, after_s: float) -> dict[str, Any]:
+    """Return the condition of a pod, set so many seconds after NOW."""
+    since = (NOW + datetime.timedelta(seconds=after_s)).isoformat()
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    return {"conditions": [{**condition, "lastTransitionTime": since}]}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"phase": "Failed", "reason": "Evicted"}, id="evicted"),
+        pytest.param({"phase": "Failed", "reason": "Terminated"}, id="node shutdown"),
+        pytest.param({"phase": "Failed", "reason": "OutOfnvidia.com/gpu"}, id="admission"),
+        pytest.param({"phase": "Failed"}, id="failed though no container has"),
+        pytest.param(
+            {"phase": "Failed", **disrupted("TerminationByKubelet", 1)}, id="by the kubelet"
+        ),
+        pytest.param(disrupted("PreemptionByScheduler", -5), id="preempted before"),
+        pytest.param(disrupted("EvictionByEvictionAPI", 0), id="evicted in the same second"),
+    ],
+)
+def test_exit_zero_of_a_pod_that_was_ended_is_an_interruption(status: dict[str, Any]) -> None:
+    end = found(state=exited(0, at=NOW), **status)
+    assert (end.exit_class, end.disruption) == (ExitClass.RETRYABLE, True)
+
+
+def test_exit_zero_before_the_disruption_is_success() -> None:
+    later = disrupted("EvictionByEvictionAPI", 5)
+    assert found(state=exited(0, at=NOW), **later).exit_class is ExitClass.SUCCESS
+
+
+def test_exit_zero_before_the_pod_of_a_lost_node_is_collected_is_success() -> None:
+    collected = disrupted("DeletionByPodGC", 300)
+    end = found(phase="Failed", state=exited(0, at=NOW), **collected)
+    assert end.exit_class is ExitClass.SUCCESS
+
+
+def test_exit_zero_beside_a_sidecar_that_failed_is_success() -> None:
+    containers = [{"name": "mxnet", "state": exited(0)}, {"name": "mesh", "state": exited(1)}]
+    end = found(phase="Failed", containerStatuses=containers, restart_policy="Never")
+    assert end.exit_class is ExitClass.SUCCESS
+
+
+def test_exit_zero_of_a_pod_whose_own_deadline_passed_is_no_success() -> None:
+    end = found(phase="Failed", reason="DeadlineExceeded", state=exited(0))
+    assert (end.exit_class, end.disruption) == (ExitClass.RETRYABLE, False)
+
+
+def test_interruption_fails_what_is_never_restarted() -> None:
+    end = found(phase="Failed", reason="Evicted", state=exited(0), rule=RetryRule.NONE)
+    assert (end.exit_class, end.reason) == (ExitClass.PERMANENT, "Evicted")
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "NodeAffinity", "NodeShutdown", "OutOfcpu", "OutOfephemeral-storage",
+        "OutOfnvidia.com/gpu", "PodOSNotSupported", "SMTAlignmentError", "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+    ],
+)  # fmt: skip
+def test_pod_that_its_node_does_not_admit_again_costs_no_failure(reason: str) -> None:
+    end = found(phase="Failed", reason=reason, state=exited(1))
+    assert (end.exit_class, end.disruption) == (ExitClass.RETRYABLE, True)
+
+
 def test_disruption_to_come_is_no_ending_of_a_container_that_runs_again() -> None:
     assert end_of(state=RUNNING, last_state=exited(137), **DISRUPTED) is None
 
@@ -208,6 +276,20 @@ def test_failed_init_container_is_named_by_its_code() -> None:
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 3)
 
 
+def sidecar(policy: str) -> Pod:
+    """Return a pod that runs; the init container ``proxy`` has crashed, and runs again."""
+    wire = msgspec.to_builtins(make_pod(JOB, WORKER, state=RUNNING, restart_policy=policy))
+    wire["spec"]["initContainers"] = [{"name": "proxy", "restartPolicy": "Always"}]
+    crashed = {"name": "proxy", "state": RUNNING, "lastState": exited(1), "restartCount": 1}
+    wire["status"]["initContainerStatuses"] = [crashed]
+    return msgspec.convert(wire, Pod)
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_crash_of_a_native_sidecar_is_no_ending(policy: str) -> None:
+    assert ending(sidecar(policy), "mxnet", rule=RetryRule.TABLE, now=NOW) is None
+
+
 def test_time_is_when_the_container_ended() -> None:
     assert found(state=exited(1, at=NOW - MINUTE)).time == NOW - MINUTE
 
@@ -230,3 +312,35 @@ def test_permanent_exit_of_an_init_container_ends_a_pod_that_would_try_it_for_ev
 
     assert end is not None
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 127)
+
+
+def due_s(*, since_s: float, code: int = 1, reason: str = "Error", **pod: Any) -> float:
+    end = exited(code)
+    finished = NOW - datetime.timedelta(seconds=since_s)
+    end["terminated"] |= {"finishedAt": finished.isoformat(), "reason": reason}
+    told = make_pod(JOB, WORKER, **{"phase": "Running", "restart_policy": "Never"} | pod, state=end)
+    return phase_due_s(told, "mxnet", NOW)
+
+
+@pytest.mark.parametrize("code", [1, 137, 143])
+def test_phase_of_a_pod_that_failed_is_waited_for_a_moment(code: int) -> None:
+    assert due_s(code=code, since_s=0.5) == PHASE_WAIT_S - 0.5
+    assert due_s(code=code, since_s=PHASE_WAIT_S) == 0
+    # The node's clock is ahead, a little or much.
+    assert due_s(code=code, since_s=-1) == PHASE_WAIT_S + 1
+    assert due_s(code=code, since_s=-3600) == 0
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param({"phase": "Failed"}, id="phase is there"),
+        pytest.param({"code": 0, "reason": "Completed"}, id="success"),
+        pytest.param({"reason": "OOMKilled"}, id="out of memory"),
+        pytest.param({"metadata": deletion(NOW)}, id="deleted"),
+        pytest.param({"restart_policy": "OnFailure"}, id="repeated by the kubelet"),
+        pytest.param(DISRUPTED, id="reason is there"),
+    ],
+)
+def test_phase_that_tells_no_more_is_not_waited_for(pod: dict[str, Any]) -> None:
+    assert due_s(since_s=0, **pod) == 0

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import attrs
 import looptime
@@ -37,7 +38,7 @@ class Naps:
     woken: list[str] = attrs.field(factory=list)
     asleep: Counter[str] = attrs.field(factory=Counter)
     most_asleep: Counter[str] = attrs.field(factory=Counter)
-    limits: Mapping[str, int] = attrs.field(factory=dict)
+    limits: Mapping[str, Any] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.errands = Errands(self.take, self.woken.append, **self.limits)

@@ -9,7 +9,13 @@ import attrs
 import pytest
 
 from dlctl.api.meta import PODS, UID, ObjectKey, ObjectMeta, Resource
-from dlctl.kube.errors import AlreadyExistsError, ForbiddenError, NotFoundError, UnreachableError
+from dlctl.kube.errors import (
+    AlreadyExistsError,
+    ForbiddenError,
+    NotFoundError,
+    UnexpectedAnswerError,
+    UnreachableError,
+)
 from dlctl.metrics import Metrics
 from dlctl.reconcilers import events
 from dlctl.reconcilers.events import EventRecorder
@@ -284,3 +290,39 @@ async def test_cancelling_the_recorder_stops_it_in_the_middle_of_its_tries(
             await recorder.run()
 
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_proxys_page_is_no_answer_and_the_event_is_tried_again(
+    recorder: EventRecorder, sink: FakeSink
+) -> None:
+    sink.errors = [UnexpectedAnswerError("Object: JSON is malformed")]
+    async with running(recorder):
+        warn(recorder)
+        await asyncio.sleep(30)
+        assert len(sink.created) == 1
+
+
+async def test_error_that_nobody_has_thought_of_costs_one_event(
+    recorder: EventRecorder, sink: FakeSink, metrics: Metrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink.errors = [RuntimeError("a bug")]
+    async with running(recorder):
+        warn(recorder, "one")
+        warn(recorder, "two")
+        await asyncio.sleep(1)
+        assert [event["message"] for event in sink.created] == ["two"]
+    assert dropped(metrics, "error") == 1
+    assert "a bug" in caplog.text
+
+
+async def test_events_that_are_left_at_the_end_are_counted(
+    recorder: EventRecorder, sink: FakeSink, metrics: Metrics
+) -> None:
+    sink.delay_s = 1e6
+    for number in range(3):
+        warn(recorder, str(number))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(recorder.run())
+        await asyncio.sleep(1)
+        running.cancel()
+    assert dropped(metrics, "closing") == 2

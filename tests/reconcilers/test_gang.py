@@ -17,6 +17,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.children import Renderer
 from dlctl.reconcilers.gang import Gang
 from dlctl.reconcilers.observe import Children, Observed, observe
+from dlctl.reconcilers.placement import PLACEMENT
 from tests.builders import (
     NOW,
     RUNNING,
@@ -65,13 +66,11 @@ def spec(wire: JSON, scheduler: str = VOLCANO) -> JSON:
     return found
 
 
-def with_launcher(renderer: Renderer) -> Renderer:
-    """Make the master wait for the others."""
-    specs = [
-        attrs.evolve(one, waits_for_others=one.type == "master")
-        for one in renderer.job.replica_specs
-    ]
-    return attrs.evolve(renderer, job=attrs.evolve(renderer.job, replica_specs=tuple(specs)))
+def with_launcher(renderer: Renderer, *, last: bool) -> Renderer:
+    """Make the master wait for the others, or have it created after them."""
+    master, *others = renderer.job.replica_specs
+    master = attrs.evolve(master, waits_for_others=not last, made_last=last)
+    return attrs.evolve(renderer, job=attrs.evolve(renderer.job, replica_specs=(master, *others)))
 
 
 def test_gang_is_told_to_volcano() -> None:
@@ -85,7 +84,7 @@ def test_gang_is_told_to_volcano() -> None:
     metadata = whole["metadata"]
     assert (metadata["name"], metadata["namespace"]) == ("linear", "ml")
     assert metadata["ownerReferences"][0]["uid"] == "job-uid"
-    assert {"a", "dlctl.dev/applied"} == set(metadata["annotations"])
+    assert {"a", "dlctl.dev/annotated", "dlctl.dev/applied"} == set(metadata["annotations"])
     assert whole["spec"] == {"minMember": 4, "queue": "research", "priorityClassName": "high"}
 
 
@@ -146,22 +145,43 @@ def test_least_of_an_elastic_job_will_do(policy: JSON, members: int) -> None:
     assert spec(wire)["minMember"] == 1
 
 
-def test_what_waits_for_the_others_is_in_no_gang() -> None:
-    wire = training({"minAvailable": 4})
+def test_launcher_that_waits_for_the_others_is_in_the_gang() -> None:
+    wire = training()
     for name in ("Master", "Worker"):
         resources(wire, name, requests={"cpu": 1})
     for scheduler in (VOLCANO, PLUGINS):
-        renderer = with_launcher(ganged(wire, scheduler))
+        renderer = with_launcher(ganged(wire, scheduler), last=False)
+        assert group(renderer)["spec"]["minMember"] == 4
+        assert group(renderer)["spec"]["minResources"] == {"cpu": "4"}
+        waiting, other = renderer.pod(Replica("master", 0)), renderer.pod(Replica("worker", 0))
+        assert set(membership(waiting)) == set(membership(other)) != set()
+        # A pod with a gate of ours is none that a scheduler could start with the others.
+        assert "schedulingGates" not in waiting["spec"]
+
+
+def test_launcher_that_is_created_last_is_not_waited_for_and_has_room() -> None:
+    wire = training({"minAvailable": 4})
+    resources(wire, "Master", requests={"cpu": 2})
+    resources(wire, "Worker", requests={"cpu": 1})
+    for scheduler in (VOLCANO, PLUGINS):
+        renderer = with_launcher(ganged(wire, scheduler), last=True)
         assert group(renderer)["spec"]["minMember"] == 3
-        assert group(renderer)["spec"]["minResources"] == {"cpu": "3"}
-        waiting = renderer.pod(Replica("master", 0))
-        assert waiting["spec"]["schedulerName"] == scheduler
-        assert "annotations" not in waiting["metadata"]
-        assert not [label for label in waiting["metadata"]["labels"] if "pod-group" in label]
+        assert group(renderer)["spec"]["minResources"] == {"cpu": "5"}
+        last = renderer.pod(Replica("master", 0))
+        assert last["spec"]["schedulerName"] == scheduler
+        # Volcano would have it in a queue that is not its job's.
+        grouped = {"scheduling.k8s.io/group-name": "linear", "volcano.sh/task-spec": "master"}
+        assert membership(last) == (grouped if scheduler == VOLCANO else {})
+
+
+def membership(pod: JSON) -> JSON:
+    """Return what brings a pod into its gang."""
+    labels = {n: v for n, v in pod["metadata"]["labels"].items() if "pod-group" in n}
+    return {**of_gang(pod["metadata"]["annotations"]), **labels}
 
 
 def test_gang_of_nobody_is_none() -> None:
-    renderer = with_launcher(ganged(training(Master=1)))
+    renderer = with_launcher(ganged(training(Master=1)), last=True)
     assert renderer.gang.companion() is None
     assert renderer.gang.held(nothing(renderer.job)) == ""
 
@@ -202,14 +222,8 @@ def test_job_may_say_what_has_to_be_free() -> None:
 def test_amount_that_is_none_is_refused() -> None:
     wire = training()
     resources(wire, "Worker", requests={"cpu": "lots"})
-    with pytest.raises(InvalidJobError, match="cannot be summed up for the gang: quantities must"):
+    with pytest.raises(InvalidJobError, match=r"requests\[cpu\]: must be a quantity"):
         spec(wire)
-
-
-def test_resources_of_another_form_are_left_to_the_server() -> None:
-    wire = training()
-    resources(wire, "Worker", requests="lots", limits=["none"])
-    assert "minResources" not in spec(wire)
 
 
 @given(
@@ -255,10 +269,14 @@ def template(cpu: str) -> JSON:
     return {"spec": {"containers": [container]}}
 
 
+def of_gang(annotations: JSON) -> JSON:
+    return {name: value for name, value in annotations.items() if name != PLACEMENT}
+
+
 def test_pods_of_a_gang_go_to_volcano_under_its_name() -> None:
     pod = ganged(training()).pod(Replica("worker", 2))
     assert pod["spec"]["schedulerName"] == "volcano"
-    assert pod["metadata"]["annotations"] == {
+    assert of_gang(pod["metadata"]["annotations"]) == {
         "scheduling.k8s.io/group-name": "linear",
         "volcano.sh/task-spec": "worker",
     }
@@ -268,7 +286,7 @@ def test_pods_of_a_gang_are_labelled_for_the_plugin() -> None:
     pod = ganged(training(), PLUGINS).pod(Replica("worker", 2))
     assert pod["spec"]["schedulerName"] == PLUGINS
     assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "linear"
-    assert "annotations" not in pod["metadata"]
+    assert of_gang(pod["metadata"]["annotations"]) == {}
 
 
 def test_scheduler_that_the_user_names_stays() -> None:
@@ -339,6 +357,13 @@ def test_plugin_is_not_to_wait_for_who_is_done(
     companion = renderer.gang.companion(finished)
     assert companion is not None
     assert companion.body["spec"]["minMember"] == members
+
+
+def test_plugin_counts_a_pod_whose_sidecar_still_runs() -> None:
+    renderer = ganged(training(Worker=2), PLUGINS)
+    job = renderer.job
+    done = make_pod(job, Replica("worker", 0), phase="Running", state=STATES["Succeeded"])
+    assert renderer.gang.finished(observe(job, Children([done]), NOW)) == 0
 
 
 def test_plugin_keeps_no_pods_from_being_made() -> None:

@@ -88,6 +88,74 @@ def test_limit_counts_what_the_kubelet_runs_again_in_place() -> None:
     assert made.status.failure.reason == "BackoffLimitExceeded"
 
 
+def test_limit_does_not_count_restarts_in_a_pod_that_has_finished() -> None:
+    job = begun(limited(backoffLimit=1))
+    made = planned(job, phase="Succeeded", state=exited(0), last_state=exited(137), **restarts(5))
+    assert made.status.state is JobState.RUNNING
+
+
+def restarts(count: int) -> dict[str, Any]:
+    """Return the init container of a pod that was restarted so often."""
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    init = {"name": "fetch", "state": waiting, "lastState": exited(137), "restartCount": count}
+    return {"initContainerStatuses": [init]}
+
+
+def test_limit_counts_init_containers_that_crash() -> None:
+    job = begun(limited(backoffLimit=3))
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    going = planned(job, phase="Pending", state=waiting, **restarts(2))
+    assert going.status.state is JobState.RUNNING
+    made = planned(job, phase="Pending", state=waiting, **restarts(3))
+    assert made.status.failure
+    assert made.status.failure.reason == "BackoffLimitExceeded"
+
+
+LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0}
+
+
+@pytest.mark.parametrize(
+    "goes",
+    [
+        pytest.param({"metadata": LEAVING, "state": RUNNING}, id="deleted"),
+        pytest.param({"phase": "Failed", "reason": "Evicted"}, id="evicted"),
+    ],
+)
+def test_limit_counts_restarts_in_a_pod_that_is_gone(goes: dict[str, Any]) -> None:
+    job = begun(limited(backoffLimit=2))
+    leaving = planned(job, last_state=exited(137), **goes)
+    assert leaving.status.state is JobState.RUNNING
+    counted = leaving.status.restarts["worker-0"]
+    assert counted.failures == 1
+    again = planned(attrs.evolve(job, status=leaving.status), last_state=exited(137), **goes)
+    assert again.status.restarts["worker-0"] == counted
+    successor: dict[str, Any] = {
+        "metadata": {"uid": "another"},
+        "state": RUNNING,
+        "last_state": exited(137),
+    }
+    made = planned(attrs.evolve(job, status=leaving.status), **successor)
+    assert made.status.failure
+    assert made.status.failure.reason == "BackoffLimitExceeded"
+
+
+def test_pod_that_is_deleted_after_restarts_is_replaced_at_once() -> None:
+    job = begun(limited(backoffLimit=9))
+    leaving = planned(job, last_state=exited(137), metadata=LEAVING, state=RUNNING)
+    assert not [note for note in leaving.notes if "Restarting" in note.reason]
+    gone = attrs.evolve(job, status=leaving.status)
+    pods = [make_pod(gone, r, state=RUNNING) for r in gone.replicas if r != FIRST]
+    made = plan(gone, observe(gone, Children(pods), NOW), Desired(), NOW, Policy())
+    assert made.pods == (FIRST,)
+
+
+def test_restarts_before_a_suspension_are_forgiven() -> None:
+    later = NOW + datetime.timedelta(seconds=30)
+    job = begun(limited(backoffLimit=1), start_time=later)
+    made = planned(job, after_s=30, last_state=exited(137), metadata=LEAVING, state=RUNNING)
+    assert (made.status.state, made.status.restarts) == (JobState.RUNNING, {})
+
+
 def test_limit_does_not_count_what_was_not_the_programs_doing() -> None:
     evicted = planned(begun(limited(backoffLimit=1)), phase="Failed", reason="Evicted")
     assert evicted.status.state is JobState.RUNNING

@@ -310,12 +310,26 @@ def test_late_success_of_the_chief_does_not_mend_a_failed_job() -> None:
     assert made.status.state is JobState.FAILED
 
 
-def test_spec_that_was_refused_is_left_alone_until_it_changes() -> None:
-    job = make_job()
-    refused, _ = status.invalid(job.status, "MXJob", job.generation, "spec: is wrong", NOW)
-    job = attrs.evolve(job, status=refused)
-    assert planned(job) == Plan(refused)
+def test_job_that_failed_before_it_ran_has_nothing_and_is_not_revived() -> None:
+    job = make_job(runPolicy={"ttlSecondsAfterFinished": 60})
+    failed, _ = status.invalid(job.status, "MXJob", job.generation, "spec: is wrong", NOW)
+    job = attrs.evolve(job, status=failed)
+    left = make_pod(job, FIRST, state=RUNNING)
+    made = planned(job, left)
+    assert (made.status, made.deleted_pods, made.wake_after_s) == (failed, (left,), 60.0)
 
     mended = planned(attrs.evolve(job, generation=2))
-    assert mended.status.phase is JobPhase.CREATING
-    assert mended.pods == tuple(job.replicas)
+    assert (mended.status, mended.pods, mended.services) == (failed, (), ())
+    assert planned(job, now=NOW + datetime.timedelta(seconds=60)).expired
+
+
+def test_job_that_is_known_in_part_is_judged_and_otherwise_left_alone() -> None:
+    job = carried_out(make_job(), planned(make_job(), *whole(make_job())))
+    part = attrs.evolve(job, partial=True, invalid_reason="spec: is wrong")
+    surplus = make_pod(job, Replica("evaluator", 0), state=RUNNING)
+    made = planned(part, make_pod(job, FIRST, state=RUNNING), surplus)
+    assert (made.pods, made.services, made.deleted_pods, made.deleted_services) == ((),) * 4
+    assert not made.companions
+
+    ended = planned(part, make_pod(job, SCHEDULER, state=exited(0)), surplus)
+    assert ended.status.state is JobState.SUCCEEDED

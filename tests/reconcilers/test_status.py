@@ -6,7 +6,6 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api import conditions
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
@@ -15,7 +14,7 @@ from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.restarts import RestartBackoff, counted
 from dlctl.reconcilers.status import Note
 from dlctl.reconcilers.verdict import Verdict
-from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 LATER = NOW + datetime.timedelta(minutes=1)
 SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
@@ -146,6 +145,67 @@ def test_job_runs_again_once_the_lost_replica_does() -> None:
     assert stated(again.status) == ["Created", "Running"]
 
 
+def running_before(job: Job) -> Job:
+    return after(job, pod(job, SCHEDULER, state=RUNNING), pod(job, WORKER, state=RUNNING))
+
+
+@pytest.mark.parametrize(
+    "chief",
+    [
+        pytest.param(None, id="gone"),
+        pytest.param({"state": RUNNING, "metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}}),
+        pytest.param({"phase": "Pending"}, id="made again"),
+    ],
+)
+def test_job_whose_deciding_pod_is_gone_does_not_run(chief: dict[str, Any] | None) -> None:
+    ran = running_before(make_job())
+    pods = [pod(ran, WORKER, state=RUNNING)]
+    pods += [pod(ran, SCHEDULER, **chief)] if chief else []
+    gone = after(ran, *pods, now=LATER)
+    assert stated(gone.status) == ["Created", "Restarting"]
+    condition = gone.status.conditions[-1]
+    assert (condition.reason, condition.since) == ("MXJobRestarting", LATER)
+    assert condition.message == "waiting for the pods of scheduler-0, which ran and are gone"
+    assert gone.status.phase is JobPhase.RUNNING
+
+    # How far its pod has come back is no reason for a write.
+    for phase in ("Pending", "Running"):
+        coming = [pod(gone, SCHEDULER, phase=phase), *pods[:1]]
+        assert ongoing(gone, *coming)[0].conditions == gone.status.conditions
+
+    assert stated(after(gone, pod(gone, SCHEDULER, state=RUNNING)).status) == ["Created", "Running"]
+
+
+def test_job_runs_on_while_its_deciding_pod_does() -> None:
+    ran = running_before(make_job())
+    assert stated(ongoing(ran, pod(ran, SCHEDULER, state=RUNNING))[0]) == ["Created", "Running"]
+
+
+def test_job_runs_on_while_the_kubelet_restarts_its_container() -> None:
+    wire = training_job("TFJob", Chief=1, Worker=1)
+    chief = Replica("chief", 0)
+    ran = after(make_job(wire), pod(make_job(wire), chief, state=RUNNING))
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    between = pod(ran, chief, state=waiting, last_state=exited(1), restart_policy="Always")
+    assert stated(ongoing(ran, between)[0]) == ["Created", "Running"]
+    unreported = pod(ran, chief, state=None)
+    assert stated(ongoing(ran, unreported)[0]) == ["Created", "Running"]
+
+
+def test_job_of_which_one_of_many_deciding_pods_is_left_runs_on() -> None:
+    wire = training_job("PyTorchJob", Master=1, Worker=2)
+    del wire["spec"]["pytorchReplicaSpecs"]["Master"]
+    job = make_job(wire)
+    workers = [Replica("worker", index) for index in range(2)]
+    ran = after(job, *(pod(job, worker, state=RUNNING) for worker in workers))
+    one_left = [pod(ran, worker, state=RUNNING) for worker in job.deciders.run[:1]]
+    assert stated(ongoing(ran, *one_left)[0]) == ["Created", "Running"]
+    none_left = [
+        pod(ran, worker, state=RUNNING) for worker in workers if worker not in job.deciders.run
+    ]
+    assert stated(ongoing(ran, *none_left)[0]) == ["Created", "Restarting"]
+
+
 def test_many_lost_replicas_are_told_of_in_short() -> None:
     job = make_job(workers=5)
     pods = [
@@ -194,53 +254,56 @@ def test_failure_is_concluded_with_its_first_cause() -> None:
     assert note == Note("Warning", "MXJobFailed", said)
 
 
-def test_invalid_job_fails_and_is_told_why() -> None:
-    failed, notes = status.invalid(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
+def test_invalid_job_fails_for_good_and_is_told_why() -> None:
+    failed, note = status.invalid(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
     assert (failed.phase, failed.state) == (JobPhase.FAILED, JobState.FAILED)
     assert (failed.reason, failed.observed_generation) == ("spec: is wrong", 1)
+    assert failed.completion_time == NOW
     assert stated(failed) == ["Failed"]
-    assert notes == (Note("Warning", "MXJobInvalid", "spec: is wrong"),)
+    assert note == Note("Warning", "MXJobInvalid", "spec: is wrong")
 
 
-def test_invalid_job_is_told_of_once_for_each_thing_that_is_wrong() -> None:
-    failed, _ = status.invalid(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
-    assert status.invalid(failed, "MXJob", 1, "spec: is wrong", LATER) == (failed, ())
-    other, notes = status.invalid(failed, "MXJob", 2, "spec: is worse", LATER)
-    assert (other.reason, len(notes)) == ("spec: is worse", 1)
-    assert [c.message for c in other.conditions] == ["spec: is worse"]
+def told(before: Job, now: Job) -> list[str]:
+    return [note.message for note in status.unreadable(before, now.status)]
 
 
-def test_spec_that_is_wrong_in_the_same_way_again_is_noticed_without_a_word() -> None:
-    failed, _ = status.invalid(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
-    again, notes = status.invalid(failed, "MXJob", 2, "spec: is wrong", LATER)
-    assert again == attrs.evolve(failed, observed_generation=2)
-    assert notes == ()
-
-
-def test_running_job_whose_spec_becomes_invalid_is_not_said_to_run() -> None:
+def test_running_job_whose_spec_cannot_be_read_is_blocked_and_told_of_once() -> None:
     job = make_job()
-    running = after(job, pod(job, SCHEDULER, state=RUNNING)).status
-    failed, _ = status.invalid(running, "MXJob", 2, "spec: is wrong", LATER)
-    assert stated(failed) == ["Created", "Failed"]
+    chief = pod(job, SCHEDULER, state=RUNNING)
+    broken = attrs.evolve(after(job, chief), invalid_reason="spec: is wrong", generation=2)
+    said = after(broken, chief, now=LATER)
+    assert said.status.phase is JobPhase.RUNNING
+    assert stated(said.status) == ["Created", "Running", "Blocked"]
+    assert said.status.conditions[-1].reason == "MXJobInvalid"
+    assert told(broken, said) == ["spec: is wrong"]
+
+    again = after(attrs.evolve(said, generation=3), chief, now=LATER)
+    assert again.status.conditions == said.status.conditions
+    assert told(said, again) == []
+
+    worse = attrs.evolve(said, invalid_reason="spec: is worse")
+    assert told(worse, after(worse, chief, now=LATER)) == ["spec: is worse"]
+
+    mended = after(attrs.evolve(said, invalid_reason=""), chief, now=LATER)
+    assert stated(mended.status) == ["Created", "Running"]
 
 
-@pytest.mark.parametrize("phase", [JobPhase.CLEAN_UP, JobPhase.DONE])
-def test_ended_job_does_not_become_invalid(phase: JobPhase) -> None:
-    ended = JobStatus(phase=phase, state=JobState.SUCCEEDED)
-    assert status.invalid(ended, "MXJob", 2, "spec: is wrong", NOW) == (ended, ())
+def test_suspended_job_whose_spec_cannot_be_read_says_so_too() -> None:
+    job = attrs.evolve(make_job(), invalid_reason="spec: is wrong")
+    said, _ = status.suspended(job, NOW)
+    assert set(stated(said)) == {"Created", "Blocked", "Suspended"}
+    again, notes = status.suspended(attrs.evolve(job, status=said), LATER)
+    assert (again, notes) == (said, ())
 
 
-def test_mended_spec_revives_the_job() -> None:
+def test_type_that_cannot_be_read_now_keeps_its_completed_indexes() -> None:
     job = make_job()
-    failed, _ = status.invalid(JobStatus(), "MXJob", 0, "spec: is wrong", NOW)
-    revived = after(attrs.evolve(job, status=failed), now=LATER).status
-    assert (revived.phase, revived.state, revived.reason) == (
-        JobPhase.CREATING,
-        JobState.RUNNING,
-        "",
+    worker = ReplicaStatus("worker", JobState.RUNNING, {}, frozenset({0}))
+    before = attrs.evolve(job.status, phase=JobPhase.RUNNING, replica_statuses=(worker,))
+    part = attrs.evolve(
+        job, status=before, replica_specs=job.replica_specs[:1], partial=True, invalid_reason="no"
     )
-    assert stated(revived) == ["Created"]
-    assert not conditions.holds(revived.conditions, conditions.FAILED)
+    assert after(part).status.completed("worker") == {0}
 
 
 def test_observed_without_replicas_is_no_obstacle() -> None:

@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from dlctl.api.job import Job, Replica
-from dlctl.api.meta import PODS, SERVICES
+from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.api.pods import WORKERS_RUNNING, Pod, PodSpec, SchedulingGate, Service
+from dlctl.api.status import JobPhase
+from dlctl.reconcilers.creation import Cause, Refusal
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, Policy, plan
 from dlctl.reconcilers.status import Note
@@ -78,6 +80,53 @@ def test_restart_is_told_with_the_exit_before_it() -> None:
     assert [reason for _, reason, _ in told(made)] == ["ExitedWithCode", "TFJobRestarting"]
     assert made.notes[-1].message == "job linear is restarting because Worker replica(s) failed."
     assert not planned(attrs.evolve(job, status=made.status), manifest, *pods).notes
+
+
+def test_exit_is_not_told_again_when_the_job_is_suspended() -> None:
+    job, manifest = tf_job("ExitCode")
+    pods = [pod_of(job, ONE), pod_of(job, TWO, 143)]
+    known = attrs.evolve(job, status=planned(job, manifest, *pods).status)
+    policy = attrs.evolve(known.run_policy, suspended=True)
+    made = planned(attrs.evolve(known, run_policy=policy), manifest, *pods)
+    assert "ExitedWithCode" not in [reason for _, reason, _ in told(made)]
+
+
+def test_exits_of_workers_that_a_job_can_do_without_are_told_once_each() -> None:
+    job, manifest = tf_job(PS=1, Worker=4)
+    manifest["spec"]["enableDynamicWorker"] = True
+    job = make_job(manifest)
+    ended: list[Replica] = []
+    expected = [Replica("worker", index) for index in (3, 1, 2)]
+    for second, replica in enumerate(expected):
+        ended.append(replica)
+        pods = [
+            make_pod(
+                job,
+                r,
+                phase="Failed" if r in ended else "Running",
+                state=exited(1, at=NOW + datetime.timedelta(seconds=ended.index(r) - 9))
+                if r in ended
+                else RUNNING,
+            )
+            for r in job.replicas
+        ]
+        made = planned(job, manifest, *pods)
+        exits = [message for _, reason, message in told(made) if reason == "ExitedWithCode"]
+        assert exits == [f"Pod: ml.linear-{replica} exited with code 1"], second
+        job = attrs.evolve(job, status=made.status)
+        assert not planned(job, manifest, *pods).notes
+
+
+def test_exit_of_an_earlier_run_is_void_when_the_job_is_resumed() -> None:
+    job, manifest = tf_job()
+    later = NOW + datetime.timedelta(seconds=5)
+    started = attrs.evolve(job.status, phase=JobPhase.CREATING, start_time=later)
+    deadline = NOW + datetime.timedelta(seconds=30)
+    leaving = {"deletionTimestamp": deadline.isoformat(), "deletionGracePeriodSeconds": 30}
+    old = make_pod(job, TWO, state=exited(0, at=NOW - deadline.resolution), metadata=leaving)
+    made = planned(attrs.evolve(job, status=started), manifest, pod_of(job, ONE), old)
+    assert not made.notes
+    assert not made.status.completed("worker")
 
 
 def test_many_exits_at_a_time_are_told_as_one() -> None:
@@ -168,15 +217,36 @@ def test_one_trouble_of_many_pods_is_told_as_one() -> None:
     assert note.message.endswith("waiting message: said (and so of 39 more)")
 
 
+def refused(
+    error: str, resource: Resource = PODS, cause: Cause = Cause.FORBIDDEN
+) -> dict[str, Refusal]:
+    return {"linear-worker-0": Refusal(cause, resource, f"it waits: {error}", error)}
+
+
 def test_refusal_is_told_once_until_it_is_another() -> None:
-    memory = Told()
-    refused = {PODS: ["exceeded quota: q"]}
-    (note,) = memory.refusals(refused)
+    job, _ = tf_job()
+    memory, quota = Told(), refused("exceeded quota: q")
+    (note,) = memory.refusals(job, quota)
     assert note == Note("Warning", "FailedCreatePod", "Error creating: exceeded quota: q")
-    assert not memory.refusals(refused)
-    assert [n.reason for n in memory.refusals({SERVICES: ["no"]})] == ["FailedCreateService"]
-    assert not memory.refusals({})
-    assert memory.refusals(refused)
+    assert not memory.refusals(job, quota)
+    (other,) = memory.refusals(job, refused("no", SERVICES))
+    assert other.reason == "FailedCreateService"
+    assert not memory.refusals(job, {})
+    assert memory.refusals(job, quota)
+
+
+def test_refusal_with_another_request_id_is_told_once() -> None:
+    job, _ = tf_job()
+    memory = Told()
+    assert memory.refusals(job, refused("webhook denied request 7f3a91"))
+    assert not memory.refusals(job, refused("webhook denied request 0c22d8"))
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_list_form_hears_in_events_only_of_what_somebody_has_to_mend(cause: Cause) -> None:
+    found = Told().refusals(make_job(), refused("no", cause=cause))
+    usual = cause in (Cause.FORBIDDEN, Cause.NAME_TAKEN)
+    assert [note.reason for note in found] == ([] if usual else ["FailedCreatePod"])
 
 
 def test_batch_is_told_by_name_or_as_a_whole() -> None:

@@ -16,6 +16,7 @@ from dlctl.options import Options
 from tests.builders import kind_of
 from tests.dialects.elastic.manifests import GROUP, elastic_job
 from tests.support.fates import Script
+from tests.support.hollow import is_running
 from tests.support.hollow_launcher import Container, HollowLaunchers
 from tests.support.world import World, world
 
@@ -128,8 +129,7 @@ class Stage:
 
     def runs(self, pod: str) -> bool:
         found = self.pod(pod)
-        phase = (found.get("status") or {}).get("phase")
-        return phase == "Running" and not found["metadata"].get("deletionTimestamp")
+        return is_running(found) and not found["metadata"].get("deletionTimestamp")
 
     def pod(self, name: str) -> JSON:
         stored = self.cluster.server.storage.get(PODS, self.cluster.key(name))

@@ -23,7 +23,9 @@ class Exit:
 
 @attrs.frozen
 class Evicted:
-    """The node ends the pod for want of memory."""
+    """The node ends the pod for want of memory; its program exits with a code of its own."""
+
+    code: int = 137
 
 
 @attrs.frozen

@@ -5,7 +5,7 @@ nothing of controllers. In a real cluster it stands behind ``realnode``.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final
 
@@ -47,6 +47,9 @@ class Life:
     gone: asyncio.Event = attrs.field(factory=asyncio.Event)
     # Nothing holds it back from being placed.
     released: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # How its program has terminated, once it has for good.
+    terminated: JSON = attrs.field(factory=dict)
+    sidecars_ended: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     @property
     def part(self) -> Part:
@@ -73,14 +76,21 @@ class HollowNode:
     run_s: float = 0.05
     # Where pods are placed that come from now on.
     name: str = NODE
+    # Set while there is room for pods; those that come otherwise wait to be placed.
+    room: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # A pod's last container has terminated so long before its phase says so.
+    phase_lag_s: float = 1.0
     # The names of pods that run and are not ready.
     unready: set[str] = attrs.field(factory=set)
+    # The names of containers that run on beside a program that has exited.
+    sidecars: set[str] = attrs.field(factory=set)
     _addresses: Iterator[IPv4Address] = attrs.field(init=False, factory=IPv4Network(POD_NET).hosts)
     _lives: dict[str, Life] = attrs.field(init=False, factory=dict)
     _arrived: asyncio.Queue[Life] = attrs.field(init=False, factory=asyncio.Queue)
     _moved: asyncio.Condition = attrs.field(init=False, factory=asyncio.Condition)
 
     def __attrs_post_init__(self) -> None:
+        self.room.set()
         self.server.storage.observers.append(self._notice)
 
     async def run(self) -> None:
@@ -92,9 +102,11 @@ class HollowNode:
 
     async def finish(self, uid: str, code: int = 0) -> None:
         """Have a pod end now, whatever was to become of it; without a code, well."""
-        life = self._lives[uid]
-        phase = "Failed" if code else "Succeeded"
-        await self._report(life, phase, self._terminated(life, code, ""))
+        await self._end(self._lives[uid], code, "")
+
+    def finish_sidecars(self, uid: str) -> None:
+        """Have the containers end that run on in a pod whose program has exited."""
+        self._lives[uid].sidecars_ended.set()
 
     def _notice(self, change: Change) -> None:
         if change.table != _PODS:
@@ -153,6 +165,7 @@ class HollowNode:
 
     async def _start(self, life: Life) -> None:
         await life.released.wait()
+        await self._wait_for_room(life)
         if life.leaving.is_set():
             return
         if not life.pod["spec"].get("nodeName"):
@@ -167,6 +180,14 @@ class HollowNode:
             await self.client.create(binding, life.key.namespace, body)
         life.started = self._now()
         await self._report(life, "Running", {"running": {"startedAt": life.started}})
+
+    async def _wait_for_room(self, life: Life) -> None:
+        """Wait until there is room, or until the pod is deleted."""
+        async with asyncio.TaskGroup() as group:
+            waits = [group.create_task(event.wait()) for event in (self.room, life.leaving)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
 
     async def _next_run(self, life: Life) -> bool:
         """Meet the next fate; tell whether the pod runs on with another one."""
@@ -190,17 +211,12 @@ class HollowNode:
         if life.script is None or life.script.may_end(life.replica):
             return
         script = life.script
-        async with asyncio.TaskGroup() as group:
-            leaving = group.create_task(life.leaving.wait())
 
-            async def turn() -> None:
-                async with self._moved:
-                    await self._moved.wait_for(lambda: script.may_end(life.replica))
+        async def turn() -> None:
+            async with self._moved:
+                await self._moved.wait_for(lambda: script.may_end(life.replica))
 
-            waiting = group.create_task(turn())
-            await asyncio.wait((leaving, waiting), return_when=asyncio.FIRST_COMPLETED)
-            leaving.cancel()
-            waiting.cancel()
+        await self._unless_leaving(life, turn())
 
     async def _wake_others(self) -> None:
         async with self._moved:
@@ -212,13 +228,15 @@ class HollowNode:
                 await self._restart(life, code, reason)
                 return True
             case Exit(code, reason):
-                phase = "Failed" if code else "Succeeded"
-                await self._report(life, phase, self._terminated(life, code, reason))
-            case Evicted():
+                await self._end(life, code, reason)
+            case Evicted(code):
+                terminated = self._terminated(life, code, "Error" if code else "Completed")
+                await self._report(life, "Running", terminated)
+                await self._unless_leaving(life, asyncio.sleep(self.phase_lag_s))
                 await self._report(
                     life,
                     "Failed",
-                    self._terminated(life, 137, "Error"),
+                    terminated,
                     reason="Evicted",
                     message="The node was low on resource: memory.",
                 )
@@ -229,6 +247,29 @@ class HollowNode:
             case RunsOn():
                 pass
         return False
+
+    async def _end(self, life: Life, code: int, reason: str) -> None:
+        """Report a program's end as the kubelet does: first the container, later the phase."""
+        life.terminated = self._terminated(life, code, reason)
+        await self._report(life, "Running", life.terminated)
+        if self._sidecars_of(life):
+            await self._unless_leaving(life, life.sidecars_ended.wait())
+            if not life.leaving.is_set():
+                await self._report(life, "Running", life.terminated)
+        await self._unless_leaving(life, asyncio.sleep(self.phase_lag_s))
+        if not life.leaving.is_set():
+            await self._report(life, _final_phase(life.terminated), life.terminated)
+
+    async def _unless_leaving(self, life: Life, happens: Coroutine[Any, Any, Any]) -> None:
+        """Wait for something, but no longer than until the pod is told to go."""
+        async with asyncio.TaskGroup() as group:
+            waits = [group.create_task(happens), group.create_task(life.leaving.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+
+    def _sidecars_of(self, life: Life) -> set[str]:
+        return self.sidecars.intersection(c["name"] for c in life.pod["spec"]["containers"])
 
     async def _drain(self, life: Life) -> None:
         target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
@@ -252,7 +293,9 @@ class HollowNode:
             return
         try:
             if not _finished(self.server, life.key):
-                await self._report(life, "Failed", self._terminated(life, 143, "Error"))
+                life.sidecars_ended.set()
+                ended = life.terminated or self._terminated(life, 143, "Error")
+                await self._report(life, _final_phase(ended), ended)
             await self.client.delete(PODS, life.key, uid=life.uid, grace_period_s=0)
         except _GONE:
             return
@@ -260,30 +303,26 @@ class HollowNode:
     async def _report(
         self, life: Life, phase: str, state: JSON, *, last: JSON | None = None, **said: str
     ) -> None:
-        ready = "running" in state
-        container: JSON = {
-            "ready": ready,
-            "restartCount": life.restarts,
-            "state": state,
-            "lastState": last or {},
-            "imageID": "",
-        }
+        runs = "running" in state
+        running = {"running": {"startedAt": life.started}}
+        sidecars = set() if life.sidecars_ended.is_set() else self._sidecars_of(life)
+        container: JSON = {"restartCount": life.restarts, "lastState": last or {}, "imageID": ""}
         names = [(c["name"], c.get("image", "")) for c in life.pod["spec"]["containers"]]
+        ready = runs and life.key.name not in self.unready
         status = {
             "phase": phase,
             **self._placed(life),
             # Another one of a node that is drained stays as it is.
-            **(
-                {
-                    "conditions": [
-                        {"type": "Ready", "status": str(life.key.name not in self.unready)}
-                    ]
-                }
-                if ready
-                else {}
-            ),
+            "conditions": [{"type": "Ready", "status": str(ready)}],
             "containerStatuses": [
-                {"name": name, "image": image, **container} for name, image in names
+                {
+                    "name": name,
+                    "image": image,
+                    "ready": runs or name in sidecars,
+                    "state": running if name in sidecars else state,
+                    **container,
+                }
+                for name, image in names
             ],
             **said,
         }
@@ -313,6 +352,16 @@ def replica_of(name: str, job: str) -> Replica:
     own = name.removeprefix(f"{job[:40]}-")
     rest = own.split("-")
     return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(own, 0)
+
+
+def is_running(pod: Mapping[str, Any]) -> bool:
+    """Tell whether a container of a pod runs; its phase may say so a little longer."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any("running" in (status.get("state") or {}) for status in statuses)
+
+
+def _final_phase(terminated: JSON) -> str:
+    return "Failed" if terminated["terminated"]["exitCode"] else "Succeeded"
 
 
 def _gates(stored: Stored) -> object:

@@ -20,6 +20,7 @@ from dlctl.local.apiserver.execs import ExecRequest, Session
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.status import StatusError
 from dlctl.reconcilers.elastic import commands
+from tests.support.hollow import is_running
 from tests.support.hollow_sessions import HollowSession
 
 JSON = dict[str, Any]
@@ -27,7 +28,7 @@ Mischief = Literal["hang", "fail", "refuse", "cut"]
 HOSTFILE: Final = "/etc/edl/hostfile"
 _PODS: Final = table_of(PODS)
 _ORDERS: Final = {
-    commands.deliver({}).command[2]: "deliver",
+    commands.deliver({}, 0).command[2]: "deliver",
     commands.probe([]).command[2]: "probe",
     commands.users().command[2]: "users",
     commands.run(Script("x"), []).command[2]: "run",
@@ -71,6 +72,8 @@ class Container:
     """The inside of one launcher's pod."""
 
     files: dict[str, str]
+    # Of the files; no later delivery of an earlier one changes them.
+    edition: int = 0
     # When it learnt which workers it is to let go.
     told: dict[str, float] = attrs.field(factory=dict)
     # The hosts in its file, from when on.
@@ -93,6 +96,8 @@ class HollowLaunchers:
     answers_s: dict[str, float] = attrs.field(factory=dict)
     # How long after it was told a launcher goes on using a worker.
     lets_go_s: float = 0.0
+    # Workers whose processes have died, which launchers avoid from then on.
+    avoided: set[str] = attrs.field(factory=set)
     programs: dict[str, Program] = attrs.field(factory=dict)
     troubles: list[Trouble] = attrs.field(factory=list)
     runs: list[Run] = attrs.field(factory=list)
@@ -115,7 +120,8 @@ class HollowLaunchers:
         """Return the workers that a launcher has to do with."""
         now = self.clock.monotonic()
         clung_to = {name for name, at in container.told.items() if now < at + self.lets_go_s}
-        return set() if container.ended else {*container.hosts, *clung_to}
+        used = {*container.hosts, *clung_to} - self.avoided
+        return set() if container.ended else used
 
     def _notice(self, change: Change) -> None:
         if change.table != _PODS or change.new is None:
@@ -125,12 +131,12 @@ class HollowLaunchers:
             return
         pod = change.new.decoded(PODS)
         key, role = change.new.key, pod["metadata"].get("labels", {}).get("training-job-role")
-        phase = (pod.get("status") or {}).get("phase")
-        if phase == "Running" and key not in self._started:
+        begun, runs = (pod.get("status") or {}).get("containerStatuses"), is_running(pod)
+        if runs and key not in self._started:
             self._started[key] = self.clock.monotonic()
             if role == "launcher":
                 self.containers[change.new.uid] = self._begin(key)
-        elif phase in ("Succeeded", "Failed"):
+        elif begun and not runs:
             self._started.pop(key, None)
             self._end(change.new.uid)
         told_before = change.old is not None and change.old.meta.deletion_timestamp
@@ -138,7 +144,7 @@ class HollowLaunchers:
         graceful = (
             change.new.meta.deletion_timestamp and change.new.meta.deletion_grace_period_seconds
         )
-        if graceful and not told_before and phase == "Running":
+        if graceful and not told_before and runs:
             self._part(key, pod)
 
     def _part(self, key: ObjectKey, pod: JSON) -> None:
@@ -224,11 +230,17 @@ class HollowLaunchers:
     async def _deliver(
         self, container: Container, asked: ExecRequest, session: HollowSession
     ) -> int:
-        words = asked.command[4:]
-        before = set(container.hosts)
+        edition, *words = asked.command[4:]
+        files = {}
         for path, count in zip(words[::2], words[1::2], strict=True):
             lines = [await session.line() for _ in range(int(count))]
-            container.files[path] = "".join(f"{line}\n" for line in lines)
+            files[path] = "".join(f"{line}\n" for line in lines)
+        if 0 < int(edition) < container.edition:
+            session.say("superseded\n")
+            return 0
+        container.edition = int(edition)
+        before = set(container.hosts)
+        container.files |= files
         now = self.clock.monotonic()
         for host in before - set(container.hosts):
             container.told[host] = now

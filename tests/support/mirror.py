@@ -11,6 +11,7 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import ObjectKey, Resource
+from dlctl.api.nesting import flattened
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import ListPage
 from dlctl.local.apiserver.changes import Change, EventType, Stored, TableName, table_of
@@ -82,7 +83,8 @@ class Mirror:
         )
         async with watch as lines:
             async for line in lines:
-                event = msgspec.json.decode(line)
+                # What nests deeper than the decoder can follow shows no more than that it is there.
+                event = msgspec.json.decode(flattened(line)[0])
                 if event["type"] == "BOOKMARK":
                     continue
                 self._apply(table, EventType(event["type"]), event["object"])

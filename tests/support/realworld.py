@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import attrs
+import pytest
 
 from dlctl.api.meta import EVENTS, NAMESPACES, PODS, SERVICES, ObjectKey, Resource
 from dlctl.clock import SystemClock
@@ -80,6 +81,9 @@ class RealWorld(World):
     async def _created(self, kind: Kind, job: JSON) -> JSON:
         has_script = self.key(job["metadata"]["name"]) in self.kubelet.scripts
         return await super()._created(kind, self.kubelet.steered(job) if has_script else job)
+
+    def require_embedded(self, why: str) -> None:
+        pytest.skip(why)
 
     async def caught_up(self) -> None:
         await self.mirror.caught_up()

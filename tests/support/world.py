@@ -228,6 +228,9 @@ class World:
         await asyncio.sleep(min(seconds, self.pace.lapse_s))
         await self.caught_up()
 
+    def require_embedded(self, why: str) -> None:
+        """Skip the rest of the test where the cluster is a real one, that other tests share."""
+
     async def caught_up(self) -> None:
         """Have all seen here that has been done: of a storage nothing else can be."""
 

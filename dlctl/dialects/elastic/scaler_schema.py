@@ -23,6 +23,11 @@ _SPEC: Final = {
     "optionalOldSelf": True,
     "message": "spec is missing: say which TrainingJob to scale, and how",
 }
+_PATTERN: Final = scalers.NO_SCRIPT.replace("\\", "\\\\")
+_SCRIPT: Final = {
+    "rule": f"!self.matches('{_PATTERN}')",
+    "message": scalers.NO_SCRIPT_MESSAGE,
+}
 
 
 def definition(resource: Resource) -> JSON:
@@ -93,11 +98,14 @@ def _spec(adds: bool) -> JSON:
             **change,
             "script": {
                 "type": "string",
+                "maxLength": scalers.MAX_PATH,
+                "x-kubernetes-validations": [dict(_SCRIPT)],
                 "description": "Path of a script in the launcher that takes part; it is given "
                 "<pod>:<slots> of each worker that comes or goes, with commas between them.",
             },
             "timeout": {
                 **map_schema.number(1),
+                "maximum": scalers.MAX_TIMEOUT_S,
                 "description": "Seconds that the script may take"
                 + (", and that the new workers have to answer." if adds else "."),
             },
@@ -163,7 +171,7 @@ def _to_delete() -> JSON:
 
 
 def _status(adds: bool) -> JSON:
-    schema = map_schema.of_status(shared=False)
+    schema = map_schema.of_status()
     kept = ("conditions", "replicaStatuses", "startTime", "completionTime", "lastReconcileTime")
     pods = "addPods" if adds else "toDeletePods"
     names = {"type": "array", "nullable": True, "items": {"type": "string"}}

@@ -22,10 +22,17 @@ from dlctl.api.elastic import (
 from dlctl.api.meta import Resource
 from dlctl.dialects import status_parts as parts
 from dlctl.dialects.wire import MAX_REPLICAS, Fields
-from dlctl.errors import InvalidJobError
+from dlctl.errors import InvalidJobError, shown
 
 JSON = dict[str, Any]
 DEFAULT_SCRIPT_TIMEOUT_S: Final = 60
+# A script holds a slot that others wait for.
+MAX_TIMEOUT_S: Final = 3600
+# What a path begins with, or holds, that names no script: the files there are the processes' own.
+# RE2, for the API server, and Python read it alike.
+NO_SCRIPT: Final = r"^\s*(\.?/)*(proc|dev)(/|\s*$)|(^|/)\s*\.\.\s*(/|$)"
+NO_SCRIPT_MESSAGE: Final = "must be the path of a script: not under /proc or /dev, and without '..'"
+MAX_PATH: Final = 1024
 VARIABLE: Final = "[A-Za-z_][A-Za-z0-9_]*"
 ONE_OF_THEM: Final = (
     ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
@@ -58,7 +65,7 @@ def read(obj: ScalerObject, resource: Resource) -> Scaler:
 
 
 def read_status(raw: msgspec.Raw, resource: Resource) -> ScalerStatus:
-    wire = parts.mapping(msgspec.json.decode(raw))
+    wire = parts.stored(raw)
     phase = parts.text(wire, "phase")
     names = wire.get(_pods_field(resource))
     return ScalerStatus(
@@ -89,6 +96,9 @@ def _complete(scaler: Scaler, fields: Fields) -> Scaler:
         raise InvalidJobError("is missing: name the TrainingJob to scale", field=field)
     whole = _added(scaler, fields) if scaler.adds else _removed(scaler, fields)
     timeout_s = fields.optional_integer("timeout", least=1, most=_MOST)
+    if timeout_s is not None:
+        # Stored before the definition had a maximum.
+        timeout_s = min(timeout_s, MAX_TIMEOUT_S)
     return attrs.evolve(
         whole,
         timeout_s=timeout_s,
@@ -130,6 +140,8 @@ def _script(fields: Fields, timeout_s: int | None) -> Script | None:
     path = fields.text("script").strip()
     if not path:
         return None
+    if re.search(NO_SCRIPT, path):
+        raise InvalidJobError(NO_SCRIPT_MESSAGE, field=fields.at("script"))
     limit_s = timeout_s or DEFAULT_SCRIPT_TIMEOUT_S
     return Script(path, timeout_s=limit_s, env=tuple(_environment(fields)))
 
@@ -139,7 +151,7 @@ def _environment(fields: Fields) -> Iterator[tuple[str, str]]:
         name = variable.text("name")
         if not re.fullmatch(VARIABLE, name):
             raise InvalidJobError(
-                f"is {name!r}, but must be the name of a variable: letters, digits and '_'",
+                f"is {shown(name)}, but must be the name of a variable: letters, digits and '_'",
                 field=variable.at("name"),
             )
         yield name, variable.text("value")

@@ -11,8 +11,9 @@ import attrs
 import msgspec
 
 from dlctl.api.elastic import GROUP, LAUNCHER, SCALE_OUTS, WORKER
-from dlctl.api.job import Deciders, Job, JobObject, Replica, ReplicaSpec
+from dlctl.api.job import Deciders, Job, JobObject, Replica, ReplicaSpec, RunPolicy
 from dlctl.api.meta import Resource
+from dlctl.api.reporting import Reporting
 from dlctl.api.status import JobStatus
 from dlctl.dialects.dialect import JSON, Dialect
 from dlctl.dialects.elastic import policies, training_status
@@ -25,6 +26,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.elastic.job import SERVICE_PORTS, TrainingJob
 
 _SPECS: Final = "etReplicaSpecs"
+_REPORTING: Final = TrainingJobReporting()
 _NAME: Final = "training-job-name"
 # Workers are numbered on when others take their places: names must have room for that.
 _LAST_INDEX: Final = 999
@@ -81,11 +83,19 @@ class TrainingJobDialect(Dialect):
             runtime_id="",
             status=status,
             run_policy=policies.of_run(fields, launcher, annotations),
-            reporting=TrainingJobReporting(),
+            reporting=_REPORTING,
             annotations=annotations,
             elasticity=elasticity,
             spec=fields.respelt(slotsPerWorker=fields.value("slotsPerWorker")),
         )
+
+    def run_policy(self, obj: JobObject) -> RunPolicy:
+        fields = Fields(msgspec.json.decode(obj.spec), "spec")
+        launcher = fields.object(_SPECS).object(LAUNCHER)
+        return policies.of_run(fields, launcher, obj.metadata.annotations or {})
+
+    def reporting(self, job: Job) -> Reporting:
+        return _REPORTING
 
     def read_status(self, obj: JobObject) -> JobStatus:
         return training_status.read(obj.status, obj.metadata.name)
@@ -109,8 +119,9 @@ class TrainingJobDialect(Dialect):
         named = scaling.adds and kind == SCALE_OUTS.kind and _LABEL.fullmatch(name)
         return {"scaleout-name": name} if named else {}
 
-    def selector(self, job: Job) -> str:
-        return f"group-name={GROUP},{_NAME}={job.key.name}"
+    @property
+    def orphan_selector(self) -> str:
+        return f"group-name={GROUP}"
 
     def spec_schema(self) -> JSON:
         return of_spec()

@@ -1,7 +1,7 @@
 """The schema of TrainingJob: what can be checked at admission is, with no webhook.
 
-Of pod templates it says what is relied upon, so that the definition is small. What was stored under
-et-operator's, which checked next to nothing, can still have its status written.
+What was stored under et-operator's, which checked next to nothing, can still have its status
+written.
 """
 
 from typing import Any, Final
@@ -73,7 +73,7 @@ def of_spec() -> JSON:
 
 
 def of_status() -> JSON:
-    schema = map_schema.of_status(shared=False)
+    schema = map_schema.of_status()
     names = {"type": "array", "nullable": True, "items": {"type": "string"}}
     more: JSON = {
         "phase": {
@@ -118,7 +118,8 @@ def root_rules(after_name: int) -> list[JSON]:
 
 def _replica_specs() -> JSON:
     replicas = {"minimum": 1, "type": "integer", "format": "int32"}
-    bound = {**replicas, "maximum": MAX_REPLICAS}
+    # The launcher counts, too.
+    bound = {**replicas, "maximum": MAX_REPLICAS - 1}
     launcher = {
         "replicas": {**replicas, "maximum": 1},
         "restartPolicy": _restart_policy(

@@ -64,7 +64,7 @@ def write(status: JobStatus) -> JSON:
 def read(raw: msgspec.Raw, job: str) -> JobStatus:
     """Read the status of a job of that name back, or the one of et-operator."""
     status = map_status.read(raw, Types)
-    wire = parts.mapping(msgspec.json.decode(raw))
+    wire = parts.stored(raw)
     own = parts.mapping(wire.get(_OWN))
     members, hosts = workers_of(wire.get(_MEMBERS), job), workers_of(wire.get(_HOSTS), job)
     if status.foreign:
@@ -80,6 +80,7 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
             followed=parts.number(memory, "followed") or 0,
             scaling=_read_scaling(memory.get("scaling")),
             fleeing=_read_scaling(memory.get("fleeing")),
+            edition=parts.number(memory, "edition") or 0,
         )
     return attrs.evolve(
         status,
@@ -118,6 +119,8 @@ def _index(name: str, before: str) -> int | None:
 
 def _write_roster(roster: Roster) -> JSON:
     wire: JSON = {"followed": roster.followed}
+    if roster.edition:
+        wire["edition"] = roster.edition
     if roster.spent:
         wire["spent"] = indexes.write(roster.spent)
     if roster.scaling:
@@ -137,6 +140,7 @@ def _write_scaling(scaling: Scaling) -> JSON:
         "failures": scaling.failures,
         "ready": scaling.ready,
         "done": scaling.done,
+        "unused": list(scaling.unused),
     }
     always = ("workers", "since", "adds")
     return {name: value for name, value in wire.items() if value or name in always}
@@ -145,15 +149,19 @@ def _write_scaling(scaling: Scaling) -> JSON:
 def _read_scaling(wire: Any) -> Scaling | None:
     if not isinstance(wire, dict):
         return None
-    workers = wire.get("workers")
-    listed = workers if isinstance(workers, list) else []
     return Scaling(
         adds=wire.get("adds") is True,
-        workers=tuple(i for i in listed if isinstance(i, int) and i >= 0),
+        workers=_indexes(wire.get("workers")),
         since=parts.read_time(wire.get("since")) or parts.EPOCH,
         scaler=parts.text(wire, "scaler"),
         uid=parts.text(wire, "uid"),
         failures=parts.number(wire, "failures") or 0,
         ready=wire.get("ready") is True,
         done=wire.get("done") is True,
+        unused=_indexes(wire.get("unused")),
     )
+
+
+def _indexes(wire: Any) -> tuple[int, ...]:
+    listed = wire if isinstance(wire, list) else []
+    return tuple(i for i in listed if isinstance(i, int) and i >= 0)

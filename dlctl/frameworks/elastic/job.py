@@ -56,8 +56,10 @@ class TrainingJob(DLJob):
         script = hostfile_step.script(by_ssh=self._by_ssh)
         return pods.with_hostfile_step(spec, image=defaults.elastic_init_image, script=script)
 
-    def companions(self, running: Collection[Replica]) -> Iterator[Companion]:
-        yield from launchers.rights(self.job.key, self._name, self._rules())
+    def companions(
+        self, running: Collection[Replica], present: Collection[Replica] | None = None
+    ) -> Iterator[Companion]:
+        yield from launchers.rights(self.job.key, self._name, self._rules(present))
         metadata = {"labels": {"app": self.job.key.name}}
         found = files.files(self._names(self._hosts), slots=self.slots, container=self._container)
         yield Companion(CONFIG_MAPS, self._config_name, {"metadata": metadata, "data": found})
@@ -89,10 +91,28 @@ class TrainingJob(DLJob):
             raise InvalidJobError("must be an integer of 1 or more", field="spec.slotsPerWorker")
         return given
 
-    def _rules(self) -> list[JSON]:
-        entered = [] if self._by_ssh else self._names(self._reachable)
+    def _rules(self, present: Collection[Replica] | None) -> list[JSON]:
+        entered = [] if self._by_ssh else self._names(self._entered(present))
         own = {"resources": ["configmaps"], "resourceNames": [self._config_name]}
         return [*launchers.rules(entered), {"apiGroups": [""], **own, "verbs": ["get"]}]
+
+    def _entered(self, present: Collection[Replica] | None) -> Collection[int]:
+        """Return the workers that the launcher may run programs in.
+
+        A name without a pod of this job is left out: another pod may have it, or get it.
+        """
+        if present is None:
+            return self._reachable
+        if not self._hosts:
+            # There is no launcher yet: one write when it starts, not one for each worker.
+            return ()
+        there = {replica.index for replica in present if replica.type == WORKER}
+        roster = self.job.status.roster
+        change = roster.scaling if roster else None
+        if change and change.adds and not (change.ready or there.issuperset(change.workers)):
+            # Likewise for those of one ScaleOut; those in the host file stay.
+            there.difference_update(set(change.workers).difference(self._hosts))
+        return there.intersection(self._reachable)
 
     @property
     def _reachable(self) -> Collection[int]:
@@ -139,8 +159,6 @@ class TrainingJob(DLJob):
 
 def _gpus(container: JSON) -> int:
     """Return how many GPUs a container has, or 1 if it has none."""
-    resources = container.get("resources")
-    limits = resources.get("limits") if isinstance(resources, Mapping) else None
-    count = str(limits.get(_GPU, "")) if isinstance(limits, Mapping) else ""
-    # What is malformed is the API server's to refuse, with the pod.
-    return max(1, int(count)) if count.isdecimal() else 1
+    limits = (container.get("resources") or {}).get("limits") or {}
+    count = str(limits.get(_GPU, ""))
+    return max(1, int(count)) if count.isdecimal() and len(count) < 10 else 1

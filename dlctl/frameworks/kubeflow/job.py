@@ -4,7 +4,8 @@ A kind is a subclass that states its names and its environment; see :mod:`.pytor
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from dlctl.api.job import Deciders, Replica
@@ -41,6 +42,8 @@ class KubeflowJob(DLJob, abstract=True):
     uncounted_at_end: ClassVar[Collection[str]] = ()
     # The reasons of conditions that are not the kind and the condition's type, by type.
     reasons: ClassVar[Mapping[str, str]] = {}
+    # The reason of the event about a child whose name is taken; none if empty.
+    taken_reason: ClassVar[str] = ""
     # Whether ``kubectl get`` shows the age before the state.
     age_first: ClassVar[bool] = False
     # Whether ``kubectl scale`` sets the number of workers.
@@ -76,9 +79,14 @@ class KubeflowJob(DLJob, abstract=True):
         """Tell whether messages call the job by its namespace and name, or by its name alone."""
         return not self.number_of_replicas("master")
 
-    def replicas_of(self, replica_type: str) -> Iterator[Replica]:
-        for index in range(self.number_of_replicas(replica_type)):
-            yield Replica(replica_type, index)
+    def replicas_of(self, replica_type: str) -> Sequence[Replica]:
+        return _replicas(replica_type, self.number_of_replicas(replica_type))
+
+
+# A large job is read again and again, and most of that time would go into these.
+@lru_cache(maxsize=8)
+def _replicas(replica_type: str, number: int) -> Sequence[Replica]:
+    return tuple(Replica(replica_type, index) for index in range(number))
 
 
 def compact(value: Any) -> str:

@@ -3,7 +3,7 @@
 What the launcher needs are objects of the job: an account that may, and files that say how.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.api.companions import Companion
@@ -35,6 +35,8 @@ class MPIJob(KubeflowJob):
     waiting = frozenset({"launcher"})
     uncounted_at_end = frozenset({"worker"})
     reasons = {"Failed": "MPIJobMPIJobFailed"}
+    # As mpi-operator names the event.
+    taken_reason = "ErrResourceExists"
     has_services = False
     names_container = False
     age_first = True
@@ -62,28 +64,42 @@ class MPIJob(KubeflowJob):
         if replica.type == "worker":
             return mpi_pods.worker(pod_spec, self._config_name)
         account = {"serviceAccountName": self._account}
-        return mpi_pods.launcher(
-            {**account, **pod_spec, **account},
-            self._config_name,
-            delivery=mpi_pods.delivery(
-                self.job.defaults.mpi_delivery_image, self.job.key.namespace
-            ),
-        )
+        image, namespace = self.job.defaults.mpi_delivery_image, self.job.key.namespace
+        steps = [mpi_pods.delivery(image, namespace)]
+        if self.job.ganged and self.job.count("worker"):
+            steps.append(mpi_pods.wait_for_workers(pod_spec, self._name))
+        return mpi_pods.launcher({**account, **pod_spec, **account}, self._config_name, steps=steps)
 
-    def companions(self, running: Collection[Replica]) -> Iterator[Companion]:
-        workers = self._names(self.replicas_of("worker"))
-        rules = launchers.rules(workers)
+    def companions(
+        self, running: Collection[Replica], present: Collection[Replica] | None = None
+    ) -> Iterator[Companion]:
+        rules = launchers.rules(self._names(self._entered(present)))
         yield from launchers.rights(self.job.key, self._name, rules, account=self._account)
         metadata = {"labels": {"app": self.job.key.name}}
         files = {"metadata": metadata, "data": self._files(running)}
         yield Companion(CONFIG_MAPS, self._config_name, files)
 
+    def _entered(self, present: Collection[Replica] | None) -> Sequence[Replica]:
+        """Return the workers that the launcher may run programs in.
+
+        A name without a pod of this job is left out: another pod may have it, or get it.
+        """
+        workers = list(self.replicas_of("worker"))
+        if present is None:
+            return workers
+        found = [worker for worker in workers if worker in present]
+        done = self.job.status.completed("worker")
+        complete = all(w in present or w.index in done for w in workers)
+        # There is no launcher before all workers exist: one write instead of one for each worker.
+        return found if complete or self.job.status.phase not in _BEFORE_RUN else []
+
     def _files(self, running: Collection[Replica]) -> Mapping[str, str]:
         workers = self._names(self.replicas_of("worker"))
         now = sorted(self._names(replica for replica in running if replica.type == "worker"))
         if self.job.status.phase in _BEFORE_RUN and len(now) < len(workers):
-            # Nobody reads it before they all run: to write it as each starts is for nothing.
-            now = []
+            # Nobody reads it before they all run: to write it as each starts is for nothing. In a
+            # gang the launcher's pod is there already, and would see a later change too late.
+            now = sorted(workers) if self.job.ganged else []
         first = [self._name] if mpi_pods.uses_gpu(self._launcher) else []
         return mpi_files.files(
             [*first, *workers],

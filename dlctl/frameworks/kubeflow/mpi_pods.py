@@ -3,18 +3,31 @@
 The names, the order and the modes are training-operator's: scripts of users rely on them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.frameworks import launchers
 from dlctl.frameworks.kubeflow.mpi_files import CONFIG_PATH, DISCOVER_HOSTS, HOSTFILE, KUBEXEC
-from dlctl.frameworks.launchers import KUBECTL_PATH, extended
+from dlctl.frameworks.launchers import INIT_SIZE, KUBECTL_PATH, extended
 
 JSON = Mapping[str, Any]
 _CONFIG: Final = "mpi-job-config"
 _KUBECTL: Final = "mpi-job-kubectl"
 _EXECUTABLE: Final = 0o555
 _READABLE: Final = 0o444
+# What lets an image run in another container as it does in its own.
+_OF_IMAGE: Final = ("image", "imagePullPolicy", "securityContext")
+# One call for all, which watches each; one that fails, as while a worker is replaced, is repeated.
+_WAIT: Final = f"""\
+set --
+while read -r host _; do
+  [ "$host" = "{{launcher}}" ] || set -- "$@" "pod/$host"
+done < {CONFIG_PATH}/{HOSTFILE}
+runs="jsonpath={{{{.status.phase}}}}=Running"
+until {KUBECTL_PATH}/kubectl wait --for="$runs" --timeout=5m "$@"; do
+  sleep 5
+done
+"""
 _PATHS: Final = {_KUBECTL: KUBECTL_PATH, _CONFIG: CONFIG_PATH}
 
 
@@ -32,8 +45,11 @@ def worker(pod_spec: JSON, config: str) -> JSON:
     }
 
 
-def launcher(pod_spec: JSON, config: str, *, delivery: JSON) -> JSON:
-    """Return the spec of the launcher: all that mpirun needs is in its first container."""
+def launcher(pod_spec: JSON, config: str, *, steps: Sequence[JSON]) -> JSON:
+    """Return the spec of the launcher: all that mpirun needs is in its first container.
+
+    ``steps`` are init containers, which run after those of the user.
+    """
     container, *others = pod_spec["containers"]
     variables = [
         {"name": name, "value": value}
@@ -43,7 +59,7 @@ def launcher(pod_spec: JSON, config: str, *, delivery: JSON) -> JSON:
     volumes = [{"name": _KUBECTL, "emptyDir": {}}, _config_volume(config, modes)]
     return {
         **pod_spec,
-        "initContainers": [*(pod_spec.get("initContainers") or []), delivery],
+        "initContainers": [*(pod_spec.get("initContainers") or []), *steps],
         "containers": [extended(container, env=variables, volumeMounts=_mounts(*_PATHS)), *others],
         "volumes": [*(pod_spec.get("volumes") or []), *volumes],
     }
@@ -52,6 +68,22 @@ def launcher(pod_spec: JSON, config: str, *, delivery: JSON) -> JSON:
 def delivery(image: str, namespace: str) -> JSON:
     """Return the init container that brings kubectl."""
     return launchers.delivery(image, namespace, _mounts(*_PATHS))
+
+
+def wait_for_workers(pod_spec: JSON, launcher: str) -> JSON:
+    """Return the init container that ends when all workers in the host file run.
+
+    It has the image of the launcher itself, in which mpirun needs a shell as well.
+    """
+    container, *_ = pod_spec["containers"]
+    same = {field: container[field] for field in _OF_IMAGE if field in container}
+    return {
+        "name": "wait-for-workers",
+        **same,
+        "command": ["/bin/sh", "-c", _WAIT.format(launcher=launcher)],
+        "resources": {"limits": dict(INIT_SIZE), "requests": dict(INIT_SIZE)},
+        "volumeMounts": _mounts(*_PATHS),
+    }
 
 
 def uses_gpu(pod_spec: JSON) -> bool:

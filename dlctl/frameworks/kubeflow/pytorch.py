@@ -49,7 +49,9 @@ class PyTorchJob(KubeflowJob):
         waiting = init_containers(self.job.defaults, self.address("master", 0))
         return {**pod_spec, "initContainers": [*(pod_spec.get("initContainers") or []), *waiting]}
 
-    def companions(self, running: Collection[Replica]) -> Iterator[Companion]:
+    def companions(
+        self, running: Collection[Replica], present: Collection[Replica] | None = None
+    ) -> Iterator[Companion]:
         elastic = ElasticPolicy.of(self.job)
         if elastic and (autoscaler := elastic.autoscaler(self.job)):
             yield autoscaler

@@ -79,7 +79,8 @@ class TFJob(KubeflowJob):
         )
 
     def _addresses(self, type_: str) -> list[str]:
-        return [self._endpoint(replica) for replica in self.replicas_of(type_)]
+        port = self.port(type_)
+        return [f"{self.address(type_, r.index)}:{port}" for r in self.replicas_of(type_)]
 
     def _endpoint(self, replica: Replica) -> str:
         return f"{self.address(replica.type, replica.index)}:{self.port(replica.type)}"

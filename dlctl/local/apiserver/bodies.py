@@ -10,7 +10,7 @@ import attrs
 import msgspec
 import yaml
 
-from dlctl.local.apiserver import decoding, protobuf, status, traits
+from dlctl.local.apiserver import decoding, depth, protobuf, status, traits
 from dlctl.local.apiserver.changes import JSON
 from dlctl.local.apiserver.metadata import cannot_decode
 from dlctl.local.apiserver.patches import json_patched, merged
@@ -45,8 +45,11 @@ def parsed(body: bytes, content_type: str, kind: str = "") -> Any:
         accepted = f"{_JSON}, {_YAML}, {protobuf.MEDIA_TYPE}"
         raise status.unsupported_media_type(_UNKNOWN + accepted)
     try:
-        return yaml.safe_load(body) if media == _YAML else _decode_json(body)
-    except (msgspec.DecodeError, yaml.YAMLError) as error:
+        if media == _YAML:
+            return yaml.safe_load(body)
+        depth.check(body)
+        return _decode_json(body)
+    except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
         problem = decoding.json_problem(error, body) if media == _JSON else str(error)
         message = f"couldn't get version/kind; json parse error: {problem}"
         message = decoding.unrecognized(message, kind, body) if kind else message
@@ -136,8 +139,9 @@ def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[J
         raise status.unsupported_media_type(message)
     start = "" if media == _STRATEGIC_PATCH else "error decoding patch: "
     try:
+        depth.check(body)
         value = _decode_json(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise status.bad_request(start + decoding.json_problem(error, body)) from None
     if media == _JSON_PATCH:
         _check_size(value)

@@ -15,6 +15,8 @@ _RESERVED: Final = frozenset(
 )
 _SPELLABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SYMBOLS: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+# No rule looks that deep into what its schema does not declare.
+_LEVELS: Final = 50
 _META: Final[JSON] = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
@@ -32,7 +34,7 @@ def view(value: Any, schema: JSON, *, root: bool = False) -> Any:
         return _object(value, schema, root=root)
     if isinstance(value, list):
         items = schema.get("items")
-        return value if items is None else [view(item, items) for item in value]
+        return _clipped(value) if items is None else [view(item, items) for item in value]
     if schema.get("type") == "number" and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value
@@ -46,12 +48,22 @@ def _object(value: JSON, schema: JSON, *, root: bool) -> JSON:
     if root or schema.get(EMBEDDED):
         properties = {**properties, **_TYPE}
     elif not properties:
-        return value
+        clipped: JSON = _clipped(value)
+        return clipped
     return {
         spelt: view(value[name], field)
         for name, field in properties.items()
         if name in value and (spelt := spelling(name)) is not None
     }
+
+
+def _clipped(value: Any, levels: int = _LEVELS) -> Any:
+    """Return an undeclared value with null for what nests too deep for the CEL library."""
+    if isinstance(value, dict):
+        return {k: _clipped(item, levels - 1) for k, item in value.items()} if levels else None
+    if isinstance(value, list):
+        return [_clipped(item, levels - 1) for item in value] if levels else None
+    return value
 
 
 def spelling(name: str) -> str | None:

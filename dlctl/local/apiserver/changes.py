@@ -13,6 +13,7 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import ObjectKey, Resource
+from dlctl.local.apiserver.depth import DeepCalls
 
 JSON = dict[str, Any]
 # The objects of all versions of a resource are one table: (group, plural).
@@ -76,13 +77,15 @@ class Stored:
         """Encode the object, whatever resource version it has itself."""
         meta = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}
         rest = {k: v for k, v in obj.items() if k not in ("kind", "apiVersion", "metadata")}
-        body = _encode(meta)[1:] + (b"," + _encode(rest)[1:] if rest else b"}")
+        with DeepCalls():
+            body = _encode(meta)[1:] + (b"," + _encode(rest)[1:] if rest else b"}")
         key = ObjectKey(meta.get("namespace") or "", meta["name"])
         return cls(key, revision, body, meta.get("labels") or {}, meta["uid"])
 
     @cached_property
     def meta(self) -> Meta:
-        return _decode_meta(_OPENING + self.body).metadata
+        with DeepCalls():
+            return _decode_meta(_OPENING + self.body).metadata
 
     def item(self) -> bytes:
         """Return the JSON of the object without its kind, as lists of built-ins have it."""
@@ -96,7 +99,8 @@ class Stored:
 
     def decoded(self, resource: Resource) -> JSON:
         """Return a new object, which the caller may change."""
-        return _decode(self.encoded(resource))
+        with DeepCalls():
+            return _decode(self.encoded(resource))
 
     def moved(self, revision: int) -> "Stored":
         """Return the same object as of a later revision: what a deletion shows last."""

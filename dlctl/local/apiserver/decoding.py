@@ -24,6 +24,8 @@ _AFTER: Final = (
 
 def json_problem(error: Exception, body: bytes) -> str:
     """Return what Go says of a body that msgspec has refused."""
+    if isinstance(error, RecursionError):
+        return "exceeded max depth"
     at = re.search(r"\(byte (\d+)\)", str(error))
     start = int(at[1]) if at else len(body)
     if "trailing" in str(error):

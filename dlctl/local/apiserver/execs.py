@@ -115,7 +115,8 @@ async def _talk(socket: web.WebSocketResponse, session: Session, asked: ExecRequ
                 (_STDERR, session.streams.stderr, asked.stderr),
             )
         ]
-        exit_code = await session.exit_code
+        # A client that vanishes cancels this, and must not cancel what says that the command runs.
+        exit_code = await asyncio.shield(session.exit_code)
         await asyncio.wait(telling, timeout=_LINGER_S)
         for task in (listening, *telling):
             task.cancel()

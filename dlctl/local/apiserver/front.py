@@ -17,6 +17,7 @@ from aiohttp import web
 from dlctl.local.apiserver import rbac, status
 from dlctl.local.apiserver.bodies import LIMIT_BYTES
 from dlctl.local.apiserver.calls import Call, Conversation, Reply, Response, Stream
+from dlctl.local.apiserver.depth import DeepCalls
 from dlctl.local.apiserver.faults import Fault, Faults, broken, reset, strike
 from dlctl.local.apiserver.identities import OWNER, Tokens, User, named_user
 from dlctl.local.apiserver.options import flag
@@ -89,8 +90,12 @@ class Front:
         self.audit[Audited(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
         fault = self.faults.take(call)
         if fault is None:
-            return await _sent(request, self.answer(served, call))
+            return await _sent(request, self._answered(served, call))
         return await self._faulty(request, served, call, fault)
+
+    def _answered(self, served: ServedResource, call: Call) -> Response:
+        with DeepCalls():
+            return self.answer(served, call)
 
     def _user(self, request: web.BaseRequest) -> User:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -107,7 +112,7 @@ class Front:
         await strike(request, fault)
         if fault.stale_by:
             call = attrs.evolve(call, stale_by=fault.stale_by)
-        reply = self.answer(served, call)
+        reply = self._answered(served, call)
         if fault.reset == "after":
             raise reset(request)
         if isinstance(reply, Stream):

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from dlctl.local.apiserver.kindtypes import Field, Kind, descriptions, kinds
+from dlctl.api.core_types import Field, Kind
+from dlctl.local.apiserver.kindtypes import descriptions, kinds
 from dlctl.local.apiserver.openapipaths import paths
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 

@@ -11,8 +11,9 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
+from dlctl.api.core_types import Field
 from dlctl.errors import DlctlError
-from dlctl.local.apiserver.kindtypes import Field, kinds
+from dlctl.local.apiserver.kindtypes import kinds
 from dlctl.local.apiserver.resources import JSON
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.core_types import Field, Kind
 from dlctl.api.meta import Resource
 from dlctl.api.quantities import QuantityError, canonical
 from dlctl.local.apiserver import traits
 from dlctl.local.apiserver.decoding import wrong_type
-from dlctl.local.apiserver.kindtypes import Field, Kind, kinds
+from dlctl.local.apiserver.kindtypes import kinds
 from dlctl.local.apiserver.metadata import cannot_decode
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.validation import type_name

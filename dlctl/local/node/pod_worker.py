@@ -228,6 +228,13 @@ class PodWorker:
             self._changed.clear()
             # Looked at before, so that the last report is made with everything known.
             over = self._over
+            if over and self._deleted.is_set():
+                # Nobody is to see a pod that goes end in two steps.
+                self._facts.over = True
+            await self._report()
+        if not self._facts.over:
+            # First that the containers have terminated, then the phase, as kubelets report it.
+            self._facts.over = True
             await self._report()
 
     async def _report(self) -> None:

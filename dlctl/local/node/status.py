@@ -76,6 +76,8 @@ class PodFacts:
     ip: str = ""
     verdict: str = ""
     message: str = ""
+    # Its network and its processes are gone, and their ends were reported.
+    over: bool = False
     inits: list[ContainerRecord] = attrs.field(factory=list)
     containers: list[ContainerRecord] = attrs.field(factory=list)
 
@@ -89,15 +91,20 @@ class PodFacts:
 
 
 def phase(facts: PodFacts) -> str:
+    """Return the phase; a terminal one only when nothing of the pod is left, as kubelets do."""
+    if facts.over and (outcome := _outcome(facts)):
+        return outcome
+    begun = any(record.running or record.last or record.done for record in facts.containers)
+    return "Running" if facts.initialized and begun else "Pending"
+
+
+def _outcome(facts: PodFacts) -> str:
+    """Return the terminal phase that the pod is to have, or nothing while it goes on."""
     if facts.verdict or any(record.failed for record in facts.inits):
         return "Failed"
-    if not facts.initialized:
-        return "Pending"
-    if all(record.done for record in facts.containers):
-        failed = any(record.failed for record in facts.containers)
-        return "Failed" if failed else "Succeeded"
-    begun = any(record.running or record.last or record.done for record in facts.containers)
-    return "Running" if begun else "Pending"
+    if not facts.initialized or not all(record.done for record in facts.containers):
+        return ""
+    return "Failed" if any(record.failed for record in facts.containers) else "Succeeded"
 
 
 def status(pod: NodePod, facts: PodFacts, reported: Sequence[Wire], now: datetime.datetime) -> Wire:
@@ -123,7 +130,7 @@ def status(pod: NodePod, facts: PodFacts, reported: Sequence[Wire], now: datetim
         wire["initContainerStatuses"] = [_container(record, pod) for record in facts.inits]
     if facts.ip:
         wire |= {"podIP": facts.ip, "podIPs": [{"ip": facts.ip}]}
-    if facts.verdict:
+    if facts.verdict and facts.over:
         wire |= {"reason": facts.verdict, "message": facts.message}
     return wire
 
@@ -133,7 +140,7 @@ def timestamp(moment: datetime.datetime) -> str:
 
 
 def _conditions(facts: PodFacts, before: Iterable[Wire], now: datetime.datetime) -> list[Wire]:
-    finished = phase(facts) in ("Succeeded", "Failed")
+    finished = bool(_outcome(facts))
     not_ready = "PodCompleted" if finished else "ContainersNotReady"
     values = {
         "PodScheduled": (True, ""),

@@ -22,24 +22,60 @@ PROC_CHARS: Final = 512
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
-# Arguments: path, number of lines, path, number of lines...
+# Arguments: edition, path, number of lines, path, number of lines... A command whose stream was cut
+# or whose controller died runs on, so it compares editions under a lock before it renames anything.
+# The edition is written first: a command that is killed between two files is repeated with it.
 _DELIVER: Final = """\
 umask 077
-trap 'rm -f "$new"' EXIT
-trap 'exit 1' HUP INT TERM
-while [ $# -gt 0 ]; do
-  new=$1.$$
+edition=$1 last=${2%/*}/.edition newest= held=
+shift
+each() {
+  act=$1
+  shift
+  while [ $# -gt 0 ]; do
+    "$act" "$1" "$1.$$" "$2" || exit 1
+    shift 2
+  done
+}
+fill() {
   # For the mode and the owner, if there are any to keep.
-  cp -p "$1" "$new" 2>/dev/null
-  left=$2
+  cp -p "$1" "$2" 2>/dev/null
+  left=$3
   while [ "$left" -gt 0 ]; do
-    IFS= read -r line || exit 1
-    printf '%s\\n' "$line" || exit 1
+    IFS= read -r line || return 1
+    printf '%s\\n' "$line" || return 1
     left=$((left - 1))
-  done >"$new" || exit 1
-  mv -f "$new" "$1" || exit 1
-  shift 2
+  done >"$2"
+}
+put() { mv -f "$2" "$1"; }
+drop() { rm -f "$2"; }
+trap 'each drop "$@"; [ -z "$held" ] || rmdir "$held"' EXIT
+trap 'exit 1' HUP INT TERM
+each fill "$@"
+if command -v flock >/dev/null; then
+  exec 9>"$last.lock" || exit 1
+  lock() { flock -n 9; }
+else
+  lock() { mkdir "$last.lock" 2>/dev/null && held=$last.lock; }
+fi
+tries=8
+until lock; do
+  if [ "$tries" -eq 0 ]; then
+    # A directory stays when its owner is killed; the next delivery finds the way free.
+    rmdir "$last.lock" 2>/dev/null
+    echo "another delivery holds $last.lock" >&2
+    exit 1
+  fi
+  tries=$((tries - 1))
+  sleep 0.2 2>/dev/null || sleep 1
 done
+{ read -r newest <"$last"; } 2>/dev/null
+if [ "$edition" -gt 0 ] && [ "${newest:-0}" -gt "$edition" ] 2>/dev/null; then
+  echo superseded
+  exit 0
+fi
+printf '%s\\n' "$edition" >"$last" || exit 1
+each put "$@"
 """
 
 # Arguments: number of lines, number at a time, seconds for each.
@@ -89,6 +125,10 @@ IFS= read -r workers || exit 1
 seconds=$1 path=$2
 shift 2
 if timeout 5 true 2>/dev/null; then bound="timeout $seconds"; fi
+# A link may lead there as well.
+case $(readlink -f "$path" 2>/dev/null) in
+/proc/*|/dev/*) echo "$path leads to /proc or /dev, where no scripts are" >&2; exit 126 ;;
+esac
 for variable in "$@"; do export "$variable"; done
 exec $bound sh -- "$path" "$workers" </dev/null
 """
@@ -103,15 +143,19 @@ class Order:
     timeout_s: float
 
 
-def deliver(files: Mapping[str, str]) -> Order:
-    """Write files, each complete at any moment; each ends with a newline, if there is anything."""
+def deliver(files: Mapping[str, str], edition: int) -> Order:
+    """Write files, each complete at any moment; each ends with a newline, if there is anything.
+
+    Files of a later edition stay as they are, and the command succeeds. Edition 0 is unknown and
+    replaces any. The edition and a lock are kept in the folder of the first file.
+    """
     lines: list[str] = []
     words: list[str] = []
     for path, text in files.items():
         own = text.removesuffix("\n").split("\n") if text else []
         lines += own
         words += [path, str(len(own))]
-    return Order(_sh(_DELIVER, *words), _input(lines), 10.0)
+    return Order(_sh(_DELIVER, str(edition), *words), _input(lines), 10.0)
 
 
 def probe(workers: Collection[str]) -> Order:

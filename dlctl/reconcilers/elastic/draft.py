@@ -1,5 +1,7 @@
 """What a job's workers need now, while it is being worked out."""
 
+import datetime
+
 import attrs
 
 from dlctl.api.conditions import Condition
@@ -26,6 +28,7 @@ class Draft:
     """Grows from one rule to the next, within one decision."""
 
     roster: Roster
+    now: datetime.datetime
     restarts: dict[str, Restart] = attrs.field(factory=dict)
     # Of the job, in the order in which they are stated.
     conditions: list[Condition] = attrs.field(factory=list)
@@ -39,6 +42,11 @@ class Draft:
     launches: bool = False
     # Seconds until time alone makes a difference.
     waits_s: list[float] = attrs.field(factory=list)
+    # The roster at first, as it is persisted.
+    _before: Roster = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._before = self.roster
 
     def spend(self, worker: int) -> None:
         self.roster = attrs.evolve(self.roster, spent=self.roster.spent | {worker})
@@ -49,11 +57,16 @@ class Draft:
 
     def dismiss(self, *workers: int) -> None:
         members = tuple(i for i in self.roster.members if i not in workers)
-        hosts = tuple(i for i in self.roster.hosts if i not in workers)
-        self.roster = attrs.evolve(self.roster, members=members, hosts=hosts)
+        self.roster = attrs.evolve(self.roster, members=members)
+        self.list_hosts(*(i for i in self.roster.hosts if i not in workers))
 
     def list_hosts(self, *workers: int) -> None:
-        self.roster = attrs.evolve(self.roster, hosts=tuple(sorted(workers)))
+        hosts, before = tuple(sorted(workers)), self._before
+        edition = before.edition
+        if hosts != before.hosts:
+            # The time: a status that has lost its memory must not fall behind the launcher's files.
+            edition = max(edition + 1, int(self.now.timestamp()))
+        self.roster = attrs.evolve(self.roster, hosts=hosts, edition=edition)
 
     def beside(self, plan: Plan) -> Plan:
         """Return a plan with what the workers need beside their pods."""

@@ -8,16 +8,29 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.elastic import SCALE_INS, WORKER, Elasticity, Roster, Scaler, ScalerObject
-from dlctl.api.job import Job
-from dlctl.api.meta import Object, ObjectKey, Resource, owner_reference
+from dlctl.api.elastic import LAUNCHER, SCALE_INS, WORKER, Elasticity, Roster, Scaler, ScalerObject
+from dlctl.api.job import Job, Replica
+from dlctl.api.meta import (
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    PODS,
+    Object,
+    ObjectKey,
+    Resource,
+    owner_reference,
+)
 from dlctl.api.nodes import Node
+from dlctl.api.pods import Pod
+from dlctl.api.status import JobPhase
 from dlctl.clock import Clock
 from dlctl.dialects.elastic import scalers
 from dlctl.frameworks.elastic.job import TrainingJob
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
+from dlctl.kube.errors import NotFoundError
+from dlctl.reconcilers.adoption import is_controlled_by, label_patch
 from dlctl.reconcilers.diff import merge_patch
+from dlctl.reconcilers.elastic import requests
 from dlctl.reconcilers.elastic.draft import Draft, ScalerChange
 from dlctl.reconcilers.elastic.errands import Errand, LetGo
 from dlctl.reconcilers.elastic.roster import initial
@@ -27,8 +40,9 @@ from dlctl.reconcilers.errands import Errands
 from dlctl.reconcilers.events import EventRecorder
 from dlctl.reconcilers.expectations import Expectations
 from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.slices import decided
 
-# The index of scalers by the job that they are for.
+# The index of unfinished scalers by the job that they are for.
 BY_JOB: Final = "job"
 # The index of nodes, and its one value: that of nodes which are about to go.
 GOING: Final = "going"
@@ -52,30 +66,28 @@ class Elastic:
     # Indexed by whether they are about to go.
     nodes: Store[Node] | None = None
 
-    def draft(self, job: Job, children: Children) -> Draft:
-        """Work out who is to be on a job's roster now."""
+    async def draft(self, job: Job, children: Children, size: int) -> Draft:
+        """Decide on the roster of a job now; of a large one (``size`` pods), beside the loop."""
         now = self.clock.now()
         asked = job.count(WORKER)
         roster = job.status.roster or initial(asked)
         manned = staffed(job, roster)
-        found = list(self._scalers(job))
-        return step(
-            View(
-                manned,
-                observe(manned, children, now),
-                roster,
-                _elasticity(job),
-                now.replace(microsecond=0),
-                asked,
-                TrainingJob(job).slots,
-                self.policy,
-                scalers=[one for one in found if not one.status.phase.finished],
-                decided=[one for one in found if one.status.phase.finished],
-                outcomes=self.errands.outcomes(job.key),
-                doomed=self._doomed(),
-                files=lambda hosts: _files(job, roster, hosts),
-            )
+        view = View(
+            manned,
+            await decided(size, observe, manned, children, now),
+            roster,
+            _elasticity(job),
+            now.replace(microsecond=0),
+            asked,
+            TrainingJob(job).slots,
+            self.policy,
+            scalers=list(self._scalers(job)),
+            decided=list(self._decided(roster)),
+            outcomes=self.errands.outcomes(job.key),
+            doomed=self._doomed(),
+            files=lambda hosts: _files(job, roster, hosts),
         )
+        return await decided(size, step, view)
 
     async def answer(self, job: Job, draft: Draft, *, finished: bool) -> None:
         """Write down what scalers are told: those that are finished, or the others.
@@ -96,14 +108,55 @@ class Elastic:
                 self.errands.retry(key, errand, after_s=pause_s)
 
     def _scalers(self, job: Job) -> Iterator[Scaler]:
-        """Yield the scalers of a job in order of creation, the oldest first."""
+        """Yield the unfinished scalers of a job in order of creation, the oldest first."""
         found = [
-            scalers.read(obj, resource)
+            requests.read(obj, resource)
             for resource, store in self.stores.items()
             for obj in store.indexed(BY_JOB, str(job.key))
             if not obj.metadata.terminating and not _is_anothers(obj, job)
         ]
         yield from sorted(found, key=lambda one: (one.created, one.full_name))
+
+    def _decided(self, roster: Roster) -> Iterator[Scaler]:
+        """Yield the scaler of the change under way, if it has its result already."""
+        change = roster.scaling
+        kind, _, name = change.scaler.partition(":") if change else ("", "", "")
+        namespace, _, name = name.partition("/")
+        for resource, store in self.stores.items():
+            obj = store.get(ObjectKey(namespace, name)) if resource.kind == kind else None
+            if change and obj and obj.metadata.uid == change.uid:
+                found = requests.read(obj, resource)
+                if found.status.phase.finished:
+                    yield found
+
+    async def readopt(self, job: Job, pods: Iterable[Pod]) -> bool:
+        """Label pods of the job that are in use and have lost our label; tell whether any had.
+
+        The store does not show them, so each that is missing is looked up by its name, before it
+        is taken for one that was deleted.
+        """
+        roster, running = job.status.roster, job.status.phase is JobPhase.RUNNING
+        if not running or roster is None or not roster.hosts or job.run_policy.suspended:
+            return False
+        shown = {pod.metadata.name for pod in pods}
+        used = set(roster.hosts) - roster.spent - roster.leaving
+        replicas = [Replica(LAUNCHER, 0), *(Replica(WORKER, index) for index in sorted(used))]
+        names = [job.child_name(replica) for replica in replicas]
+        return any([await self._readopted(job, name) for name in names if name not in shown])
+
+    async def _readopted(self, job: Job, name: str) -> bool:
+        key = ObjectKey(job.key.namespace, name)
+        try:
+            there = await self.client.get(PODS, key, Object)
+        except NotFoundError:
+            return False
+        if not is_controlled_by(there, job.uid) or there.metadata.terminating:
+            return False
+        if there.metadata.label(MANAGED_BY_LABEL) != MANAGED_BY:
+            patch = label_patch(key, there.metadata.resource_version)
+            there = await self.client.patch(PODS, key, patch, Object)
+        self.expectations.wrote(job.uid, PODS, there.metadata.resource_version)
+        return True
 
     async def _answer(self, job: Job, change: ScalerChange) -> None:
         scaler = change.scaler
@@ -143,14 +196,15 @@ class Elastic:
 
 def job_of(obj: ScalerObject) -> ObjectKey | None:
     """Return which job a scaler is for, if it says so."""
-    name = scalers.read(obj, SCALE_INS).job
+    name = requests.read(obj, SCALE_INS).job
     return ObjectKey(obj.metadata.namespace or "", name) if name else None
 
 
 def by_job(obj: ScalerObject) -> Iterator[str]:
-    """Yield what stores index scalers by."""
-    if (key := job_of(obj)) is not None:
-        yield str(key)
+    """Yield what stores index scalers by: none, once it is finished."""
+    scaler = requests.read(obj, SCALE_INS)
+    if scaler.job and not scaler.status.phase.finished:
+        yield str(ObjectKey(obj.metadata.namespace or "", scaler.job))
 
 
 def _is_anothers(obj: ScalerObject, job: Job) -> bool:

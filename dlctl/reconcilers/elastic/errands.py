@@ -19,10 +19,13 @@ class Launcher:
 
 @attrs.frozen
 class Deliver:
-    """Put files, by path, into the launcher; ends once they are there."""
+    """Put files, by path, into the launcher; ends once they, or a later edition, are there."""
 
     launcher: Launcher
     files: tuple[tuple[str, str], ...]
+    # :attr:`Roster.edition` of their hosts. The same files are delivered again with the next one:
+    # another controller may have delivered others meanwhile.
+    edition: int
 
 
 @attrs.frozen

@@ -1,5 +1,7 @@
 """How workers are taken away: the launcher lets go of them, and then their pods go. Pure."""
 
+from typing import Final
+
 from dlctl.api.elastic import Scaling
 from dlctl.api.pods import Pod
 from dlctl.reconcilers.elastic import hosts
@@ -7,6 +9,35 @@ from dlctl.reconcilers.elastic.draft import Draft
 from dlctl.reconcilers.elastic.errands import LetGo
 from dlctl.reconcilers.elastic.view import View
 from dlctl.reconcilers.status import Note
+
+_TRIES: Final = 5
+
+
+def unused(view: View, draft: Draft, scaling: Scaling) -> tuple[int, ...] | None:
+    """Return those that leave and that the launcher does not use while it uses others.
+
+    None while it is not known. If the launcher cannot be looked into, also at a later try, they
+    count as unused.
+    """
+    workers = {i: one.pod for i in view.roster.hosts if (one := view.workers.get(i)) and one.pod}
+    leaving = tuple(i for i in scaling.workers if i in workers)
+    if view.launcher is None or not leaving:
+        return ()
+    listed = frozenset((view.name(i), _address(pod)) for i, pod in workers.items())
+    errand = LetGo(view.launcher, listed)
+    outcome = view.outcomes.get(errand)
+    if outcome is None:
+        draft.wanted.add(errand)
+        return None
+    if outcome.error and outcome.tries < _TRIES:
+        # A fault of the API server says nothing of the workers, and each index that is lost counts.
+        draft.wanted.add(errand)
+        draft.again.add(errand)
+        return None
+    if outcome.error:
+        return leaving
+    used = outcome.result
+    return tuple(i for i in leaving if view.name(i) not in used) if used else ()
 
 
 def let_go(view: View, draft: Draft, scaling: Scaling) -> bool:
@@ -28,7 +59,7 @@ def let_go(view: View, draft: Draft, scaling: Scaling) -> bool:
         draft.notes.append(Note("Warning", "TrainingJobWorkersInUse", message))
         return True
     draft.waits_s.append(wait_s)
-    if launcher is None or not hosts.delivered(view, draft.roster.hosts):
+    if launcher is None or not hosts.delivered(view, draft.roster):
         return False
     errand = LetGo(launcher, there)
     draft.wanted.add(errand)

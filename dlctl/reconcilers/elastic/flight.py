@@ -19,17 +19,20 @@ def flee(view: View, draft: Draft) -> None:
     fleeing = view.roster.fleeing
     if fleeing is not None and _has_left(view, draft, fleeing):
         draft.dismiss(*fleeing.workers)
+        for index in fleeing.workers:
+            # Their processes may have ended before the launcher let go of them.
+            draft.spend(index)
         draft.roster = attrs.evolve(draft.roster, fleeing=None)
         return
     leaving = view.roster.leaving
     # Those that nobody uses yet stay until their nodes go: others might come to no better ones.
-    listed = (i for i in view.alive if i in view.roster.hosts and i not in leaving)
+    listed = (i for i in view.alive if i in view.hosts and i not in leaving)
     doomed = tuple(i for i in listed if view.is_doomed(i))
     if not doomed or view.launcher is None or view.job.status.phase is not JobPhase.RUNNING:
         return
     before = fleeing.workers if fleeing else ()
     since = fleeing.since if fleeing else view.now
-    successors = fresh(draft.roster, len(doomed))
+    successors = fresh(draft.roster, len(doomed), view.last_index)
     flight = Scaling(False, (*before, *doomed), since)
     draft.roster = attrs.evolve(draft.roster, fleeing=flight)
     draft.enrol(*successors)

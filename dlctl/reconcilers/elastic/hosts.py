@@ -8,7 +8,7 @@ import datetime
 from collections.abc import Collection
 from typing import Final
 
-from dlctl.api.elastic import AttachMode
+from dlctl.api.elastic import AttachMode, Roster
 from dlctl.dialects.elastic import words
 from dlctl.reconcilers.elastic.draft import Draft
 from dlctl.reconcilers.elastic.errands import Deliver, Probe
@@ -17,6 +17,8 @@ from dlctl.reconcilers.observe import Situation
 from dlctl.reconcilers.status import Note
 
 _TOLD: Final = 3
+# So long a late worker waits for others after it has become ready.
+GATHER_S: Final = 5.0
 
 
 def answering(view: View, draft: Draft, workers: Collection[int]) -> frozenset[int]:
@@ -70,10 +72,10 @@ def update(view: View, draft: Draft) -> None:
     present = set(view.roster.present) - view.roster.spent
     kept = {i for i in view.roster.hosts if i in present and not _goes(view, i)}
     waiting = [i for i in view.alive if i not in kept and i not in view.roster.leaving]
-    listed = kept | answering(view, draft, waiting)
+    listed = kept | _gathered(view, draft, waiting)
     draft.list_hosts(*listed, *_indispensable(view, draft, listed))
     if view.launcher is not None:
-        errand = delivery(view, draft.roster.hosts)
+        errand = delivery(view, draft.roster)
         if errand is not None:
             draft.wanted.add(errand)
             outcome = view.outcomes.get(errand)
@@ -83,16 +85,34 @@ def update(view: View, draft: Draft) -> None:
                 draft.notes.append(note)
 
 
-def delivery(view: View, hosts: Collection[int]) -> Deliver | None:
-    """Return the errand that brings these hosts to the launcher, if it runs."""
+def _gathered(view: View, draft: Draft, waiting: Collection[int]) -> frozenset[int]:
+    """Return those of the late workers to list now.
+
+    Each delivery interrupts the training, so they wait a moment for others that are coming.
+    """
+    found = answering(view, draft, waiting)
+    coming = [i for i in waiting if i not in found and not view.is_doomed(i)]
+    since = min((at for i in found if (at := view.ready_since(i))), default=None)
+    if not coming or since is None:
+        return found
+    left_s = GATHER_S - (view.now - since).total_seconds()
+    if left_s <= 0:
+        return found
+    draft.waits_s.append(left_s)
+    return frozenset()
+
+
+def delivery(view: View, roster: Roster) -> Deliver | None:
+    """Return the errand that brings a roster's hosts to the launcher, if it runs."""
     if view.launcher is None:
         return None
-    return Deliver(view.launcher, tuple(sorted(view.files(sorted(hosts)).items())))
+    files = view.files(sorted(roster.hosts))
+    return Deliver(view.launcher, tuple(sorted(files.items())), roster.edition)
 
 
-def delivered(view: View, hosts: Collection[int]) -> bool:
-    """Tell whether the launcher has these hosts, and no others, in its files."""
-    errand = delivery(view, hosts)
+def delivered(view: View, roster: Roster) -> bool:
+    """Tell whether the launcher has a roster's hosts, and no others, in its files."""
+    errand = delivery(view, roster)
     outcome = None if errand is None else view.outcomes.get(errand)
     return outcome is not None and not outcome.error
 
@@ -156,6 +176,9 @@ def _goes(view: View, worker: int) -> bool:
     """Tell whether a worker is to leave, and no script of the user's has to see to that first."""
     scaling = view.roster.scaling
     scaler = view.scaler(scaling.uid) if scaling else None
+    if scaling and not scaling.adds and not scaling.ready and worker in scaling.workers:
+        # It is not known yet whether the launcher uses it.
+        return False
     by_script = bool(scaling and not scaling.done and scaler and scaler.script)
     if by_script and scaling and worker in scaling.workers:
         return False

@@ -8,6 +8,7 @@ import datetime
 
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Replica
+from dlctl.api.status import Restart
 from dlctl.reconcilers import restarts
 from dlctl.reconcilers.elastic.draft import Draft
 from dlctl.reconcilers.elastic.roster import fresh
@@ -25,24 +26,27 @@ def count_losses(view: View, draft: Draft) -> None:
         draft.spend(index)
         name, pod = str(one.replica), view.name(index)
         draft.notes.append(Note("Warning", "TrainingJobWorkerFailed", _farewell(pod, one)))
-        if _is_replaceable(view, one):
-            old = view.job.status.restarts.get(name)
-            draft.restarts[name] = restarts.another(old, one, view.policy.backoff, view.now)
+        # A worker that stays in the restarts counts as one that returns.
+        draft.restarts.pop(name, None)
+        loss = _loss(view, one)
+        if _is_replaceable(view, one) and not _is_beyond_limit(view, loss):
+            draft.restarts[name] = loss
 
 
 def replace(view: View, draft: Draft) -> None:
     """Put successors onto the roster, as many and as soon as the policy has it."""
     for index in [i for i in draft.roster.members if i in draft.roster.spent]:
         lost = draft.restarts.get(str(Replica(WORKER, index)))
-        limit = view.elasticity.replacements
-        if lost is None or (limit is not None and lost.tries > limit) or _is_full(view, draft):
+        if lost is None or _is_beyond_limit(view, lost) or _is_full(view, draft):
             continue
         wait_s = view.policy.backoff.delay_s(lost.tries - 1) if lost.tries > 1 else 0.0
         left_s = (lost.ended + datetime.timedelta(seconds=wait_s) - view.now).total_seconds()
         if wait_s and left_s > 0:
             draft.waits_s.append(left_s)
             continue
-        (successor,) = fresh(draft.roster, 1)
+        successor = next(iter(fresh(draft.roster, 1, view.last_index)), None)
+        if successor is None:
+            continue
         draft.dismiss(index)
         draft.enrol(successor)
         draft.restarts[str(Replica(WORKER, successor))] = lost
@@ -64,9 +68,23 @@ def _is_full(view: View, draft: Draft) -> bool:
 
 
 def _is_lost(view: View, index: int, one: ObservedReplica) -> bool:
-    if index in view.roster.hosts:
+    if index in view.hosts:
         return one.situation not in (Situation.RUNNING, Situation.PENDING)
+    if one.situation is Situation.LOST and one.pod is not None and one.ending is not None:
+        # It is made again under its name, no more often than others are replaced.
+        return _is_beyond_limit(view, _loss(view, one))
     return one.situation in (Situation.BROKEN, Situation.SUCCEEDED)
+
+
+def _loss(view: View, one: ObservedReplica) -> Restart:
+    """Return the restarts of a worker with its newest loss."""
+    old = view.job.status.restarts.get(str(one.replica))
+    return restarts.another(old, one, view.policy.backoff, view.now)
+
+
+def _is_beyond_limit(view: View, loss: Restart) -> bool:
+    limit = view.elasticity.replacements
+    return limit is not None and loss.tries > limit
 
 
 def _is_replaceable(view: View, one: ObservedReplica) -> bool:

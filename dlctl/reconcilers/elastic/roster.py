@@ -1,8 +1,10 @@
 """Who is on the roster: new members, and who is to go. Pure.
 
-A name is given anew only after a clean farewell: launchers avoid the names of workers that failed.
+An index is reused only if the launcher used its worker until the end: launchers avoid the names of
+workers that failed.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import attrs
@@ -19,24 +21,27 @@ def initial(count: int) -> Roster:
     return Roster(members=tuple(range(count)), followed=count)
 
 
-def following(roster: Roster, count: int) -> Roster:
+def following(roster: Roster, count: int, last: int) -> Roster:
     """Return the roster of a job that nobody has dialled yet, for the number its spec has now."""
     if roster.followed == count:
         return roster
     kept = tuple(i for i in roster.members if i not in roster.spent)[:count]
     more = attrs.evolve(roster, members=kept)
-    return attrs.evolve(more, members=(*kept, *fresh(more, count - len(kept))), followed=count)
+    return attrs.evolve(
+        more, members=(*kept, *fresh(more, count - len(kept), last)), followed=count
+    )
 
 
-def fresh(roster: Roster, count: int) -> tuple[int, ...]:
-    """Return indexes for new workers: the next ones, without those of workers that ended."""
-    chosen: list[int] = []
-    index = max(roster.present, default=-1) + 1
-    while len(chosen) < count:
-        if index not in roster.spent:
-            chosen.append(index)
-        index += 1
-    return tuple(chosen)
+def fresh(roster: Roster, count: int, last: int) -> tuple[int, ...]:
+    """Return indexes for new workers: the next ones, without those of workers that ended.
+
+    Beyond the ``last``, for which names are too long, the lowest that are free follow. They are
+    fewer than ``count`` if there are no more.
+    """
+    first = max(roster.present, default=-1) + 1
+    lower = (index for index in range(first) if index not in roster.present)
+    candidates = itertools.chain(range(first, last + 1), lower)
+    return tuple(itertools.islice((i for i in candidates if i not in roster.spent), count))
 
 
 def added(view: View, count: int) -> tuple[int, ...]:
@@ -50,7 +55,10 @@ def added(view: View, count: int) -> tuple[int, ...]:
             f"{count} more would make {after} workers, but maxReplicas of "
             f"TrainingJob {view.job.key} is {most}"
         )
-    return fresh(view.roster, count)
+    chosen = fresh(view.roster, count, view.last_index)
+    if len(chosen) < count:
+        raise RefusedError(f"the names of {count} more workers would be too long")
+    return chosen
 
 
 def removed(view: View, scaler: Scaler) -> tuple[int, ...]:
@@ -78,7 +86,7 @@ def removed(view: View, scaler: Scaler) -> tuple[int, ...]:
 
 def last(view: View, count: int) -> tuple[int, ...]:
     """Return the last workers, and before them those that nobody has dialled yet."""
-    ordered = sorted(view.alive, key=lambda i: (i in view.roster.hosts, -i))
+    ordered = sorted(view.alive, key=lambda i: (i in view.hosts, -i))
     return tuple(sorted(ordered[:count]))
 
 

@@ -10,7 +10,7 @@ import attrs
 from dlctl.api.elastic import Scaler, ScalerPhase, Scaling
 from dlctl.dialects.elastic import words
 from dlctl.dialects.elastic.training_status import workers_of
-from dlctl.reconcilers.elastic import hosts, scripts, tellings
+from dlctl.reconcilers.elastic import farewell, hosts, scripts, tellings
 from dlctl.reconcilers.elastic.draft import Draft
 from dlctl.reconcilers.elastic.farewell import cleared, let_go
 from dlctl.reconcilers.elastic.roster import RefusedError, added, fresh, last, removed
@@ -46,6 +46,9 @@ def begin(view: View, draft: Draft) -> None:
 def take_away(view: View, draft: Draft, scaling: Scaling) -> None:
     """Take the change one step further by which workers go."""
     scaler = view.scaler(scaling.uid)
+    if not scaling.ready:
+        _look_at_those_that_leave(view, draft, scaling)
+        return
     if scaler and scaler.script and not scaling.done:
         if (failure := scripts.run(view, draft, scaling, scaler)) is not None:
             if failure:
@@ -56,7 +59,7 @@ def take_away(view: View, draft: Draft, scaling: Scaling) -> None:
         # What follows from it is for when it has been written down.
         return
     if (scaling.done or let_go(view, draft, scaling)) and cleared(view, draft, scaling):
-        draft.dismiss(*scaling.workers)
+        _dismiss(draft, scaling)
         _end(view, draft, scaling)
 
 
@@ -80,7 +83,7 @@ def finish(view: View, draft: Draft, scaling: Scaling) -> None:
     if scaling.adds and ok:
         draft.enrol(*scaling.workers)
     elif not scaling.adds and ok:
-        draft.dismiss(*scaling.workers)
+        _dismiss(draft, scaling)
     _end(view, draft, scaling, "" if ok else "it has failed")
 
 
@@ -113,7 +116,7 @@ def _follow(view: View, draft: Draft) -> None:
     more = view.asked - len(view.alive)
     draft.roster = attrs.evolve(draft.roster, followed=view.asked)
     if more > 0:
-        _open(view, draft, Scaling(True, fresh(view.roster, more), view.now))
+        _open(view, draft, Scaling(True, fresh(view.roster, more, view.last_index), view.now))
     elif more < 0:
         _open(view, draft, Scaling(False, last(view, -more), view.now))
 
@@ -124,8 +127,24 @@ def _open(view: View, draft: Draft, scaling: Scaling) -> None:
     draft.conditions.append(words.scaling(view.job, scaling.scaler, view.now))
     if scaler is not None:
         tellings.begun(draft, scaler, view.names(scaling.workers), view.now)
-    if not scaling.adds and not (scaler and scaler.script):
+
+
+def _look_at_those_that_leave(view: View, draft: Draft, scaling: Scaling) -> None:
+    """Note who is not in use, while all are in the host file; without a script, they leave it."""
+    unused = farewell.unused(view, draft, scaling)
+    if unused is None:
+        return
+    looked_at = attrs.evolve(scaling, ready=True, unused=unused)
+    draft.roster = attrs.evolve(draft.roster, scaling=looked_at)
+    scaler = view.scaler(scaling.uid)
+    if not (scaler and scaler.script):
         draft.list_hosts(*(i for i in draft.roster.hosts if i not in scaling.workers))
+
+
+def _dismiss(draft: Draft, scaling: Scaling) -> None:
+    draft.dismiss(*scaling.workers)
+    for index in scaling.unused:
+        draft.spend(index)
 
 
 def _end(view: View, draft: Draft, scaling: Scaling, failure: str = "") -> None:
@@ -193,7 +212,7 @@ def _await_delivery(view: View, draft: Draft, scaling: Scaling, scaler: Scaler |
 
     They stay in both cases: it may be that it knows.
     """
-    told = view.launcher is None or hosts.delivered(view, draft.roster.hosts)
+    told = view.launcher is None or hosts.delivered(view, draft.roster)
     wait_s = view.left_s(scaling, _limit_s(view, scaler) + view.policy.let_go_s)
     if not told and wait_s > 0:
         draft.waits_s.append(wait_s)

@@ -11,13 +11,18 @@ import attrs
 from dlctl.api.elastic import Script
 from dlctl.api.meta import ObjectKey
 from dlctl.errors import DlctlError
-from dlctl.kube.execs import Completed
+from dlctl.kube.errors import OutputLimitError
+from dlctl.kube.execs import Completed, OutputLimit
 from dlctl.reconcilers.elastic import answers, commands
 from dlctl.reconcilers.elastic.answers import Reach, UnreadableError
 from dlctl.reconcilers.elastic.commands import Order
 
 # A thousand processes and ten thousand connections.
-_OUTPUT_BYTES: Final = 4 << 20
+_USERS_LIMIT: Final = OutputLimit(4 << 20)
+# Of one worker: its name, and why it does not answer.
+_PROBE_BYTES: Final = 512
+# What a script wrote last says why it has failed.
+_SCRIPT_LIMIT: Final = OutputLimit(keeps_end=True)
 
 
 class CommandFailedError(DlctlError):
@@ -35,7 +40,7 @@ class Execute(Protocol):
         *,
         stdin: bytes = b"",
         timeout_s: float = 10.0,
-        limit_bytes: int = ...,
+        limit: OutputLimit | None = None,
     ) -> Completed:
         """Run a command in a container, or raise ApiError or UnreachableError."""
         ...
@@ -53,22 +58,27 @@ class LauncherShell:
     pod: ObjectKey
     container: str
 
-    async def deliver(self, files: Mapping[str, str]) -> None:
-        """Put the texts into files, by path; whoever reads one sees the old or the new one."""
-        await self._run(commands.deliver(files), "the files were not delivered")
+    async def deliver(self, files: Mapping[str, str], edition: int) -> None:
+        """Put the texts into files, by path; whoever reads one sees the old or the new one.
+
+        It succeeds as well if the files are of a later edition already, and leaves those alone.
+        """
+        await self._run(commands.deliver(files, edition), "the files were not delivered")
 
     async def probe(self, workers: Collection[str]) -> Reach:
         """Find out which of the workers answer; one that is asked counts as used meanwhile."""
         order = commands.probe(workers)
-        completed = await self._run(order, "the workers were not looked for")
+        limit = OutputLimit(_PROBE_BYTES * max(len(workers), 128))
+        completed = await self._run(order, "the workers were not looked for", limit)
         return answers.reach(completed.stdout, workers)
 
     async def users(self, workers: Mapping[str, str]) -> frozenset[str]:
         """Return which of the workers, addresses by name, the launcher has to do with.
 
-        :raises UnreadableError: if that cannot be told.
+        :raises UnreadableError: if the output does not say.
         """
-        completed = await self._run(commands.users(), "the launcher was not looked into")
+        failure = "the launcher was not looked into"
+        completed = await self._run(commands.users(), failure, _USERS_LIMIT)
         if completed.truncated:
             raise UnreadableError("the launcher has more connections than can be looked at")
         return answers.users(completed.stdout, workers)
@@ -76,17 +86,20 @@ class LauncherShell:
     async def run_script(self, script: Script, workers: Iterable[str]) -> None:
         """Run a script of the user's; each of the workers is a ``name:slots``."""
         order = commands.run(script, workers)
-        await self._run(order, f"the script {script.path} failed")
+        await self._run(order, f"the script {script.path} failed", _SCRIPT_LIMIT)
 
-    async def _run(self, order: Order, failure: str) -> Completed:
-        completed = await self.execute(
-            self.pod,
-            self.container,
-            order.command,
-            stdin=order.stdin,
-            timeout_s=order.timeout_s,
-            limit_bytes=_OUTPUT_BYTES,
-        )
+    async def _run(self, order: Order, failure: str, limit: OutputLimit | None = None) -> Completed:
+        try:
+            completed = await self.execute(
+                self.pod,
+                self.container,
+                order.command,
+                stdin=order.stdin,
+                timeout_s=order.timeout_s,
+                limit=limit,
+            )
+        except OutputLimitError as error:
+            raise CommandFailedError(f"{failure}: {error}") from error
         if completed.exit_code:
             last = _last_line(completed.stderr) or _last_line(completed.stdout)
             message = f"{failure}: exit code {completed.exit_code}{last and f': {last}'}"

@@ -32,7 +32,7 @@ def staffed(job: Job, roster: Roster) -> Job:
 
 def step(view: View) -> Draft:
     """Return what the job's workers need now."""
-    draft = Draft(view.roster, restarts=dict(view.job.status.restarts))
+    draft = Draft(view.roster, view.now, restarts=dict(view.job.status.restarts))
     phase = view.job.status.phase
     if phase in _OVER:
         draft.roster = attrs.evolve(draft.roster, scaling=None, fleeing=None)
@@ -51,7 +51,7 @@ def step(view: View) -> Draft:
     losses.count_losses(view, draft)
     losses.replace(attrs.evolve(view, roster=draft.roster), draft)
     if not view.launched and not draft.roster.hosts:
-        draft.roster = following(draft.roster, view.asked)
+        draft.roster = following(draft.roster, view.asked, view.last_index)
     flight.flee(attrs.evolve(view, roster=draft.roster), draft)
     _scale(attrs.evolve(view, roster=draft.roster), draft)
     _launch(attrs.evolve(view, roster=draft.roster), draft)

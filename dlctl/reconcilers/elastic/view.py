@@ -10,10 +10,14 @@ from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Roster, Scaler, Scal
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.pods import Pod
+from dlctl.dialects.names import LIMIT
 from dlctl.reconcilers.elastic.errands import Errand, Launcher
 from dlctl.reconcilers.errands import Outcome
 from dlctl.reconcilers.observe import Observed, ObservedReplica, Situation
 from dlctl.reconcilers.restarts import RestartBackoff
+
+# Statuses are read with indexes of at most this many.
+_DIGITS = 9
 
 
 @attrs.frozen
@@ -55,6 +59,11 @@ class View:
     def workers(self) -> Mapping[int, ObservedReplica]:
         return {o.replica.index: o for o in self.observed.replicas if o.replica.type == WORKER}
 
+    @cached_property
+    def hosts(self) -> frozenset[int]:
+        """Return the workers that the launcher knows: to look one up among many."""
+        return frozenset(self.roster.hosts)
+
     @property
     def dialler(self) -> ObservedReplica | None:
         """Return the launcher, whatever has become of it."""
@@ -93,6 +102,18 @@ class View:
 
     def names(self, workers: Sequence[int]) -> tuple[str, ...]:
         return tuple(self.name(worker) for worker in workers)
+
+    @property
+    def last_index(self) -> int:
+        """Return the highest index with which the name of a worker is not too long."""
+        digits = LIMIT - len(self.name(0)) + 1
+        return int(10 ** min(digits, _DIGITS)) - 1
+
+    def ready_since(self, worker: int) -> datetime.datetime | None:
+        """Return when a worker became ready, if its node says so."""
+        one = self.workers.get(worker)
+        ready = one.pod.condition("Ready") if one and one.pod else None
+        return ready.last_transition_time if ready else None
 
     def is_ready(self, worker: int) -> bool:
         """Tell whether a worker's pod runs and says that it is ready."""

@@ -124,6 +124,37 @@ def test_request_for_what_cannot_be_has_a_flaw(wire: Any, flaw: str) -> None:
     assert read_scaler(wire).flaw == flaw
 
 
+NO_SCRIPTS = [
+    "/proc/self/environ",
+    "//proc//self/environ",
+    "/./proc/1/environ",
+    "  /proc/self/environ",
+    "proc/self/environ",
+    "./proc",
+    "/opt/../proc/self/environ",
+    "../../proc/self/fd/0",
+    "/dev/stdin",
+    "/dev",
+]
+
+
+@pytest.mark.parametrize("path", NO_SCRIPTS)
+def test_file_of_a_process_is_no_script(path: str) -> None:
+    flaw = ".spec.script: must be the path of a script: not under /proc or /dev, and without '..'"
+    assert read_scaler(scale_in(script=path)).flaw == flaw
+
+
+@pytest.mark.parametrize("path", ["/opt/proc/x.sh", "/devel/a..b.sh", "leave.sh", "/process"])
+def test_other_paths_may_be_scripts(path: str) -> None:
+    assert read_scaler(scale_in(script=path)).flaw == ""
+
+
+def test_time_of_a_script_that_was_stored_without_a_maximum_is_cut() -> None:
+    scaler = read_scaler(scale_out(script="/bin/join.sh", timeout=2**31 - 1))
+    assert scaler.script == Script("/bin/join.sh", timeout_s=3600)
+    assert scaler.timeout_s == 3600
+
+
 def test_request_with_a_flaw_is_still_for_its_job() -> None:
     assert read_scaler(scale_in(toDelete=None)).job == "linear"
 

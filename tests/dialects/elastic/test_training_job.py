@@ -189,7 +189,7 @@ def test_labels_are_et_operators() -> None:
     }
     of_worker = {**common, "training-job-role": "worker", "replica-index": "1"}
     assert dialect.labels(job, WORKER) == of_worker
-    assert dialect.selector(job) == "group-name=kai.alibabacloud.com,training-job-name=linear"
+    assert dialect.orphan_selector == "group-name=kai.alibabacloud.com"
     assert job.replica_specs[1].selector == (
         "group-name=kai.alibabacloud.com,training-job-name=linear,training-job-role=worker"
     )

@@ -30,7 +30,7 @@ TIMES = st.datetimes(
 FLAG = st.booleans()
 SCALINGS = st.none() | st.builds(Scaling, FLAG, INDEXES, TIMES, TEXT, TEXT, COUNT, FLAG)
 ROSTERS = st.builds(
-    Roster, INDEXES, INDEXES, st.frozensets(INDEX, max_size=5), COUNT, SCALINGS, SCALINGS
+    Roster, INDEXES, INDEXES, st.frozensets(INDEX, max_size=5), COUNT, SCALINGS, SCALINGS, COUNT
 )
 REPLICAS = st.builds(
     ReplicaStatus,
@@ -70,7 +70,7 @@ FIELDS = [
     "replicaStatuses",
 ]
 MEMORY = ["phase", "roster", "restarts", "failure", "completedIndexes"]
-ROSTER = ["spent", "followed", "scaling"]
+ROSTER = ["spent", "followed", "scaling", "edition"]
 SCALING = ["workers", "since", "adds", "scaler", "uid", "failures", "done", "replaced"]
 
 
@@ -121,7 +121,7 @@ def test_status_of_another_form_is_that_of_a_new_job(wire: Any) -> None:
 
 def test_workers_are_told_by_the_names_of_their_pods() -> None:
     scaling = Scaling(True, (3,), NOW, scaler="ScaleOut:ml/more", uid="u", failures=1, done=True)
-    roster = Roster((0, 2), (0,), frozenset({1}), followed=2, scaling=scaling)
+    roster = Roster((0, 2), (0,), frozenset({1}), followed=2, scaling=scaling, edition=7)
     status = attrs.evolve(
         read({}), phase=JobPhase.RUNNING, roster=roster, whole_restarts=2, observed_generation=4
     )
@@ -138,6 +138,7 @@ def test_workers_are_told_by_the_names_of_their_pods() -> None:
             "observedGeneration": 4,
             "roster": {
                 "followed": 2,
+                "edition": 7,
                 "spent": "1",
                 "scaling": {
                     "adds": True,

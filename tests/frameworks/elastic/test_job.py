@@ -140,9 +140,8 @@ def test_copies_in_the_launcher_are_told_by_their_paths() -> None:
         ({"limits": {"nvidia.com/gpu": "0"}}, 1),
         ({"limits": {"cpu": "4"}}, 1),
         ({"requests": {"nvidia.com/gpu": "4"}}, 1),
-        ({"limits": {"nvidia.com/gpu": "many"}}, 1),
-        ({"limits": ["nvidia.com/gpu"]}, 1),
-        ("x", 1),
+        ({"limits": {"nvidia.com/gpu": None}}, 1),
+        ({"limits": {"nvidia.com/gpu": "1k"}}, 1),
     ],
 )
 def test_slots_are_the_gpus_of_the_first_container(resources: Any, slots: int) -> None:

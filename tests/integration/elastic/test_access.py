@@ -16,6 +16,8 @@ from dlctl.api.meta import (
     SERVICES,
 )
 from dlctl.kube.errors import InvalidError
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
 from tests.builders import renderer_of
 from tests.dialects.elastic.manifests import elastic_job
 from tests.support.elastic import JOBS, Stage, elastic_world
@@ -69,6 +71,23 @@ async def test_keys_are_made_once_and_not_for_each_run() -> None:
         await stage.ended("out")
         (after,) = stage.cluster.objects(SECRETS)
         assert after == before
+
+
+async def test_job_whose_keys_are_refused_waits_and_says_so() -> None:
+    full = status.forbidden(SECRETS, "linear", "exceeded quota: objects")
+    fault = Fault(verb="create", resource="secrets", user_agent="dlctl", status=full, times=None)
+    async with elastic_world() as stage:
+        cluster = stage.cluster
+        cluster.server.faults.add(fault)
+        await stage.submit()
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Blocked"))
+        await cluster.lapse(60)
+        assert cluster.history.writes()["create", "secrets"] <= 8, "it is tried now and then"
+        assert not cluster.pods()
+
+        cluster.server.faults.clear()
+        await cluster.until(lambda: cluster.condition("Running"))
+        assert not cluster.condition("Blocked")
 
 
 async def test_attach_mode_that_nobody_knows_is_refused() -> None:
@@ -210,3 +229,32 @@ async def test_secret_of_a_job_that_had_the_name_before_is_not_taken_for_the_job
         await stage.until_running()
         (secret,) = stage.cluster.objects(SECRETS)
         assert secret["data"]["id_rsa"] != "b2xk"
+
+
+async def test_launcher_cannot_enter_a_pod_that_took_the_name_of_a_lost_worker() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, launcherAttachMode="kubexec")
+        await stage.scale_in(toDelete=ONE)
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        spec = {"containers": [{"name": "vault", "image": "i"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "linear-worker-1"}}
+        await stage.cluster.user.create(PODS, stage.cluster.namespace, {**pod, "spec": spec})
+        await stage.scale_out(toAdd=ONE, timeout=30)
+        await stage.cluster.until(lambda: stage.scaler("out").get("phase") == "Scaling")
+        await stage.cluster.lapse(20)
+        assert rights(stage, "pods/exec") == [["linear-worker-0"]]
+
+
+async def test_launcher_without_a_job_to_do_can_enter_no_pod() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, launcherAttachMode="kubexec")
+        await stage.edit({"spec": {"suspend": True}})
+        await stage.cluster.until(lambda: rights(stage, "pods/exec") == [])
+
+
+async def test_role_of_a_launcher_that_enters_pods_is_written_once_at_the_start() -> None:
+    async with elastic_world() as stage:
+        await stage.running(6, launcherAttachMode="kubexec")
+        await stage.cluster.settled()
+        writes = stage.cluster.history.writes()
+        assert writes["patch", "roles.rbac.authorization.k8s.io"] == 1

@@ -4,8 +4,11 @@ from typing import Final
 
 import pytest
 
+from dlctl.api.meta import UID
 from dlctl.options import Options
-from tests.support.elastic import elastic_world
+from dlctl.reconcilers.elastic.errands import Deliver, Launcher
+from dlctl.reconcilers.elastic.launchers import LauncherGoneError, Launchers
+from tests.support.elastic import JOBS, Stage, elastic_world
 from tests.support.hollow_launcher import Program, Trouble
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
@@ -129,3 +132,50 @@ async def test_worker_that_is_wanted_no_more_goes_at_once_while_no_launcher_runs
         assert (await stage.ended("in"))[0] == "ScaleSucceeded"
         await stage.cluster.until(lambda: stage.runs(LAUNCHER))
         assert stage.listed() == [0]
+
+
+async def test_command_for_a_launcher_does_not_run_in_another_pod_of_its_name() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        orders = len(stage.launchers.orders)
+        gone = Launcher(stage.cluster.key("linear-launcher"), UID("of-before"), "main")
+        launchers = Launchers(stage.cluster.user)
+        with pytest.raises(LauncherGoneError, match="has gone"):
+            await launchers.perform(stage.cluster.key(), Deliver(gone, (("/x", "y\n"),), 1))
+        assert len(stage.launchers.orders) == orders
+
+
+def edition(stage: Stage) -> int:
+    return int(stage.cluster.status("linear")["dlctl"]["roster"]["edition"])
+
+
+async def test_late_delivery_of_a_former_leader_leaves_the_hosts_of_now() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        first, files = edition(stage), dict(stage.launcher().files)
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        assert edition(stage) > first
+        pod = UID(stage.uid(LAUNCHER))
+        there = Launcher(stage.cluster.key(LAUNCHER), pod, "main")
+        late = Deliver(there, tuple(files.items()), first)
+        await Launchers(stage.cluster.user).perform(stage.cluster.key(), late)
+        assert stage.listed() == [0, 1]
+        await stage.scale_in(toDelete=ONE)
+        await stage.ended("in")
+        assert stage.listed() == [0]
+
+
+async def test_hosts_are_delivered_after_the_status_has_lost_their_edition() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        first = edition(stage)
+        lost = {"status": {"dlctl": {"roster": {"edition": None}}}}
+        await stage.cluster.user.patch(JOBS, stage.cluster.key(), lost, subresource="status")
+        await stage.cluster.lapse(10)
+        await stage.scale_in(toDelete=ONE)
+        await stage.ended("in")
+        assert stage.listed() == [0]
+        assert edition(stage) > first

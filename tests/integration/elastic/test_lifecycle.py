@@ -7,6 +7,8 @@ import pytest
 from dlctl.api.gangs import VOLCANO_GROUPS
 from dlctl.api.meta import EVENTS, PODS
 from dlctl.options import Options
+from dlctl.reconcilers.kueue import FINALIZER
+from tests.builders import template
 from tests.support.elastic import JOBS, Stage, elastic_world
 from tests.support.podgroups import admit, ganged, serve_pod_groups
 
@@ -91,6 +93,17 @@ async def test_failure_that_may_pass_runs_the_whole_job_again_with_as_many_worke
         assert status["restartCount"] == 1
         assert "completionTime" not in status
         assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+
+
+async def test_whole_job_is_run_again_though_kueue_keeps_its_pods() -> None:
+    kept = {"template": {**template("main"), "metadata": {"finalizers": [FINALIZER]}}}
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        await stage.running(1, restartPolicy="OnFailure", worker=kept, launcher=kept)
+        before = stage.uid("linear-worker-0")
+        await stage.end(LAUNCHER, 143)
+        await stage.cluster.until(lambda: stage.cluster.status().get("restartCount") == 1)
+        await stage.until_running()
+        assert stage.uid("linear-worker-0") != before
 
 
 async def test_whole_job_is_run_again_within_its_limit() -> None:
@@ -220,7 +233,7 @@ async def test_job_fails_at_its_deadline() -> None:
         assert 59 < stage.cluster.clock.monotonic() < 65
 
 
-async def test_gang_holds_the_workers_alone() -> None:
+async def test_gang_counts_the_workers_and_has_the_launcher_in_its_queue() -> None:
     async with elastic_world() as stage:
         await stage.cluster.kill_all()
         await serve_pod_groups(stage.cluster.user, VOLCANO_GROUPS)
@@ -235,7 +248,7 @@ async def test_gang_holds_the_workers_alone() -> None:
         (group,) = stage.cluster.objects(VOLCANO_GROUPS)
         assert group["spec"]["minMember"] == 2
         ganged_pods = [pod for pod in stage.cluster.pods() if joins(stage, pod)]
-        assert ganged_pods == ["linear-worker-0", "linear-worker-1"]
+        assert ganged_pods == [LAUNCHER, "linear-worker-0", "linear-worker-1"]
 
 
 async def test_events_are_told_once_and_say_what_happened() -> None:

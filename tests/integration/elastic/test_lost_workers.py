@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS, ObjectKey
 from dlctl.api.nodes import NODES
 from dlctl.options import Options
 from tests.support.elastic import Stage, elastic_world
@@ -197,3 +197,51 @@ async def sign(stage: Stage, node: str) -> None:
     taint = {"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"}
     body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}
     await stage.cluster.user.create(NODES, "", {**body, "spec": {"taints": [taint]}})
+
+
+@pytest.mark.parametrize("pod", ["linear-worker-1", "linear-launcher"])
+async def test_pod_whose_label_somebody_removes_is_labelled_again_and_not_replaced(
+    pod: str,
+) -> None:
+    async with elastic_world() as stage:
+        await stage.running(2, worker=ALWAYS)
+        before, uid = stage.members(), stage.uid(pod)
+        body = {"metadata": {"labels": {MANAGED_BY_LABEL: None}}}
+        await stage.cluster.user.patch(PODS, stage.cluster.key(pod), body)
+        await stage.cluster.settled()
+        assert stage.pod(pod)["metadata"]["labels"][MANAGED_BY_LABEL] == MANAGED_BY
+        assert stage.uid(pod) == uid
+        assert stage.members() == before == stage.listed()
+        assert stage.told("TrainingJobWorkerFailed") == []
+
+
+async def test_worker_that_keeps_failing_before_the_launcher_starts_has_its_limit() -> None:
+    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+        stage.cluster.node.unready.add("linear-worker-0")
+        worker = {**ON_FAILURE, "replicas": 2, "minReplicas": 2, "backoffLimit": 1}
+        await stage.submit(worker=worker)
+        for _ in range(2):
+            await stage.cluster.until(lambda: stage.runs("linear-worker-1"))
+            await stage.end("linear-worker-1", 1)
+            await stage.cluster.until(lambda: not stage.runs("linear-worker-1"))
+        await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
+        assert "worker-1" in stage.cluster.condition("Failed")
+
+
+async def test_workers_that_become_ready_shortly_after_each_other_are_listed_together() -> None:
+    async with elastic_world() as stage:
+        await stage.running(3, worker=ALWAYS)
+        stage.cluster.node.unready |= {"linear-worker-3", "linear-worker-4"}
+        for pod in ("linear-worker-1", "linear-worker-2"):
+            await stage.end(pod, 1)
+        await stage.cluster.until(lambda: stage.workers() == [0, 3, 4])
+        for pod in ("linear-worker-3", "linear-worker-4"):
+            now = stage.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
+            status = {"status": {"conditions": [ready]}}
+            key = stage.cluster.key(pod)
+            await stage.cluster.user.patch(PODS, key, status, subresource="status")
+            await stage.cluster.lapse(2)
+        await until_listed(stage, 0, 3, 4)
+        listed = [hosts for _, hosts in stage.launcher().listed]
+        assert ("linear-worker-0", "linear-worker-3") not in listed

@@ -159,6 +159,30 @@ async def test_name_of_a_worker_that_left_in_peace_is_given_again() -> None:
         assert stage.is_whole()
 
 
+@pytest.mark.parametrize("script", [{}, {"script": "/leave.sh"}], ids=["plain", "script"])
+async def test_index_of_a_worker_whose_process_died_is_not_reused(script: dict[str, str]) -> None:
+    async with elastic_world() as stage:
+        await stage.running(4)
+        stage.launchers.avoided.add("linear-worker-3")
+        await stage.scale_in(toDelete={"count": 1}, **script)
+        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        await stage.scale_out(toAdd={"count": 1})
+        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert stage.members() == [0, 1, 2, 4] == stage.listed()
+
+
+async def test_index_is_reused_where_the_launcher_uses_nobody_at_the_moment() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.avoided |= {"linear-worker-0", "linear-worker-1"}
+        await stage.scale_in(toDelete={"count": 1})
+        await stage.ended("in")
+        await stage.scale_out(toAdd={"count": 1})
+        await stage.ended("out")
+        assert stage.members() == [0, 1]
+
+
 async def test_request_that_is_deleted_meanwhile_leaves_no_worker_behind() -> None:
     async with elastic_world() as stage:
         await stage.running(2)

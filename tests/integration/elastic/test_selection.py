@@ -1,15 +1,32 @@
 """Which requests are carried out, when, and on what: one at a time, the oldest first."""
 
+import threading
 from typing import Any, Final
 
 import attrs
+import msgspec
 import pytest
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
-from dlctl.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, PODS, ObjectKey, owner_reference
+from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, Scaler, ScalerObject
+from dlctl.api.meta import (
+    CONFIG_MAPS,
+    CRDS,
+    NAMESPACES,
+    PODS,
+    ObjectKey,
+    Resource,
+    owner_reference,
+)
+from dlctl.dialects.elastic import scalers
 from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver.changes import Change, table_of
 from dlctl.local.apiserver.faults import Fault
+from dlctl.options import Options
+from dlctl.reconcilers import slices
+from dlctl.reconcilers.elastic.draft import Draft
+from dlctl.reconcilers.elastic.elastic import by_job
+from dlctl.reconcilers.elastic.step import step
+from dlctl.reconcilers.elastic.view import View
 from tests.support.elastic import JOBS, Stage, elastic_world
 from tests.support.hollow_launcher import Program
 
@@ -246,6 +263,46 @@ async def test_what_lacks_everything_harms_nobody() -> None:
         assert stage.cluster.phase() == "Running"
 
 
+async def test_request_that_cannot_be_read_fails_and_its_job_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = scalers.read
+
+    def faulty(obj: ScalerObject, resource: Resource) -> Scaler:
+        if obj.metadata.name == "odd" and resource == SCALE_OUTS:
+            raise IndexError("list index out of range")
+        return read(obj, resource)
+
+    monkeypatch.setattr(scalers, "read", faulty)
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.scale_out("odd", toAdd=ONE)
+        reason, message = await stage.ended("odd")
+        assert reason == "ScaleFailed"
+        assert "IndexError: list index out of range" in message
+        await stage.scale_out("whole", toAdd=ONE)
+        assert (await stage.ended("whole"))[0] == "ScaleSucceeded"
+        assert not stage.cluster.condition("Blocked")
+
+
+async def test_workers_of_a_large_job_are_chosen_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = set[str]()
+
+    def noted(view: View) -> Draft:
+        threads.add(threading.current_thread().name)
+        return step(view)
+
+    monkeypatch.setattr("dlctl.reconcilers.elastic.elastic.step", noted)
+    monkeypatch.setattr(slices, "LARGE", 1)
+    async with elastic_world() as stage:
+        await stage.running(2)
+        await stage.scale_out("more", toAdd=ONE)
+        assert (await stage.ended("more"))[0] == "ScaleSucceeded"
+    assert threads == {"plan_0"}
+
+
 async def edit_replicas(stage: Stage, replicas: int) -> None:
     await stage.edit({"spec": {"etReplicaSpecs": {"worker": {"replicas": replicas}}}})
 
@@ -266,3 +323,74 @@ async def create(stage: Stage, resource: Any, body: JSON) -> None:
     wire = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
     wire["metadata"] = {"generateName": "lacking-"}
     await stage.cluster.user.create(resource, stage.cluster.namespace, wire)
+
+
+async def test_slow_scripts_of_one_namespace_hold_up_neither_others_nor_deliveries() -> None:
+    async with elastic_world(Options(scaler_script_slots=4)) as stage:
+        await stage.cluster.user.create(NAMESPACES, "", {"metadata": {"name": "quiet"}})
+        quiet = Stage(attrs.evolve(stage.cluster, namespace="quiet"), stage.launchers)
+        stage.launchers.programs["/slow.sh"] = Program(lasts_s=3000)
+        for number in range(6):
+            await stage.running(1, name=f"job-{number}")
+            await stage.scale_out(
+                f"slow-{number}", f"job-{number}", toAdd=ONE, script="/slow.sh", timeout=3600
+            )
+        await quiet.running(1)
+        await stage.cluster.lapse(10)
+        assert len(stage.launchers.runs) == 2
+        began = stage.cluster.clock.monotonic()
+        await quiet.scale_out(toAdd=ONE, script="/quick.sh")
+        assert (await quiet.ended("out"))[0] == "ScaleSucceeded"
+        await quiet.scale_in(toDelete=ONE)
+        assert (await quiet.ended("in"))[0] == "ScaleSucceeded"
+        assert stage.cluster.clock.monotonic() - began <= 2
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"script": "/opt/../proc/self/environ"}, {"script": "/dev/stdin"}, {"timeout": 3601}],
+    ids=["proc", "dev", "time"],
+)
+async def test_script_that_is_none_or_has_no_end_is_refused_at_admission(spec: JSON) -> None:
+    async with elastic_world() as stage:
+        with pytest.raises(InvalidError, match=r"spec\.(script|timeout)"):
+            await stage.scale_out(toAdd=ONE, **spec)
+        await stage.scale_out(toAdd=ONE, script="/opt/proc/join.sh", timeout=3600)
+
+
+async def test_request_for_a_job_that_never_comes_fails_after_a_while() -> None:
+    async with elastic_world() as stage:
+        await stage.scale_out(job="absent", toAdd=ONE)
+        await stage.cluster.lapse(60)
+        assert stage.scaler("out") == {}
+        how, why = await stage.ended("out")
+        assert how == "ScaleFailed"
+        assert "there is no TrainingJob default/absent" in why
+        await stage.cluster.until(lambda: stage.told("ScalingOutFailed") == [why])
+
+
+async def test_finished_requests_are_deleted_when_their_time_is_over() -> None:
+    async with elastic_world(Options(scaler_ttl_s=600)) as stage:
+        await stage.running(2)
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        await stage.scale_in(job="absent", toDelete=ONE)
+        await stage.ended("in")
+        await stage.cluster.lapse(300)
+        assert len([*stage.cluster.objects(SCALE_INS), *stage.cluster.objects(SCALE_OUTS)]) == 2
+        await stage.cluster.lapse(400)
+        assert stage.cluster.objects(SCALE_INS) == stage.cluster.objects(SCALE_OUTS) == []
+        assert stage.members() == [0, 1, 2]
+
+
+async def test_finished_requests_are_not_looked_at_with_their_job() -> None:
+    async with elastic_world() as stage:
+        await stage.running(1)
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        await stage.cluster.settled()
+        (scaler,) = stage.cluster.objects(SCALE_OUTS)
+        done = msgspec.json.decode(msgspec.json.encode(scaler), type=ScalerObject)
+        assert list(by_job(done)) == []
+        waiting = msgspec.structs.replace(done, status=msgspec.Raw(b"null"))
+        assert list(by_job(waiting)) == ["default/linear"]

@@ -1,6 +1,7 @@
 """The client's own commands in containers of the embedded cluster."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -65,13 +66,13 @@ async def _exit_code(lab: Lab, name: str, script: str) -> int:
         return -1
 
 
-async def test_launcher_is_spoken_to(lab: Lab) -> None:
+async def test_launcher_is_spoken_to(lab: Lab, tmp_path: Path) -> None:
     await start(lab, "launcher")
     key = ObjectKey("default", "launcher")
     shell = LauncherShell(lab.client.execute, key, "main")
-    path, text = "/tmp/hostfile-of-a-test", "".join(f"worker-{i}:1\n" for i in range(1000))
-    await shell.deliver({path: text})
-    assert (await run(lab, "launcher", f"cat {path}; rm {path}")).stdout.decode() == text
+    path, text = f"{tmp_path}/hostfile", "".join(f"worker-{i}:1\n" for i in range(1000))
+    await shell.deliver({path: text}, 1)
+    assert (await run(lab, "launcher", f"cat {path}")).stdout.decode() == text
 
     workers = {"worker-1": "", "worker-10": "192.0.2.10"}
     assert await shell.users(workers) == frozenset()

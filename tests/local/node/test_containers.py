@@ -5,7 +5,9 @@ import signal
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS
+from dlctl.informers.handlers import Change
 from dlctl.kube.errors import NotFoundError
+from dlctl.local.node.wire import NodePod
 from tests.local.node.builders import make_container
 from tests.local.node.lab import Lab, container, exit_code
 
@@ -27,6 +29,26 @@ async def test_end_of_a_program_is_its_exit_code(lab: Lab, script: str, code: in
     assert status["phase"] == ("Failed" if code else "Succeeded")
     reason = container(status)["state"]["terminated"]["reason"]
     assert reason == ("Error" if code else "Completed")
+
+
+@pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (1, "Failed")])
+async def test_end_is_reported_of_the_container_first_and_of_the_pod_later(
+    lab: Lab, code: int, phase: str
+) -> None:
+    name, seen = f"in-two-steps-{code}", list[tuple[str, bool]]()
+    informer = lab.cluster.node.pods
+
+    def note(change: Change[NodePod]) -> None:
+        status = change.new.status if change.new and change.new.key.name == name else None
+        if status and status.get("containerStatuses"):
+            seen.append((status["phase"], "terminated" in container(status)["state"]))
+
+    registration = informer.add_handler(note)
+    try:
+        await lab.run(name, command=["sh", "-c", f"exit {code}"])
+    finally:
+        registration.remove()
+    assert seen[-2:] == [("Running", True), (phase, True)]
 
 
 async def test_container_ignores_no_signal_that_dlctl_was_started_without(lab: Lab) -> None:
@@ -197,7 +219,7 @@ async def test_life_of_a_pod_costs_few_writes(lab: Lab) -> None:
 
     before = writes()
     await lab.run("writes")
-    assert 1 <= writes() - before <= 3
+    assert 1 <= writes() - before <= 4
 
 
 async def test_finished_pod_can_be_read_until_it_is_deleted(lab: Lab) -> None:

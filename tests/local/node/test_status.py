@@ -48,7 +48,10 @@ def make_facts(*records: ContainerRecord, inits: list[ContainerRecord] | None = 
     ],
 )
 def test_phase_follows_from_the_containers(records: list[ContainerRecord], expected: str) -> None:
-    assert phase(make_facts(*records)) == expected
+    facts = make_facts(*records)
+    assert phase(facts) == ("Running" if all(r.done for r in records) else expected)
+    facts.over = True
+    assert phase(facts) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +66,20 @@ def test_phase_follows_from_the_containers(records: list[ContainerRecord], expec
 def test_phase_before_the_containers_is_that_of_the_init_containers(
     init: ContainerRecord, expected: str
 ) -> None:
-    assert phase(make_facts(make_record(WAITING), inits=[init])) == expected
+    facts = make_facts(make_record(WAITING), inits=[init])
+    assert phase(facts) == "Pending"
+    facts.over = True
+    assert phase(facts) == expected
+
+
+def test_reason_of_a_pod_that_its_node_ends_comes_with_its_phase() -> None:
+    facts = make_facts(make_record(Running(NOW)))
+    facts.verdict, facts.message = "DeadlineExceeded", "too long"
+    before = status(make_pod(), facts, [], NOW)
+    assert (before["phase"], "reason" in before) == ("Running", False)
+    facts.over = True
+    after = status(make_pod(), facts, [], NOW)
+    assert (after["phase"], after["reason"]) == ("Failed", "DeadlineExceeded")
 
 
 def test_transition_time_is_kept_until_the_condition_changes() -> None:

@@ -16,7 +16,7 @@ import pytest
 from dlctl.api.elastic import Script
 from dlctl.api.meta import ObjectKey
 from dlctl.errors import TerminalError
-from dlctl.kube.execs import Completed
+from dlctl.kube.execs import Completed, OutputLimit
 from dlctl.reconcilers.elastic import answers, commands
 from dlctl.reconcilers.elastic.answers import ProbedBy, Reach, UnreadableError
 from dlctl.reconcilers.elastic.shell import CommandFailedError, LauncherShell
@@ -27,6 +27,12 @@ SHELLS = {
     "busybox": ["busybox", "sh"],
 }
 HAD = [name for name, words in SHELLS.items() if shutil.which(words[0])]
+NEEDS_FLOCK = pytest.mark.skipif(not shutil.which("flock"), reason="there is no flock here")
+
+
+@pytest.fixture
+def _nothing_blocks() -> None:
+    """Let the launcher look for its programs: it is made of local processes."""
 
 
 @attrs.define
@@ -47,17 +53,9 @@ class Machine:
         *,
         stdin: bytes = b"",
         timeout_s: float = 10.0,
-        limit_bytes: int = 1 << 20,
+        limit: OutputLimit | None = None,
     ) -> Completed:
-        assert command[0] == "sh"
-        assert sum(map(len, command)) < 4000, "the URL would be too long for a proxy"
-        process = await asyncio.create_subprocess_exec(
-            *[shutil.which(self.shell[0]) or "", *self.shell[1:], *command[1:]],
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={"PATH": f"{self.bin}:{os.environ['PATH']}", **self.env},
-        )
+        process = await self.start(command)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -68,7 +66,18 @@ class Machine:
             out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
             exit_code = await process.wait()
         process.stdin.close()
-        return Completed(exit_code, out[:limit_bytes], err, truncated=len(out) > limit_bytes)
+        return Completed(exit_code, out, err)
+
+    async def start(self, command: Sequence[str]) -> asyncio.subprocess.Process:
+        assert command[0] == "sh"
+        assert sum(map(len, command)) < 4000, "the URL would be too long for a proxy"
+        return await asyncio.create_subprocess_exec(
+            *[shutil.which(self.shell[0]) or "", *self.shell[1:], *command[1:]],
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": f"{self.bin}:{os.environ['PATH']}", **self.env},
+        )
 
     def program(self, name: str, script: str) -> None:
         path = self.bin / name
@@ -97,7 +106,10 @@ AWKWARD = "a b  c\\n\t'\"$HOME `id` %s\\\n\n  -e * ünï\n"
 
 
 def files(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+    """Return the files in a folder, without the edition and the lock of deliveries."""
+    found = (path for path in folder.iterdir() if path.is_file())
+    own = (".edition", ".edition.lock")
+    return {path.name: path.read_text() for path in found if path.name not in own}
 
 
 @pytest.mark.parametrize("closes_stdin", [True, False], ids=["v5", "v4"])
@@ -108,7 +120,7 @@ async def test_files_are_delivered_as_they_are(
     hosts = "".join(f"elastic-training-worker-{index}:8\n" for index in range(1000))
     texts = {"hostfile": hosts, "awk ward'$": AWKWARD, "empty": "", "unended": "x\ny"}
     (tmp_path / "empty").write_text("old\n")
-    await launcher.deliver({str(tmp_path / name): text for name, text in texts.items()})
+    await launcher.deliver({str(tmp_path / name): text for name, text in texts.items()}, 1)
     assert files(tmp_path) == {**texts, "unended": "x\ny\n"}
 
 
@@ -118,7 +130,7 @@ async def test_delivered_file_keeps_its_mode_and_a_new_one_is_its_owners(
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text("old")
     old.chmod(0o640)
-    await launcher.deliver({str(old): "a\n", str(new): "b\n"})
+    await launcher.deliver({str(old): "a\n", str(new): "b\n"}, 1)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (old, new)] == [0o640, 0o600]
 
 
@@ -126,7 +138,7 @@ async def test_file_is_replaced_and_not_written_to(launcher: LauncherShell, tmp_
     path = tmp_path / "hostfile"
     path.write_text("old\n")
     with path.open() as reader:
-        await launcher.deliver({str(path): "new\n"})
+        await launcher.deliver({str(path): "new\n"}, 1)
         assert reader.read() == "old\n"
 
 
@@ -135,7 +147,7 @@ async def test_input_that_breaks_off_leaves_the_old_file_and_no_other(
 ) -> None:
     path = tmp_path / "hostfile"
     path.write_text("old\n")
-    order = commands.deliver({str(path): "a\nb\nc\n"})
+    order = commands.deliver({str(path): "a\nb\nc\n"}, 1)
     completed = await machine(ObjectKey("", ""), "", order.command, stdin=b"a\nb\n")
     assert completed.exit_code == 1
     assert files(tmp_path) == {"hostfile": "old\n"}
@@ -145,7 +157,84 @@ async def test_place_that_cannot_be_written_to_is_told(
     launcher: LauncherShell, tmp_path: Path
 ) -> None:
     with pytest.raises(CommandFailedError, match=r"not delivered: exit code 1: .*hostfile"):
-        await launcher.deliver({str(tmp_path / "absent" / "hostfile"): "a\n"})
+        await launcher.deliver({str(tmp_path / "absent" / "hostfile"): "a\n"}, 1)
+
+
+# What images without util-linux and without BusyBox have.
+COREUTILS = ("cp", "mv", "rm", "mkdir", "rmdir", "sleep")
+LOCKS = pytest.mark.parametrize(
+    "flocks", [pytest.param(True, marks=NEEDS_FLOCK), False], ids=["flock", "mkdir"]
+)
+
+
+@LOCKS
+async def test_delivery_that_ends_late_leaves_newer_files(
+    launcher: LauncherShell, machine: Machine, tmp_path: Path, flocks: bool
+) -> None:
+    if not flocks:
+        machine.lacks_all_but(*COREUTILS)
+    first, second = str(tmp_path / "hostfile"), str(tmp_path / "other")
+    order = commands.deliver({first: "old\nold\n", second: "old\n"}, 7)
+    # Its stream is cut in the middle, and the rest arrives later.
+    late = await machine.start(order.command)
+    assert late.stdin is not None
+    late.stdin.write(b"old\nold\n")
+    await late.stdin.drain()
+    await launcher.deliver({first: "new\n", second: "new\n"}, 8)
+    out, _ = await late.communicate(b"old\n")
+    assert (late.returncode, out) == (0, b"superseded\n")
+    assert files(tmp_path) == {"hostfile": "new\n", "other": "new\n"}
+    # The same edition again, and the next one.
+    await launcher.deliver({first: "same\n", second: "same\n"}, 8)
+    assert files(tmp_path) == {"hostfile": "same\n", "other": "same\n"}
+    await launcher.deliver({first: "next\n", second: "next\n"}, 10)
+    assert files(tmp_path) == {"hostfile": "next\n", "other": "next\n"}
+
+
+@LOCKS
+async def test_of_deliveries_at_the_same_time_the_latest_edition_stays(
+    launcher: LauncherShell, machine: Machine, tmp_path: Path, flocks: bool
+) -> None:
+    if not flocks:
+        machine.lacks_all_but(*COREUTILS)
+    paths = [str(tmp_path / "hostfile"), str(tmp_path / "other")]
+    async with asyncio.TaskGroup() as group:
+        for edition in (3, 5, 1, 4, 2):
+            texts = dict.fromkeys(paths, f"{edition}\n")
+            group.create_task(launcher.deliver(texts, edition))
+    assert files(tmp_path) == {"hostfile": "5\n", "other": "5\n"}
+
+
+@pytest.mark.parametrize("kept", ["", "x\n", "-1\n", "9 9\n"])
+async def test_edition_that_cannot_be_read_holds_no_delivery_up(
+    launcher: LauncherShell, tmp_path: Path, kept: str
+) -> None:
+    (tmp_path / ".edition").write_text(kept)
+    await launcher.deliver({str(tmp_path / "hostfile"): "new\n"}, 1)
+    assert files(tmp_path) == {"hostfile": "new\n"}
+
+
+async def test_hosts_of_an_unknown_edition_replace_any(
+    launcher: LauncherShell, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "hostfile")
+    await launcher.deliver({path: "old\n"}, 7)
+    await launcher.deliver({path: "new\n"}, 0)
+    assert files(tmp_path) == {"hostfile": "new\n"}
+
+
+async def test_lock_of_a_delivery_that_was_killed_does_not_stay(
+    launcher: LauncherShell, machine: Machine, tmp_path: Path
+) -> None:
+    machine.lacks_all_but(*COREUTILS)
+    (tmp_path / ".edition.lock").mkdir()
+    path = str(tmp_path / "hostfile")
+    with pytest.raises(CommandFailedError, match="another delivery holds"):
+        await launcher.deliver({path: "new\n"}, 1)
+    assert files(tmp_path) == {}
+    await launcher.deliver({path: "new\n"}, 1)
+    assert files(tmp_path) == {"hostfile": "new\n"}
+    assert not (tmp_path / ".edition.lock").exists()
 
 
 FAKE_SSH = """
@@ -208,7 +297,7 @@ async def connected(address: str) -> AsyncIterator[int]:
 async def test_open_connections_are_found(machine: Machine, address: str) -> None:
     order = commands.users()
     async with connected(address) as port:
-        completed = await machine(ObjectKey("", ""), "", order.command, limit_bytes=8 << 20)
+        completed = await machine(ObjectKey("", ""), "", order.command)
     workers = {"one": address, "other": "127.9.9.9"}
     read = partial(answers.users, completed.stdout, workers)
     assert read(port=port) == {"one"}
@@ -260,6 +349,15 @@ async def test_script_is_told_the_workers_and_its_variables(
     assert (tmp_path / "list").read_text() == ",".join(workers)
     assert (tmp_path / "a").read_text() == value
     assert (tmp_path / "stdin").read_text() == ""
+
+
+async def test_link_to_the_file_of_a_process_is_no_script(
+    launcher: LauncherShell, tmp_path: Path
+) -> None:
+    path = tmp_path / "link.sh"
+    path.symlink_to("/proc/self/environ")
+    with pytest.raises(CommandFailedError, match="leads to /proc or /dev"):
+        await launcher.run_script(Script(str(path)), [])
 
 
 async def test_script_that_fails_says_why(launcher: LauncherShell, tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""``dlctl release``: let launchers start that wait for their workers, before another operator."""
+
+import argparse
+import asyncio
+
+from dlctl.kube import config
+from dlctl.kube.client import Client
+from dlctl.reconcilers.gates import release
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Remove the scheduling gate dlctl.dev/workers-running from all pods, so that none waits "
+        "for a controller that is gone. Stop the controller first: it creates gated pods."
+    )
+    parser.add_argument("--kubeconfig", default="", help="path of the kubeconfig to use")
+    parser.add_argument("--context", default="", help="its context to use")
+    parser.add_argument("-n", "--namespace", default="", help="this namespace only; all if not set")
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    asyncio.run(_release(args.kubeconfig, args.context, args.namespace))
+    return 0
+
+
+async def _release(kubeconfig: str, context: str, namespace: str) -> None:
+    cluster = await config.load(kubeconfig or None, context or None)
+    async with Client(cluster, user_agent="dlctl/release") as client:
+        pods = await release(client, namespace)
+    for pod in pods:
+        print(f"pod {pod} released")
+    print(f"{len(pods)} pods released")

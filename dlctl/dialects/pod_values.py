@@ -1,0 +1,95 @@
+"""The forms of single values in a pod template: numbers, quantities, times, and what is wrong.
+
+The schema and the reader of jobs share them.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from dlctl import errors
+from dlctl.api import quantities
+
+INT32: Final = range(-(2**31), 2**31)
+INT64: Final = range(-(2**63), 2**63)
+# As Go parses it, which ``format: date-time`` alone does not assure.
+TIME: Final = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+_TIME: Final = re.compile(TIME)
+_BYTES: Final = re.compile(r"([0-9]+) ?([kKMGTPE])i?[bB]", re.ASCII)
+
+
+def flaw(value: Any, type_: str) -> str:
+    """Return what is wrong with a value that should be of a type, and the fix; "" if nothing is."""
+    check = _CHECKS.get(type_)
+    return check(value) if check else ""
+
+
+def shown(value: Any) -> str:
+    """Return a value nearly as manifests have it, shortened."""
+    return str(value).lower() if isinstance(value, bool) else errors.shown(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return ""
+    fix = ": put it in quotes" if isinstance(value, int | float) else ""
+    return f"must be a string, not {shown(value)}{fix}"
+
+
+def _boolean(value: Any) -> str:
+    if isinstance(value, bool):
+        return ""
+    fix = ": leave out the quotes" if value in ("true", "false") else ""
+    return f"must be true or false, not {shown(value)}{fix}"
+
+
+def _integer(bounds: range) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        # A bool is an int to Python, but nobody means 1 by true.
+        if not isinstance(value, int) or isinstance(value, bool):
+            digits = isinstance(value, str) and value.isascii() and value.isdigit()
+            fix = ": leave out the quotes" if digits else ""
+            return f"must be an integer, not {shown(value)}{fix}"
+        if value not in bounds:
+            return f"is {shown(value)}, but must be between {bounds.start} and {bounds[-1]}"
+        return ""
+
+    return check
+
+
+def _integer_or_text(value: Any) -> str:
+    if isinstance(value, str):
+        return ""
+    return _integer(INT32)(value).replace("an integer", "an integer or a string")
+
+
+def _quantity(value: Any) -> str:
+    # A fraction may be a number: so it is decoded in pods.
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return ""
+    if isinstance(value, str) and quantities.is_amount(value):
+        return ""
+    found = _BYTES.fullmatch(value) if isinstance(value, str) else None
+    unit = found[2].upper() if found else ""
+    fix = f": write {found[1]}{unit}i" if found else ""
+    return f"must be a quantity such as 500m, 2 or 16Gi, not {shown(value)}{fix}"
+
+
+def _time(value: Any) -> str:
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        return ""
+    return f"must be a time such as 2006-01-02T15:04:05Z, not {shown(value)}"
+
+
+_CHECKS: Final[dict[str, Callable[[Any], str]]] = {
+    "str": _text,
+    "bool": _boolean,
+    "int32": _integer(INT32),
+    "int64": _integer(INT64),
+    "intstr": _integer_or_text,
+    "quantity": _quantity,
+    "time": _time,
+}

@@ -1,0 +1,57 @@
+"""Which children of a job that has ended are deleted, as its cleanPodPolicy says. Pure.
+
+``Running`` keeps a pod whose replica has ended by itself, also while a sidecar still works in it.
+A sidecar that never ends holds up neither the job nor its TTL: the pod is just left alone.
+"""
+
+from collections.abc import Iterator
+
+from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.pods import Pod, Service
+from dlctl.reconcilers.observe import Observed
+
+
+def pods(job: Job, observed: Observed) -> Iterator[Pod]:
+    """Yield the pods to delete, without those that are being deleted."""
+    policy = job.run_policy.clean_pod_policy
+    if policy is CleanPodPolicy.NONE:
+        return
+    ended = _ended(job, observed)
+    lasting = {job.child_name(r) for r in job.replicas if _outlasts(job, r)}
+    for pod in observed.pods:
+        name = pod.metadata.name
+        stays = name in ended and (policy is CleanPodPolicy.RUNNING or name in lasting)
+        if not pod.metadata.terminating and not stays:
+            yield pod
+
+
+def services(job: Job, observed: Observed) -> Iterator[Service]:
+    """Yield the services to delete: with their pods, also where a pod is gone already."""
+    policy = job.run_policy.clean_pod_policy
+    if policy is CleanPodPolicy.NONE:
+        return
+    there = {pod.metadata.name for pod in observed.pods if not pod.metadata.terminating}
+    stay = there & _ended(job, observed)
+    for name, service in observed.services.items():
+        if policy is CleanPodPolicy.ALL or name not in stay:
+            yield service
+
+
+def _ended(job: Job, observed: Observed) -> frozenset[str]:
+    """Return the names of the pods whose replica has ended by itself.
+
+    A sidecar may still work in them: what it uploads must not be cut off.
+    """
+    containers = {spec.type: spec.container for spec in job.replica_specs}
+    ended = [pod for pod in observed.surplus_pods if pod.is_terminal]
+    ended += [
+        one.pod
+        for one in observed.replicas
+        if one.pod is not None and one.pod.is_terminated(containers[one.replica.type])
+    ]
+    return frozenset(pod.metadata.name for pod in ended)
+
+
+def _outlasts(job: Job, replica: Replica) -> bool:
+    spec = job.spec_of(replica.type)
+    return spec is not None and spec.outlasts_job

@@ -1,0 +1,63 @@
+"""Depth of JSON text, measured and cut, against a plain recursion over the decoded value."""
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.api.nesting import flattened, nests_deeper
+
+# Brackets, quotes and backslashes in strings are what a scanner trips over.
+TEXTS = st.text(st.sampled_from('[]{}"\\a,:é'), max_size=5)
+VALUES = st.recursive(
+    TEXTS | st.integers() | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=20,
+)
+LEVELS = st.integers(1, 6)
+
+
+def depth(value: Any) -> int:
+    if isinstance(value, list | dict):
+        items = value.values() if isinstance(value, dict) else value
+        return 1 + max(map(depth, items), default=0)
+    return 0
+
+
+@given(VALUES, LEVELS)
+def test_depth_is_that_of_the_value(value: Any, levels: int) -> None:
+    assert nests_deeper(msgspec.json.encode(value), levels) == (depth(value) > levels)
+
+
+@given(VALUES, LEVELS)
+def test_what_is_cut_keeps_all_above(value: Any, levels: int) -> None:
+    text, complete = flattened(msgspec.json.encode(value), levels)
+    cut = msgspec.json.decode(text)
+    assert complete
+    assert depth(cut) == min(depth(value), levels)
+    if depth(value) <= levels:
+        assert cut == value
+
+
+@given(VALUES, LEVELS, st.integers(0, 10))
+def test_text_with_too_many_brackets_is_closed(value: Any, levels: int, most: int) -> None:
+    text, _ = flattened(msgspec.json.encode(value), levels, max_brackets=most)
+    assert depth(msgspec.json.decode(text)) <= levels
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"[" * 700_000 + b"]" * 700_000, id="one deep"),
+        pytest.param(b"[" + b"[],".join([b"[" * 60 + b"]" * 60] * 9_000) + b"]", id="many"),
+        pytest.param(b'["' + b'\\"[' * 400_000 + b'"]', id="escapes"),
+    ],
+)
+def test_largest_objects_take_moments(text: bytes) -> None:
+    started = time.thread_time()
+    nests_deeper(text)
+    flattened(text)
+    assert time.thread_time() - started < 1

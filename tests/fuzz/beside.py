@@ -1,0 +1,163 @@
+"""A controller with hostile objects, and a job of somebody else's beside them.
+
+Time is compacted, so what is waited for costs nothing, and a controller that does not wait shows.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import looptime
+
+from dlctl.api.meta import NAMESPACES, PODS
+from dlctl.kube.errors import ApiError
+from dlctl.local.apiserver.changes import Change, table_of
+from tests.builders import KINDS, kind_of, manifest, template, training_job
+from tests.fuzz.objects import Form
+from tests.support.fates import Evicted, Exit, Fate
+from tests.support.typed_clients import undecodable_spec, undecodable_status
+from tests.support.world import World, world
+
+JSON = dict[str, Any]
+HOSTILE: Final = "hostile"
+BYSTANDER: Final = "bystander"
+_FATES: Final[Mapping[str, Sequence[Fate]]] = {
+    "worker-0": [Exit(137), Exit(0)],
+    "worker-1": [Evicted(), Exit(0)],
+}
+_TABLES: Final = (table_of(PODS), table_of(kind_of("kubeflow.org/v1", "PyTorchJob").resource))
+# So long it is looked at what goes on after all has settled.
+WATCHED_S: Final = 600.0
+# A job that waits is tried again every ten seconds or later, by one write and what tells of it.
+WRITES_EACH: Final = 3 * WATCHED_S / 10
+
+
+@attrs.frozen
+class Left:
+    """What is left of the bystander, and what was done for all others meanwhile."""
+
+    # What has happened to the bystander's pods and to itself, in order.
+    happened: Sequence[str]
+    conditions: Sequence[tuple[str, str, str]]
+    events: Counter[str]
+    # Objects that the server has taken, by kind and version.
+    stored: Counter[str]
+    # Writes of the controller after all had settled.
+    writes: Counter[tuple[str, str]]
+    # What Kubeflow's typed clients cannot decode, and then see nothing of a kind.
+    undecodable: Sequence[str]
+
+
+def left_by(objects: Sequence[tuple[Form, JSON]], *, of_each: int) -> Left:
+    """Run a controller with the first objects of each form that the server takes.
+
+    :raises BaseException: whatever has ended the controller.
+    """
+    loop = looptime.new_event_loop(noop_cycles=8)
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        return runner.run(_left_by(objects, of_each))
+
+
+async def _left_by(objects: Sequence[tuple[Form, JSON]], of_each: int) -> Left:
+    async with world() as cluster:
+        happened = _Happened()
+        cluster.server.storage.observers.append(happened)
+        # Long enough for all that is hostile to be there while it runs.
+        cluster.node.run_s = 60.0
+        await cluster.user.create(NAMESPACES, "", {"metadata": {"name": HOSTILE}})
+        cluster.start()
+        await _create(cluster, _scaled())
+        half = len(objects) // 2
+        stored = await _stored(cluster, objects[:half], of_each // 2)
+        job = training_job("PyTorchJob", BYSTANDER, Master=1, Worker=2)
+        for spec in job["spec"]["pytorchReplicaSpecs"].values():
+            spec["restartPolicy"] = "ExitCode"
+            spec["template"]["spec"]["restartPolicy"] = "Never"
+        await cluster.submit(job, _FATES)
+        stored += await _stored(cluster, objects[half:], of_each - of_each // 2)
+        await cluster.ended(BYSTANDER)
+        await asyncio.sleep(WATCHED_S)
+        before = _written(cluster)
+        await asyncio.sleep(WATCHED_S)
+        status = cluster.status(BYSTANDER)
+        return Left(
+            happened.lines,
+            [(c["type"], c["status"], c["reason"]) for c in status["conditions"]],
+            Counter(cluster.events(BYSTANDER)),
+            stored,
+            _written(cluster) - before,
+            list(_undecodable(cluster)),
+        )
+
+
+@attrs.define(eq=False)
+class _Happened:
+    lines: list[str] = attrs.field(factory=list)
+
+    def __call__(self, change: Change) -> None:
+        stored = change.new or change.old
+        assert stored is not None
+        if change.table not in _TABLES or not stored.key.name.startswith(BYSTANDER):
+            return
+        if change.old is None or change.new is None:
+            what = "there" if change.old is None else "gone"
+            self.lines.append(f"{stored.key.name} {what}")
+
+
+async def _stored(
+    cluster: World, objects: Sequence[tuple[Form, JSON]], of_each: int
+) -> Counter[str]:
+    stored: Counter[str] = Counter()
+    for number, (form, body) in enumerate(objects):
+        if stored[str(form)] >= of_each:
+            continue
+        metadata = {**body["metadata"], "namespace": HOSTILE, "name": f"h{number}"}
+        stored[str(form)] += await _create(cluster, {**body, "metadata": metadata}, form)
+    return stored
+
+
+async def _create(cluster: World, body: JSON, form: Form | None = None) -> bool:
+    """Tell whether the server has taken an object; it may refuse what it likes, but must answer."""
+    if form is None:
+        resource = kind_of(body["apiVersion"], body["kind"]).resource
+    else:
+        resource = form.resource
+    metadata = {k: v for k, v in body["metadata"].items() if k not in _SERVERS_OWN}
+    try:
+        await cluster.user.create(resource, HOSTILE, {**body, "metadata": metadata})
+    except ApiError as error:
+        if error.code not in range(400, 500):
+            raise
+        return False
+    return True
+
+
+_SERVERS_OWN: Final = ("uid", "generation", "creationTimestamp")
+
+
+def _scaled() -> JSON:
+    """Return a job that scales, for those that scale it."""
+    each = {"replicas": 2, "template": template("worker")}
+    specs = {"launcher": {"replicas": 1, "template": template("launcher")}, "worker": each}
+    api_version = "kai.alibabacloud.com/v1alpha1"
+    job = manifest(api_version, "TrainingJob", {"etReplicaSpecs": specs}, name="a")
+    return {**job, "metadata": {"name": "a", "namespace": HOSTILE}}
+
+
+def _undecodable(cluster: World) -> Iterator[str]:
+    """Yield what is stored of Kubeflow's kinds and fails a typed list of them."""
+    for kind in KINDS:
+        if kind.resource.group != "kubeflow.org":
+            continue
+        for stored in cluster.server.storage.objects(kind.resource, HOSTILE):
+            job = stored.decoded(kind.resource)
+            found = [undecodable_status(job.get("status") or {})]
+            if (name := kind.resource.kind) in ("TFJob", "MXJob"):
+                found.append(undecodable_spec(job["spec"], name))  # type: ignore[arg-type]
+            yield from (f"{kind.resource.kind}: {why}" for why in found if why)
+
+
+def _written(cluster: World) -> Counter[tuple[str, str]]:
+    return cluster.history.writes()

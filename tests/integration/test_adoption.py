@@ -1,0 +1,168 @@
+"""What it costs to adopt the children of another operator's jobs, and what may happen meanwhile."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.meta import PODS
+from dlctl.frameworks.kubeflow.elastic import AUTOSCALERS
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from tests.builders import kind_of, renderer_of
+from tests.integration.test_autoscaling import change, elastic, limits
+from tests.integration.test_operator_swap import (
+    AT_END,
+    CREATED,
+    RUN,
+    RUNNING,
+    STOPPED,
+    SUCCEEDED,
+    labelled,
+    left_behind,
+    phases,
+    tf_job,
+    timestamp,
+    uids,
+)
+from tests.support.fates import DONE
+from tests.support.predecessor import left_behind as children_left
+from tests.support.world import World, Worlds
+
+JSON = dict[str, Any]
+JOBS: Final = 8
+
+
+def requests(cluster: World, verb: str, resource: str, subresource: str = "") -> int:
+    return sum(
+        count
+        for audited, count in cluster.server.audit.items()
+        if audited.user_agent.startswith("dlctl")
+        and (audited.verb, audited.resource, audited.subresource) == (verb, resource, subresource)
+    )
+
+
+async def test_namespace_is_listed_once_for_all_jobs_and_each_child_is_written_once(
+    world: Worlds,
+) -> None:
+    async with world() as cluster:
+        for number in range(JOBS):
+            await left_behind(cluster, tf_job(name=f"job-{number}"), CREATED, RUNNING, **RUN)
+        children = uids(cluster)
+        before = {r: requests(cluster, "list", r) for r in ("pods", "services")}
+        cluster.start()
+        await cluster.until(lambda: labelled(cluster) == 8 * JOBS)
+        await cluster.until(
+            lambda: all(cluster.phase(f"job-{number}") == "Running" for number in range(JOBS))
+        )
+        await cluster.settled()
+        assert uids(cluster) == children
+        for resource in ("pods", "services"):
+            # One of the informer at most, one of the adoption.
+            assert requests(cluster, "list", resource) - before[resource] <= 2
+            assert requests(cluster, "patch", resource) == 4 * JOBS
+        assert requests(cluster, "patch", "tfjobs.kubeflow.org", "status") == JOBS
+        assert cluster.history.writes().total() == (8 + 1) * JOBS
+
+
+async def test_ended_job_that_keeps_its_pods_is_written_once_and_they_are_not(
+    world: Worlds,
+) -> None:
+    async with world() as cluster:
+        stated = (CREATED, STOPPED, SUCCEEDED)
+        fates = {replica: [DONE] for replica in ("chief-0", "ps-0", "worker-0", "worker-1")}
+        done = timestamp(cluster.clock.now())
+        await left_behind(cluster, tf_job(), *stated, fates=fates, completionTime=done, **AT_END)
+        cluster.start()
+        await cluster.until(lambda: cluster.phase() == "Done")
+        await cluster.settled()
+        assert cluster.history.writes().total() == 1
+
+
+async def all_but_one_adopted(cluster: World) -> None:
+    """Have a job adopted but for linear-worker-1, whose patch is on the way."""
+    await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
+    late = Fault(verb="patch", resource="pods", name="linear-worker-1", delay_s=5.0)
+    cluster.server.faults.add(late)
+    cluster.start()
+    await cluster.until(lambda: labelled(cluster) == 7)
+
+
+async def test_pod_that_goes_while_it_is_adopted_is_made_again(world: Worlds) -> None:
+    async with world() as cluster:
+        await all_but_one_adopted(cluster)
+        await cluster.user.delete(PODS, cluster.key("linear-worker-1"), grace_period_s=0)
+        await cluster.until(lambda: len(cluster.pods()) == 3)
+        await cluster.until(lambda: labelled(cluster) == 8)
+        await cluster.until(lambda: phases(cluster) == ["Running"] * 4)
+
+
+async def test_pod_that_changes_while_it_is_adopted_is_adopted_all_the_same(world: Worlds) -> None:
+    async with world() as cluster:
+        await all_but_one_adopted(cluster)
+        body = {"metadata": {"annotations": {"x": "y"}}}
+        await cluster.user.patch(PODS, cluster.key("linear-worker-1"), body)
+        await cluster.until(lambda: labelled(cluster) == 8)
+        await cluster.settled()
+        assert requests(cluster, "list", "pods") <= 2
+
+
+async def test_missing_child_is_not_taken_for_a_missing_job(world: Worlds) -> None:
+    async with world() as cluster:
+        cluster.start()
+        await cluster.submit(elastic())
+        await cluster.until(lambda: limits(cluster) == [(1, 3)])
+        await cluster.settled()
+        gone = status.not_found(AUTOSCALERS, "linear")
+        cluster.server.faults.add(
+            Fault(verb="patch", resource=AUTOSCALERS.qualified, status=gone, times=3)
+        )
+        await change(cluster, {"elasticPolicy": {"maxReplicas": 5}})
+        await cluster.until(lambda: limits(cluster) == [(1, 5)])
+
+
+def at_end(cluster: World) -> JSON:
+    succeeded = {
+        "type": "Succeeded",
+        "status": "True",
+        "lastTransitionTime": timestamp(cluster.clock.now()),
+    }
+    return {"conditions": [succeeded], "completionTime": timestamp(cluster.clock.now())}
+
+
+def at_rest(cluster: World) -> JSON:
+    return {"conditions": [{"type": "Suspended", "status": "True"}]}
+
+
+def at_work(cluster: World) -> JSON:
+    return {"conditions": [{"type": "Running", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("stated", "policy"),
+    [
+        pytest.param(at_end, {}, id="ended"),
+        pytest.param(at_rest, {"suspend": True}, id="suspended"),
+        # Its pods have ended, and nobody has said so.
+        pytest.param(at_work, {}, id="ended unseen"),
+    ],
+)
+async def test_autoscaler_that_another_operator_has_left_goes_with_the_run(
+    stated: Callable[[World], JSON], policy: JSON, world: Worlds
+) -> None:
+    async with world() as cluster:
+        kind = kind_of("kubeflow.org/v1", "PyTorchJob")
+        manifest = elastic(**policy)
+        fates = {"worker-0": [DONE], "worker-1": [DONE]}
+        job = await cluster.submit(manifest, fates, decider="worker-0")
+        for resource, child in children_left(renderer_of({**manifest, **job})):
+            if resource == AUTOSCALERS or stated is at_work:
+                await cluster.user.create(resource, cluster.namespace, child)
+        if stated is at_work:
+            await cluster.until(lambda: phases(cluster) == ["Succeeded"] * 2)
+        body = {"status": stated(cluster)}
+        await cluster.user.patch(kind.resource, cluster.key(), body, subresource="status")
+        await cluster.caught_up()
+        assert cluster.objects(AUTOSCALERS)
+        cluster.start()
+        await cluster.until(lambda: not cluster.objects(AUTOSCALERS))

@@ -1,0 +1,127 @@
+"""Which pods stay when a job has ended, reported on as by a real kubelet: the phase comes late."""
+
+import pytest
+
+from dlctl.api.meta import PODS
+from tests.integration.kubeflow import (
+    JSON,
+    KINDS,
+    Fates,
+    chief_of,
+    forever,
+    job_of,
+    only,
+    replica_specs,
+)
+from tests.support.fates import DONE, RUNS_ON
+from tests.support.hollow import replica_of
+from tests.support.world import World, Worlds
+
+SIDECAR = "upload"
+
+
+def replicas(cluster: World) -> list[str]:
+    return sorted(str(replica_of(name, "linear")) for name in cluster.pods())
+
+
+def decider(kind: str) -> str:
+    """Return the replica whose success is the job's."""
+    chief = next(iter(chiefs(kind)), "")
+    return f"{chief.lower()}-0" if chief else "worker-0"
+
+
+def chiefs(kind: str) -> dict[str, int]:
+    return {"Master": 1} if kind in ("PyTorchJob", "PaddleJob") else chief_of(kind)
+
+
+def cleaned(kind: str, policy: str, *, sidecar: bool = False) -> JSON:
+    """Return a job of two workers and a chief; where all workers decide, of one worker."""
+    counts = {"Worker": 1 if kind == "JAXJob" else 2, **chiefs(kind)}
+    job = job_of(kind, counts, policy="Never", run_policy={"cleanPodPolicy": policy})
+    if sidecar:
+        for spec in replica_specs(job).values():
+            spec["template"]["spec"]["containers"].append({"name": SIDECAR, "image": "up:1"})
+    return job
+
+
+def going_on(kind: str) -> Fates:
+    return dict.fromkeys(others(kind), (RUNS_ON,))
+
+
+def others(kind: str) -> set[str]:
+    return {"worker-0", "worker-1"} - {decider(kind)} if kind != "JAXJob" else set()
+
+
+@pytest.mark.parametrize("policy", ["None", "Running", "All"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_pod_that_has_just_ended_stays_unless_all_pods_go(
+    kind: str, policy: str, world: Worlds
+) -> None:
+    async with world(kinds=only(kind)) as cluster:
+        cluster.start()
+        last = decider(kind)
+        await cluster.submit(cleaned(kind, policy), going_on(kind), decider=last)
+        await cluster.ended()
+        await cluster.settled()
+        everybody = sorted({last, *others(kind)})
+        assert replicas(cluster) == {"None": everybody, "Running": [last], "All": []}[policy]
+        for pod in cluster.objects(PODS):
+            ended = str(replica_of(pod["metadata"]["name"], "linear")) == last
+            assert pod["status"]["phase"] == ("Succeeded" if ended else "Running")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_sidecar_of_a_chief_that_is_done_goes_on_and_its_job_has_ended(
+    kind: str, world: Worlds
+) -> None:
+    async with world(kinds=only(kind)) as cluster:
+        cluster.node.sidecars.add(SIDECAR)
+        cluster.start()
+        last = decider(kind)
+        job = cleaned(kind, "Running", sidecar=True)
+        await cluster.submit(job, going_on(kind), decider=last)
+        status = await cluster.ended()
+        assert status["completionTime"]
+        assert cluster.condition("Succeeded")
+        await cluster.settled()
+        assert replicas(cluster) == [last]
+        (pod,) = cluster.objects(PODS)
+        assert pod["status"]["phase"] == "Running"
+
+        cluster.node.finish_sidecars(pod["metadata"]["uid"])
+        await cluster.settled()
+        (pod,) = cluster.objects(PODS)
+        assert pod["status"]["phase"] == "Succeeded"
+
+
+async def test_sidecar_that_never_ends_does_not_keep_a_job_from_its_end(world: Worlds) -> None:
+    async with world(kinds=only("TFJob")) as cluster:
+        cluster.node.sidecars.add(SIDECAR)
+        cluster.start()
+        job = cleaned("TFJob", "Running", sidecar=True)
+        job["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = 60
+        await cluster.submit(job, {"worker-0": [DONE], **forever("worker-1")}, decider="worker-0")
+        await cluster.ended()
+        await cluster.until(lambda: not cluster.pods())
+
+
+async def test_all_pods_go_though_a_sidecar_still_works(world: Worlds) -> None:
+    async with world(kinds=only("TFJob")) as cluster:
+        cluster.node.sidecars.add(SIDECAR)
+        cluster.start()
+        await cluster.submit(
+            cleaned("TFJob", "All", sidecar=True), forever("worker-1"), decider="worker-0"
+        )
+        await cluster.ended()
+        await cluster.until(lambda: not cluster.pods())
+
+
+async def test_pod_that_has_just_ended_beside_the_chief_stays(world: Worlds) -> None:
+    async with world(kinds=only("XGBoostJob")) as cluster:
+        # All end within the second that the kubelet takes to report the first one's phase.
+        cluster.node.phase_lag_s = 5.0
+        cluster.start()
+        await cluster.submit(cleaned("XGBoostJob", "Running"), {}, decider="master-0")
+        await cluster.ended()
+        await cluster.settled()
+        assert replicas(cluster) == ["master-0", "worker-0", "worker-1"]

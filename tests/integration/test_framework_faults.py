@@ -1,0 +1,93 @@
+"""Bugs of framework authors: their own jobs say so, with file and line, and no others notice."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from dlctl.api.job import ReplicaSpec
+from dlctl.api.meta import PODS
+from dlctl.dialects.kinds import Kind, by_api_version, kinds
+from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.mxnet import MXJob
+from tests.builders import bare_job
+from tests.support.world import World, Worlds
+
+JSON = dict[str, Any]
+HERE = "tests/integration/test_framework_faults.py:"
+
+
+class FlawedJob(DLJob):
+    """A framework whose author has made the mistake that a test asks for."""
+
+    job_type = "FlawedJob"
+    replica_types: ClassVar = ["master", "worker"]
+    container_properties: ClassVar = {"name": "flawed", "ports": [4711]}
+    flaw: ClassVar[str] = ""
+
+    def get_environment_variables(
+        self, replica_spec: ReplicaSpec, replica_index: int
+    ) -> Mapping[str, Any]:
+        if self.flaw == "raises":
+            return {"HOSTS": [][replica_index]}
+        return {"RANK": replica_index} if self.flaw == "returns a number" else {}
+
+
+def served() -> list[Kind]:
+    return [k for k in kinds({"FlawedJob": FlawedJob, "MXJob": MXJob}) if "mpba" in str(k.resource)]
+
+
+def flawed(monkeypatch: pytest.MonkeyPatch, flaw: str) -> None:
+    monkeypatch.setattr(FlawedJob, "flaw", flaw)
+
+
+async def submit(cluster: World) -> None:
+    kind = by_api_version(cluster.kinds, "mpba.fbk.eu/v1", "FlawedJob")
+    assert kind is not None
+    wire = bare_job("FlawedJob", "flawed", master=1, worker=1)
+    body = {**wire, "metadata": {"name": "flawed"}}
+    await cluster.user.create(kind.resource, cluster.namespace, body)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "said"),
+    [("raises", "IndexError: list index out of range"), ("returns a number", "type int for RANK")],
+)
+async def test_new_job_fails_with_file_and_line_and_others_run(
+    flaw: str, said: str, world: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flawed(monkeypatch, flaw)
+    async with world(kinds=served()) as cluster:
+        running = cluster.start()
+        await submit(cluster)
+        await cluster.submit(bare_job(), {})
+        await cluster.until(lambda: cluster.status("flawed").get("phase") == "Failed")
+        await cluster.until(lambda: "FlawedJobInvalid" in cluster.events("flawed"))
+        assert (await cluster.ended())["state"] == "Succeeded"
+        message = cluster.events("flawed")["FlawedJobInvalid"]
+        assert said in message
+        assert HERE in message
+        assert not [name for name in cluster.pods() if name.startswith("flawed")]
+        faults = running.manager.metrics.dlctl_content_errors_total
+        labels = ("flawedjobs.mpba.fbk.eu", "rendering")
+        assert faults.labels(*labels)._value.get() == 1
+
+
+@pytest.mark.embedded_only("its kind has no definition that all tests share")
+async def test_running_job_is_blocked_and_goes_on_once_the_bug_is_mended(
+    world: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(kinds=served()) as cluster:
+        cluster.start()
+        await submit(cluster)
+        await cluster.until(lambda: cluster.status("flawed").get("phase") == "Running")
+        flawed(monkeypatch, "raises")
+        worker = next(name for name in cluster.pods() if "worker" in name)
+        await cluster.user.delete(PODS, cluster.key(worker))
+        await cluster.until(lambda: HERE in cluster.condition("Blocked", "flawed"))
+        await cluster.until(lambda: "FailedCreatePod" in cluster.events("flawed"))
+        assert HERE in cluster.events("flawed")["FailedCreatePod"]
+        assert len(cluster.pods()) == 1
+
+        flawed(monkeypatch, "")
+        await cluster.until(lambda: len(cluster.pods()) == 2)

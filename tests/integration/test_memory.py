@@ -1,0 +1,74 @@
+"""What the controller keeps in memory of jobs that are done."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.dialects.kinds import Kind
+from tests.builders import kind_of, mxjob
+from tests.integration.kubeflow import job_of
+from tests.support.world import Running, World, Worlds
+
+JSON = dict[str, Any]
+LARGE = "x" * 50_000
+FORMS = [
+    pytest.param(kind_of(), mxjob(), id="a list"),
+    pytest.param(
+        kind_of("kubeflow.org/v1", "PyTorchJob"), job_of("PyTorchJob", {"Master": 1}), id="a map"
+    ),
+]
+
+
+def with_large_template(manifest: JSON) -> JSON:
+    """Return a job one of whose templates has a large annotation."""
+    spec = manifest["spec"]
+    entries = next(v for name, v in spec.items() if name.lower().endswith("replicaspecs"))
+    entry = entries[0] if isinstance(entries, list) else next(iter(entries.values()))
+    large = {**entry["template"], "metadata": {"annotations": {"large": LARGE}}}
+    entry["template"] = large
+    return manifest
+
+
+def kept_bytes(running: Running, cluster: World, kind: Kind) -> int:
+    (informer,) = [i for i in running.manager._informers if i.resource == kind.resource]
+    job = informer.store.get(cluster.key())
+    assert job is not None
+    return len(bytes(job.spec))
+
+
+@pytest.mark.parametrize(("kind", "manifest"), FORMS)
+async def test_spec_of_a_job_that_is_done_is_dropped_and_its_policies_hold(
+    kind: Kind, manifest: JSON, world: Worlds
+) -> None:
+    async with world(kinds=[kind]) as cluster:
+        running = cluster.start()
+        await cluster.submit(with_large_template(manifest), {})
+        await cluster.ended()
+        await cluster.settled()
+        assert kept_bytes(running, cluster, kind) < 500
+        before = cluster.status()
+
+        await running.kill()
+        running = cluster.start()
+        await cluster.settled()
+        assert kept_bytes(running, cluster, kind) < 500
+        assert cluster.status() == before
+
+        policy = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 5}}}
+        await cluster.user.patch(kind.resource, cluster.key(), policy)
+        await cluster.until(lambda: not cluster.objects(kind.resource))
+
+
+async def test_spec_of_an_invalid_job_is_dropped_and_it_stays_as_it_is(world: Worlds) -> None:
+    manifest = with_large_template(mxjob())
+    manifest["spec"]["terminationPolicy"] = {"chief": {"replicaName": "WORKER", "replicaIndex": 7}}
+    async with world(kinds=[kind_of()]) as cluster:
+        running = cluster.start()
+        await cluster.submit(manifest)
+        await cluster.until(lambda: cluster.condition("Failed"))
+        await cluster.settled()
+        before = cluster.status(), cluster.events()
+        running.reconcile(kind_of())
+        await cluster.settled()
+        assert kept_bytes(running, cluster, kind_of()) < 500
+        assert (cluster.status(), cluster.events()) == before

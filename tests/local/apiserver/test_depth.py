@@ -1,0 +1,87 @@
+"""Objects that nest deep: taken and kept like any other, up to the real server's limit."""
+
+import msgspec
+import pytest
+
+from tests.local.apiserver.wire import (
+    CONFIG_MAPS,
+    JSON_PATCH,
+    MERGE,
+    WIDGETS,
+    Answer,
+    Wire,
+    owned_by,
+    widget,
+)
+
+WIDGET = f"{WIDGETS}/a"
+
+
+def nested(levels: int) -> bytes:
+    return b"[" * levels + b"]" * levels
+
+
+def deep_widget(levels: int, name: str = "a") -> bytes:
+    whole = msgspec.json.encode(widget(name, spec={"x": "HERE"}))
+    return whole.replace(b'"HERE"', nested(levels))
+
+
+async def raw(wire: Wire, method: str, path: str, body: bytes = b"", type_: str = "") -> bytes:
+    """Return an answer as it is: Python's own decoder does not follow it."""
+    headers = {"Content-Type": type_ or "application/json"} if body else {}
+    async with wire.session.request(method, path, data=body or None, headers=headers) as response:
+        answer = await response.read()
+        assert response.status in (200, 201), answer[:1000]
+        return answer
+
+
+@pytest.mark.parametrize("levels", [1_500, 9_990])
+async def test_object_that_nests_deep_is_stored_and_changed(widgets: Wire, levels: int) -> None:
+    held = nested(levels)
+    assert held in await raw(widgets, "POST", WIDGETS, deep_widget(levels))
+    assert held in await raw(widgets, "GET", WIDGET)
+    assert held in await raw(widgets, "GET", WIDGETS)
+    labels = b'{"metadata":{"labels":{"k":"v"}}}'
+    assert held in await raw(widgets, "PATCH", WIDGET, labels, MERGE)
+    added = b'[{"op":"add","path":"/spec/y","value":1}]'
+    assert b'"y":1' in await raw(widgets, "PATCH", WIDGET, added, JSON_PATCH)
+    status = b'{"status":{"phase":' + held + b"}}"
+    assert b'"phase":[' in await raw(widgets, "PATCH", f"{WIDGET}/status", status, MERGE)
+    assert held in await raw(widgets, "PUT", WIDGET, await raw(widgets, "GET", WIDGET))
+    assert b'"z"' in await raw(widgets, "PATCH", WIDGET, b'{"spec":{"x":"z"}}', MERGE)
+
+
+async def test_watch_shows_what_nests_deep(widgets: Wire) -> None:
+    await raw(widgets, "POST", WIDGETS, deep_widget(1_500))
+    async with widgets.session.get(WIDGETS, params={"watch": "true"}) as response:
+        assert nested(1_500) in await response.content.readuntil(b"\n")
+
+
+async def test_deep_owner_takes_its_dependents_with_it(widgets: Wire) -> None:
+    await raw(widgets, "POST", WIDGETS, deep_widget(1_500))
+    owner = msgspec.json.decode(
+        (await raw(widgets, "PATCH", WIDGET, b'{"spec":{"x":0}}', MERGE)), type=dict
+    )
+    await raw(widgets, "PATCH", WIDGET, b'{"spec":{"x":' + nested(1_500) + b"}}", MERGE)
+    child = {"metadata": {"name": "child", "ownerReferences": owned_by(owner)}, "data": {}}
+    await widgets.create(CONFIG_MAPS, child)
+    await raw(widgets, "DELETE", WIDGET)
+    await widgets.gone(f"{CONFIG_MAPS}/child")
+
+
+@pytest.mark.parametrize("levels", [10_001, 400_000])
+async def test_body_beyond_the_limit_is_a_bad_request(widgets: Wire, levels: int) -> None:
+    def refused(answer: Answer) -> bool:
+        return answer.code == 400 and "exceeded max depth" in answer.body["message"]
+
+    assert refused(await widgets.post(WIDGETS, deep_widget(levels)))
+    await widgets.create(WIDGETS, widget("a"))
+    patch = b'{"spec":{"x":' + nested(levels) + b"}}"
+    assert refused(await widgets.patch(WIDGET, patch))
+    assert refused(await widgets.put(WIDGET, deep_widget(levels)))
+
+
+async def test_deep_options_of_a_deletion_are_a_bad_request(widgets: Wire) -> None:
+    await widgets.create(WIDGETS, widget("a"))
+    answer = await widgets.delete(WIDGET, nested(10_001))
+    assert answer.code == 400

@@ -1,0 +1,62 @@
+"""A pytest plugin for tiers that take longer than a CI run has: a time budget, an order by seed.
+
+Each run takes the tests in another order and skips those that its budget leaves no time for, so
+that coverage adds up over runs. Loaded with ``-p tests.support.budget``.
+"""
+
+import random
+import subprocess
+import time
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("budget")
+    group.addoption("--budget-s", type=float, help="start no test later than this many seconds")
+    group.addoption("--order-seed", help="what the order follows from; default: the commit")
+
+
+class _Deadline:
+    """Skips tests once the budget is spent; each xdist worker has one of its own."""
+
+    def __init__(self, budget_s: float) -> None:
+        self._budget_s = budget_s
+        self._started = time.monotonic()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        if time.monotonic() - self._started > self._budget_s:
+            pytest.skip(f"the budget of {self._budget_s:g} s is spent")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.budget_s is not None:
+        config.pluginmanager.register(_Deadline(config.option.budget_s))
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    if config.option.budget_s is None:
+        return None
+    return f"budget: {config.option.budget_s:g} s, in the order of --order-seed {_seed(config)}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.budget_s is not None:
+        # By name, so that every xdist worker has the same order whatever it collected first.
+        items.sort(key=lambda item: item.nodeid)
+        order = random.Random(_seed(config))
+        order.shuffle(items)
+        # Modules stay together: what their tests share is set up once.
+        modules = sorted({item.path for item in items})
+        order.shuffle(modules)
+        items.sort(key=lambda item: modules.index(item.path))
+
+
+def _seed(config: pytest.Config) -> str:
+    if config.option.order_seed:
+        return str(config.option.order_seed)
+    head = ["git", "rev-parse", "--short=12", "HEAD"]
+    found = subprocess.run(head, capture_output=True, text=True, check=False, cwd=config.rootpath)
+    return found.stdout.strip() or "none"
