@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-LABEL: Final = "app.kubernetes.io/managed-by"
+LABEL: Final = "dlctl.dev/managed-by"
 
 
 def _managed_fields(manager: str, fields: int) -> dict[str, Any]:
