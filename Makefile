@@ -62,6 +62,14 @@ lint: $(READY) ## Format, lint, types, import contracts, spelling
 test: lint ## Lint, then all fast tests
 	$(BIN)/pytest -n 2 -m "not soak and not fuzz and not examples and not sdk"
 
+$(VENV)/.docs: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+.PHONY: docs
+docs: $(VENV)/.docs ## Build the site of the documentation to dist/site; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
 .PHONY: soak
 soak: $(READY) ## The tests of many seeds and of long runs
 	$(BIN)/pytest -n 2 -m soak $(BUDGETED)
