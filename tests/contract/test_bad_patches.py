@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.api import Api
+from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map
 from tests.local.apiserver.wire import JSON_PATCH, MERGE, STRATEGIC
@@ -232,6 +232,25 @@ async def test_patch_of_a_gadget_that_does_not_fit_is_refused(
             ("422 Invalid: the server rejected our request due to an error in our request"),
             id="move of nothing",
         ),
+        *(
+            pytest.param(
+                operation,
+                "422 Invalid: the server rejected our request due to an error in our request",
+                id=f"{operation['op']} of all",
+            )
+            for operation in (
+                {"op": "add", "path": "", "value": {}},
+                {"op": "remove", "path": ""},
+                {"op": "copy", "from": "/data", "path": ""},
+                {"op": "move", "from": "/data", "path": ""},
+                {"op": "replace", "path": "", "value": 1},
+            )
+        ),
+        pytest.param(
+            {"op": "copy", "path": "/data/x"},
+            "422 Invalid: the server rejected our request due to an error in our request",
+            id="copy from nowhere",
+        ),
         pytest.param(
             {"op": "replace", "path": "", "value": {}},
             (
@@ -248,3 +267,25 @@ async def test_operation_that_does_not_fit_is_unprocessable(
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), [patch], JSON_PATCH)
     assert api.said(answer) == said
+
+
+async def test_copies_of_one_patch_are_bounded(api: Api) -> None:
+    await api.create(api.path("configmaps"), config_map())
+    operations: list[JSON] = [{"op": "add", "path": "/data/k", "value": "x" * 1_100_000}]
+    operations += [{"op": "copy", "from": "/data/k", "path": "/data/x"}] * 3
+    answer = await api.patch(api.path("configmaps", "a"), operations, JSON_PATCH)
+    assert api.said(answer) == (
+        "422 Invalid: the server rejected our request due to an error in our request"
+    )
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "1"])
+async def test_json_patch_tells_a_number_from_what_looks_like_it(
+    gadget_api: Api, value: object
+) -> None:
+    gadgets = gadget_api.path("gadgets", group=V1)
+    generation = {"op": "test", "path": "/metadata/generation"}
+    await gadget_api.create(gadgets, gadget())
+    same = await gadget_api.patch(f"{gadgets}/a", [{**generation, "value": 1}], JSON_PATCH)
+    other = await gadget_api.patch(f"{gadgets}/a", [{**generation, "value": value}], JSON_PATCH)
+    assert (same.code, other.code) == (200, 422)

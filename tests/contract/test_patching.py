@@ -49,6 +49,22 @@ async def test_merge_patch_makes(api: Api, patch: JSON, data: JSON | None) -> No
         pytest.param([{"op": "test", "path": "/x", "value": None}], {"k": "v"}, id="test absence"),
         pytest.param([], {"k": "v"}, id="nothing"),
         pytest.param(
+            [{"op": "copy", "from": "/data/zz", "path": "/data/x"}],
+            {"k": "v", "x": ""},
+            id="copy of nothing",
+        ),
+        pytest.param(
+            [
+                {"op": "add", "path": "/metadata/finalizers", "value": ["a.b/c", "a.b/d"]},
+                {"op": "add", "path": "/metadata/finalizers/-1", "value": "last"},
+                {"op": "copy", "from": "/metadata/finalizers/-1", "path": "/data/last"},
+                {"op": "copy", "from": "/metadata/finalizers/+1", "path": "/data/signed"},
+                {"op": "remove", "path": "/metadata/finalizers"},
+            ],
+            {"k": "v", "last": "last", "signed": "a.b/d"},
+            id="indexes with a sign",
+        ),
+        pytest.param(
             [
                 {"op": "add", "path": "/data/x.y~1z", "value": "1"},
                 {"op": "remove", "path": "/data"},

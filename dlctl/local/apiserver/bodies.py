@@ -12,8 +12,9 @@ import yaml
 
 from dlctl.local.apiserver import decoding, depth, protobuf, status, traits
 from dlctl.local.apiserver.changes import JSON
+from dlctl.local.apiserver.json_patch import json_patched
+from dlctl.local.apiserver.merge_patch import merged
 from dlctl.local.apiserver.metadata import cannot_decode
-from dlctl.local.apiserver.patches import json_patched, merged
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.status import Cause
 from dlctl.local.apiserver.strategic import strategically_merged

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.local.apiserver.patches import json_patched, merged
+from dlctl.local.apiserver.json_patch import json_patched
+from dlctl.local.apiserver.merge_patch import merged
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.strategic import strategically_merged
 from tests.local.apiserver.wire import (
