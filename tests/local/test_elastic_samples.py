@@ -35,15 +35,32 @@ pytestmark = [
     pytest.mark.skipif(not RUNNABLE, reason=f"not root, no OpenSSH, or no {SSHD}"),
 ]
 
-# Says whom it has logged in to, in as many words as it was started with; ends when told to. It goes
-# through to the sshd of each host once more, so that no start-up file of a shell has a say.
+# Says whom it is logged in to, in as many words as it was started with; ends when told to. As the
+# real one does, it keeps a session to each host that is listed, and dials again if one breaks off.
+# It goes through to the sshd of each host once more, so that no start-up file of a shell has a say.
 HOROVODRUN = """#!/bin/sh
 echo "$@"
+mkdir {sessions}
+cd {sessions}
+mkfifo silence
 until [ -e {end} ]; do
+  hosts=" $(sh /etc/edl/discover_hosts.sh | tr '\\n' ' ')"
   said=
-  for host in $(sh /etc/edl/discover_hosts.sh); do
-    case $(ssh -n -W 127.0.0.1:22 "${{host%:*}}" | head -c 7) in
+  for host in $hosts; do
+    name=${{host%:*}}
+    if ! kill -0 "$(cat "$name.pid" 2>/dev/null)" 2>/dev/null; then
+      ssh -W 127.0.0.1:22 "$name" <>silence >"$name.greeting" &
+      echo $! >"$name.pid"
+    fi
+    case $(head -c 7 "$name.greeting") in
     SSH-2.0) said="$said $host" ;;
+    esac
+  done
+  for pid in *.pid; do
+    name=${{pid%.pid}}
+    case $hosts in
+    *" $name:"*) ;;
+    *) kill "$(cat "$pid")"; rm "$name".* ;;
     esac
   done
   echo "trains on$said"
@@ -103,7 +120,7 @@ async def staged(prefix: Path) -> AsyncIterator[Stage]:
     end = prefix / "end"
     program = prefix / "bin" / "horovodrun"
     program.parent.mkdir(parents=True)
-    program.write_text(HOROVODRUN.format(end=end))
+    program.write_text(HOROVODRUN.format(end=end, sessions=prefix / "sessions"))
     program.chmod(0o755)
     sample = yaml.safe_load((FOLDER / "training_job.yaml").read_text())
     (container,) = sample["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"]

@@ -96,6 +96,8 @@ class HollowLaunchers:
     answers_s: dict[str, float] = attrs.field(factory=dict)
     # How long after it was told a launcher goes on using a worker.
     lets_go_s: float = 0.0
+    # When a launcher dials workers that it is late with, by the clock.
+    dials_at: dict[str, float] = attrs.field(factory=dict)
     # Workers whose processes have died, which launchers avoid from then on.
     avoided: set[str] = attrs.field(factory=set)
     programs: dict[str, Program] = attrs.field(factory=dict)
@@ -120,7 +122,8 @@ class HollowLaunchers:
         """Return the workers that a launcher has to do with."""
         now = self.clock.monotonic()
         clung_to = {name for name, at in container.told.items() if now < at + self.lets_go_s}
-        used = {*container.hosts, *clung_to} - self.avoided
+        late = {name for name, at in self.dials_at.items() if now < at}
+        used = {*container.hosts, *clung_to} - self.avoided - late
         return set() if container.ended else used
 
     def _notice(self, change: Change) -> None:

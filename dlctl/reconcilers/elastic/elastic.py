@@ -49,6 +49,8 @@ GOING: Final = "going"
 _POLL_S: Final = 0.5
 # Between two looks whether the launcher has let go; nothing in it tells when it has.
 _LOOK_S: Final = 0.25
+# Before a second look at what was not in use: a launcher may be about to dial the next worker.
+_CONFIRM_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 10.0
 
 
@@ -227,5 +229,5 @@ def _files(job: Job, roster: Roster, hosts: Iterable[int]) -> Mapping[str, str]:
 
 def _pause_s(errand: Errand, tries: int) -> float:
     if isinstance(errand, LetGo):
-        return _LOOK_S
+        return _CONFIRM_S if errand.confirms else _LOOK_S
     return float(min(_POLL_S * 2 ** min(tries - 1, 10), _LONGEST_PAUSE_S))

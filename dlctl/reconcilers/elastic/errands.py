@@ -42,6 +42,8 @@ class LetGo:
 
     launcher: Launcher
     workers: frozenset[tuple[str, str]]
+    # Whether it is to confirm what an earlier look has not found in use.
+    confirms: bool = False
 
 
 @attrs.frozen

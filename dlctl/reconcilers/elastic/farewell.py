@@ -1,6 +1,9 @@
 """How workers are taken away: the launcher lets go of them, and then their pods go. Pure."""
 
+from collections.abc import Sequence
 from typing import Final
+
+import attrs
 
 from dlctl.api.elastic import Scaling
 from dlctl.api.pods import Pod
@@ -16,28 +19,41 @@ _TRIES: Final = 5
 def unused(view: View, draft: Draft, scaling: Scaling) -> tuple[int, ...] | None:
     """Return those that leave and that the launcher does not use while it uses others.
 
-    None while it is not known. If the launcher cannot be looked into, also at a later try, they
-    count as unused.
+    None while it is not known. It takes two looks, a while apart: a launcher that dials its workers
+    one after another uses some of them a little before the others. If the launcher cannot be looked
+    into, also at a later try, they count as unused.
     """
     workers = {i: one.pod for i in view.roster.hosts if (one := view.workers.get(i)) and one.pod}
     leaving = tuple(i for i in scaling.workers if i in workers)
     if view.launcher is None or not leaving:
         return ()
     listed = frozenset((view.name(i), _address(pod)) for i, pod in workers.items())
-    errand = LetGo(view.launcher, listed)
-    outcome = view.outcomes.get(errand)
+    look = LetGo(view.launcher, listed)
+    found = _unused(view, draft, look, leaving)
+    return _unused(view, draft, attrs.evolve(look, confirms=True), found) if found else found
+
+
+def _unused(
+    view: View, draft: Draft, look: LetGo, workers: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Return those of the workers that the launcher does not use, None while it is not known."""
+    draft.wanted.add(look)
+    outcome = view.outcomes.get(look)
     if outcome is None:
-        draft.wanted.add(errand)
         return None
     if outcome.error and outcome.tries < _TRIES:
         # A fault of the API server says nothing of the workers, and each index that is lost counts.
-        draft.wanted.add(errand)
-        draft.again.add(errand)
+        draft.again.add(look)
         return None
     if outcome.error:
-        return leaving
+        return tuple(workers)
     used = outcome.result
-    return tuple(i for i in leaving if view.name(i) not in used) if used else ()
+    found = tuple(i for i in workers if view.name(i) not in used) if used else ()
+    if found and look.confirms and outcome.tries == 1:
+        # The first try follows at once upon what it is to confirm.
+        draft.again.add(look)
+        return None
+    return found
 
 
 def let_go(view: View, draft: Draft, scaling: Scaling) -> bool:

@@ -133,6 +133,40 @@ async def test_launcher_that_uses_worker_10_has_let_worker_1_go() -> None:
         assert stage.members() == [0, *range(2, 11)]
 
 
+@pytest.mark.parametrize("late_s", [0.1, 0.9])
+async def test_worker_that_is_about_to_be_dialled_costs_no_index(late_s: float) -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.dials_at["linear-worker-1"] = stage.cluster.clock.monotonic() + late_s
+        await stage.scale_in(toDelete=ONE)
+        await stage.ended("in")
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        assert stage.members() == [0, 1]
+
+
+async def test_worker_that_is_never_dialled_costs_its_index_and_a_second_look() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        stage.launchers.avoided.add("linear-worker-1")
+        began = stage.cluster.clock.monotonic()
+        await stage.scale_in(toDelete=ONE)
+        await stage.ended("in")
+        assert 1 <= stage.cluster.clock.monotonic() - began < 2
+        await stage.scale_out(toAdd=ONE)
+        await stage.ended("out")
+        assert stage.members() == [0, 2]
+
+
+async def test_worker_that_is_in_use_takes_no_second_look() -> None:
+    async with elastic_world() as stage:
+        await stage.running(2)
+        began = stage.cluster.clock.monotonic()
+        await stage.scale_in(toDelete=ONE)
+        await stage.ended("in")
+        assert stage.cluster.clock.monotonic() - began < 1
+
+
 async def test_launcher_that_cannot_be_looked_into_has_not_let_go() -> None:
     async with elastic_world() as stage:
         await stage.running(2)
