@@ -14,6 +14,11 @@ RUN python3 -m venv /pip \
         --quiet --disable-pip-version-check --no-cache-dir --constraint constraints.txt .
 
 FROM ${BASE}
+LABEL org.opencontainers.image.title="dlctl" \
+    org.opencontainers.image.version="0.1.0" \
+    org.opencontainers.image.description="One Kubernetes operator for distributed deep-learning jobs" \
+    org.opencontainers.image.source="https://github.com/dlctl/dlctl" \
+    org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /opt/dlctl /opt/dlctl
 # The user has no entry in /etc/passwd, which is where a home would be looked for else.
 ENV PATH=/opt/dlctl/bin:/usr/local/bin:/usr/bin:/bin HOME=/ PYTHONDONTWRITEBYTECODE=1

@@ -70,6 +70,18 @@ $(VENV)/.docs: $(READY)
 docs: $(VENV)/.docs ## Build the site of the documentation to dist/site; a broken link fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
+$(VENV)/.release: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[release]'
+	@touch $@
+
+# The definitions that the wheel prints by itself show that it has all its data files.
+.PHONY: dist
+dist: $(VENV)/.release ## Build the wheel and the source archive to dist/ and check them
+	rm -f dist/dlctl-*.whl dist/dlctl-*.tar.gz
+	$(BIN)/python -m build --no-isolation --outdir dist >/dev/null
+	$(BIN)/twine check --strict dist/dlctl-*.whl dist/dlctl-*.tar.gz
+	cd dist && PYTHONPATH=$$(ls dlctl-*.whl) ../$(BIN)/python -P -m dlctl crds | cmp - ../manifests/base/crds.yaml
+
 .PHONY: soak
 soak: $(READY) ## The tests of many seeds and of long runs
 	$(BIN)/pytest -n 2 -m soak $(BUDGETED)
