@@ -68,7 +68,7 @@ $(VENV)/.docs: $(READY)
 
 .PHONY: docs
 docs: $(VENV)/.docs ## Build the site of the documentation to dist/site; a broken link fails
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 $(VENV)/.release: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[release]'

@@ -12,7 +12,6 @@ from dlctl.cli.settings import add_settings, default_in_words, key, settings, va
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
 from tests.cli.conftest import Dlctl
-from tests.settings_page import PAGE, page
 
 ConfigFile = Callable[[str], str]
 
@@ -174,7 +173,3 @@ def test_help_names_every_setting_and_its_default(dlctl: Dlctl, monkeypatch: Any
     for field in attrs.fields(Options):
         assert f"{flag(field.name)} " in text
         assert f"{field.metadata['help']} ({default_in_words(field)})" in text
-
-
-def test_page_of_settings_is_current() -> None:
-    assert PAGE.read_text() == page(), "run `python -m tests.settings_page`"

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-_ROOT: Final = Path(__file__).parents[1]
-_PAGE: Final = (_ROOT / "docs/security.md").read_text()
+_ROOT: Final = Path(__file__).parents[2]
+_PAGE: Final = (_ROOT / "docs/operate/security.md").read_text()
 _NAMED: Final = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", _PAGE)))
 
 

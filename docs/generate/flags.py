@@ -1,0 +1,69 @@
+"""Tables of the controller's settings, and of the flags of other operators that it accepts."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.cli import et_operator, training_operator
+from dlctl.cli.settings import default_in_words, key, variable
+from dlctl.options import Options, flag
+from docs.generate.tables import table
+
+_FIELDS: Final = {key(field.name): field for field in attrs.fields(Options)}
+
+
+def all_flags() -> str:
+    """Return the table of all settings in each of their spellings."""
+    rows = (
+        (f"`{flag(field.name)}`", f"`{variable(field.name)}`", _default(field), _help(field))
+        for field in _FIELDS.values()
+    )
+    return table(("flag", "environment", "default", "meaning"), rows)
+
+
+def some_flags(keys: Iterable[str]) -> str:
+    """Return the table of a topic's settings, by their keys.
+
+    :raises KeyError: if one does not exist.
+    """
+    rows = (
+        (f"`{flag(field.name)}`", _default(field), _help(field))
+        for field in (_FIELDS[key_] for key_ in keys)
+    )
+    return table(("flag", "default", "meaning"), rows)
+
+
+def training_operator_flags() -> str:
+    rows = (
+        *_aliases(training_operator.ALIASES),
+        *(
+            (f"`{name}`", f"`{flag(field)}`, unless that is set")
+            for name, field in training_operator.VARIABLES.items()
+        ),
+        *_ignored(training_operator.IGNORED),
+    )
+    return table(("flag or variable of training-operator", "in dlctl"), rows)
+
+
+def et_operator_flags() -> str:
+    rows = (*_aliases(et_operator.ALIASES), *_ignored(et_operator.IGNORED))
+    return table(("flag of et-operator", "in dlctl"), rows)
+
+
+def _default(field: "attrs.Attribute[object]") -> str:
+    return default_in_words(field).removeprefix("default").removeprefix(":").strip()
+
+
+def _help(field: "attrs.Attribute[object]") -> str:
+    return str(field.metadata["help"])
+
+
+def _aliases(aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for alias, field in aliases.items():
+        yield f"`{flag(alias)}`, `{variable(alias)}`", f"the same as `{flag(field)}`"
+
+
+def _ignored(flags: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, reason in flags.items():
+        yield f"`{name}`", f"no effect, and the log says so: {reason}"

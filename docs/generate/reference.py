@@ -1,0 +1,36 @@
+"""mkdocs hook: fills in the tables that follow from the code.
+
+A page says where: ``<!-- generated: flags -->``, or ``<!-- flags: workers grace -->`` for some.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page
+
+from docs.generate import fields, flags, metrics
+
+_PLACE: Final = re.compile(r"^<!-- (generated|flags): ([\w -]+) -->$", re.MULTILINE)
+_TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "fields": fields.all_fields,
+    "flags": flags.all_flags,
+    "flags of training-operator": flags.training_operator_flags,
+    "flags of et-operator": flags.et_operator_flags,
+    "metrics": metrics.all_metrics,
+}
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    def generated(match: re.Match[str]) -> str:
+        try:
+            if match[1] == "flags":
+                return flags.some_flags(match[2].split())
+            return _TABLES[match[2]]()
+        except KeyError as error:
+            raise PluginError(f"{page.file.src_uri}: {match[0]}: there is no {error}") from error
+
+    return _PLACE.sub(generated, markdown)
