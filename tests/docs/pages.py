@@ -8,12 +8,15 @@ from typing import Final
 import attrs
 
 ROOT: Final = Path(__file__).parents[2]
+
+
+def _is_ours(path: Path) -> bool:
+    folders = path.relative_to(ROOT).parts[:-1]
+    return not any(name == "dist" or name.startswith(".") for name in folders if name != ".github")
+
+
 # All of the repository's, so that no page escapes.
-PAGES: Final = tuple(
-    path
-    for path in sorted((*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("*/**/*.md")))
-    if not any(part.startswith(".venv") or part == "dist" for part in path.relative_to(ROOT).parts)
-)
+PAGES: Final = tuple(sorted(filter(_is_ours, ROOT.glob("**/*.md"))))
 _BLOCK: Final = re.compile(
     r"(?:<!-- (?P<marker>[^\n]*) -->\n)?"
     r"^(?P<indent> *)```(?P<language>[\w+-]*)(?P<attributes>[^\n]*)\n"

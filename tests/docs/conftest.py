@@ -1,0 +1,5 @@
+"""The program, run in this process."""
+
+from tests.cli.conftest import dlctl
+
+__all__ = ("dlctl",)

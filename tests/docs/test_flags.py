@@ -1,0 +1,32 @@
+"""Flags that the pages name exist: dlctl's, or those of another program that the page is about."""
+
+import re
+from typing import Final
+
+import pytest
+
+from dlctl.cli.program import COMMANDS
+from tests.cli.conftest import Dlctl
+from tests.docs.pages import PAGES, ROOT
+
+# In running text; the blocks of the shell are run.
+_NAMED: Final = re.compile(r"`(?:dlctl [a-z]+ )?(--[a-z][a-z-]+)")
+_FLAG: Final = re.compile(r"--[a-z][a-z-]+")
+# Of kubectl, docker and horovodrun.
+_OTHERS: Final = {
+    *("--as", "--server-side", "--since", "--replicas"),
+    *("--build-arg", "--host-discovery-script"),
+}
+
+
+def test_flag_that_a_page_names_exists(dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    known = {flag for name in COMMANDS for flag in _FLAG.findall(dlctl(name, "--help").out)}
+    assert len(known) > 40
+    missing = {
+        (str(page.relative_to(ROOT)), flag)
+        for page in PAGES
+        for flag in _NAMED.findall(page.read_text())
+        if flag not in known | _OTHERS
+    }
+    assert missing == set()

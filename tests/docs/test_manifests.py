@@ -1,0 +1,34 @@
+"""YAML on the pages: it parses, and jobs are valid."""
+
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Dlctl
+from tests.docs.pages import PAGES, ROOT, Block, blocks
+
+_OURS: Final = ("kubeflow.org/", "fioravanzo.org/", "mpba.fbk.eu/", "kai.alibabacloud.com/")
+_BLOCKS: Final = [
+    pytest.param(block, id=f"{page.relative_to(ROOT)}-{number}")
+    for page in PAGES
+    for number, block in enumerate(blocks(page))
+    if block.language == "yaml"
+]
+
+
+@pytest.mark.parametrize("block", _BLOCKS)
+def test_yaml_parses_and_jobs_become_pods(block: Block, dlctl: Dlctl, tmp_path: Any) -> None:
+    documents = list(yaml.safe_load_all(block.text))
+    assert all(isinstance(document, dict | list) for document in documents)
+    if any(_is_job(document) for document in documents):
+        path = tmp_path / "job.yaml"
+        path.write_text(block.text)
+        done = dlctl("render", str(path))
+        assert done.code == 0, done.err
+        assert "kind: Pod\n" in done.out
+
+
+def _is_job(document: Any) -> bool:
+    version = document.get("apiVersion", "") if isinstance(document, dict) else ""
+    return str(version).startswith(_OURS)
