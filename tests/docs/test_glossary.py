@@ -1,0 +1,14 @@
+"""The words of our own are few."""
+
+from tests.docs.pages import ROOT
+
+_LIMIT = 10
+
+
+def test_words_of_our_own_are_ten_at_most_and_one_sentence_each() -> None:
+    page = (ROOT / "docs/glossary.md").read_text()
+    section = page.split("\n## ")[1]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    meanings = [row.split(" | ")[1].removesuffix(" |") for row in rows]
+    assert 0 < len(meanings) <= _LIMIT
+    assert [text for text in meanings if not text.endswith(".") or ". " in text] == []
