@@ -1,4 +1,4 @@
-"""mkdocs hook: fills in the tables that follow from the code.
+"""mkdocs hook: fills in what follows from the code.
 
 A page says where: ``<!-- generated: flags -->``, or ``<!-- flags: workers grace -->`` for some.
 """
@@ -15,6 +15,8 @@ from mkdocs.structure.pages import Page
 from docs.generate import fields, flags, metrics
 
 _PLACE: Final = re.compile(r"^<!-- (generated|flags): ([\w -]+) -->$", re.MULTILINE)
+# The roles of reStructuredText in docstrings.
+_ROLE: Final = re.compile(r":(?:attr|class|func|meth|mod):(?=<code>)")
 _TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "fields": fields.all_fields,
     "flags": flags.all_flags,
@@ -34,3 +36,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             raise PluginError(f"{page.file.src_uri}: {match[0]}: there is no {error}") from error
 
     return _PLACE.sub(generated, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    return _ROLE.sub("", html)
