@@ -18,6 +18,10 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
+.PHONY: setup
+setup: $(READY) ## Set up for development: .venv with all tools, and the git hook that runs lint
+	$(BIN)/pre-commit install
+
 # Only what has been built for this machine: frameworks take hours from source. They are large, so just
 # what is imported gets compiled. MXNet asks for a name that numpy has dropped.
 .venv-%/.ready: examples/%/requirements.txt
@@ -57,6 +61,14 @@ lint: $(READY) ## Format, lint, types, import contracts, spelling
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
+
+# The packages of which each test is fast. The others start clusters, processes or kubectl.
+WITH_CLUSTERS := cli contract convergence integration local manifests
+
+.PHONY: unit
+unit: $(READY) ## The tests that a change needs first, in half a minute
+	$(BIN)/pytest -n 2 -m "not slow and not soak and not fuzz and not examples and not sdk" \
+		$(WITH_CLUSTERS:%=--ignore tests/%)
 
 .PHONY: test
 test: lint ## Lint, then all fast tests

@@ -42,3 +42,8 @@ def test_chart_has_the_version_of_the_package_and_installs_it() -> None:
 def test_image_and_chart_name_the_repository_of_the_package() -> None:
     assert f'image.source="{_SOURCE}"' in (_ROOT / "Dockerfile").read_text()
     assert _chart()["home"] == _SOURCE
+
+
+def test_issues_lead_to_the_private_reports_of_the_repository() -> None:
+    forms = (_ROOT / ".github/ISSUE_TEMPLATE/config.yml").read_text()
+    assert f"url: {_SOURCE}/security/advisories/new" in forms

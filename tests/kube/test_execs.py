@@ -141,6 +141,7 @@ async def test_command_that_writes_beyond_the_limit_is_hung_up_on(
     assert sum(sent) < 8 << 20
 
 
+@pytest.mark.slow
 async def test_output_beyond_the_limit_is_freed_at_once(client: Client, server: Server) -> None:
     whole = 4 << 20
     with no_collection():

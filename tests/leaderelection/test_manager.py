@@ -15,7 +15,7 @@ from dlctl.metrics import Metrics
 from tests.builders import mxjob
 from tests.support.world import World, world
 
-pytestmark = pytest.mark.looptime(noop_cycles=8)
+pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.slow]
 
 
 @attrs.define(eq=False)

@@ -10,12 +10,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
+import pytest
 
 from dlctl.api.meta import CONFIG_MAPS
 from dlctl.local.apiserver.changes import Change, table_of
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer, serve
 from tests.leaderelection.conftest import LEASE_PATH, stored_lease
+
+pytestmark = pytest.mark.slow
 
 TIMING = {"lease_s": 2.0, "renew_s": 1.0, "retry_s": 0.2, "stall_s": 1.0}
 _CONFIG_MAPS = table_of(CONFIG_MAPS)
