@@ -1,1 +1,5 @@
 """Values that every layer speaks in: keys, objects, jobs, conditions. No I/O here."""
+
+from dlctl.api.job import Job, Replica, ReplicaSpec
+
+__all__ = ("Job", "Replica", "ReplicaSpec")

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from dlctl.api.job import ReplicaSpec
-from dlctl.frameworks.dljob import DLJob
+from dlctl.api import ReplicaSpec
+from dlctl.frameworks import DLJob
 
 
 class RingJob(DLJob):

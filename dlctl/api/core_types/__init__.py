@@ -13,6 +13,8 @@ from typing import Final
 
 import attrs
 
+__all__ = ("Field", "Kind", "parsed", "pod_types")
+
 _FIELD: Final = re.compile(r"(?P<name>[^:]+):(?P<shape>(\[\]|\{\})*)(?P<type>\w+)(?P<rest>[!@\w]*)")
 _TABLES: Final = ("meta", "metrics", "pods")
 
