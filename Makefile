@@ -124,7 +124,7 @@ bench: $(READY) ## Measure, each figure beside its goal
 # LOADS=names, by their beginnings, for some of the hostile loads.
 .PHONY: bench-neighbours
 bench-neighbours: $(READY) ## Measure what a quiet namespace notices of a hostile one
-	$(BIN)/python -m bench.neighbours $(LOADS)
+	$(BIN)/python -m bench.noisy_neighbour $(LOADS)
 
 # The version of Kubernetes that contract and e2e tests run on: 1.36, or 1.33.
 K8S ?= 1.36

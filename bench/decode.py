@@ -22,7 +22,7 @@ from bench.tables import Figure, show
 from dlctl.api.meta import PODS
 from dlctl.api.pods import Pod
 from dlctl.informers.informer import Informer
-from dlctl.informers.source import PAGE
+from dlctl.informers.source import PAGE_SIZE
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import decode_page
@@ -43,14 +43,14 @@ def resident_bytes() -> int:
 def write_lists(folder: Path) -> None:
     """Write the whole list, and its pages by their continue tokens."""
     (folder / "all").write_bytes(make_list(range(TOTAL)))
-    for start in range(0, TOTAL, PAGE):
-        end = start + PAGE
+    for start in range(0, TOTAL, PAGE_SIZE):
+        end = start + PAGE_SIZE
         following = str(end) if end < TOTAL else ""
         (folder / f"page-{start}").write_bytes(make_list(range(start, end), following))
 
 
 def bodies(folder: Path, mode: str) -> Iterator[bytes]:
-    names = ["all"] if mode == "json" else [f"page-{n}" for n in range(0, TOTAL, PAGE)]
+    names = ["all"] if mode == "json" else [f"page-{n}" for n in range(0, TOTAL, PAGE_SIZE)]
     return ((folder / name).read_bytes() for name in names)
 
 
@@ -112,7 +112,7 @@ async def longest_stall_s(url: str) -> float:
 
 
 def stalls(folder: Path) -> dict[str, float]:
-    pages = {str(n): folder / f"page-{n}" for n in range(0, TOTAL, PAGE)}
+    pages = {str(n): folder / f"page-{n}" for n in range(0, TOTAL, PAGE_SIZE)}
     with serving_pages(pages) as paged, serving_pages({"0": folder / "all"}) as whole:
         return {
             "pages": min(asyncio.run(longest_stall_s(paged)) for _ in range(ROUNDS)),

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from bench.tables import Figure, show
 from tests.builders import kind_of, mxjob
-from tests.support.fates import Script, script_of
-from tests.support.world import World, world
+from tests.support.harness import ClusterHarness, start_cluster
+from tests.support.outcomes import Script, script_of
 
 REPLICAS: Final = 1000
 JOBS: Final = 200
@@ -33,12 +33,12 @@ def large_job() -> Mapping[str, Any]:
     return mxjob(servers=servers, workers=REPLICAS - servers - 1, cleanupPodPolicy="None")
 
 
-def made(cluster: World) -> int:
-    return sum(cluster.history.made.values())
+def made(cluster: ClusterHarness) -> int:
+    return sum(cluster.history.created.values())
 
 
 def running(script: Script) -> bool:
-    return all(part.began for part in script.parts.values())
+    return all(part.started_count for part in script.parts.values())
 
 
 async def passed_s(start: float, holds: Callable[[], bool]) -> float:
@@ -52,7 +52,7 @@ async def passed_s(start: float, holds: Callable[[], bool]) -> float:
 async def one_large_job() -> tuple[list[Figure], Writes]:
     manifest = large_job()
     script = script_of(manifest)
-    async with world(kinds=_KINDS) as cluster:
+    async with start_cluster(kinds=_KINDS) as cluster:
         cluster.node.run_s = 1.0
         cluster.start()
         start = time.perf_counter()
@@ -70,7 +70,7 @@ async def one_large_job() -> tuple[list[Figure], Writes]:
         return figures, cluster.history.writes()
 
 
-def judged(writes: Writes) -> list[Figure]:
+def compare_to_goals(writes: Writes) -> list[Figure]:
     """Return the controller's writes by kind, and what they should be."""
     rows = [
         _at_most("create pods", writes.pop(("create", "pods"), 0), REPLICAS),
@@ -90,7 +90,7 @@ def _at_most(name: str, value: int, goal: int) -> Figure:
 
 
 async def many_small_jobs() -> list[Figure]:
-    async with world(kinds=_KINDS) as cluster:
+    async with start_cluster(kinds=_KINDS) as cluster:
         cluster.start()
         start = time.perf_counter()
         for number in range(JOBS):
@@ -113,7 +113,7 @@ async def many_small_jobs() -> list[Figure]:
 async def main() -> bool:
     times, writes = await one_large_job()
     show(f"One job of {REPLICAS:,} replicas: seconds since it was sent", times)
-    held = show("The controller's writes for it", judged(writes))
+    held = show("The controller's writes for it", compare_to_goals(writes))
     show(f"{JOBS} jobs of 4 replicas: seconds since the first was sent", await many_small_jobs())
     return held
 

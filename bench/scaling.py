@@ -16,13 +16,13 @@ from typing import Final
 
 from bench.tables import Figure, show
 from e2e import install
-from e2e.bed import Bed
 from e2e.cluster import programs
 from e2e.cluster.programs import Release
 from e2e.kubectl import Kubectl
 from e2e.suite import elastic, jobs, scaling
 from e2e.suite.conftest import SETTINGS, own_namespace
 from e2e.suite.elastic import SCALERS
+from e2e.testbed import Testbed
 
 TURNS: Final = 20
 LOSSES: Final = 5
@@ -33,7 +33,7 @@ REPLACED_S: Final = 1.0
 DELAY_S: Final = 0.2
 
 
-def turns(kubectl: Kubectl, bed: Bed) -> list[Figure]:
+def turns(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
     """Have one worker more and one less by name, again and again."""
     scaling.start(kubectl, scaling.job())
     there, wrong = [0, 1], 0
@@ -49,10 +49,10 @@ def turns(kubectl: Kubectl, bed: Bed) -> list[Figure]:
     out_s, in_s, gone_s = [], [], []
     left = {name: at for at, (name,) in scaling.said(kubectl, "left")}
     for turn in range(TURNS):
-        out_s.append(took_s(kubectl, bed, "scaleouts", f"more-{turn}"))
-        in_s.append(took_s(kubectl, bed, "scaleins", f"less-{turn}"))
+        out_s.append(took_s(kubectl, testbed, "scaleouts", f"more-{turn}"))
+        in_s.append(took_s(kubectl, testbed, "scaleins", f"less-{turn}"))
     for name, at in left.items():
-        gone_s.append(scaling.times(bed, kubectl, "delete", "pods", name)[-1] - at)
+        gone_s.append(scaling.times(testbed, kubectl, "delete", "pods", name)[-1] - at)
     return [
         Figure("ScaleOut to ScaleSucceeded", spread(out_s)),
         Figure("ScaleIn to ScaleSucceeded", spread(in_s)),
@@ -61,35 +61,35 @@ def turns(kubectl: Kubectl, bed: Bed) -> list[Figure]:
     ]
 
 
-def took_s(kubectl: Kubectl, bed: Bed, resource: str, name: str) -> float:
+def took_s(kubectl: Kubectl, testbed: Testbed, resource: str, name: str) -> float:
     """Return the seconds from a scaler's making to the last word on it."""
-    told = scaling.times(bed, kubectl, "patch", f"{resource}/status", name)
-    return told[-1] - scaling.times(bed, kubectl, "create", resource, name)[0]
+    told = scaling.times(testbed, kubectl, "patch", f"{resource}/status", name)
+    return told[-1] - scaling.times(testbed, kubectl, "create", resource, name)[0]
 
 
-def losses(kubectl: Kubectl, bed: Bed) -> list[Figure]:
+def losses(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
     """Lose one worker after another, each for the first time."""
     scaling.start(kubectl, scaling.job(restartPolicy="Always", replicas=LOSSES))
     waits_s = []
     for turn in range(LOSSES):
-        made = len(scaling.times(bed, kubectl, "create", "pods"))
+        made = len(scaling.times(testbed, kubectl, "create", "pods"))
         (lost,) = scaling.names([turn])
         kubectl("delete", "pod", lost, "--grace-period=0", "--force")
         scaling.until_listed(kubectl, range(turn + 1, turn + 1 + LOSSES))
-        (at, *_) = scaling.times(bed, kubectl, "delete", "pods", lost)
-        waits_s.append(scaling.times(bed, kubectl, "create", "pods")[made] - at)
+        (at, *_) = scaling.times(testbed, kubectl, "delete", "pods", lost)
+        waits_s.append(scaling.times(testbed, kubectl, "create", "pods")[made] - at)
     return [held("lost worker to its replacement", waits_s, REPLACED_S)]
 
 
-def delays(kubectl: Kubectl, bed: Bed) -> list[Figure]:
+def delays(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
     """Make other jobs, before and while the script of one runs."""
     scaling.start(kubectl, scaling.job())
-    before_s = others(kubectl, bed, "before")
+    before_s = others(kubectl, testbed, "before")
     env = [{"name": "WAIT_S", "value": str(SCRIPT_S)}]
     what = {"toDelete": {"count": 1}, "script": scaling.SCRIPT, "env": env}
     elastic.scale(kubectl, "ScaleIn", "slow", **what)
     elastic.until_phase(kubectl, SCALERS["ScaleIn"], "slow", "Scaling", within_s=30)
-    meanwhile_s = others(kubectl, bed, "meanwhile")
+    meanwhile_s = others(kubectl, testbed, "meanwhile")
     status = jobs.status(kubectl, "slow", SCALERS["ScaleIn"])
     during = "ScriptExecuted" not in scaling.condition_types(status)
     delay_s = statistics.median(meanwhile_s) - statistics.median(before_s)
@@ -101,7 +101,7 @@ def delays(kubectl: Kubectl, bed: Bed) -> list[Figure]:
     ]
 
 
-def others(kubectl: Kubectl, bed: Bed, when: str) -> list[float]:
+def others(kubectl: Kubectl, testbed: Testbed, when: str) -> list[float]:
     """Make jobs, and return the seconds until each had its first pod."""
     waits_s = []
     for number in range(OTHERS):
@@ -109,8 +109,8 @@ def others(kubectl: Kubectl, bed: Bed, when: str) -> list[float]:
         kubectl.apply(scaling.job(name))
         first = f"{name}-worker-0"
         kubectl.until(partial(kubectl.get, "pod", first), within_s=30, what=f"the pod {first}")
-        (asked,) = scaling.times(bed, kubectl, "create", "trainingjobs", name)
-        waits_s.append(scaling.times(bed, kubectl, "create", "pods", first)[0] - asked)
+        (asked,) = scaling.times(testbed, kubectl, "create", "trainingjobs", name)
+        waits_s.append(scaling.times(testbed, kubectl, "create", "pods", first)[0] - asked)
     return waits_s
 
 
@@ -126,7 +126,7 @@ def spread(seconds: Sequence[float]) -> str:
 def main() -> bool:
     cluster = Kubectl()
     release = Release(os.environ.get("K8S", Release.NEWEST))
-    bed = Bed(Path(os.environ["E2E_CLUSTER"]), programs.folder(release))
+    bed = Testbed(Path(os.environ["E2E_CLUSTER"]), programs.folder(release))
     good = True
     with tempfile.TemporaryDirectory() as folder:
         environment = install.environment(SETTINGS)
@@ -138,7 +138,7 @@ def main() -> bool:
     return good
 
 
-MEASURES: Final[dict[str, Callable[[Kubectl, Bed], list[Figure]]]] = {
+MEASURES: Final[dict[str, Callable[[Kubectl, Testbed], list[Figure]]]] = {
     f"{TURNS} ScaleOuts, and {TURNS} ScaleIns by name": turns,
     f"{LOSSES} workers lost": losses,
     f"{OTHERS} jobs beside a slow script": delays,

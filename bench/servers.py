@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def _in_process(what: str, argument: str) -> Iterator[str]:
             process.stdin.close()
 
 
-def page_answers(pages: Mapping[str, str]) -> Answer:
+def page_handlers(pages: Mapping[str, str]) -> Handler:
     bodies = {token: Path(path).read_bytes() for token, path in pages.items()}
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -58,7 +58,7 @@ def page_answers(pages: Mapping[str, str]) -> Answer:
     return answer
 
 
-def line_answers(path: str) -> Answer:
+def line_handlers(path: str) -> Handler:
     content = Path(path).read_bytes()
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -77,7 +77,7 @@ def line_answers(path: str) -> Answer:
     return answer
 
 
-async def serve(answer: Answer) -> None:
+async def serve(answer: Handler) -> None:
     """Print the address, and serve until standard input ends."""
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
@@ -91,4 +91,6 @@ async def serve(answer: Answer) -> None:
 
 if __name__ == "__main__":
     argument = json.loads(sys.argv[2])
-    asyncio.run(serve(page_answers(argument) if sys.argv[1] == "pages" else line_answers(argument)))
+    asyncio.run(
+        serve(page_handlers(argument) if sys.argv[1] == "pages" else line_handlers(argument))
+    )

@@ -80,7 +80,7 @@ async def by_informer(url: str) -> float:
     return elapsed
 
 
-CONTESTANTS: Final[dict[str, Callable[[str], Awaitable[float]]]] = {
+READERS: Final[dict[str, Callable[[str], Awaitable[float]]]] = {
     "lines alone": by_bytes,
     "lines + json.loads": by_json,
     "informer: decode, store, index, tell": by_informer,
@@ -88,9 +88,9 @@ CONTESTANTS: Final[dict[str, Callable[[str], Awaitable[float]]]] = {
 
 
 async def best_times_s(url: str) -> dict[str, float]:
-    best = dict.fromkeys(CONTESTANTS, float("inf"))
+    best = dict.fromkeys(READERS, float("inf"))
     for _ in range(ROUNDS):
-        for name, run in CONTESTANTS.items():
+        for name, run in READERS.items():
             best[name] = min(best[name], await run(url))
     return best
 

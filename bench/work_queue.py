@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from dlctl.api.meta import ObjectKey
+from dlctl.controller.queue_metrics import QueueMetrics
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.queue_metrics import QueueFigures
 from dlctl.workqueue.queue import WorkQueue
 
 K = TypeVar("K")
@@ -46,7 +46,7 @@ async def work_queue(make: Callable[[], WorkQueue[K]], keys: Sequence[K]) -> Non
 
 
 def with_metrics() -> WorkQueue[str]:
-    return WorkQueue(metrics=QueueFigures(Metrics(), "bench"))
+    return WorkQueue(metrics=QueueMetrics(Metrics(), "bench"))
 
 
 CONTESTANTS: Final[dict[str, Callable[[], Awaitable[None]]]] = {

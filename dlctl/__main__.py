@@ -10,11 +10,11 @@ def main() -> None:
     """Run the command line and exit with its code."""
     # The first process of a container ignores signals that it has no handler for, and commands
     # take a while to be imported before they bring one of their own.
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, _on_sigterm)
     sys.exit(run(sys.argv[1:]))
 
 
-def _terminated(number: int, _: object) -> None:
+def _on_sigterm(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 

@@ -6,7 +6,7 @@ A wait (a quota, a name held by another, a terminating pod) is a return value, n
 from typing import Final
 
 # What the API server takes as the message of an event.
-MAX_CHARS: Final = 1024
+MAX_QUOTED_CHARS: Final = 1024
 
 
 class DlctlError(Exception):
@@ -29,15 +29,15 @@ class InvalidJobError(TerminalError):
     """
 
     def __init__(self, message: str, *, field: str) -> None:
-        super().__init__(shortened(f"{shortened(field, MAX_CHARS // 4)}: {message}"))
+        super().__init__(truncated(f"{truncated(field, MAX_QUOTED_CHARS // 4)}: {message}"))
         self.field = field
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """Return a user's value as a message quotes it."""
-    return shortened(repr(value), 40)
+    return truncated(repr(value), 40)
 
 
-def shortened(text: str, chars: int = MAX_CHARS) -> str:
+def truncated(text: str, chars: int = MAX_QUOTED_CHARS) -> str:
     """Return the text, or its beginning and three dots, in at most that many characters."""
     return text if len(text) <= chars else f"{text[: chars - 3]}..."

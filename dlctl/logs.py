@@ -26,7 +26,11 @@ RETRY_S: Final = "retry_s"
 _fields: contextvars.ContextVar[Mapping[str, object]] = contextvars.ContextVar("log fields")
 
 # What a bare record has; all else on it came in by ``extra``.
-_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+}
 
 
 class LogFormat(enum.StrEnum):
@@ -51,7 +55,7 @@ def log_fields(**fields: object) -> Iterator[None]:
         _fields.reset(token)
 
 
-def set_up(stream: TextIO, *, level: str = "info", format_: LogFormat = LogFormat.JSON) -> None:
+def configure(stream: TextIO, *, level: str = "info", format_: LogFormat = LogFormat.JSON) -> None:
     """Send all records at or above the level to the stream, instead of where they went before."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_FORMATTERS[format_]())
@@ -63,7 +67,9 @@ def set_up(stream: TextIO, *, level: str = "info", format_: LogFormat = LogForma
 
 
 def _values(record: logging.LogRecord) -> dict[str, Any]:
-    extra = {name: value for name, value in vars(record).items() if name not in _OWN}
+    extra = {
+        name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES
+    }
     return {**current_fields(), **extra}
 
 

@@ -14,39 +14,44 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.companions import CompanionObject
+from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
-from dlctl.api.meta import MANAGED_SELECTOR, PODS, SERVICES, UID, ObjectKey, ObjectMeta, Resource
+from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, SERVICES, UID, ObjectKey, ObjectMeta, Resource
 from dlctl.api.nodes import NODES, Node
 from dlctl.api.pods import Pod, Service
 from dlctl.clock import Clock, SystemClock
+from dlctl.controller.background_tasks import BackgroundTasks
+from dlctl.controller.event_recorder import EventRecorder
+from dlctl.controller.expectations import Expectations
+from dlctl.controller.fair_semaphore import FairSemaphore
+from dlctl.controller.queue_metrics import QueueMetrics
+from dlctl.controller.worker_loop import Controller
 from dlctl.dialects.kinds import Kind
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import Malformed
-from dlctl.leaderelection.leadership import Leadership, Unelected
-from dlctl.metrics import Metrics, gc_pauses, observe_loop_lag
+from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
+from dlctl.metrics import Metrics, observe_gc_pauses, observe_loop_lag
 from dlctl.options import Options
-from dlctl.reconcilers import triggers
-from dlctl.reconcilers.controller import Controller
-from dlctl.reconcilers.definitions import DefinitionCheck
-from dlctl.reconcilers.elastic.elastic import BY_JOB, GOING, Elastic, by_job
-from dlctl.reconcilers.elastic.errands import Errand, RunScript
-from dlctl.reconcilers.elastic.launchers import Launchers
-from dlctl.reconcilers.elastic.requests import ScalerReconciler
-from dlctl.reconcilers.elastic.view import ElasticPolicy
-from dlctl.reconcilers.errands import Errands
-from dlctl.reconcilers.events import EventRecorder
-from dlctl.reconcilers.execute import Executor
-from dlctl.reconcilers.expectations import Expectations
-from dlctl.reconcilers.job_metrics import JobFigures
-from dlctl.reconcilers.jobs import JobReconciler
+from dlctl.reconcilers import event_handlers
+from dlctl.reconcilers.crd_check import CRDCheck
+from dlctl.reconcilers.executor import Executor
+from dlctl.reconcilers.job_metrics import JobMetrics
+from dlctl.reconcilers.job_reconciler import JobReconciler
+from dlctl.reconcilers.membership.exec_runner import ExecRunner
+from dlctl.reconcilers.membership.exec_tasks import ExecTask, RunScript
+from dlctl.reconcilers.membership.membership_state import MembershipPolicy
+from dlctl.reconcilers.membership.reconciler import (
+    BY_JOB,
+    DRAINING,
+    MembershipReconciler,
+    index_by_job,
+)
+from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler
 from dlctl.reconcilers.plan import Policy
-from dlctl.reconcilers.queue_metrics import QueueFigures
-from dlctl.reconcilers.restarts import RestartBackoff
-from dlctl.reconcilers.slots import FairSlots
-from dlctl.tasks import unwrapped
+from dlctl.reconcilers.replica_restarts import RestartBackoff
+from dlctl.tasks import unwrap_exception_groups
 from dlctl.workqueue.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -64,43 +69,47 @@ class Manager:
     options: Options = attrs.field(factory=Options)
     metrics: Metrics = attrs.field(factory=Metrics)
     clock: Clock = attrs.field(factory=SystemClock)
-    leadership: Leadership = attrs.field(factory=Unelected)
+    leadership: Leadership = attrs.field(factory=NoLeaderElection)
     _informers: list[Informer[Any]] = attrs.field(init=False, factory=list)
     _controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
     # What has handlers told of changes, once there is somebody to act on them.
-    _subscriptions: list[Callable[[], object]] = attrs.field(init=False, factory=list)
-    _definitions: list[DefinitionCheck] = attrs.field(init=False, factory=list)
-    _errands: list[Errands[ObjectKey, Errand]] = attrs.field(init=False, factory=list)
+    _handler_registrations: list[Callable[[], object]] = attrs.field(init=False, factory=list)
+    _crd_checks: list[CRDCheck] = attrs.field(init=False, factory=list)
+    _background_tasks: list[BackgroundTasks[ObjectKey, ExecTask]] = attrs.field(
+        init=False, factory=list
+    )
     _recorder: EventRecorder = attrs.field(init=False)
     _executor: Executor = attrs.field(init=False)
     _pods: Informer[Pod] = attrs.field(init=False)
     _services: Informer[Service] = attrs.field(init=False)
-    _companions: dict[Resource, Informer[CompanionObject]] = attrs.field(init=False, factory=dict)
+    _dependent_informers: dict[Resource, Informer[DependentObject]] = attrs.field(
+        init=False, factory=dict
+    )
 
     def __attrs_post_init__(self) -> None:
         self._recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
         self._executor = Executor(self.client, Expectations(self.clock), self._recorder)
-        self._pods = self._informer(PODS, Pod, MANAGED_SELECTOR)
-        self._services = self._informer(SERVICES, Service, MANAGED_SELECTOR)
+        self._pods = self._build_informer(PODS, Pod, MANAGED_BY_SELECTOR)
+        self._services = self._build_informer(SERVICES, Service, MANAGED_BY_SELECTOR)
         for kind in self.kinds:
-            self._controllers.append(self._controller(kind))
+            self._controllers.append(self._build_controller(kind))
 
     @property
     def synced(self) -> bool:
         """Tell whether every store has been filled: what readiness means here."""
-        return all(synced() for synced in self.checks().values())
+        return all(synced() for synced in self.readiness_checks().values())
 
-    def checks(self) -> dict[str, Callable[[], bool]]:
+    def readiness_checks(self) -> dict[str, Callable[[], bool]]:
         """Return the conditions of readiness by name: the stores, and the definitions of kinds.
 
         A kind that is not installed keeps nobody from working on the others.
         """
         stores = {
-            informer.resource.qualified: partial(getattr, informer, "waits_for_nothing")
+            informer.resource.group_resource: partial(getattr, informer, "waits_for_nothing")
             for informer in self._informers
         }
         definitions = {
-            f"definition.{one.resource.qualified}": one.is_current for one in self._definitions
+            f"definition.{one.resource.group_resource}": one.is_current for one in self._crd_checks
         }
         return {**stores, **definitions}
 
@@ -109,7 +118,7 @@ class Manager:
 
         :raises LeaseLostError: if another may lead now; what was in work has been cancelled.
         """
-        with gc_pauses(self.metrics.dlctl_gc_pause_seconds), unwrapped():
+        with observe_gc_pauses(self.metrics.dlctl_gc_pause_seconds), unwrap_exception_groups():
             async with asyncio.TaskGroup() as background:
                 lag = self.metrics.dlctl_event_loop_lag_seconds
                 tasks = [background.create_task(observe_loop_lag(lag), name="loop lag")]
@@ -117,33 +126,37 @@ class Manager:
                     background.create_task(informer.run(), name=f"informer {informer.resource}")
                     for informer in self._informers
                 ]
-                async with self.leadership.held(stop) as leading:
+                async with self.leadership.leading(stop) as leading:
                     if leading:
-                        await self._lead(stop)
+                        await self._run_leader(stop)
                 for task in tasks:
                     task.cancel()
 
-    async def _lead(self, stop: asyncio.Event) -> None:
+    async def _run_leader(self, stop: asyncio.Event) -> None:
         """Do all that writes, until told to stop; when this returns, nothing of it goes on."""
         async with asyncio.TaskGroup() as group:
             recording = group.create_task(self._recorder.run(), name="events")
-            errands = [group.create_task(e.run(), name="errands") for e in self._errands]
-            stopped_at = await self._work(stop)
+            tasks = [group.create_task(e.run(), name="errands") for e in self._background_tasks]
+            stopped_at = await self._run_controllers(stop)
             logger.info("workers stopped")
-            for task in errands:
+            for task in tasks:
                 task.cancel()
-            await self._record_the_rest(recording, stopped_at)
+            await self._flush_events(recording, stopped_at)
 
-    async def _record_the_rest(self, recording: asyncio.Task[None], stopped_at: float) -> None:
+    async def _flush_events(self, recording: asyncio.Task[None], stopped_at: float) -> None:
         """Send the events that are left, in what is left of the grace period."""
         self._recorder.close()
-        left_s = stopped_at + self.options.grace_s - asyncio.get_running_loop().time()
+        left_s = (
+            stopped_at
+            + self.options.graceful_shutdown_timeout_s
+            - asyncio.get_running_loop().time()
+        )
         await asyncio.wait([recording], timeout=max(0.0, left_s))
         recording.cancel()
 
-    async def _work(self, stop: asyncio.Event) -> float:
+    async def _run_controllers(self, stop: asyncio.Event) -> float:
         """Reconcile until told to stop, and return when that was, by the time of the loop."""
-        for subscribe in self._subscriptions:
+        for subscribe in self._handler_registrations:
             subscribe()
         async with asyncio.TaskGroup() as group:
             running = [
@@ -155,7 +168,9 @@ class Manager:
             logger.info("stopping")
             async with asyncio.TaskGroup() as stopping:
                 for controller in self._controllers:
-                    stopping.create_task(controller.stop(grace_s=self.options.grace_s))
+                    stopping.create_task(
+                        controller.stop(grace_s=self.options.graceful_shutdown_timeout_s)
+                    )
             for task in running:
                 # Those whose stores never filled are still waiting for them.
                 task.cancel()
@@ -168,7 +183,7 @@ class Manager:
         message = f"The {resource.kind} cannot be read, so nothing is done for it: {obj.error}"
         self._recorder.record(resource, metadata, "Warning", "Malformed", message)
 
-    def _informer(self, resource: Any, as_: Any, selector: str = "") -> Informer[Any]:
+    def _build_informer(self, resource: Any, as_: Any, selector: str = "") -> Informer[Any]:
         informer: Informer[Any] = Informer(
             self.client,
             resource,
@@ -181,33 +196,37 @@ class Manager:
         self._informers.append(informer)
         return informer
 
-    def _companion(self, resource: Resource) -> Informer[CompanionObject]:
+    def _dependent_informer(self, resource: Resource) -> Informer[DependentObject]:
         """Return the informer of a resource that jobs of several kinds may have objects of."""
-        if resource not in self._companions:
-            self._companions[resource] = self._informer(resource, CompanionObject, MANAGED_SELECTOR)
-        return self._companions[resource]
+        if resource not in self._dependent_informers:
+            self._dependent_informers[resource] = self._build_informer(
+                resource, DependentObject, MANAGED_BY_SELECTOR
+            )
+        return self._dependent_informers[resource]
 
-    def _controller(self, kind: Kind) -> Controller[ObjectKey]:
-        name = kind.resource.qualified
-        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueFigures(self.metrics, name))
-        jobs: Informer[JobObject] = self._informer(kind.resource, JobObject)
+    def _build_controller(self, kind: Kind) -> Controller[ObjectKey]:
+        name = kind.resource.group_resource
+        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
+        jobs: Informer[JobObject] = self._build_informer(kind.resource, JobObject)
         # While another process leads, nobody would take from the queue what is put into it.
-        self._subscriptions.append(partial(jobs.add_handler, triggers.of_jobs(queue)))
+        self._handler_registrations.append(
+            partial(jobs.add_handler, event_handlers.enqueue_job(queue))
+        )
         malformed = partial(self._record_malformed, kind.resource)
-        self._subscriptions.append(partial(jobs.add_malformed_handler, malformed))
-        of_children = triggers.of_children(kind.resource, queue)
-        companions = {r: self._companion(r) for r in kind.companion_resources}
-        watched: list[Informer[Any]] = [self._pods, self._services, *companions.values()]
+        self._handler_registrations.append(partial(jobs.add_malformed_handler, malformed))
+        enqueue_owner_of_kind = event_handlers.enqueue_owner(kind.resource, queue)
+        dependents = {r: self._dependent_informer(r) for r in kind.dependent_resources}
+        watched: list[Informer[Any]] = [self._pods, self._services, *dependents.values()]
         for children in watched:
-            self._subscriptions.append(partial(children.add_handler, of_children))
+            self._handler_registrations.append(partial(children.add_handler, enqueue_owner_of_kind))
         options = self.options
-        elastic: Elastic | None = None
+        membership: MembershipReconciler | None = None
         scalers: list[Informer[Any]] = []
         if kind.scalers:
-            elastic, scalers = self._elastic(kind, queue, jobs)
-            self._errands.append(elastic.errands)
-        definition = DefinitionCheck(kind.resource, self.metrics, self.clock)
-        self._definitions.append(definition)
+            membership, scalers = self._build_membership(kind, queue, jobs)
+            self._background_tasks.append(membership.tasks)
+        crd = CRDCheck(kind.resource, self.metrics, self.clock)
+        self._crd_checks.append(crd)
         reconciler = JobReconciler(
             kind,
             jobs.store,
@@ -215,11 +234,11 @@ class Manager:
             self._services.store,
             self._executor,
             self.clock,
-            JobFigures(self.metrics, name),
-            definition,
+            JobMetrics(self.metrics, name),
+            crd,
             _policy(options),
-            {resource: informer.store for resource, informer in companions.items()},
-            elastic,
+            {resource: informer.store for resource, informer in dependents.items()},
+            membership,
         )
         return Controller(
             name,
@@ -232,39 +251,45 @@ class Manager:
             sync_timeout_s=SYNC_TIMEOUT_S,
         )
 
-    def _elastic(
+    def _build_membership(
         self, kind: Kind, queue: WorkQueue[ObjectKey], jobs: Informer[JobObject]
-    ) -> tuple[Elastic, list[Informer[Any]]]:
+    ) -> tuple[MembershipReconciler, list[Informer[Any]]]:
         """Return what looks after the workers of a kind that scales, and what it reads."""
-        options, launchers = self.options, Launchers(self.client)
-        scalers = {r: self._informer(r, ScalerObject) for r in kind.scalers}
+        options, exec_runner = self.options, ExecRunner(self.client)
+        scalers = {r: self._build_informer(r, ScalerObject) for r in kind.scalers}
         for resource, informer in scalers.items():
-            informer.store.add_index(BY_JOB, by_job)
-            self._subscriptions.append(partial(informer.add_handler, triggers.of_scalers(queue)))
-            self._controllers.append(self._requests(resource, informer, kind, jobs))
-        read: list[Informer[Any]] = list(scalers.values())
+            informer.store.add_index(BY_JOB, index_by_job)
+            self._handler_registrations.append(
+                partial(informer.add_handler, event_handlers.enqueue_scale_target(queue))
+            )
+            self._controllers.append(self._build_scaler_controller(resource, informer, kind, jobs))
+        watched: list[Informer[Any]] = list(scalers.values())
         nodes: Informer[Node] | None = None
-        if options.node_signs and not options.namespace:
+        if options.node_drain_signals and not options.namespace:
             nodes = Informer(self.client, NODES, Node, clock=self.clock, metrics=self.metrics)
-            signs = frozenset(options.node_signs)
-            nodes.store.add_index(GOING, lambda node: (GOING,) if node.shows(signs) else ())
+            drain_signals = frozenset(options.node_drain_signals)
+            nodes.store.add_index(
+                DRAINING, lambda node: (DRAINING,) if node.has_drain_signal(drain_signals) else ()
+            )
             self._informers.append(nodes)
-            woken = triggers.of_nodes(kind.resource, self._pods.store, options.node_signs, queue)
-            self._subscriptions.append(partial(nodes.add_handler, woken))
-            read.append(nodes)
-        elastic = Elastic(
+            handler = event_handlers.enqueue_jobs_on_node(
+                kind.resource, self._pods.store, options.node_drain_signals, queue
+            )
+            self._handler_registrations.append(partial(nodes.add_handler, handler))
+            watched.append(nodes)
+        membership = MembershipReconciler(
             {resource: informer.store for resource, informer in scalers.items()},
-            Errands(launchers.perform, queue.add, slots=_launcher_slots(options)),
+            BackgroundTasks(exec_runner.exec, queue.add, limiter=_exec_limiter(options)),
             self.client,
             self._executor.expectations,
             self._recorder,
             self.clock,
-            _elastic_policy(options),
+            _membership_policy(options),
             nodes.store if nodes else None,
         )
-        return elastic, read
+        return membership, watched
 
-    def _requests(
+    def _build_scaler_controller(
         self,
         resource: Resource,
         scalers: Informer[ScalerObject],
@@ -272,9 +297,11 @@ class Manager:
         jobs: Informer[JobObject],
     ) -> Controller[ObjectKey]:
         """Return what looks after the requests of one kind that no job looks after."""
-        name = resource.qualified
-        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueFigures(self.metrics, name))
-        self._subscriptions.append(partial(scalers.add_handler, triggers.of_jobs(queue)))
+        name = resource.group_resource
+        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
+        self._handler_registrations.append(
+            partial(scalers.add_handler, event_handlers.enqueue_job(queue))
+        )
         reconciler = ScalerReconciler(
             resource,
             scalers.store,
@@ -296,25 +323,25 @@ class Manager:
         )
 
 
-def _launcher_slots(
+def _exec_limiter(
     options: Options,
-) -> Callable[[ObjectKey, Errand], AbstractAsyncContextManager[None]]:
+) -> Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]:
     """Return what gives errands their slots: scripts of users apart from all others."""
-    scripts = FairSlots(options.scaler_script_slots)
-    others = FairSlots(options.launcher_command_slots)
+    scripts = FairSemaphore(options.max_concurrent_scaler_scripts)
+    others = FairSemaphore(options.max_concurrent_launcher_execs)
 
-    def slot(owner: ObjectKey, errand: Errand) -> AbstractAsyncContextManager[None]:
-        return (scripts if isinstance(errand, RunScript) else others).held(owner.namespace)
+    def slot(owner: ObjectKey, task: ExecTask) -> AbstractAsyncContextManager[None]:
+        return (scripts if isinstance(task, RunScript) else others).slot(owner.namespace)
 
     return slot
 
 
-def _elastic_policy(options: Options) -> ElasticPolicy:
-    return ElasticPolicy(
+def _membership_policy(options: Options) -> MembershipPolicy:
+    return MembershipPolicy(
         _policy(options).backoff,
         options.elastic_start_after_s,
-        options.scale_in_wait_s,
-        options.scale_out_wait_s,
+        options.scale_in_timeout_s,
+        options.scale_out_timeout_s,
     )
 
 

@@ -22,7 +22,7 @@ RECONCILE_BUCKETS: Final = (
     1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 )
 REQUEST_BUCKETS: Final = (.005, .025, .1, .25, .5, 1, 2, 4, 8, 15, 30, 60)
-EXTENT_BUCKETS: Final = (
+SIZE_BUCKETS: Final = (
     64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216,
 )
 HANDLER_BUCKETS: Final = (.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10)
@@ -152,14 +152,14 @@ class Metrics:
             buckets=REQUEST_BUCKETS,
         )
         self.rest_client_request_size_bytes = self._histogram(
-            "rest_client_request_size_bytes", "Bytes sent", "verb", "host", buckets=EXTENT_BUCKETS
+            "rest_client_request_size_bytes", "Bytes sent", "verb", "host", buckets=SIZE_BUCKETS
         )
         self.rest_client_response_size_bytes = self._histogram(
             "rest_client_response_size_bytes",
             "Bytes received",
             "verb",
             "host",
-            buckets=EXTENT_BUCKETS,
+            buckets=SIZE_BUCKETS,
         )
 
     def _define_reflectors(self) -> None:
@@ -251,8 +251,8 @@ class Metrics:
             "Times that another operator has overwritten the status of a job again",
             "kind",
         )
-        self.dlctl_definition_outdated = self._gauge(
-            "dlctl_definition_outdated",
+        self.dlctl_crd_outdated = self._gauge(
+            "dlctl_crd_outdated",
             "1 if the definition of a kind drops what dlctl remembers of its jobs",
             "kind",
         )
@@ -304,7 +304,7 @@ async def observe_loop_lag(lag: Histogram, *, period_s: float = 0.5) -> None:
 
 
 @contextmanager
-def gc_pauses(pause: Histogram) -> Iterator[None]:
+def observe_gc_pauses(pause: Histogram) -> Iterator[None]:
     """Time the garbage collector's runs for the duration of the block, by generation."""
     started = 0.0
 

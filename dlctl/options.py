@@ -13,7 +13,7 @@ from dlctl.errors import ConfigError
 INIT_TEMPLATE_FILE: Final = "/etc/config/initContainer.yaml"
 _DEFAULT_ADDRESS: Final = ":8080"
 # What cluster autoscalers and the handlers of spot instances say.
-NODE_SIGNS: Final = (
+NODE_DRAIN_SIGNALS: Final = (
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/disrupted",
     "aws-node-termination-handler/spot-itn",
@@ -21,7 +21,7 @@ NODE_SIGNS: Final = (
     "PreemptScheduled",
     "TerminateScheduled",
 )
-_NOWHERE: Final = "0"
+_DISABLED: Final = "0"
 
 
 def _setting(default: Any, help_: str) -> Any:
@@ -52,7 +52,9 @@ class Options:
     force_delete_after_s: float = _setting(
         0.0, "seconds that a pod may stay after it was to be gone, as on a dead node; 0 for ever"
     )
-    grace_s: float = _setting(30.0, "seconds that workers may go on after a SIGTERM")
+    graceful_shutdown_timeout_s: float = _setting(
+        30.0, "seconds that workers may go on after a SIGTERM"
+    )
     kube_api_qps: float = _setting(
         0.0, "requests a second that may be sent to the API server; 0 for as many as it takes"
     )
@@ -89,25 +91,25 @@ class Options:
         120.0,
         "seconds after which a TrainingJob starts with the least of its workers instead of all",
     )
-    scale_in_wait_s: float = _setting(
+    scale_in_timeout_s: float = _setting(
         60.0, "seconds that a launcher may go on using workers that a ScaleIn takes away"
     )
-    scale_out_wait_s: float = _setting(
+    scale_out_timeout_s: float = _setting(
         600.0, "seconds that new workers have to come, where a ScaleOut has no timeout of its own"
     )
     scaler_ttl_s: float = _setting(
         86400.0, "seconds after which a finished ScaleIn or ScaleOut is deleted; 0 keeps it"
     )
-    scaler_script_slots: int = _setting(
+    max_concurrent_scaler_scripts: int = _setting(
         64, "scripts of ScaleIns and ScaleOuts that run at a time; namespaces share them fairly"
     )
-    launcher_command_slots: int = _setting(
+    max_concurrent_launcher_execs: int = _setting(
         64,
         "other commands in launchers of TrainingJobs that run at a time, such as deliveries of "
         "hosts; namespaces share them fairly",
     )
-    node_signs: tuple[str, ...] = _setting(
-        NODE_SIGNS,
+    node_drain_signals: tuple[str, ...] = _setting(
+        NODE_DRAIN_SIGNALS,
         "taints and conditions of nodes that are about to go, which workers of TrainingJobs leave "
         "in time; empty for none",
     )
@@ -142,12 +144,12 @@ class Options:
     log_level: str = _setting("info", "debug, info, warning or error")
 
     @property
-    def metrics_at(self) -> str:
+    def metrics_address(self) -> str:
         """The address of the metrics, or nothing."""
         return _address(self.metrics_bind_address, self.bind_address)
 
     @property
-    def health_at(self) -> str:
+    def health_address(self) -> str:
         """The address of the health endpoints, or nothing."""
         return _address(self.health_probe_bind_address, self.bind_address)
 
@@ -172,8 +174,8 @@ class Options:
             raise ConfigError("--reconcile-timeout must be above 0")
         if self.force_delete_after_s < 0:
             raise ConfigError("--force-delete-after must be 0 or more")
-        if self.grace_s < 0:
-            raise ConfigError("--grace must be 0 or more")
+        if self.graceful_shutdown_timeout_s < 0:
+            raise ConfigError("--graceful-shutdown-timeout must be 0 or more")
         if self.kube_api_burst < 0:
             raise ConfigError("--kube-api-burst must be 0 or more")
         if self.pytorch_init_container_max_tries < 1:
@@ -182,10 +184,10 @@ class Options:
     def _check_scaling(self) -> None:
         if self.scaler_ttl_s < 0:
             raise ConfigError("--scaler-ttl must be 0 or more")
-        if self.scaler_script_slots < 1:
-            raise ConfigError("--scaler-script-slots must be at least 1")
-        if self.launcher_command_slots < 1:
-            raise ConfigError("--launcher-command-slots must be at least 1")
+        if self.max_concurrent_scaler_scripts < 1:
+            raise ConfigError("--max-concurrent-scaler-scripts must be at least 1")
+        if self.max_concurrent_launcher_execs < 1:
+            raise ConfigError("--max-concurrent-launcher-execs must be at least 1")
 
     def _check_addresses(self) -> None:
         own = self.bind_address not in ("", _DEFAULT_ADDRESS)
@@ -194,7 +196,7 @@ class Options:
                 f"--bind-address is {self.bind_address}, but --metrics-bind-address and "
                 "--health-probe-bind-address leave nothing to serve there"
             )
-        if self.metrics_authentication and not self.metrics_at:
+        if self.metrics_authentication and not self.metrics_address:
             raise ConfigError("--metrics-authentication is given, but metrics are served nowhere")
 
 
@@ -204,7 +206,7 @@ def flag(field: str) -> str:
 
 
 def _address(own: str, shared: str) -> str:
-    return "" if own == _NOWHERE else own or shared
+    return "" if own == _DISABLED else own or shared
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

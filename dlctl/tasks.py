@@ -42,7 +42,7 @@ async def map_all(do: Callable[[A], Awaitable[B]], items: Iterable[A], *, limit:
 
 
 @contextmanager
-def unwrapped() -> Iterator[None]:
+def unwrap_exception_groups() -> Iterator[None]:
     """Raise the first failure of the task groups in the block by itself, whatever their depth."""
     try:
         yield

@@ -25,7 +25,7 @@ LIMIT_MB: Final = 250
 _PROJECT: Final = Path(__file__).parents[1]
 # Debian's venv brings the one pip that the first stage needs.
 _PACKAGES: Final = "python3,python3-venv"
-_WASTE: Final = (
+_EXCLUDED: Final = (
     "./dev/*",
     "./proc/*",
     "./sys/*",
@@ -134,7 +134,7 @@ def _bases(folder: Path) -> tuple[Path, Path]:
         root = Path(scratch) / "root"
         options = ("--variant=minbase", f"--include={_PACKAGES}")
         _run(["debootstrap", *options, codename, str(root), mirror], quiet=True)
-        for image, waste in ((builder, _WASTE), (base, _WASTE + _PIP)):
+        for image, waste in ((builder, _EXCLUDED), (base, _EXCLUDED + _PIP)):
             layer, written = Path(scratch) / "layer.tar", Path(scratch) / image.name
             excludes = [f"--exclude={pattern}" for pattern in waste]
             _run(["tar", "--create", f"--file={layer}", f"--directory={root}", *excludes, "."])

@@ -83,7 +83,7 @@ def rolled_out(kubectl: Kubectl, namespace: str = NAMESPACE) -> None:
 
 
 @contextmanager
-def settings(controller: Kubectl, values: Mapping[str, str]) -> Iterator[None]:
+def with_settings(controller: Kubectl, values: Mapping[str, str]) -> Iterator[None]:
     """Have controllers run with these settings; ``controller`` is kubectl where they run."""
     controller("set", "env", "deployment/dlctl", *(f"{k}={v}" for k, v in values.items()))
     rolled_out(controller)

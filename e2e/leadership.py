@@ -11,14 +11,14 @@ from typing import Any, Final
 import attrs
 
 from e2e.kubectl import JSON
-from e2e.watching import Change
+from e2e.watching import ObjectChange
 
 _WRITES: Final = ("create", "update", "patch", "delete", "deletecollection")
 _POD: Final = "authentication.kubernetes.io/pod-name"
 
 
 @attrs.frozen
-class Term:
+class LeaseTerm:
     """The time of one holder; it has no end while it lasts."""
 
     holder: str
@@ -44,14 +44,14 @@ class Write:
     began: datetime.datetime
     ended: datetime.datetime
 
-    def lies_in(self, term: Term) -> bool:
+    def lies_in(self, term: LeaseTerm) -> bool:
         within = term.until is None or self.ended <= term.until
         return self.pod == term.pod and term.since <= self.began and within
 
 
-def terms(changes: Iterable[Change]) -> list[Term]:
+def terms(changes: Iterable[ObjectChange]) -> list[LeaseTerm]:
     """Return the terms of all holders, the present one last."""
-    found: list[Term] = []
+    found: list[LeaseTerm] = []
     holding = ""
     for change in changes:
         spec = change.object["spec"]
@@ -62,12 +62,12 @@ def terms(changes: Iterable[Change]) -> list[Term]:
         if holding:
             found[-1] = attrs.evolve(found[-1], until=since, released=not holder)
         if holder:
-            found.append(Term(holder, since))
+            found.append(LeaseTerm(holder, since))
         holding = holder
     return found
 
 
-def vacancies_s(found: Sequence[Term]) -> list[float]:
+def vacant_s(found: Sequence[LeaseTerm]) -> list[float]:
     """Return how long nobody held the lease after each term whose holder gave it back."""
     pairs = itertools.pairwise(found)
     return [(b.since - a.until).total_seconds() for a, b in pairs if a.released and a.until]

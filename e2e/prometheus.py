@@ -75,15 +75,15 @@ def scraping(targets: Mapping[str, str], rules: JSON, folder: Path) -> Iterator[
         f"--storage.tsdb.path={folder}/data",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    with (folder / "log").open("wb") as log, ended_later(command, stdout=log, stderr=log):
+    with (folder / "log").open("wb") as log, background_process(command, stdout=log, stderr=log):
         yield Prometheus(f"http://127.0.0.1:{port}")
 
 
 @contextmanager
-def forwarded(kubectl: Kubectl, pod: str, port: int) -> Iterator[str]:
+def port_forward(kubectl: Kubectl, pod: str, port: int) -> Iterator[str]:
     """Bring a port of a pod to an address of this machine, which is yielded."""
     command = kubectl.command("port-forward", f"pod/{pod}", f":{port}", "--address=127.0.0.1")
-    with ended_later(command, stdout=subprocess.PIPE, text=True) as process:
+    with background_process(command, stdout=subprocess.PIPE, text=True) as process:
         # "Forwarding from 127.0.0.1:34567 -> 8080", or its end where that fails.
         line = process.stdout.readline() if process.stdout else ""
         assert "->" in line, f"the port of {pod} cannot be reached"
@@ -91,7 +91,7 @@ def forwarded(kubectl: Kubectl, pod: str, port: int) -> Iterator[str]:
 
 
 @contextmanager
-def ended_later(command: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+def background_process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
     """Run a program during the block, and end it politely."""
     with subprocess.Popen(command, **options) as process:
         try:

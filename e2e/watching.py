@@ -19,7 +19,7 @@ _LINES: Final = 'jsonpath={.type} {.object}{"\\n"}'
 
 
 @attrs.frozen
-class Change:
+class ObjectChange:
     """What an object was after a change, or last when it was deleted."""
 
     object: JSON
@@ -37,18 +37,18 @@ class Change:
 
 
 @attrs.define
-class Record:
+class ChangeRecord:
     """The changes so far, in the order in which the server made them to each object."""
 
-    _told: IO[str]
-    _changes: list[Change] = attrs.field(init=False, factory=list)
+    _output: IO[str]
+    _changes: list[ObjectChange] = attrs.field(init=False, factory=list)
     _rest: str = attrs.field(init=False, default="")
 
-    def changes(self) -> Sequence[Change]:
-        *lines, self._rest = (self._rest + self._told.read()).split("\n")
+    def changes(self) -> Sequence[ObjectChange]:
+        *lines, self._rest = (self._rest + self._output.read()).split("\n")
         for line in lines:
             kind, _, obj = line.partition(" ")
-            self._changes.append(Change(json.loads(obj), kind == "DELETED"))
+            self._changes.append(ObjectChange(json.loads(obj), kind == "DELETED"))
         return self._changes
 
     def present(self) -> list[JSON]:
@@ -58,7 +58,7 @@ class Record:
 
 
 @contextmanager
-def watching(kubectl: Kubectl, resource: str, *selection: str) -> Iterator[Record]:
+def watching(kubectl: Kubectl, resource: str, *selection: str) -> Iterator[ChangeRecord]:
     """Record what happens to a resource during the block; kubectl must last as long."""
     options = ("--watch", "--output-watch-events", "-o", _LINES, *selection)
     command = kubectl.command("get", resource, *options)
@@ -68,7 +68,7 @@ def watching(kubectl: Kubectl, resource: str, *selection: str) -> Iterator[Recor
         subprocess.Popen(command, stdout=told, stderr=subprocess.PIPE, text=True) as process,
     ):
         try:
-            yield Record(heard)
+            yield ChangeRecord(heard)
             if process.poll() is not None:
                 raise AssertionError(f"{' '.join(command)} ended: {process.communicate()[1]}")
         finally:

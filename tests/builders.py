@@ -8,18 +8,18 @@ import msgspec
 
 from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.pods import Pod
-from dlctl.dialects.kinds import Kind, by_api_version, kinds
+from dlctl.dialects.kinds import Kind, kind_of_api_version, served_kinds
 from dlctl.frameworks.kubeflow.job import KubeflowJob
-from dlctl.frameworks.registry import installed
-from dlctl.reconcilers.children import Renderer
+from dlctl.frameworks.registry import installed_frameworks
+from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.observe import Children, Observed, observe
 
 NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
-KINDS = kinds(installed())
+KINDS = served_kinds(installed_frameworks())
 
 
 def kind_of(api_version: str = "kubeflow.org/v1alpha1", kind: str = "MXJob") -> Kind:
-    found = by_api_version(KINDS, api_version, kind)
+    found = kind_of_api_version(KINDS, api_version, kind)
     assert found is not None
     return found
 
@@ -78,7 +78,9 @@ def training_job(kind: str, name: str = "linear", /, **counts: int) -> dict[str,
         type_: {"replicas": count, "template": template(framework.container_name())}
         for type_, count in counts.items()
     }
-    return manifest("kubeflow.org/v1", kind, {f"{framework.tag}ReplicaSpecs": specs}, name=name)
+    return manifest(
+        "kubeflow.org/v1", kind, {f"{framework.field_prefix}ReplicaSpecs": specs}, name=name
+    )
 
 
 def job_object(wire: Mapping[str, Any]) -> JobObject:
@@ -126,7 +128,7 @@ def make_pod(
     **status: Any,
 ) -> Pod:
     """Return the pod of a replica; ``state`` is that of its one container."""
-    spec = job.spec_of(replica.type)
+    spec = job.replica_spec(replica.type)
     name = spec.container if spec else "mxnet"
     container: dict[str, Any] = {"name": name, "restartCount": 1 if last_state else 0}
     if state is not None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from dlctl.cli.render import at_start
+from dlctl.cli.render import with_all_workers_listed
 from dlctl.reconcilers.observe import Children, observe
 from tests.builders import NOW, bare_job, entry, mxjob, renderer_of
 
@@ -58,10 +58,10 @@ ET_OPERATOR: Final = sorted((FOLDER / "et-operator").glob("*.yaml"))
 def rendered(manifest: Mapping[str, Any]) -> list[JSON]:
     """Return what a job consists of when its last pod starts, in the order of creation."""
     renderer = renderer_of(manifest)
-    renderer = attrs.evolve(renderer, job=at_start(renderer.job))
+    renderer = attrs.evolve(renderer, job=with_all_workers_listed(renderer.job))
     desired = renderer.desired(observe(renderer.job, Children(), NOW))
     return [
-        *(renderer.companion(companion) for companion in renderer.companions(())),
+        *(renderer.dependent(companion) for companion in renderer.dependents(())),
         *(renderer.service(replica) for replica in desired.services),
         *(renderer.pod(replica) for replica in renderer.job.replicas),
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.logs import LogFormat, current_fields, log_fields, set_up
+from dlctl.logs import LogFormat, configure, current_fields, log_fields
 
 logger = logging.getLogger("dlctl.test")
 
@@ -27,7 +27,7 @@ def entries(stream: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_record_is_one_json_object_on_one_line(stream: io.StringIO) -> None:
-    set_up(stream)
+    configure(stream)
     logger.info("pod created\nor so", extra={"key": "ml/linear", "retry_s": 0.5})
 
     [entry] = entries(stream)
@@ -42,14 +42,14 @@ def test_record_is_one_json_object_on_one_line(stream: io.StringIO) -> None:
 
 
 def test_value_that_json_cannot_say_is_written_as_a_string(stream: io.StringIO) -> None:
-    set_up(stream)
+    configure(stream)
     logger.info("seen", extra={"error": ValueError("no"), "names": {"a"}})
 
     assert entries(stream)[0]["error"] == "no"
 
 
 def test_value_cannot_pose_as_the_level_or_the_time(stream: io.StringIO) -> None:
-    set_up(stream)
+    configure(stream)
     logger.info("seen", extra={"level": "error", "time": "never", "logger": "another"})
 
     [entry] = entries(stream)
@@ -59,7 +59,7 @@ def test_value_cannot_pose_as_the_level_or_the_time(stream: io.StringIO) -> None
 
 @pytest.mark.parametrize("format_", LogFormat)
 def test_exception_comes_with_its_traceback(stream: io.StringIO, format_: LogFormat) -> None:
-    set_up(stream, format_=format_)
+    configure(stream, format_=format_)
     try:
         int("lost")
     except ValueError:
@@ -70,14 +70,14 @@ def test_exception_comes_with_its_traceback(stream: io.StringIO, format_: LogFor
 
 
 def test_console_shows_time_level_message_and_values(stream: io.StringIO) -> None:
-    set_up(stream, format_=LogFormat.CONSOLE)
+    configure(stream, format_=LogFormat.CONSOLE)
     logger.warning("pod lost", extra={"key": "ml/linear", "why": "node is gone"})
 
     assert stream.getvalue()[8:] == ' WARNING pod lost  key=ml/linear why="node is gone"\n'
 
 
 def test_console_value_cannot_begin_a_line_of_its_own(stream: io.StringIO) -> None:
-    set_up(stream, format_=LogFormat.CONSOLE)
+    configure(stream, format_=LogFormat.CONSOLE)
     logger.info("seen", extra={"error": "first\n12:00:00 ERROR forged\x1b[2J"})
 
     assert len(stream.getvalue().splitlines()) == 1
@@ -95,7 +95,7 @@ def test_console_value_cannot_begin_a_line_of_its_own(stream: io.StringIO) -> No
 def test_records_below_the_level_are_dropped(
     stream: io.StringIO, level: str, messages: list[str]
 ) -> None:
-    set_up(stream, level=level)
+    configure(stream, level=level)
     logger.debug("detail")
     logger.info("news")
     logger.warning("trouble")
@@ -105,8 +105,8 @@ def test_records_below_the_level_are_dropped(
 
 def test_setting_up_again_replaces_the_first(stream: io.StringIO) -> None:
     first = io.StringIO()
-    set_up(first)
-    set_up(stream)
+    configure(first)
+    configure(stream)
     logger.info("once")
 
     assert first.getvalue() == ""
@@ -114,7 +114,7 @@ def test_setting_up_again_replaces_the_first(stream: io.StringIO) -> None:
 
 
 def test_fields_are_on_every_record_of_the_block_and_no_further(stream: io.StringIO) -> None:
-    set_up(stream)
+    configure(stream)
     with log_fields(controller="mxjobs", object="ml/a"):
         with log_fields(object="ml/b"):
             logger.info("inner")

@@ -5,7 +5,7 @@ import time
 import pytest
 from prometheus_client import Metric
 
-from dlctl.metrics import Metrics, gc_pauses, observe_loop_lag
+from dlctl.metrics import Metrics, observe_gc_pauses, observe_loop_lag
 
 QUEUE = ("name", "controller")
 INFORMER = ("name", "group", "version", "resource")
@@ -61,7 +61,7 @@ LABELS = {
     "dlctl_job_start_duration_seconds": ("kind",),
     "dlctl_job_run_duration_seconds": ("kind", "result"),
     "dlctl_status_conflicts_total": ("kind",),
-    "dlctl_definition_outdated": ("kind",),
+    "dlctl_crd_outdated": ("kind",),
     "dlctl_events_dropped_total": ("reason",),
     "dlctl_event_loop_lag_seconds": (),
     "dlctl_gc_pause_seconds": ("generation",),
@@ -172,7 +172,7 @@ async def test_blocked_loop_shows_as_lag(metrics: Metrics) -> None:
 
 
 def test_garbage_collections_are_timed_within_the_block_only(metrics: Metrics) -> None:
-    with gc_pauses(metrics.dlctl_gc_pause_seconds):
+    with observe_gc_pauses(metrics.dlctl_gc_pause_seconds):
         gc.collect()
     counted = _collections(metrics)
     gc.collect()

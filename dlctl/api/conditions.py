@@ -27,11 +27,11 @@ class Condition:
     status: bool
     reason: str
     message: str
-    since: datetime.datetime
-    updated: datetime.datetime
+    last_transition_time: datetime.datetime
+    last_update_time: datetime.datetime
 
 
-def holds(conditions: Sequence[Condition], type_: str) -> bool:
+def is_true(conditions: Sequence[Condition], type_: str) -> bool:
     return any(c.type == type_ and c.status for c in conditions)
 
 
@@ -42,12 +42,12 @@ def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Con
     ended does neither any more.
     """
     old = next((c for c in conditions if c.type == new.type), None)
-    if holds(conditions, FAILED):
+    if is_true(conditions, FAILED):
         return tuple(conditions)
     if old and (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
         return tuple(conditions)
     if old and old.status == new.status:
-        new = attrs.evolve(new, since=old.since)
+        new = attrs.evolve(new, last_transition_time=old.last_transition_time)
     dropped = {new.type} | ({RUNNING, RESTARTING} if new.type in (RUNNING, RESTARTING) else set())
     kept = [c for c in conditions if c.type not in dropped]
     if new.type in (SUCCEEDED, FAILED):
@@ -59,5 +59,5 @@ def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Con
     return (*kept, new)
 
 
-def without(conditions: Sequence[Condition], type_: str) -> tuple[Condition, ...]:
+def without_condition(conditions: Sequence[Condition], type_: str) -> tuple[Condition, ...]:
     return tuple(c for c in conditions if c.type != type_)

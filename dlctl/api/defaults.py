@@ -12,8 +12,8 @@ from dlctl.errors import ConfigError
 from dlctl.options import INIT_TEMPLATE_FILE, Options
 
 VOLCANO: Final = "volcano"
-_NO_GANG: Final = "none"
-_FACTORY: Final = Options()
+_NO_SCHEDULER: Final = "none"
+_DEFAULT_OPTIONS: Final = Options()
 
 
 @attrs.frozen(kw_only=True)
@@ -21,15 +21,15 @@ class JobDefaults:
     """The settings that shape the children of jobs."""
 
     # Completes the names of replicas: without one they stay as short as a search path allows.
-    cluster_domain: str = _FACTORY.cluster_domain
+    cluster_domain: str = _DEFAULT_OPTIONS.cluster_domain
     # The scheduler of gangs, or nothing; "volcano" has PodGroups of its own.
-    gang_scheduler: str = _FACTORY.gang_scheduler_name
-    pytorch_init_image: str = _FACTORY.pytorch_init_container_image
+    gang_scheduler_name: str = _DEFAULT_OPTIONS.gang_scheduler_name
+    pytorch_init_image: str = _DEFAULT_OPTIONS.pytorch_init_container_image
     # The text of a template, or nothing for the one that is built in.
     pytorch_init_template: str = ""
-    pytorch_init_tries: int = _FACTORY.pytorch_init_container_max_tries
-    mpi_delivery_image: str = _FACTORY.mpi_kubectl_delivery_image
-    elastic_init_image: str = _FACTORY.elastic_init_container_image
+    pytorch_init_max_tries: int = _DEFAULT_OPTIONS.pytorch_init_container_max_tries
+    mpi_kubectl_delivery_image: str = _DEFAULT_OPTIONS.mpi_kubectl_delivery_image
+    elastic_init_image: str = _DEFAULT_OPTIONS.elastic_init_container_image
 
 
 def job_defaults(options: Options) -> JobDefaults:
@@ -40,16 +40,16 @@ def job_defaults(options: Options) -> JobDefaults:
     gang = options.gang_scheduler_name.strip()
     return JobDefaults(
         cluster_domain=options.cluster_domain,
-        gang_scheduler="" if gang.lower() == _NO_GANG else gang,
+        gang_scheduler_name="" if gang.lower() == _NO_SCHEDULER else gang,
         pytorch_init_image=options.pytorch_init_container_image,
-        pytorch_init_template=_template(options.pytorch_init_container_template_file),
-        pytorch_init_tries=options.pytorch_init_container_max_tries,
-        mpi_delivery_image=options.mpi_kubectl_delivery_image,
+        pytorch_init_template=_read_template(options.pytorch_init_container_template_file),
+        pytorch_init_max_tries=options.pytorch_init_container_max_tries,
+        mpi_kubectl_delivery_image=options.mpi_kubectl_delivery_image,
         elastic_init_image=options.elastic_init_container_image,
     )
 
 
-def _template(name: str) -> str:
+def _read_template(name: str) -> str:
     if not name or (name == INIT_TEMPLATE_FILE and not Path(name).exists()):
         return ""
     try:

@@ -11,7 +11,7 @@ import attrs
 
 from dlctl.api.conditions import Condition
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.undecoded import UndecodedObject
+from dlctl.api.undecoded_object import UndecodedObject
 
 GROUP = "kai.alibabacloud.com"
 SCALE_INS = Resource(GROUP, "v1alpha1", "scaleins", "ScaleIn")
@@ -34,18 +34,18 @@ class Elasticity:
 
     attach: AttachMode = AttachMode.SSH
     # Bounds of the number of workers.
-    least: int = 1
-    most: int | None = None
-    # Whether workers that end are replaced by others, which :attr:`ReplicaSpec.retries` limits by
-    # exit code; ``replaces_done`` has also those replaced that end well.
-    replaces: bool = False
-    replaces_done: bool = False
+    min_replicas: int = 1
+    max_replicas: int | None = None
+    # Whether workers that end are replaced by others, which :attr:`ReplicaSpec.retry_policy` limits
+    # by exit code; ``replaces_done`` has also those replaced that end well.
+    replace_failed: bool = False
+    replace_succeeded: bool = False
     # So many replacements in a row without a long run between them, for each worker; None: any.
-    replacements: int | None = None
+    replacement_limit: int | None = None
     # So often the whole job is run again when its launcher fails in a way that may pass.
-    whole_restarts: int = 0
+    job_restart_limit: int = 0
     # Whether a launcher that somebody has deleted is the job's end.
-    needs_launcher: bool = False
+    requires_launcher: bool = False
 
 
 class ScalerPhase(enum.StrEnum):
@@ -96,18 +96,18 @@ class Scaler:
     # ScaleIn: those to take away, by the names of their pods; None if none are named.
     pods: tuple[str, ...] | None = None
     # ScaleOut: so many of the added are enough when time is up; all of them, if None.
-    enough: int | None = None
+    min_count: int | None = None
     # ScaleOut: seconds until all that are added must be there; None for the controller's setting.
     timeout_s: int | None = None
     script: Script | None = None
     # So often what has failed is tried again.
     backoff_limit: int = 0
     # What is wrong with its spec: it fails with this, and nothing is done.
-    flaw: str = ""
+    invalid_reason: str = ""
     status: ScalerStatus = ScalerStatus()
 
     @property
-    def adds(self) -> bool:
+    def is_scale_out(self) -> bool:
         return self.resource.kind == SCALE_OUTS.kind
 
     @property
@@ -127,14 +127,14 @@ class ScalerObject(UndecodedObject, frozen=True, gc=False):
 
 
 @attrs.frozen
-class Scaling:
+class ScaleOperation:
     """One change of the workers that is under way; written down before anything is done for it.
 
     ``scaler`` and ``uid`` are those of the object that asks for it. What has none is the job's own
     doing: it follows its spec, or flees from a node.
     """
 
-    adds: bool
+    is_scale_out: bool
     # The workers that come or go.
     workers: tuple[int, ...]
     since: datetime.datetime
@@ -153,7 +153,7 @@ class Scaling:
 
 
 @attrs.frozen
-class Roster:
+class Membership:
     """The workers that a job is to have, and the memory of how they came to be these."""
 
     # Those it is to have, dead ones among them that nobody replaces.
@@ -161,21 +161,21 @@ class Roster:
     # Those in the host file.
     hosts: tuple[int, ...] = ()
     # Those that have ended; their names are of no use any more, since launchers avoid them.
-    spent: frozenset[int] = frozenset()
+    retired: frozenset[int] = frozenset()
     # The number in the spec that the members follow already.
-    followed: int = 0
-    scaling: Scaling | None = None
+    observed_replicas: int = 0
+    scaling: ScaleOperation | None = None
     # Those that leave nodes which are about to go; their successors are members already.
-    fleeing: Scaling | None = None
+    evacuating: ScaleOperation | None = None
     # Grows with each change of the hosts: a late delivery of older ones is recognized by it. Zero
     # if it is not known.
-    edition: int = 0
+    generation: int = 0
 
     @property
     def leaving(self) -> frozenset[int]:
         """Return those that are being taken away."""
-        changes = (change for change in (self.scaling, self.fleeing) if change)
-        return frozenset(i for change in changes if not change.adds for i in change.workers)
+        changes = (change for change in (self.scaling, self.evacuating) if change)
+        return frozenset(i for change in changes if not change.is_scale_out for i in change.workers)
 
     @property
     def present(self) -> tuple[int, ...]:
@@ -183,6 +183,6 @@ class Roster:
         passing = self.scaling.workers if self.scaling else ()
         return tuple(sorted({*self.members, *passing, *self.leaving}))
 
-    def undialled(self) -> Self:
+    def reset(self) -> Self:
         """Return it for a launcher that is yet to come: it knows nothing of who has ended."""
-        return attrs.evolve(self, hosts=(), spent=frozenset())
+        return attrs.evolve(self, hosts=(), retired=frozenset())

@@ -10,14 +10,14 @@ from typing import Any, Self
 
 import attrs
 
+from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.elastic import Elasticity
-from dlctl.api.exitcodes import RetryRule
+from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.meta import UID, ObjectKey, Resource
-from dlctl.api.reporting import Reporting
 from dlctl.api.status import JobStatus
-from dlctl.api.undecoded import UndecodedObject
+from dlctl.api.undecoded_object import UndecodedObject
 
 
 class CleanPodPolicy(enum.StrEnum):
@@ -37,13 +37,13 @@ class RunPolicy:
 
     clean_pod_policy: CleanPodPolicy = CleanPodPolicy.NONE
     # Seconds after its end when the job itself is deleted.
-    ttl_s: int | None = None
+    ttl_after_finished_s: int | None = None
     # Seconds after its start when it fails.
-    deadline_s: int | None = None
+    active_deadline_s: int | None = None
     # So many failures of its replicas, taken together, fail the job; 0 allows none.
     backoff_limit: int | None = None
     suspended: bool = False
-    scheduling: SchedulingPolicy = attrs.field(factory=SchedulingPolicy)
+    scheduling_policy: SchedulingPolicy = attrs.field(factory=SchedulingPolicy)
 
 
 @attrs.frozen(order=True)
@@ -73,28 +73,28 @@ class ReplicaSpec:
     port: int
     # What a replica's service publishes, by the name of the port.
     ports: Mapping[str, int] = attrs.field(factory=dict)
-    retries: RetryRule = RetryRule.TABLE
+    retry_policy: RetryPolicy = RetryPolicy.TABLE
     # Does nothing before all replicas of other types run: a scheduling gate holds it back, or in a
     # gang, whose scheduler waits for all of its pods, it waits by itself.
-    waits_for_others: bool = False
+    gated: bool = False
     # Not even made before the replicas of other types are ready.
-    made_last: bool = False
+    create_last: bool = False
     # Its pods that have ended stay, whatever the policy for pods: there are logs to be read.
-    outlasts_job: bool = False
+    keep_after_finish: bool = False
     # The indexes of the replicas, where they do not simply begin at 0.
-    members: tuple[int, ...] | None = None
+    explicit_indexes: tuple[int, ...] | None = None
     # A type of which there is one may go without the index in its name.
-    numbered: bool = True
+    indexed: bool = True
     # A label selector of the type's pods, for who scales the job; not written if empty.
-    selector: str = ""
+    label_selector: str = ""
 
     @property
     def indexes(self) -> Sequence[int]:
-        return range(self.replicas) if self.members is None else self.members
+        return range(self.replicas) if self.explicit_indexes is None else self.explicit_indexes
 
 
 @attrs.frozen
-class Caution:
+class SpecWarning:
     """Something in the user's spec that is not what becomes of it, told when pods are made."""
 
     reason: str
@@ -102,28 +102,28 @@ class Caution:
 
 
 @attrs.frozen
-class Deciders:
+class SuccessPolicy:
     """The replicas whose fate is the job's."""
 
     # The job succeeds when all of these have, or one if one is enough; without any, never.
-    succeed: tuple[Replica, ...]
+    success_replicas: tuple[Replica, ...]
     # The job runs once one of these does.
-    run: tuple[Replica, ...]
-    one_is_enough: bool = False
+    running_replicas: tuple[Replica, ...]
+    any_succeeds: bool = False
     # The types whose failures the job gets over.
-    dispensable: frozenset[str] = frozenset()
+    tolerated_types: frozenset[str] = frozenset()
 
     @classmethod
-    def chief(cls, chief: Replica) -> Self:
+    def of_chief(cls, chief: Replica) -> Self:
         """Return those of a job that one replica decides."""
-        return cls(succeed=(chief,), run=(chief,))
+        return cls(success_replicas=(chief,), running_replicas=(chief,))
 
 
 @attrs.frozen
 class Job:
     """One job: what the user asked for, defaults filled in, and the status last written.
 
-    ``child_prefix`` and ``runtime_id`` make the names of children; a ``runtime_id`` that the
+    ``name_prefix`` and ``runtime_id`` make the names of children; a ``runtime_id`` that the
     user's spec does not hold yet is derived from the UID, so names never depend on a write.
     """
 
@@ -132,41 +132,41 @@ class Job:
     uid: UID
     generation: int
     replica_specs: tuple[ReplicaSpec, ...]
-    deciders: Deciders
-    child_prefix: str
+    success_policy: SuccessPolicy
+    name_prefix: str
     # Part of the children's names; may be empty where the job's name alone makes them unique.
     runtime_id: str
     status: JobStatus
     run_policy: RunPolicy = RunPolicy()
-    reporting: Reporting = attrs.field(factory=Reporting)
+    messages: ConditionMessages = attrs.field(factory=ConditionMessages)
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
     annotations: Mapping[str, str] = attrs.field(factory=dict)
-    cautions: tuple[Caution, ...] = ()
+    warnings: tuple[SpecWarning, ...] = ()
     # Of a job whose workers may come and go while it runs.
     elasticity: Elasticity | None = None
     # What else the user's spec says, for the framework to read.
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.
-    local: bool = False
+    is_local: bool = False
     scheduler_name: str = ""
     # Why the spec as it stands now cannot be read; what runs goes on without it.
     invalid_reason: str = ""
     # Whether no more of the spec is known than is needed to judge pods: none are made from it.
-    partial: bool = False
+    is_partial: bool = False
     # A merge patch for what the user's spec does not hold yet: the runtime id, and nothing else.
     spec_patch: Mapping[str, Any] | None = None
 
     @property
-    def ganged(self) -> bool:
+    def is_gang_scheduled(self) -> bool:
         """Whether a scheduler of gangs starts its replicas together."""
-        return bool(self.defaults.gang_scheduler) and not self.local
+        return bool(self.defaults.gang_scheduler_name) and not self.is_local
 
-    def spec_of(self, replica_type: str) -> ReplicaSpec | None:
+    def replica_spec(self, replica_type: str) -> ReplicaSpec | None:
         return next((spec for spec in self.replica_specs if spec.type == replica_type), None)
 
-    def count(self, replica_type: str) -> int:
+    def replica_count(self, replica_type: str) -> int:
         """Return how many replicas of a type there are; none of a type that is not listed."""
-        spec = self.spec_of(replica_type)
+        spec = self.replica_spec(replica_type)
         return spec.replicas if spec else 0
 
     @property
@@ -176,24 +176,24 @@ class Job:
                 yield Replica(spec.type, index)
 
     @property
-    def size(self) -> int:
+    def total_replicas(self) -> int:
         return sum(spec.replicas for spec in self.replica_specs)
 
     def child_name(self, replica: Replica) -> str:
         """Return the name that the pod and the service of a replica share."""
-        prefix = self._name_prefixes.get(replica.type) or self._name_prefix(replica.type)
-        return f"{prefix}-{replica.index}" if replica.type not in self._unnumbered else prefix
+        prefix = self._prefix_by_type.get(replica.type) or self._type_prefix(replica.type)
+        return f"{prefix}-{replica.index}" if replica.type not in self._unindexed_types else prefix
 
     @cached_property
-    def _name_prefixes(self) -> Mapping[str, str]:
-        return {spec.type: self._name_prefix(spec.type) for spec in self.replica_specs}
+    def _prefix_by_type(self) -> Mapping[str, str]:
+        return {spec.type: self._type_prefix(spec.type) for spec in self.replica_specs}
 
     @cached_property
-    def _unnumbered(self) -> frozenset[str]:
-        return frozenset(spec.type for spec in self.replica_specs if not spec.numbered)
+    def _unindexed_types(self) -> frozenset[str]:
+        return frozenset(spec.type for spec in self.replica_specs if not spec.indexed)
 
-    def _name_prefix(self, replica_type: str) -> str:
-        parts = (self.child_prefix, replica_type, self.runtime_id)
+    def _type_prefix(self, replica_type: str) -> str:
+        parts = (self.name_prefix, replica_type, self.runtime_id)
         return "-".join(part for part in parts if part)
 
 

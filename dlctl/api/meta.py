@@ -17,7 +17,7 @@ UID = NewType("UID", str)
 MANAGED_BY_LABEL = "dlctl.dev/managed-by"
 MANAGED_BY = "dlctl"
 # Watches are scoped by it, so that the pods of others cost nothing.
-MANAGED_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
+MANAGED_BY_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 
 
 class ObjectKey(NamedTuple):
@@ -50,7 +50,7 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
-    def qualified(self) -> str:
+    def group_resource(self) -> str:
         """Return the name as kubectl and metrics spell it: ``mxjobs.kubeflow.org``, ``pods``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
@@ -127,11 +127,11 @@ class ObjectMeta(Projection, frozen=True, gc=False):
         return next((ref for ref in self.owner_references or () if ref.controller), None)
 
     @property
-    def terminating(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.deletion_timestamp is not None
 
     @property
-    def deletion_requested(self) -> datetime.datetime | None:
+    def deletion_requested_at(self) -> datetime.datetime | None:
         """Return when somebody asked for the deletion; the timestamp itself is its deadline."""
         if self.deletion_timestamp is None:
             return None

@@ -8,24 +8,24 @@ import re
 from typing import Final
 
 # A pod template in a job nests about 20 levels deep.
-MAX_LEVELS: Final = 64
+MAX_DEPTH: Final = 64
 # More brackets than this are not looked at one by one: it would hold up the event loop.
 MAX_BRACKETS: Final = 20_000
 
 # It never backtracks: its repetitions are possessive.
 _BRACKET: Final = re.compile(rb'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+")*+([\[\]{}])', re.DOTALL)
-_OTHERS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
-_ROUND: Final = bytes.maketrans(b"[{]}", b"(())")
+_NON_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_TO_PARENTHESES: Final = bytes.maketrans(b"[{]}", b"(())")
 
 
-def nests_deeper(text: bytes, levels: int = MAX_LEVELS) -> bool:
+def exceeds_depth(text: bytes, max_depth: int = MAX_DEPTH) -> bool:
     """Return whether some value is inside of more than ``levels`` objects and lists."""
-    if text.count(b"[") + text.count(b"{") <= levels:
+    if text.count(b"[") + text.count(b"{") <= max_depth:
         return False
     # Without escapes, what is between quotes is every second piece.
     unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    brackets = b"".join(unescaped.split(b'"')[::2]).translate(_ROUND, _OTHERS)
-    for left in range(levels, 0, -1):
+    brackets = b"".join(unescaped.split(b'"')[::2]).translate(_TO_PARENTHESES, _NON_BRACKETS)
+    for left in range(max_depth, 0, -1):
         if not brackets:
             return False
         if b"(" * (left + 1) in brackets:
@@ -35,8 +35,8 @@ def nests_deeper(text: bytes, levels: int = MAX_LEVELS) -> bool:
     return bool(brackets)
 
 
-def flattened(
-    text: bytes, levels: int = 2 * MAX_LEVELS, *, max_brackets: int = MAX_BRACKETS
+def truncate_to_depth(
+    text: bytes, max_depth: int = 2 * MAX_DEPTH, *, max_brackets: int = MAX_BRACKETS
 ) -> tuple[bytes, bool]:
     """Return the text with ``null`` for each value that nests deeper, and whether it is complete.
 
@@ -44,21 +44,21 @@ def flattened(
     """
     parts: list[bytes] = []
     closers = bytearray()
-    kept_from = skipped = at = count = 0
-    while (found := _BRACKET.match(text, at)) is not None:
-        at, opens = found.end(), found[1] in b"[{"
+    copied_to = skipped_depth = position = count = 0
+    while (found := _BRACKET.match(text, position)) is not None:
+        position, opens = found.end(), found[1] in b"[{"
         count += 1
-        if opens and (skipped or len(closers) == levels or count > max_brackets):
-            if not skipped:
-                parts.append(text[kept_from : at - 1] + b"null")
+        if opens and (skipped_depth or len(closers) == max_depth or count > max_brackets):
+            if not skipped_depth:
+                parts.append(text[copied_to : position - 1] + b"null")
             if count > max_brackets:
                 return b"".join(parts) + bytes(reversed(closers)), False
-            skipped += 1
+            skipped_depth += 1
         elif opens:
             closers += b"]" if found[1] == b"[" else b"}"
-        elif skipped:
-            skipped -= 1
-            kept_from = at
+        elif skipped_depth:
+            skipped_depth -= 1
+            copied_to = position
         else:
             closers.pop()
-    return b"".join(parts) + text[kept_from:], True
+    return b"".join(parts) + text[copied_to:], True

@@ -38,9 +38,9 @@ class Node(Object, frozen=True, gc=False):
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
-    def shows(self, signs: Collection[str]) -> bool:
+    def has_drain_signal(self, signals: Collection[str]) -> bool:
         """Tell whether it has a taint of one of these keys, or such a condition holds."""
         taints = (self.spec.taints if self.spec else None) or ()
         conditions = (self.status.conditions if self.status else None) or ()
-        stated = (c.type for c in conditions if c.status == "True")
-        return any(sign in signs for sign in (*(t.key for t in taints), *stated))
+        true_conditions = (c.type for c in conditions if c.status == "True")
+        return any(signal in signals for signal in (*(t.key for t in taints), *true_conditions))

@@ -8,7 +8,7 @@ import msgspec
 from dlctl.api.meta import Object, Projection
 
 # The gate of a pod that is held back until the other replicas of its job run.
-WORKERS_RUNNING = "dlctl.dev/workers-running"
+WORKERS_RUNNING_GATE = "dlctl.dev/workers-running"
 
 
 class PodPhase(enum.StrEnum):
@@ -25,20 +25,20 @@ class PodPhase(enum.StrEnum):
         return self in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
-class Waiting(Projection, frozen=True, gc=False):
+class ContainerStateWaiting(Projection, frozen=True, gc=False):
     """Why a container does not run yet, or not again."""
 
     reason: str | None = None
     message: str | None = None
 
 
-class Running(Projection, frozen=True, gc=False):
+class ContainerStateRunning(Projection, frozen=True, gc=False):
     """Since when a container runs."""
 
     started_at: datetime.datetime | None = None
 
 
-class Terminated(Projection, frozen=True, gc=False):
+class ContainerStateTerminated(Projection, frozen=True, gc=False):
     """How a container ended; a signal shows as exit code 128 + n."""
 
     exit_code: int = 0
@@ -52,9 +52,9 @@ class Terminated(Projection, frozen=True, gc=False):
 class ContainerState(Projection, frozen=True, gc=False):
     """At most one of the three is set; none means waiting."""
 
-    waiting: Waiting | None = None
-    running: Running | None = None
-    terminated: Terminated | None = None
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
 
 
 class ContainerStatus(Projection, frozen=True, gc=False):
@@ -90,7 +90,7 @@ class PodStatus(Projection, frozen=True, gc=False):
     container_statuses: list[ContainerStatus] | None = None
 
 
-class SchedulingGate(Projection, frozen=True, gc=False):
+class PodSchedulingGate(Projection, frozen=True, gc=False):
     """Something that is to be removed before a pod is scheduled."""
 
     name: str = ""
@@ -108,7 +108,7 @@ class PodSpec(Projection, frozen=True, gc=False):
 
     node_name: str | None = None
     restart_policy: str | None = None
-    scheduling_gates: list[SchedulingGate] | None = None
+    scheduling_gates: list[PodSchedulingGate] | None = None
     init_containers: list[InitContainer] | None = None
 
 
@@ -124,13 +124,13 @@ class Pod(Object, frozen=True, gc=False):
         phase = (self.status.phase if self.status else None) or PodPhase.PENDING
         return PodPhase(phase) if phase in PodPhase.__members__.values() else PodPhase.UNKNOWN
 
-    def container(self, name: str) -> ContainerStatus | None:
+    def container_status(self, name: str) -> ContainerStatus | None:
         """Return the status of one container by name, if the kubelet has reported it."""
         statuses = (self.status.container_statuses if self.status else None) or ()
         return next((status for status in statuses if status.name == name), None)
 
     @property
-    def init_statuses(self) -> list[ContainerStatus]:
+    def regular_init_statuses(self) -> list[ContainerStatus]:
         """Return the statuses of the init containers that run once, without native sidecars."""
         sidecars = {
             container.name
@@ -148,15 +148,15 @@ class Pod(Object, frozen=True, gc=False):
         about a second later.
         """
         statuses = (self.status.container_statuses if self.status else None) or ()
-        terminated = bool(statuses) and all(map(self._is_final, statuses))
-        return self.phase.finished or terminated or self._init_has_failed
+        terminated = bool(statuses) and all(map(self._is_container_final, statuses))
+        return self.phase.finished or terminated or self._has_failed_init
 
     def is_terminated(self, container: str) -> bool:
         """Tell whether a container has terminated for good, whatever still runs beside it."""
-        status = self.container(container)
-        return self.is_terminal or (status is not None and self._is_final(status))
+        status = self.container_status(container)
+        return self.is_terminal or (status is not None and self._is_container_final(status))
 
-    def _is_final(self, status: ContainerStatus) -> bool:
+    def _is_container_final(self, status: ContainerStatus) -> bool:
         end = status.state.terminated if status.state else None
         policy = (self.spec.restart_policy if self.spec else None) or "Always"
         return end is not None and (
@@ -164,16 +164,16 @@ class Pod(Object, frozen=True, gc=False):
         )
 
     @property
-    def _init_has_failed(self) -> bool:
-        ends = (s.state.terminated for s in self.init_statuses if s.state)
+    def _has_failed_init(self) -> bool:
+        ends = (s.state.terminated for s in self.regular_init_statuses if s.state)
         failed = any(end is not None and end.exit_code for end in ends)
         return failed and self.spec is not None and self.spec.restart_policy == "Never"
 
     @property
-    def gated(self) -> bool:
+    def is_gated(self) -> bool:
         """Tell whether our own gate still keeps it from being scheduled."""
         gates = (self.spec.scheduling_gates if self.spec else None) or ()
-        return any(gate.name == WORKERS_RUNNING for gate in gates)
+        return any(gate.name == WORKERS_RUNNING_GATE for gate in gates)
 
     def condition(self, type_: str) -> PodCondition | None:
         conditions = (self.status.conditions if self.status else None) or ()

@@ -12,12 +12,12 @@ from dlctl.errors import DlctlError
 # beyond what a float is written as, and keep every operation within :data:`_EXACT`.
 MAX_CHARS: Final = 64
 PATTERN: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
-_FORM: Final = re.compile(PATTERN.removesuffix("$"))
-_TOO_LONG: Final = f"quantities have at most {MAX_CHARS} characters"
+_REGEX: Final = re.compile(PATTERN.removesuffix("$"))
+_TOO_LONG_MESSAGE: Final = f"quantities have at most {MAX_CHARS} characters"
 # A float beyond it is not written in that many.
-_LARGEST: Final = 10**MAX_CHARS
-_EXACT: Final = Context(prec=256)
-_DECIMAL: Final = {
+_MAX_FLOAT: Final = 10**MAX_CHARS
+_EXACT_CONTEXT: Final = Context(prec=256)
+_POWER_BY_DECIMAL_SUFFIX: Final = {
     "n": -9,
     "u": -6,
     "m": -3,
@@ -29,81 +29,87 @@ _DECIMAL: Final = {
     "P": 15,
     "E": 18,
 }
-_BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
-_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
-_EXPONENTS: Final = {f"e{power}" if power else "": power for power in range(-9, 2 * MAX_CHARS, 3)}
+_POWER_BY_BINARY_SUFFIX: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_EXPONENT_REGEX: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+_POWER_BY_EXPONENT: Final = {
+    f"e{power}" if power else "": power for power in range(-9, 2 * MAX_CHARS, 3)
+}
 # What Kubernetes makes of larger amounts with a binary suffix.
-_MOST_BINARY: Final = Decimal(2**63 - 1)
+_MAX_BINARY: Final = Decimal(2**63 - 1)
 
 
 class QuantityError(DlctlError):
     """The text is no amount."""
 
-    def __init__(self, why: str = "") -> None:
+    def __init__(self, message: str = "") -> None:
         super().__init__(
-            why
+            message
             or "quantities must match the regular expression "
             "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
 
 
 @lru_cache(maxsize=1024)
-def amount(text: str) -> Decimal:
+def parse_quantity(text: str) -> Decimal:
     """Return the amount as a number; raise QuantityError if it is none."""
-    with localcontext(_EXACT):
-        return _parsed(text)[0]
+    with localcontext(_EXACT_CONTEXT):
+        return _parse(text)[0]
 
 
-def is_amount(text: str) -> bool:
-    return len(text) <= MAX_CHARS and _FORM.fullmatch(text) is not None
+def is_quantity(text: str) -> bool:
+    return len(text) <= MAX_CHARS and _REGEX.fullmatch(text) is not None
 
 
-def canonical(value: str | float) -> str:
+def canonicalize(value: str | float) -> str:
     """Return the shortest spelling with an integer and the kind of suffix it came with."""
     if isinstance(value, str):
-        return _canonical(value)
+        return _canonicalize(value)
     if isinstance(value, bool):
         raise QuantityError
-    if not -_LARGEST < value < _LARGEST:
-        raise QuantityError(_TOO_LONG)
-    return _canonical(f"{Decimal(str(value)):f}")
+    if not -_MAX_FLOAT < value < _MAX_FLOAT:
+        raise QuantityError(_TOO_LONG_MESSAGE)
+    return _canonicalize(f"{Decimal(str(value)):f}")
 
 
-def total(amounts: Iterable[tuple[str, int]]) -> str:
+def sum_quantities(quantities: Iterable[tuple[str, int]]) -> str:
     """Return the sum of amounts, each so many times, spelt as the first one that is not zero.
 
     :raises QuantityError: if one is no amount.
     """
-    number, form = Decimal(0), ""
-    with localcontext(_EXACT):
-        for text, times in amounts:
-            each, suffix = _parsed(text)
-            form = form if number else suffix
-            number += each * times
-        return _spelt(number, form)
+    number, suffix_of_sum = Decimal(0), ""
+    with localcontext(_EXACT_CONTEXT):
+        for text, count in quantities:
+            each, suffix = _parse(text)
+            suffix_of_sum = suffix_of_sum if number else suffix
+            number += each * count
+        return _format(number, suffix_of_sum)
 
 
 @lru_cache(maxsize=1024)
-def _canonical(text: str) -> str:
-    with localcontext(_EXACT):
-        return _spelt(*_parsed(text))
+def _canonicalize(text: str) -> str:
+    with localcontext(_EXACT_CONTEXT):
+        return _format(*_parse(text))
 
 
-def _spelt(number: Decimal, suffix: str) -> str:
-    if suffix in _BINARY and number == number.to_integral_value() and abs(number) >= 1024:
-        for unit in reversed(_BINARY):
-            size = 1024 ** _BINARY[unit]
+def _format(number: Decimal, suffix: str) -> str:
+    if (
+        suffix in _POWER_BY_BINARY_SUFFIX
+        and number == number.to_integral_value()
+        and abs(number) >= 1024
+    ):
+        for unit in reversed(_POWER_BY_BINARY_SUFFIX):
+            size = 1024 ** _POWER_BY_BINARY_SUFFIX[unit]
             if number % size == 0:
                 return f"{int(number) // size}{unit}"
         return str(int(number))
-    if suffix in _BINARY and number == number.to_integral_value():
+    if suffix in _POWER_BY_BINARY_SUFFIX and number == number.to_integral_value():
         return str(int(number))
-    if _EXPONENT.fullmatch(suffix):
-        return _scaled(number, _EXPONENTS)
-    return _scaled(number, _DECIMAL)
+    if _EXPONENT_REGEX.fullmatch(suffix):
+        return _format_scaled(number, _POWER_BY_EXPONENT)
+    return _format_scaled(number, _POWER_BY_DECIMAL_SUFFIX)
 
 
-def _scaled(number: Decimal, units: dict[str, int]) -> str:
+def _format_scaled(number: Decimal, units: dict[str, int]) -> str:
     if number == 0:
         return "0"
     for unit, power in sorted(units.items(), key=lambda pair: -pair[1]):
@@ -114,17 +120,17 @@ def _scaled(number: Decimal, units: dict[str, int]) -> str:
     return f"{int(number.scaleb(9).to_integral_value('ROUND_UP'))}n"
 
 
-def _parsed(text: str) -> tuple[Decimal, str]:
+def _parse(text: str) -> tuple[Decimal, str]:
     if len(text) > MAX_CHARS:
-        raise QuantityError(_TOO_LONG)
-    match = _FORM.fullmatch(text)
+        raise QuantityError(_TOO_LONG_MESSAGE)
+    match = _REGEX.fullmatch(text)
     if match is None:
         raise QuantityError
     suffix = match[3] or ""
     number = Decimal(text.removesuffix(suffix))
-    if suffix in _BINARY:
-        whole = number * 1024 ** _BINARY[suffix]
-        return max(-_MOST_BINARY, min(whole, _MOST_BINARY)), suffix
-    if suffix in _DECIMAL:
-        return number.scaleb(_DECIMAL[suffix]), suffix
+    if suffix in _POWER_BY_BINARY_SUFFIX:
+        whole = number * 1024 ** _POWER_BY_BINARY_SUFFIX[suffix]
+        return max(-_MAX_BINARY, min(whole, _MAX_BINARY)), suffix
+    if suffix in _POWER_BY_DECIMAL_SUFFIX:
+        return number.scaleb(_POWER_BY_DECIMAL_SUFFIX[suffix]), suffix
     return number.scaleb(int(suffix[1:])), suffix

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from dlctl.api.conditions import Condition
-from dlctl.api.elastic import Roster
+from dlctl.api.elastic import Membership
 
 
 class JobPhase(enum.StrEnum):
@@ -46,26 +46,26 @@ class ReplicaStatus:
 
     type: str
     state: JobState
-    counts: Mapping[JobState, int]
+    count_by_state: Mapping[JobState, int]
     # Replicas that have exited 0 are never run again, even when their pods are gone.
-    completed: frozenset[int] = frozenset()
+    completed_indexes: frozenset[int] = frozenset()
     # A label selector of their pods, where the API has one.
-    selector: str = ""
+    label_selector: str = ""
 
 
 @attrs.frozen
-class Restart:
+class RestartRecord:
     """The tries that one replica has used up, and the pod that ended the last of them.
 
-    ``failures`` counts what the program did; ``tries`` also evictions and the like, and is what
+    ``failures`` counts what the program did; ``attempts`` also evictions and the like, and is what
     the back-off grows by. The UID keeps one pod from being counted twice.
     """
 
     failures: int
-    tries: int
+    attempts: int
     pod_uid: str
     reason: str
-    ended: datetime.datetime
+    finished_at: datetime.datetime
     exit_code: int | None = None
 
 
@@ -95,19 +95,20 @@ class JobStatus:
     conditions: tuple[Condition, ...] = ()
     start_time: datetime.datetime | None = None
     completion_time: datetime.datetime | None = None
-    restarts: Mapping[str, Restart] = attrs.field(factory=dict)
+    restarts: Mapping[str, RestartRecord] = attrs.field(factory=dict)
     failure: Failure | None = None
     observed_generation: int = 0
     # Of a job that scales: its workers; None before they are chosen.
-    roster: Roster | None = None
+    membership: Membership | None = None
     # How often the whole job was run again.
-    whole_restarts: int = 0
+    job_restarts: int = 0
     # What the names of its workers begin with, since the status tells them by their names.
-    workers_named: str = ""
+    worker_name_prefix: str = ""
     # Last written by another operator, whose children of the job lack our label.
-    foreign: bool = False
+    written_by_other_operator: bool = False
 
-    def completed(self, replica_type: str) -> frozenset[int]:
+    def completed_indexes(self, replica_type: str) -> frozenset[int]:
         return next(
-            (r.completed for r in self.replica_statuses if r.type == replica_type), frozenset()
+            (r.completed_indexes for r in self.replica_statuses if r.type == replica_type),
+            frozenset(),
         )

@@ -14,31 +14,31 @@ from typing import Final
 
 from dlctl import logs
 from dlctl.api.defaults import job_defaults
+from dlctl.cli.compat_flags import ineffective_flags
 from dlctl.cli.frameworks import report
 from dlctl.cli.gang_scheduling import check_pod_groups
 from dlctl.cli.schemes import enabled
-from dlctl.cli.settings import add_settings, settings
-from dlctl.cli.their_flags import without_effect
-from dlctl.dialects.kinds import Kind, kinds
+from dlctl.cli.settings import add_settings, load_settings
+from dlctl.dialects.kinds import Kind, served_kinds
 from dlctl.frameworks.kubeflow import pytorch_init
-from dlctl.frameworks.registry import registry
+from dlctl.frameworks.registry import load_frameworks
 from dlctl.kube import config
 from dlctl.kube.client import Client
-from dlctl.kube.pace import TokenBucket
+from dlctl.kube.rate_limiter import TokenBucket
 from dlctl.leaderelection.election import Election
-from dlctl.leaderelection.leadership import Leadership, Unelected
-from dlctl.leaderelection.timing import Timing
+from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
+from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.manager import Manager
 from dlctl.metrics import Metrics
 from dlctl.options import Options
-from dlctl.probes.access import Access, ReviewedAccess, anybody
+from dlctl.probes.authorization import Authorize, DelegatedAuthorization, allow_all
 from dlctl.probes.server import Health, serving
 
 logger = logging.getLogger(__name__)
 
 # Python's own value is five times this.
-_SWITCH_S: Final = 0.001
-_COLLECTED: Final = (50_000, 10, 50)
+_SWITCH_INTERVAL_S: Final = 0.001
+_GC_THRESHOLD: Final = (50_000, 10, 50)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,34 +47,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    options = settings(args, os.environ)
+    options = load_settings(args, os.environ)
     timing = _timing(options)
     defaults = job_defaults(options)
-    pytorch_init.check(defaults)
-    logs.set_up(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
-    found = registry()
+    pytorch_init.check_template(defaults)
+    logs.configure(sys.stderr, level=options.log_level, format_=logs.LogFormat(options.log_format))
+    found = load_frameworks()
     report(found)
-    served = enabled(kinds(found.frameworks, defaults), options.enable_scheme)
-    for name, reason in without_effect(args, options):
+    served = enabled(served_kinds(found.frameworks, defaults), options.enable_scheme)
+    for name, reason in ineffective_flags(args, options):
         logger.warning("flag has no effect", extra={"flag": name, "reason": reason})
     try:
-        _favour_the_loop()
-        asyncio.run(_serve(options, timing, served, list(found.broken)))
+        _prioritize_event_loop()
+        asyncio.run(_serve(options, timing, served, list(found.error_by_entry_point)))
     except asyncio.CancelledError:
         # Told twice to stop. The work was left where it was; whoever leads next goes on with it.
         return 1
     return 0
 
 
-def _favour_the_loop() -> None:
+def _prioritize_event_loop() -> None:
     # While a thread plans a large job, the event loop waits this long for each of its turns.
-    sys.setswitchinterval(_SWITCH_S)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     # A full collection stops all for as long as the stores are large. What they hold has no cycles.
-    gc.set_threshold(*_COLLECTED)
+    gc.set_threshold(*_GC_THRESHOLD)
 
 
 async def _serve(
-    options: Options, timing: Timing, served: Sequence[Kind], broken: Sequence[str]
+    options: Options, timing: LeaseTiming, served: Sequence[Kind], broken: Sequence[str]
 ) -> None:
     metrics = Metrics()
     for framework in broken:
@@ -83,20 +83,24 @@ async def _serve(
     leadership = _leadership(options, timing, connect, metrics)
     cluster = await connect()
     async with AsyncExitStack() as stack:
-        limit = TokenBucket.of(options.kube_api_qps, options.kube_api_burst)
-        client = Client(cluster, metrics=metrics, may_write=leadership.may_write, limit=limit)
+        limit = TokenBucket.from_settings(options.kube_api_qps, options.kube_api_burst)
+        client = Client(
+            cluster, metrics=metrics, may_write=leadership.may_write, rate_limiter=limit
+        )
         await stack.enter_async_context(client)
-        await check_pod_groups(client, job_defaults(options).gang_scheduler)
+        await check_pod_groups(client, job_defaults(options).gang_scheduler_name)
         manager = Manager(client, served, options, metrics, leadership=leadership)
-        access: Access = anybody
+        access: Authorize = allow_all
         if options.metrics_authentication:
             # Not the client of the work, which must not write unless this process leads.
-            reviewer = Client(cluster, user_agent="dlctl/metrics", metrics=metrics, limit=limit)
-            access = ReviewedAccess(await stack.enter_async_context(reviewer))
-        health = Health(live={"leadership": leadership.healthy}, ready=manager.checks())
-        for address in filter(None, sorted({options.metrics_at, options.health_at})):
-            shown = metrics.registry if address == options.metrics_at else None
-            probed = health if address == options.health_at else None
+            reviewer = Client(
+                cluster, user_agent="dlctl/metrics", metrics=metrics, rate_limiter=limit
+            )
+            access = DelegatedAuthorization(await stack.enter_async_context(reviewer))
+        health = Health(live={"leadership": leadership.healthy}, ready=manager.readiness_checks())
+        for address in filter(None, sorted({options.metrics_address, options.health_address})):
+            shown = metrics.registry if address == options.metrics_address else None
+            probed = health if address == options.health_address else None
             await stack.enter_async_context(serving(address, shown, probed, access))
         # Modules are most of the heap. Looking for garbage in them stops the loop for 0.1 s.
         gc.collect()
@@ -104,8 +108,8 @@ async def _serve(
         await _until_signalled(manager)
 
 
-def _timing(options: Options) -> Timing:
-    return Timing(
+def _timing(options: Options) -> LeaseTiming:
+    return LeaseTiming(
         lease_s=options.leader_elect_lease_duration_s,
         renew_s=options.leader_elect_renew_deadline_s,
         retry_s=options.leader_elect_retry_period_s,
@@ -115,12 +119,12 @@ def _timing(options: Options) -> Timing:
 
 def _leadership(
     options: Options,
-    timing: Timing,
+    timing: LeaseTiming,
     connect: Callable[[], Awaitable[config.ClusterConfig]],
     metrics: Metrics,
 ) -> Leadership:
     if not options.leader_elect:
-        return Unelected()
+        return NoLeaderElection()
     return Election(
         connect,
         options.leader_election_id,

@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from dlctl.cli.frameworks import usable
-from dlctl.dialects.crds import definitions
-from dlctl.dialects.kinds import kinds
+from dlctl.cli.frameworks import loadable
+from dlctl.dialects.kind_crds import kind_crds
+from dlctl.dialects.kinds import served_kinds
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def print_crds(_: argparse.Namespace) -> int:
-    documents = [each for kind in kinds(usable()) for each in definitions(kind)]
+    documents = [each for kind in served_kinds(loadable()) for each in kind_crds(kind)]
     yaml.dump_all(documents, sys.stdout, _Dumper, sort_keys=False)
     return 0
 

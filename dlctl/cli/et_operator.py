@@ -18,4 +18,4 @@ IGNORED: Final[Mapping[str, str]] = {
     "--create-ssh-secret": "a Secret is made for each job that needs one and names none of its own",
 }
 # Where a Go program would not take the next argument for the value.
-SWITCHES: Final = frozenset(IGNORED)
+BOOLEAN_FLAGS: Final = frozenset(IGNORED)

@@ -12,13 +12,13 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.job import JobObject
-from dlctl.api.meta import MANAGED_SELECTOR, PODS, UID, Resource
+from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, UID, Resource
 from dlctl.api.pods import Pod
-from dlctl.cli.logtails import Logs, LogTails
-from dlctl.cli.podwarnings import PodWarnings
-from dlctl.cli.progress import JobProgress, progress
+from dlctl.cli.log_tails import Logs, LogTails
+from dlctl.cli.pod_warnings import PodWarnings
+from dlctl.cli.progress import JobProgress, job_progress
 from dlctl.cli.submission import SubmittedJob
-from dlctl.cli.views import View
+from dlctl.cli.views import ProgressView
 from dlctl.clock import Clock, SystemClock
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
@@ -28,7 +28,7 @@ from dlctl.kube.client import Client
 _PAUSE_S: Final = 0.1
 _TICK_S: Final = 0.5
 # A job is over with its chief; its other programs are about to end by themselves.
-_SETTLE_S: Final = 3.0
+_FINISH_TIMEOUT_S: Final = 3.0
 
 
 class Follower:
@@ -39,7 +39,7 @@ class Follower:
         client: Client,
         run_dir: Path,
         submitted: Sequence[SubmittedJob],
-        view: View,
+        view: ProgressView,
         clock: Clock | None = None,
     ) -> None:
         self._run_dir = run_dir
@@ -47,7 +47,7 @@ class Follower:
         self._view = view
         self._clock = clock or SystemClock()
         self._changed = asyncio.Event()
-        self._pods: Informer[Pod] = Informer(client, PODS, Pod, label_selector=MANAGED_SELECTOR)
+        self._pods: Informer[Pod] = Informer(client, PODS, Pod, label_selector=MANAGED_BY_SELECTOR)
         self._jobs: dict[Resource, Informer[JobObject]] = {
             job.kind.resource: Informer(client, job.kind.resource, JobObject) for job in submitted
         }
@@ -60,7 +60,7 @@ class Follower:
     async def follow(self) -> None:
         """Return when all jobs have ended and their programs, as far as they do, as well."""
         async with asyncio.TaskGroup() as group:
-            tails = LogTails(self._run_dir, group, self._hear)
+            tails = LogTails(self._run_dir, group, self._on_log_line)
             self.logs = tails.lines
             informers: list[Informer[Any]] = [
                 self._pods,
@@ -68,13 +68,13 @@ class Follower:
                 self._warnings.informer,
             ]
             for informer in informers:
-                informer.add_handler(self._notice)
+                informer.add_handler(self._on_change)
             watches = [group.create_task(informer.run()) for informer in informers]
             await self._watch(tails, lambda job: job.finished)
             with suppress(TimeoutError):
-                async with asyncio.timeout(_SETTLE_S):
+                async with asyncio.timeout(_FINISH_TIMEOUT_S):
                     await self._watch(tails, lambda job: job.settled)
-            self._look(tails)
+            self._refresh(tails)
             await tails.finish()
             self._view.show(self.progress, self.logs, self._clock.now())
             for watch in watches:
@@ -83,7 +83,7 @@ class Follower:
     async def _watch(self, tails: LogTails, until: Callable[[JobProgress], bool]) -> None:
         while True:
             self._changed.clear()
-            self._look(tails)
+            self._refresh(tails)
             if all(map(until, self.progress)):
                 return
             with suppress(TimeoutError):
@@ -91,10 +91,10 @@ class Follower:
                     await self._changed.wait()
             await asyncio.sleep(_PAUSE_S)
 
-    def _look(self, tails: LogTails) -> None:
+    def _refresh(self, tails: LogTails) -> None:
         now = self._clock.now()
         for index, (job, before) in enumerate(zip(self._submitted, self.progress, strict=True)):
-            self.progress[index] = self._warned(self._progress(job, before, tails))
+            self.progress[index] = self._with_warning(self._progress(job, before, tails))
             tails.follow(self.progress[index])
         self._gone.clear()
         self._view.show(self.progress, self.logs, now)
@@ -109,27 +109,29 @@ class Follower:
         gone = [pod for pod in self._gone if _owner(pod) == uid]
         if gone:
             # First what has become of them: each may have a successor of the same name by now.
-            before = progress(job.kind, obj, [*pods, *gone], before, now)
+            before = job_progress(job.kind, obj, [*pods, *gone], before, now)
             tails.follow(before)
-        return progress(job.kind, obj, pods, before, now)
+        return job_progress(job.kind, obj, pods, before, now)
 
-    def _warned(self, job: JobProgress) -> JobProgress:
+    def _with_warning(self, job: JobProgress) -> JobProgress:
         """Return the job with the node's word on what has not started and does not say why."""
         replicas = tuple(
-            attrs.evolve(replica, trouble=self._warnings.about(job.key.namespace, replica.pod))
-            if not (replica.started or replica.settled or replica.trouble)
+            attrs.evolve(
+                replica, waiting_message=self._warnings.last_warning(job.key.namespace, replica.pod)
+            )
+            if not (replica.started or replica.settled or replica.waiting_message)
             else replica
             for replica in job.replicas
         )
         return attrs.evolve(job, replicas=replicas)
 
-    def _notice(self, change: Change[Any]) -> None:
+    def _on_change(self, change: Change[Any]) -> None:
         if change.new is None and isinstance(change.old, Pod):
             self._gone.append(change.old)
         self._changed.set()
 
-    def _hear(self, job: JobProgress, replica: str, line: str) -> None:
-        self._view.say(job, replica, line)
+    def _on_log_line(self, job: JobProgress, replica: str, line: str) -> None:
+        self._view.log_line(job, replica, line)
         self._changed.set()
 
 

@@ -7,7 +7,7 @@ import logging
 
 import msgspec
 
-from dlctl.api.gangs import pod_groups
+from dlctl.api.gangs import pod_group_resource
 from dlctl.errors import ConfigError, DlctlError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import NotFoundError
@@ -28,7 +28,7 @@ async def check_pod_groups(client: Client, scheduler: str) -> None:
 
     :raises ConfigError: if they are not.
     """
-    groups = pod_groups(scheduler)
+    groups = pod_group_resource(scheduler)
     if groups is None:
         return
     try:
@@ -43,6 +43,6 @@ async def check_pod_groups(client: Client, scheduler: str) -> None:
     if groups.plural not in {resource.name for resource in served}:
         raise ConfigError(
             f"--gang-scheduler-name is {scheduler!r}, but the cluster does not serve "
-            f"{groups.qualified} at version {groups.version}: install the scheduler with its "
+            f"{groups.group_resource} at version {groups.version}: install the scheduler with its "
             "CustomResourceDefinitions first, or leave the setting out"
         )

@@ -38,7 +38,7 @@ class Interrupts:
             self._task.cancel()
 
 
-def run_interruptibly(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
+def run_until_signalled(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
     """Run to the end and return the exit code, by convention 128 + n if a signal cut it short."""
     # A loop of our own: what the thread had for a loop, if anything, is there again afterwards.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:

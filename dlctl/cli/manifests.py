@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from dlctl.api.job import JobObject
-from dlctl.dialects.kinds import Kind, by_api_version
+from dlctl.dialects.kinds import Kind, kind_of_api_version
 from dlctl.errors import ConfigError
 
 JSON = dict[str, Any]
@@ -38,7 +38,7 @@ def namespaced(manifest: JSON, default: str) -> JSON:
 
 def job_kind(kinds: Iterable[Kind], manifest: JSON) -> Kind | None:
     """Return the kind if the manifest is a job's."""
-    return by_api_version(kinds, str(manifest.get("apiVersion")), str(manifest.get("kind")))
+    return kind_of_api_version(kinds, str(manifest.get("apiVersion")), str(manifest.get("kind")))
 
 
 def as_job_object(manifest: JSON) -> JobObject:

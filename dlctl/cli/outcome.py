@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import yaml
 
-from dlctl.cli.logtails import Logs
+from dlctl.cli.log_tails import Logs
 from dlctl.cli.progress import JobProgress
 
-_SHOWN_LINES: Final = 20
+_MAX_LINES: Final = 20
 
 
 def status_yaml(obj: Mapping[str, Any]) -> str:
@@ -16,7 +16,7 @@ def status_yaml(obj: Mapping[str, Any]) -> str:
     return yaml.safe_dump({"status": obj.get("status") or {}}, width=120, allow_unicode=True)
 
 
-def cause(job: JobProgress, logs: Logs) -> Iterator[str]:
+def failure_lines(job: JobProgress, logs: Logs) -> Iterator[str]:
     """Yield in lines why a job has not succeeded: the first cause, what it means, its last words.
 
     Nothing is yielded for a success.
@@ -26,7 +26,7 @@ def cause(job: JobProgress, logs: Logs) -> Iterator[str]:
     if job.failure is not None:
         failure = job.failure
         yield f"{job} failed: {failure.replica} (pod {failure.pod}): {failure.message}"
-        yield from _last_words(failure.replica, logs.get((str(job), failure.replica), ()))
+        yield from _last_lines(failure.replica, logs.get((str(job), failure.replica), ()))
     elif job.deleted:
         yield f"{job} was deleted before it had ended"
     elif job.finished:
@@ -40,15 +40,15 @@ def _unfinished(job: JobProgress, logs: Logs) -> Iterator[str]:
     if job.notice:
         yield f"  {job.notice}"
     for replica in job.replicas:
-        trouble = f": {replica.trouble}" if replica.trouble else ""
+        trouble = f": {replica.waiting_message}" if replica.waiting_message else ""
         yield f"  {replica.name} (pod {replica.pod or 'not there'}): {replica.phase}{trouble}"
     for replica in job.replicas:
         if not replica.settled:
-            yield from _last_words(replica.name, logs.get((str(job), replica.name), ()))
+            yield from _last_lines(replica.name, logs.get((str(job), replica.name), ()))
 
 
-def _last_words(replica: str, lines: Sequence[str]) -> Iterator[str]:
-    shown = list(lines)[-_SHOWN_LINES:]
+def _last_lines(replica: str, lines: Sequence[str]) -> Iterator[str]:
+    shown = list(lines)[-_MAX_LINES:]
     if shown:
         yield f"last lines of {replica}:"
     for line in shown:

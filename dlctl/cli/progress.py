@@ -10,33 +10,35 @@ from typing import Final
 import attrs
 
 from dlctl.api import conditions
-from dlctl.api.exitcodes import ExitClass
+from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
-from dlctl.api.pods import ContainerState, ContainerStatus, Pod, Terminated
+from dlctl.api.pods import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
 from dlctl.dialects.kinds import Kind
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers.observe import Children, ObservedReplica, Situation, observe
+from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
 
 _STOPPED: Final = "Stopped"
-_SHOWN: Final[Mapping[Situation, str]] = {
-    Situation.MISSING: "Waiting",
-    Situation.PENDING: "Pending",
-    Situation.RUNNING: "Running",
-    Situation.TERMINATING: "Terminating",
-    Situation.SUCCEEDED: "Succeeded",
-    Situation.LOST: "Lost",
-    Situation.BROKEN: "Failed",
+_PHASE_BY_STATE: Final[Mapping[ReplicaState, str]] = {
+    ReplicaState.MISSING: "Waiting",
+    ReplicaState.PENDING: "Pending",
+    ReplicaState.RUNNING: "Running",
+    ReplicaState.TERMINATING: "Terminating",
+    ReplicaState.SUCCEEDED: "Succeeded",
+    ReplicaState.FAILED_RETRYABLE: "Lost",
+    ReplicaState.FAILED_PERMANENT: "Failed",
     # An elastic worker that nothing takes the place of under its name.
-    Situation.SPENT: _STOPPED,
+    ReplicaState.RETIRED: _STOPPED,
 }
-_FINAL: Final = frozenset({_SHOWN[Situation.SUCCEEDED], _SHOWN[Situation.BROKEN]})
-_SETTLED: Final = _FINAL | {_STOPPED, _SHOWN[Situation.MISSING]}
+_FINAL: Final = frozenset(
+    {_PHASE_BY_STATE[ReplicaState.SUCCEEDED], _PHASE_BY_STATE[ReplicaState.FAILED_PERMANENT]}
+)
+_SETTLED: Final = _FINAL | {_STOPPED, _PHASE_BY_STATE[ReplicaState.MISSING]}
 
 
 @attrs.frozen
-class Run:
+class ContainerRun:
     """One start of a replica's program: in which pod and container, and the how manieth there."""
 
     pod_uid: str
@@ -51,14 +53,14 @@ class ReplicaProgress:
     name: str
     type: str
     pod: str = ""
-    phase: str = _SHOWN[Situation.MISSING]
+    phase: str = _PHASE_BY_STATE[ReplicaState.MISSING]
     restarts: int = 0
     exit_code: int | None = None
     started: datetime.datetime | None = None
     ended: datetime.datetime | None = None
-    run: Run | None = None
+    run: ContainerRun | None = None
     # What keeps its program from starting, in the node's words.
-    trouble: str = ""
+    waiting_message: str = ""
 
     def elapsed_s(self, now: datetime.datetime) -> float | None:
         """Return for how long the program has run, or ran."""
@@ -73,7 +75,7 @@ class ReplicaProgress:
         return self.started is not None
 
     @property
-    def runs(self) -> bool:
+    def may_write_log(self) -> bool:
         """Tell whether its program may still write something."""
         return self.started is not None and self.ended is None and not self.settled
 
@@ -113,7 +115,7 @@ class JobProgress:
         return next((r for r in self.replicas if r.name == name), None)
 
 
-def progress(
+def job_progress(
     kind: Kind, obj: JobObject, pods: Iterable[Pod], before: JobProgress, now: datetime.datetime
 ) -> JobProgress:
     """Return how the job fares, given its pods and what was known before."""
@@ -145,19 +147,19 @@ def _notice(status: JobStatus) -> str:
 def _replica(
     job: Job, observed: ObservedReplica, before: ReplicaProgress | None
 ) -> ReplicaProgress:
-    replica, pod, end = observed.replica, observed.pod, observed.ending
+    replica, pod, end = observed.replica, observed.pod, observed.termination
     last = before or ReplicaProgress(str(replica), replica.type)
     if pod is None:
         return attrs.evolve(last, phase=_without_pod(observed, job.status, last))
-    spec = job.spec_of(replica.type)
+    spec = job.replica_spec(replica.type)
     container = spec.container if spec else ""
-    status = pod.container(container)
-    run = Run(pod.metadata.uid, container, (status.restart_count or 0) if status else 0)
+    status = pod.container_status(container)
+    run = ContainerRun(pod.metadata.uid, container, (status.restart_count or 0) if status else 0)
     if run == last.run and last.phase in _FINAL:
         # What happens to the pod afterwards does not change how its program has ended.
         return last
     state = (status.state if status else None) or ContainerState()
-    ended = state.terminated or (_last_end(status) if state.waiting else None)
+    ended = state.terminated or (_last_termination(status) if state.waiting else None)
     start, exit_ = state.running or ended, end or ended
     return attrs.evolve(
         last,
@@ -168,43 +170,43 @@ def _replica(
         started=start.started_at if start else None,
         ended=ended.finished_at if ended else None,
         run=run,
-        trouble=_trouble(observed, state),
+        waiting_message=_waiting_message(observed, state),
     )
 
 
-def _last_end(status: ContainerStatus | None) -> Terminated | None:
+def _last_termination(status: ContainerStatus | None) -> ContainerStateTerminated | None:
     """Return how the program ended that waits to be started again."""
     return status.last_state.terminated if status and status.last_state else None
 
 
-def _trouble(observed: ObservedReplica, state: ContainerState) -> str:
+def _waiting_message(observed: ObservedReplica, state: ContainerState) -> str:
     """Return what the node says of a start that is still to come; others have ended."""
-    if observed.situation is not Situation.PENDING or state.waiting is None:
+    if observed.state is not ReplicaState.PENDING or state.waiting is None:
         return ""
     return state.waiting.message or ""
 
 
-def _starts_since(last: Run | None, run: Run) -> int:
+def _starts_since(last: ContainerRun | None, run: ContainerRun) -> int:
     if last is None:
         return run.number
     return run.number - last.number if last.pod_uid == run.pod_uid else run.number + 1
 
 
 def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProgress) -> str:
-    if observed.situation is Situation.SUCCEEDED:
-        return _SHOWN[Situation.SUCCEEDED]
-    spent = observed.situation is Situation.SPENT
+    if observed.state is ReplicaState.SUCCEEDED:
+        return _PHASE_BY_STATE[ReplicaState.SUCCEEDED]
+    spent = observed.state is ReplicaState.RETIRED
     if spent or status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
         # Its pod was cleaned up: it has ended, in whatever way was seen last.
         return last.phase if last.settled and last.pod else _STOPPED
-    return _SHOWN[Situation.MISSING]
+    return _PHASE_BY_STATE[ReplicaState.MISSING]
 
 
 def _phase(observed: ObservedReplica, status: ContainerStatus | None) -> str:
-    if observed.situation is Situation.PENDING:
+    if observed.state is ReplicaState.PENDING:
         waiting = status.state.waiting if status and status.state else None
-        return (waiting.reason if waiting else None) or _SHOWN[Situation.PENDING]
-    if observed.situation is Situation.SPENT and (end := observed.ending):
+        return (waiting.reason if waiting else None) or _PHASE_BY_STATE[ReplicaState.PENDING]
+    if observed.state is ReplicaState.RETIRED and (end := observed.termination):
         done = end.exit_class is ExitClass.SUCCESS
-        return _SHOWN[Situation.SUCCEEDED if done else Situation.BROKEN]
-    return _SHOWN[observed.situation]
+        return _PHASE_BY_STATE[ReplicaState.SUCCEEDED if done else ReplicaState.FAILED_PERMANENT]
+    return _PHASE_BY_STATE[observed.state]

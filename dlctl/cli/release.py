@@ -5,7 +5,7 @@ import asyncio
 
 from dlctl.kube import config
 from dlctl.kube.client import Client
-from dlctl.reconcilers.gates import release
+from dlctl.reconcilers.children.scheduling_gates import ungate_all
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
 async def _release(kubeconfig: str, context: str, namespace: str) -> None:
     cluster = await config.load(kubeconfig or None, context or None)
     async with Client(cluster, user_agent="dlctl/release") as client:
-        pods = await release(client, namespace)
+        pods = await ungate_all(client, namespace)
     for pod in pods:
         print(f"pod {pod} released")
     print(f"{len(pods)} pods released")

@@ -11,19 +11,19 @@ import yaml
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job
 from dlctl.api.meta import UID
-from dlctl.cli.frameworks import usable
+from dlctl.cli.frameworks import loadable
 from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced
-from dlctl.dialects.kinds import Kind, kinds
+from dlctl.dialects.kinds import Kind, served_kinds
 from dlctl.errors import ConfigError, InvalidJobError
-from dlctl.reconcilers.children import Renderer
-from dlctl.reconcilers.elastic.roster import initial
-from dlctl.reconcilers.elastic.step import staffed
+from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.membership.plan_membership import with_members
+from dlctl.reconcilers.membership.selection import initial_membership
 
 # The server gives every object a UID; offline, one that cannot be mistaken for such.
 OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
 # Like those that a server puts behind a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
-_MOST_OF_PREFIX: Final = 58
+_MAX_PREFIX_CHARS: Final = 58
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def render(args: argparse.Namespace) -> int:
-    served = kinds(usable())
+    served = served_kinds(loadable())
     children: list[dict[str, Any]] = []
     for manifest in load(args.files):
         kind = job_kind(served, manifest)
@@ -53,12 +53,12 @@ def render(args: argparse.Namespace) -> int:
     return 0
 
 
-def at_start(job: Job) -> Job:
+def with_all_workers_listed(job: Job) -> Job:
     """Return a job as its last pod finds it: one that scales has all of its workers listed."""
     if job.elasticity is None:
         return job
-    roster = initial(job.count(WORKER))
-    return staffed(job, attrs.evolve(roster, hosts=roster.members))
+    roster = initial_membership(job.replica_count(WORKER))
+    return with_members(job, attrs.evolve(roster, hosts=roster.members))
 
 
 def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
     prefix = metadata.get("generateName")
     if metadata.get("name") or not isinstance(prefix, str) or not prefix:
         return manifest
-    name = prefix[:_MOST_OF_PREFIX] + _SUFFIX
+    name = prefix[:_MAX_PREFIX_CHARS] + _SUFFIX
     print(
         f"dlctl: {kind.singular} {prefix}: the API server generates the name of each job; "
         f"it is {name} here",
@@ -83,9 +83,9 @@ def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
         job = kind.read(obj)
     except InvalidJobError as error:
         raise ConfigError(f"{kind.singular} {obj.metadata.name}: {error}") from error
-    renderer = Renderer(at_start(job), kind.dialect_of(obj))
-    for companion in renderer.companions(()):
-        yield renderer.companion(companion)
+    renderer = Renderer(with_all_workers_listed(job), kind.dialect_of(obj))
+    for companion in renderer.dependents(()):
+        yield renderer.dependent(companion)
     for replica in renderer.replicas_with_service():
         yield renderer.service(replica)
     for replica in renderer.job.replicas:

@@ -1,13 +1,13 @@
 """``dlctl run``: an embedded cluster for as long as some jobs take, watched to their end.
 
-Light at import; what runs is in :mod:`dlctl.cli.session`.
+Light at import; what runs is in :mod:`dlctl.cli.run_session`.
 """
 
 import argparse
 from pathlib import Path
 
-from dlctl.cli.extras import add_laptop_arguments, laptop_options
-from dlctl.cli.interrupts import run_interruptibly
+from dlctl.cli.interrupts import run_until_signalled
+from dlctl.cli.local_options import add_local_arguments, parse_local_options
 from dlctl.errors import ConfigError
 
 
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Exit code 0 if all jobs succeeded, 1 if not, 2 for a wrong manifest or setting."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
-    add_laptop_arguments(parser)
+    add_local_arguments(parser)
     parser.add_argument(
         "-n", "--namespace", default="default", help="for objects that name none (%(default)s)"
     )
@@ -34,12 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    options = laptop_options(args)
+    options = parse_local_options(args)
     if args.timeout is not None and not args.timeout > 0:
         raise ConfigError(f"--timeout is {args.timeout:g}: it must be more than 0 seconds")
-    from dlctl.cli.session import Session
+    from dlctl.cli.run_session import RunSession
 
-    session = Session(
+    session = RunSession(
         files=args.files,
         options=options,
         namespace=args.namespace,
@@ -47,4 +47,4 @@ def run(args: argparse.Namespace) -> int:
         keep=args.keep,
         record=args.record,
     )
-    return run_interruptibly(session.run)
+    return run_until_signalled(session.run)

@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dlctl.cli.logtails import Logs
+from dlctl.cli.log_tails import Logs
 from dlctl.cli.progress import JobProgress, ReplicaProgress
 
 _COLOURS: Final = {
@@ -25,10 +25,10 @@ _COLOURS: Final = {
     "Terminating": "yellow",
 }
 # Of a job's logs as much as fits below the table.
-_SPEAKERS: Final = 4
-_LINES: Final = 4
-_ROWS: Final = 24
-_TROUBLES: Final = 4
+_MAX_LOGS: Final = 4
+_MAX_LOG_LINES: Final = 4
+_MAX_ROWS: Final = 24
+_MAX_MESSAGES: Final = 4
 _WIDTH: Final = 100
 
 
@@ -36,7 +36,13 @@ def screen(jobs: Iterable[JobProgress], logs: Logs, now: datetime.datetime) -> R
     """Return all jobs, each with its table and the last lines of its workers."""
     parts: list[RenderableType] = []
     for job in jobs:
-        parts += [_title(job), table(job, now), *_troubles(job), *_said(job, logs), Text()]
+        parts += [
+            _title(job),
+            table(job, now),
+            *_waiting_messages(job),
+            *_last_log_lines(job, logs),
+            Text(),
+        ]
     return Group(*parts)
 
 
@@ -48,16 +54,16 @@ def table(job: JobProgress, now: datetime.datetime) -> Table:
     for name in ("RESTARTS", "EXIT CODE", "ELAPSED"):
         shown.add_column(name, justify="right")
     rows = job.replicas
-    if len(rows) > _ROWS:
+    if len(rows) > _MAX_ROWS:
         rows = tuple(sorted(rows, key=lambda replica: replica.phase in ("Running", "Succeeded")))
-    for replica in rows[:_ROWS]:
+    for replica in rows[:_MAX_ROWS]:
         shown.add_row(*_cells(replica, now))
-    if len(rows) > _ROWS:
-        shown.add_row(Text(f"and {len(rows) - _ROWS} more", style="dim"))
+    if len(rows) > _MAX_ROWS:
+        shown.add_row(Text(f"and {len(rows) - _MAX_ROWS} more", style="dim"))
     return shown
 
 
-def picture(shown: RenderableType, *, title: str) -> str:
+def render_svg(shown: RenderableType, *, title: str) -> str:
     """Return an SVG of a terminal that shows the screen."""
     console = Console(
         record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True, highlight=False
@@ -85,18 +91,18 @@ def _title(job: JobProgress) -> Text:
     return Text.assemble((str(job), "bold"), "  ", (word, _COLOURS.get(word, "")))
 
 
-def _troubles(job: JobProgress) -> Iterable[Text]:
+def _waiting_messages(job: JobProgress) -> Iterable[Text]:
     """Yield what keeps the job and its replicas from running; what many share, once."""
-    shared = dict.fromkeys(replica.trouble for replica in job.replicas)
-    for trouble in filter(None, [job.notice, *list(shared)[:_TROUBLES]]):
+    shared = dict.fromkeys(replica.waiting_message for replica in job.replicas)
+    for trouble in filter(None, [job.notice, *list(shared)[:_MAX_MESSAGES]]):
         yield Text(trouble, style="yellow")
 
 
-def _said(job: JobProgress, logs: Logs) -> Iterable[Text]:
+def _last_log_lines(job: JobProgress, logs: Logs) -> Iterable[Text]:
     """Yield the last lines of those whose type is listed last: the ones that do the work."""
     worker = job.replicas[-1].type if job.replicas else ""
     names = [replica.name for replica in job.replicas if replica.type == worker]
-    for name in names[:_SPEAKERS]:
-        lines = list(logs.get((str(job), name), ()))[-_LINES:]
+    for name in names[:_MAX_LOGS]:
+        lines = list(logs.get((str(job), name), ()))[-_MAX_LOG_LINES:]
         for line in lines:
             yield Text.assemble((f"{name} | ", "dim"), line, no_wrap=True, overflow="ellipsis")

@@ -15,13 +15,13 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from dlctl.cli.their_flags import ALIASES, add_ignored_flags
+from dlctl.cli.compat_flags import ALIASES, add_ignored_flags
 from dlctl.cli.training_operator import VARIABLES
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
 
 _PREFIX: Final = "DLCTL_"
-_CONFIG: Final = "DLCTL_CONFIG"
+_CONFIG_VARIABLE: Final = "DLCTL_CONFIG"
 # What Kubernetes puts into every container for a Service whose name begins with "dlctl".
 _SERVICE_LINK: Final = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_.+)?)?)")
 _EPILOG: Final = """\
@@ -48,23 +48,23 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
             dest=field.name,
             default=argparse.SUPPRESS,
             metavar=_metavar(field),
-            help=f"{field.metadata['help']} ({default_in_words(field)})".replace("%", "%%"),
+            help=f"{field.metadata['help']} ({describe_default(field)})".replace("%", "%%"),
             **special.get(type(field.default), {}),
         )
 
 
-def settings(args: argparse.Namespace, environment: Mapping[str, str]) -> Options:
+def load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> Options:
     """Read all sources.
 
     :raises ConfigError: if a setting is unknown, malformed, or contradicts another.
     """
-    path = args.config or environment.get(_CONFIG)
+    path = args.config or environment.get(_CONFIG_VARIABLE)
     values: dict[str, Any] = {
         name: environment[known] for known, name in VARIABLES.items() if known in environment
     }
     if path:
-        values |= _in_file(Path(path))
-    values |= _in_environment(environment)
+        values |= _from_file(Path(path))
+    values |= _from_environment(environment)
     for name, field in _FIELDS.items():
         if name in args:
             given = getattr(args, name)
@@ -73,17 +73,17 @@ def settings(args: argparse.Namespace, environment: Mapping[str, str]) -> Option
     return Options(**values)
 
 
-def variable(field: str) -> str:
+def environment_variable(field: str) -> str:
     """Return the environment variable of a field."""
-    return _PREFIX + key(field).replace("-", "_").upper()
+    return _PREFIX + file_key(field).replace("-", "_").upper()
 
 
-def key(field: str) -> str:
+def file_key(field: str) -> str:
     """Return the name of a field in the file."""
     return flag(field).removeprefix("--")
 
 
-def default_in_words(field: "attrs.Attribute[Any]") -> str:
+def describe_default(field: "attrs.Attribute[Any]") -> str:
     if isinstance(field.default, bool):
         return f"default {str(field.default).lower()}"
     if isinstance(field.default, float):
@@ -97,8 +97,8 @@ _FIELDS: Final = {field.name: field for field in attrs.fields(Options)}
 _NAMES: Final = {**_FIELDS, **{alias: _FIELDS[name] for alias, name in ALIASES.items()}}
 
 
-def _in_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    known = {variable(name): field for name, field in _NAMES.items()}
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    known = {environment_variable(name): field for name, field in _NAMES.items()}
     seen: dict[str, str] = {}
     for name, text in environment.items():
         if name in known:
@@ -106,12 +106,16 @@ def _in_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any]]
             if other != name:
                 raise ConfigError(f"{name} and {other} are the same setting: give one of them")
             yield known[name].name, _parsed(known[name], text, name)
-        elif name.startswith(_PREFIX) and name != _CONFIG and not _SERVICE_LINK.fullmatch(name):
+        elif (
+            name.startswith(_PREFIX)
+            and name != _CONFIG_VARIABLE
+            and not _SERVICE_LINK.fullmatch(name)
+        ):
             raise ConfigError(f"{name}: there is no such setting{_suggestion(name, known)}")
 
 
-def _in_file(path: Path) -> Iterator[tuple[str, Any]]:
-    known = {key(name): field for name, field in _NAMES.items()}
+def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
+    known = {file_key(name): field for name, field in _NAMES.items()}
     seen = set()
     for name, text in _lines(path):
         origin = f"{path}: {name}"
@@ -145,7 +149,7 @@ def _parsed(field: "attrs.Attribute[Any]", text: str, origin: str) -> Any:
     try:
         return _PARSERS[type_](text)
     except (KeyError, ValueError):
-        raise ConfigError(f"{origin} is {text!r}: give {_WORDS[type_]}") from None
+        raise ConfigError(f"{origin} is {text!r}: give {_TYPE_NAMES[type_]}") from None
 
 
 def _metavar(field: "attrs.Attribute[Any]") -> str:
@@ -173,7 +177,7 @@ _PARSERS: Final[Mapping[type, Callable[[str], Any]]] = {
     bool: lambda text: {"true": True, "1": True, "false": False, "0": False}[text.lower()],
     tuple: lambda text: tuple(part.strip() for part in text.split(",") if part.strip()),
 }
-_WORDS: Final[Mapping[type, str]] = {
+_TYPE_NAMES: Final[Mapping[type, str]] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",

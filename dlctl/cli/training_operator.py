@@ -30,4 +30,4 @@ IGNORED: Final[Mapping[str, str]] = {
     "-v": _LEVEL,
 }
 # Where a Go program would not take the next argument for the value.
-SWITCHES: Final = frozenset({"--zap-devel"})
+BOOLEAN_FLAGS: Final = frozenset({"--zap-devel"})

@@ -1,20 +1,20 @@
 """``dlctl up``: the embedded cluster alone, until Ctrl-C.
 
-Light at import; what runs is in :mod:`dlctl.cli.foreground`.
+Light at import; what runs is in :mod:`dlctl.cli.up_session`.
 """
 
 import argparse
 from pathlib import Path
 
-from dlctl.cli.extras import add_laptop_arguments, laptop_options
-from dlctl.cli.interrupts import run_interruptibly
+from dlctl.cli.interrupts import run_until_signalled
+from dlctl.cli.local_options import add_local_arguments, parse_local_options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run an embedded cluster and the controller in the foreground, until Ctrl-C."
     )
-    add_laptop_arguments(parser)
+    add_local_arguments(parser)
     parser.add_argument(
         "--kubeconfig", type=Path, metavar="PATH", help="write the kubeconfig there as well"
     )
@@ -31,8 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def up(args: argparse.Namespace) -> int:
-    options = laptop_options(args, port=args.port)
-    from dlctl.cli.foreground import Foreground
+    options = parse_local_options(args, port=args.port)
+    from dlctl.cli.up_session import UpSession
 
-    foreground = Foreground(options, args.kubeconfig, controller=args.controller)
-    return run_interruptibly(foreground.run)
+    foreground = UpSession(options, args.kubeconfig, controller=args.controller)
+    return run_until_signalled(foreground.run)

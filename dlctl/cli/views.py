@@ -13,13 +13,13 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.live import Live
 
-from dlctl.cli.changes import changes
-from dlctl.cli.logtails import Logs
+from dlctl.cli.diff import diff_lines
+from dlctl.cli.log_tails import Logs
 from dlctl.cli.progress import JobProgress
 from dlctl.cli.screen import screen
 
 
-class View(Protocol):
+class ProgressView(Protocol):
     """Shows how jobs fare, for the duration of a ``with`` block."""
 
     def __enter__(self) -> Self: ...
@@ -35,7 +35,7 @@ class View(Protocol):
         """Show the present state of all jobs."""
         ...
 
-    def say(self, job: JobProgress, replica: str, line: str) -> None:
+    def log_line(self, job: JobProgress, replica: str, line: str) -> None:
         """Note a line that a replica has written, at once."""
         ...
 
@@ -62,7 +62,7 @@ class ScreenView:
     def show(self, jobs: Sequence[JobProgress], logs: Logs, now: datetime.datetime) -> None:
         self._live.update(screen(jobs, logs, now), refresh=True)
 
-    def say(self, job: JobProgress, replica: str, line: str) -> None:
+    def log_line(self, job: JobProgress, replica: str, line: str) -> None:
         """Leave it to the next picture, which has the lines from the logs."""
 
 
@@ -87,16 +87,16 @@ class LineView:
     def show(self, jobs: Sequence[JobProgress], logs: Logs, now: datetime.datetime) -> None:
         for job in jobs:
             last = self._last.get(str(job), JobProgress(job.kind, job.key))
-            for line in changes(last, job):
+            for line in diff_lines(last, job):
                 self._print(line)
             self._last[str(job)] = job
 
-    def say(self, job: JobProgress, replica: str, line: str) -> None:
+    def log_line(self, job: JobProgress, replica: str, line: str) -> None:
         self._print(f"{job.key.name} {replica} | {line}")
 
     def _print(self, line: str) -> None:
         print(f"{time.monotonic() - self._started:6.1f} s  {line}", flush=True)
 
 
-def view(console: Console) -> ScreenView | LineView:
+def progress_view(console: Console) -> ScreenView | LineView:
     return ScreenView(console) if console.is_terminal else LineView()

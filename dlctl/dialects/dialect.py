@@ -4,9 +4,9 @@ import abc
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.job import Job, JobObject, Replica, RunPolicy
 from dlctl.api.meta import Resource
-from dlctl.api.reporting import Reporting
 from dlctl.api.status import JobStatus
 from dlctl.frameworks.dljob import DLJob
 
@@ -20,23 +20,23 @@ class Dialect(abc.ABC):
     # Whether each replica has a service of its own, or the chief alone.
     service_per_replica: bool = True
     # The types of replicas that nobody dials: those have no services.
-    undialled: Collection[str] = ()
+    types_without_service: Collection[str] = ()
     # Whether the names of replicas resolve before they are ready.
-    publishes_not_ready: bool = True
+    publish_not_ready_addresses: bool = True
     # Whether the framework's environment is added to what the user has set, or makes way for it.
-    environment_wins: bool = False
+    overrides_user_env: bool = False
     # Whether the user's spec is completed: with the runtime id, and nothing else.
-    completes_spec: bool = False
+    patches_spec: bool = False
     # Whether there is no job without a spec. One that was there before there was a rule would not
     # even have its status written.
     requires_spec: bool = True
     # Whether a job may ask to be deleted some time after its end.
-    deletes_jobs: bool = False
+    supports_ttl: bool = False
     # Added to what the framework says.
-    extra_environment: Mapping[str, str] = {}
+    extra_env: Mapping[str, str] = {}
 
     @property
-    def columns(self) -> Sequence[tuple[str, str, str, int]]:
+    def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
         """Return what ``kubectl get`` shows: name, path, type, and 1 for ``-o wide`` alone."""
         return (
             ("Phase", ".status.phase", "string", 0),
@@ -51,7 +51,7 @@ class Dialect(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def recognises(self, spec: Any) -> bool:
+    def matches(self, spec: Any) -> bool:
         """Tell by its shape whether a spec is written in this dialect."""
 
     @abc.abstractmethod
@@ -68,9 +68,9 @@ class Dialect(abc.ABC):
         """
         return RunPolicy()
 
-    def reporting(self, job: Job) -> Reporting:
+    def messages(self, job: Job) -> ConditionMessages:
         """Return how a job's state is stated."""
-        return Reporting()
+        return ConditionMessages()
 
     @abc.abstractmethod
     def read_status(self, obj: JobObject) -> JobStatus:
@@ -91,7 +91,7 @@ class Dialect(abc.ABC):
         """Return the labels that a replica's pod has beside those that select it."""
         return {}
 
-    def managed_elsewhere(self, obj: JobObject) -> bool:
+    def managed_by_external_controller(self, obj: JobObject) -> bool:
         """Tell whether another controller looks after a job: nothing of it may be touched.
 
         It must not fail: an invalid job of another controller's is not ours to refuse.
@@ -115,11 +115,11 @@ class Dialect(abc.ABC):
         """Return the structural schema of ``status``; it must take those of all versions."""
 
     @property
-    def scale(self) -> JSON | None:
+    def scale_subresource(self) -> JSON | None:
         """Return where ``kubectl scale`` finds numbers and selector, if jobs are scaled."""
         return None
 
     @property
-    def rules(self) -> Sequence[JSON]:
+    def validation_rules(self) -> Sequence[JSON]:
         """Return rules in CEL for the whole job. A status is a change of it too."""
         return ()

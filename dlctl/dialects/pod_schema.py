@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from dlctl.api.core_types import Field, pod_types
 from dlctl.api.quantities import MAX_CHARS, PATTERN
-from dlctl.dialects.pod_values import TIME
-from dlctl.dialects.wire import MAX_PORT
+from dlctl.dialects.field_reader import MAX_PORT
+from dlctl.dialects.pod_values import TIME_PATTERN
 
 JSON = dict[str, Any]
 
-TEMPLATE: Final = "PodTemplateSpec"
-_OPEN: Final = {"x-kubernetes-preserve-unknown-fields": True}
-_SCALARS: Final[dict[str, JSON]] = {
+POD_TEMPLATE_TYPE: Final = "PodTemplateSpec"
+_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_SCHEMA_BY_SCALAR: Final[dict[str, JSON]] = {
     "str": {"type": "string"},
     "bool": {"type": "boolean"},
     "int32": {"type": "integer", "format": "int32"},
@@ -26,18 +26,18 @@ _SCALARS: Final[dict[str, JSON]] = {
     # In pods it is always a port.
     "intstr": {"x-kubernetes-int-or-string": True, "minimum": 0, "maximum": MAX_PORT},
     "quantity": {"x-kubernetes-int-or-string": True, "maxLength": MAX_CHARS, "pattern": PATTERN},
-    "time": {"type": "string", "format": "date-time", "pattern": TIME},
-    "any": _OPEN,
+    "time": {"type": "string", "format": "date-time", "pattern": TIME_PATTERN},
+    "any": _PRESERVE_UNKNOWN,
 }
 # No pod is created with any, so a template needs none: their types would cost a fifth of the size.
-_NONE: Final[JSON] = {
+_EMPTY_LIST: Final[JSON] = {
     "type": "array",
     "maxItems": 0,
-    "items": {"type": "object", **_OPEN},
+    "items": {"type": "object", **_PRESERVE_UNKNOWN},
 }
 # Types that get no new fields. Left open they would cost more than there is room for in a kind that
 # is served in five versions.
-_RARE: Final = frozenset(
+_CLOSED_TYPES: Final = frozenset(
     """
     AppArmorProfile AWSElasticBlockStoreVolumeSource AzureDiskVolumeSource AzureFileVolumeSource
     CephFSVolumeSource CinderVolumeSource ContainerResizePolicy DownwardAPIProjection
@@ -53,7 +53,7 @@ _RARE: Final = frozenset(
     """.split()
 )
 # Those among them that the systems had which read fields in any case.
-_COMMON: Final = frozenset(
+_CLOSED_IF_CASE_SENSITIVE: Final = frozenset(
     """
     Affinity Capabilities ConfigMapEnvSource ConfigMapKeySelector ConfigMapProjection
     ConfigMapVolumeSource ContainerPort DownwardAPIVolumeFile DownwardAPIVolumeSource
@@ -65,37 +65,40 @@ _COMMON: Final = frozenset(
 )
 
 
-def pod_template(*, any_case: bool = False) -> JSON:
+def pod_template_schema(*, case_insensitive: bool = False) -> JSON:
     """Return the schema of a pod template, without descriptions but its own.
 
     Fields that it does not list are kept where new ones may come; with ``any_case`` also where it
     is only their case that may differ.
     """
-    template = _struct(TEMPLATE, _RARE if any_case else _RARE | _COMMON)
+    template = _struct(
+        POD_TEMPLATE_TYPE,
+        _CLOSED_TYPES if case_insensitive else _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE,
+    )
     return {"type": "object", "description": "A pod template, as in core/v1.", **template}
 
 
-def of_type(name: str) -> JSON:
+def type_schema(name: str) -> JSON:
     """Return the schema of another type that jobs hold, such as MetricSpec."""
-    return _struct(name, _RARE | _COMMON)
+    return _struct(name, _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE)
 
 
 @cache
-def _struct(name: str, settled: frozenset[str]) -> JSON:
+def _struct(name: str, closed_types: frozenset[str]) -> JSON:
     fields = pod_types()[name].fields.values()
     return {
         "type": "object",
-        **({} if name in settled else _OPEN),
-        "properties": {field.name: _field(field, field.shape, settled) for field in fields},
+        **({} if name in closed_types else _PRESERVE_UNKNOWN),
+        "properties": {field.name: _field(field, field.shape, closed_types) for field in fields},
     }
 
 
-def _field(field: Field, shape: tuple[str, ...], settled: frozenset[str]) -> JSON:
+def _field(field: Field, shape: tuple[str, ...], closed_types: frozenset[str]) -> JSON:
     if field.type == "EphemeralContainer":
-        return _NONE
+        return _EMPTY_LIST
     if not shape:
-        return _SCALARS.get(field.type) or _struct(field.type, settled)
-    inner = _field(field, shape[1:], settled)
+        return _SCHEMA_BY_SCALAR.get(field.type) or _struct(field.type, closed_types)
+    inner = _field(field, shape[1:], closed_types)
     if shape[0] == "[]":
         return {"type": "array", "items": inner}
     if field.type == "str":

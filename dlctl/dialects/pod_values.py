@@ -13,37 +13,37 @@ from dlctl.api import quantities
 INT32: Final = range(-(2**31), 2**31)
 INT64: Final = range(-(2**63), 2**63)
 # As Go parses it, which ``format: date-time`` alone does not assure.
-TIME: Final = (
+TIME_PATTERN: Final = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
-_TIME: Final = re.compile(TIME)
-_BYTES: Final = re.compile(r"([0-9]+) ?([kKMGTPE])i?[bB]", re.ASCII)
+_TIME_REGEX: Final = re.compile(TIME_PATTERN)
+_BYTES_REGEX: Final = re.compile(r"([0-9]+) ?([kKMGTPE])i?[bB]", re.ASCII)
 
 
-def flaw(value: Any, type_: str) -> str:
+def invalid_reason(value: Any, type_: str) -> str:
     """Return what is wrong with a value that should be of a type, and the fix; "" if nothing is."""
-    check = _CHECKS.get(type_)
+    check = _CHECK_BY_TYPE.get(type_)
     return check(value) if check else ""
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value nearly as manifests have it, shortened."""
-    return str(value).lower() if isinstance(value, bool) else errors.shown(value)
+    return str(value).lower() if isinstance(value, bool) else errors.quoted(value)
 
 
-def _text(value: Any) -> str:
+def _string(value: Any) -> str:
     if isinstance(value, str):
         return ""
     fix = ": put it in quotes" if isinstance(value, int | float) else ""
-    return f"must be a string, not {shown(value)}{fix}"
+    return f"must be a string, not {format_value(value)}{fix}"
 
 
 def _boolean(value: Any) -> str:
     if isinstance(value, bool):
         return ""
     fix = ": leave out the quotes" if value in ("true", "false") else ""
-    return f"must be true or false, not {shown(value)}{fix}"
+    return f"must be true or false, not {format_value(value)}{fix}"
 
 
 def _integer(bounds: range) -> Callable[[Any], str]:
@@ -52,15 +52,15 @@ def _integer(bounds: range) -> Callable[[Any], str]:
         if not isinstance(value, int) or isinstance(value, bool):
             digits = isinstance(value, str) and value.isascii() and value.isdigit()
             fix = ": leave out the quotes" if digits else ""
-            return f"must be an integer, not {shown(value)}{fix}"
+            return f"must be an integer, not {format_value(value)}{fix}"
         if value not in bounds:
-            return f"is {shown(value)}, but must be between {bounds.start} and {bounds[-1]}"
+            return f"is {format_value(value)}, but must be between {bounds.start} and {bounds[-1]}"
         return ""
 
     return check
 
 
-def _integer_or_text(value: Any) -> str:
+def _int_or_string(value: Any) -> str:
     if isinstance(value, str):
         return ""
     return _integer(INT32)(value).replace("an integer", "an integer or a string")
@@ -70,26 +70,26 @@ def _quantity(value: Any) -> str:
     # A fraction may be a number: so it is decoded in pods.
     if isinstance(value, int | float) and not isinstance(value, bool):
         return ""
-    if isinstance(value, str) and quantities.is_amount(value):
+    if isinstance(value, str) and quantities.is_quantity(value):
         return ""
-    found = _BYTES.fullmatch(value) if isinstance(value, str) else None
+    found = _BYTES_REGEX.fullmatch(value) if isinstance(value, str) else None
     unit = found[2].upper() if found else ""
     fix = f": write {found[1]}{unit}i" if found else ""
-    return f"must be a quantity such as 500m, 2 or 16Gi, not {shown(value)}{fix}"
+    return f"must be a quantity such as 500m, 2 or 16Gi, not {format_value(value)}{fix}"
 
 
 def _time(value: Any) -> str:
-    if isinstance(value, str) and _TIME.fullmatch(value):
+    if isinstance(value, str) and _TIME_REGEX.fullmatch(value):
         return ""
-    return f"must be a time such as 2006-01-02T15:04:05Z, not {shown(value)}"
+    return f"must be a time such as 2006-01-02T15:04:05Z, not {format_value(value)}"
 
 
-_CHECKS: Final[dict[str, Callable[[Any], str]]] = {
-    "str": _text,
+_CHECK_BY_TYPE: Final[dict[str, Callable[[Any], str]]] = {
+    "str": _string,
     "bool": _boolean,
     "int32": _integer(INT32),
     "int64": _integer(INT64),
-    "intstr": _integer_or_text,
+    "intstr": _int_or_string,
     "quantity": _quantity,
     "time": _time,
 }

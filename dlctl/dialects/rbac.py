@@ -20,27 +20,31 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
         # To have workers elsewhere before their nodes go. It comes first, where those find it who
         # have the rest as a Role: a role of one namespace has no say in nodes.
         rules.append(_rule("", ["nodes"], ["list", "watch"]))
-    rules += [rule for kind in kinds for rule in _of_jobs(kind)]
-    rules += [rule for kind in kinds for scaler in kind.scalers for rule in _of_scaler(scaler)]
-    children = ["get", "list", "watch", "create", "patch", "delete"]
-    rules.append(_rule("", ["pods", "services"], children))
-    passing = {
-        resource for kind in kinds for resource in kind.companion_resources - kind.lasting_resources
+    rules += [rule for kind in kinds for rule in _job_rules(kind)]
+    rules += [rule for kind in kinds for scaler in kind.scalers for rule in _scaler_rules(scaler)]
+    child_verbs = ["get", "list", "watch", "create", "patch", "delete"]
+    rules.append(_rule("", ["pods", "services"], child_verbs))
+    deletable = {
+        resource
+        for kind in kinds
+        for resource in kind.dependent_resources - kind.retained_resources
     }
-    companions = {resource for kind in kinds for resource in kind.companion_resources}
-    for resource in sorted(companions, key=lambda one: (one.group, one.plural)):
-        verbs = children if resource in passing else [v for v in children if v != "delete"]
+    dependents = {resource for kind in kinds for resource in kind.dependent_resources}
+    for resource in sorted(dependents, key=lambda resource_: (resource_.group, resource_.plural)):
+        verbs = child_verbs if resource in deletable else [v for v in child_verbs if v != "delete"]
         rules.append(_rule(resource.group, [resource.plural], verbs))
     # Never called either: nobody can grant by a role of a job what they may not do themselves.
-    held = {("", "pods", verb) for verb in children}
+    granted = {("", "pods", verb) for verb in child_verbs}
     if any(kind.scalers for kind in kinds):
-        held.add(("", "pods/exec", "create"))
-    for group, plural, verb in sorted({g for kind in kinds for g in kind.granted} - held):
+        granted.add(("", "pods/exec", "create"))
+    for group, plural, verb in sorted(
+        {g for kind in kinds for g in kind.delegated_rules} - granted
+    ):
         rules.append(_rule(group, [plural], [verb]))
     if any(kind.scalers for kind in kinds):
         # To tell launchers of their workers. A stream by WebSocket is asked for by GET.
         rules.append(_rule("", ["pods/exec"], ["get", "create"]))
-    if any(kind.keeps_secrets for kind in kinds):
+    if any(kind.creates_secrets for kind in kinds):
         # Not to read any.
         rules.append(_rule("", ["secrets"], ["create"]))
     rules.append(_rule("", ["events"], ["create", "patch"]))
@@ -52,12 +56,12 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     }
 
 
-def _of_jobs(kind: Kind) -> list[JSON]:
+def _job_rules(kind: Kind) -> list[JSON]:
     group, plural = kind.resource.group, kind.resource.plural
     verbs = ["list", "watch"]
-    if any(dialect.completes_spec for dialect in kind.dialects.values()):
+    if any(dialect.patches_spec for dialect in kind.dialects.values()):
         verbs.append("patch")
-    if any(dialect.deletes_jobs for dialect in kind.dialects.values()):
+    if any(dialect.supports_ttl for dialect in kind.dialects.values()):
         verbs.append("delete")
     return [
         _rule(group, [plural], verbs),
@@ -68,7 +72,7 @@ def _of_jobs(kind: Kind) -> list[JSON]:
     ]
 
 
-def _of_scaler(scaler: Resource) -> list[JSON]:
+def _scaler_rules(scaler: Resource) -> list[JSON]:
     return [
         # Patched to name the job as their owner, which clusters that enforce
         # OwnerReferencesPermissionEnforcement allow to whoever may delete them; deleted when

@@ -13,6 +13,6 @@ class RestartPolicy(enum.StrEnum):
     EXIT_CODE = "ExitCode"
 
     @property
-    def of_pod(self) -> str:
+    def pod_restart_policy(self) -> str:
         """Return the restart policy of the replica's pod."""
         return "Never" if self is RestartPolicy.EXIT_CODE else self.value

@@ -5,21 +5,21 @@ from typing import Any, Final
 
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
-from dlctl.api.quantities import QuantityError, canonical
-from dlctl.dialects.wire import Fields
-from dlctl.errors import InvalidJobError, shown
+from dlctl.api.quantities import QuantityError, canonicalize
+from dlctl.dialects.field_reader import FieldReader
+from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
 # What fits an int32, as everywhere in Kubernetes where seconds are counted.
-_MOST: Final = 2**31 - 1
+_MAX_INT32: Final = 2**31 - 1
 # Before there was a run policy, most of it stood in the spec itself.
-ONCE_IN_SPEC: Final = (
+LEGACY_SPEC_FIELDS: Final = (
     "activeDeadlineSeconds", "backoffLimit", "cleanPodPolicy", "ttlSecondsAfterFinished",
 )  # fmt: skip
 
 
 def read(
-    fields: Fields, clean_pod_policy: CleanPodPolicy, *, in_spec: Collection[str] = ()
+    fields: FieldReader, clean_pod_policy: CleanPodPolicy, *, spec_fields: Collection[str] = ()
 ) -> RunPolicy:
     """Read the run policy of a spec; ``clean_pod_policy`` holds unless it says otherwise.
 
@@ -27,42 +27,44 @@ def read(
     """
     policy = fields.object("runPolicy")
 
-    def where(name: str) -> Fields:
-        return fields if name in in_spec and name not in policy else policy
+    def where(name: str) -> FieldReader:
+        return fields if name in spec_fields and name not in policy else policy
 
-    clean = where("cleanPodPolicy").choice("cleanPodPolicy", CleanPodPolicy, clean_pod_policy)
+    clean = where("cleanPodPolicy").enum("cleanPodPolicy", CleanPodPolicy, clean_pod_policy)
     ttl, deadline, limit = "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"
     return RunPolicy(
         clean_pod_policy=clean,
-        ttl_s=where(ttl).optional_integer(ttl, most=_MOST),
-        deadline_s=where(deadline).optional_integer(deadline, least=1, most=_MOST),
-        backoff_limit=where(limit).optional_integer(limit, most=_MOST),
+        ttl_after_finished_s=where(ttl).optional_integer(ttl, maximum=_MAX_INT32),
+        active_deadline_s=where(deadline).optional_integer(deadline, minimum=1, maximum=_MAX_INT32),
+        backoff_limit=where(limit).optional_integer(limit, maximum=_MAX_INT32),
         suspended=where("suspend").boolean("suspend", default=False),
-        scheduling=_scheduling(where("schedulingPolicy").object("schedulingPolicy")),
+        scheduling_policy=_read_scheduling_policy(
+            where("schedulingPolicy").object("schedulingPolicy")
+        ),
     )
 
 
-def _scheduling(policy: Fields) -> SchedulingPolicy:
+def _read_scheduling_policy(policy: FieldReader) -> SchedulingPolicy:
     return SchedulingPolicy(
-        least=policy.optional_integer("minAvailable", most=_MOST),
-        queue=policy.text("queue"),
-        resources=_amounts(policy.object("minResources")),
-        priority_class=policy.text("priorityClass"),
-        timeout_s=policy.optional_integer("scheduleTimeoutSeconds", most=_MOST),
+        min_available=policy.optional_integer("minAvailable", maximum=_MAX_INT32),
+        queue=policy.string("queue"),
+        min_resources=_read_quantities(policy.object("minResources")),
+        priority_class=policy.string("priorityClass"),
+        schedule_timeout_s=policy.optional_integer("scheduleTimeoutSeconds", maximum=_MAX_INT32),
     )
 
 
-def _amounts(resources: Fields) -> Mapping[str, str]:
-    amounts = {}
+def _read_quantities(resources: FieldReader) -> Mapping[str, str]:
+    quantities = {}
     for name in resources.names():
         value = resources.value(name)
         try:
-            amounts[name] = canonical(str(value))
+            quantities[name] = canonicalize(str(value))
         except QuantityError as error:
             raise InvalidJobError(
-                f"is {shown(value)}: {error}", field=resources.at(name)
+                f"is {quoted(value)}: {error}", field=resources.path_of(name)
             ) from error
-    return amounts
+    return quantities
 
 
 def schema() -> JSON:
@@ -91,10 +93,10 @@ def schema() -> JSON:
     }
 
 
-def _number(description: str, least: int) -> JSON:
+def _number(description: str, minimum: int) -> JSON:
     return {
         "type": "integer",
         "format": "int32",
-        "minimum": least,
+        "minimum": minimum,
         "description": description,
     }

@@ -8,10 +8,10 @@ import abc
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, ClassVar
 
-from dlctl.api.companions import Companion
+from dlctl.api.dependents import Dependent
 from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
-from dlctl.frameworks.contract import flaw
+from dlctl.frameworks.validation import invalid_reason
 
 
 class DLJob(abc.ABC):
@@ -35,21 +35,21 @@ class DLJob(abc.ABC):
     container_properties: ClassVar[Mapping[str, Any]]
     chief_type: ClassVar[str] = ""
     singletons: ClassVar[list[str]] = []
-    # Where what :meth:`companions` returns is served.
-    companion_resources: ClassVar[Collection[Resource]] = ()
+    # Where what :meth:`dependents` returns is served.
+    dependent_resources: ClassVar[Collection[Resource]] = ()
     # Those of them whose objects stay when the job has ended or is suspended, until it is deleted.
-    lasting_resources: ClassVar[Collection[Resource]] = ()
+    retained_resources: ClassVar[Collection[Resource]] = ()
     # Whether there is something to make by :meth:`secrets`.
-    keeps_secrets: ClassVar[bool] = False
+    creates_secrets: ClassVar[bool] = False
     # The rights, as group, resource and verb, that jobs' roles hand on to their pods.
-    granted: ClassVar[Collection[tuple[str, str, str]]] = ()
+    delegated_rules: ClassVar[Collection[tuple[str, str, str]]] = ()
     # Whether all containers of a pod are told of the cluster, or the one that trains alone.
-    equips_all_containers: ClassVar[bool] = False
+    sets_env_in_all_containers: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         # What only gathers what several frameworks share is none itself.
-        problem = "" if abstract else flaw(cls)
+        problem = "" if abstract else invalid_reason(cls)
         if problem:
             raise TypeError(f"{cls.__module__}.{cls.__qualname__} {problem}")
 
@@ -72,12 +72,12 @@ class DLJob(abc.ABC):
 
     def number_of_replicas(self, replica_type: str) -> int:
         """Return how many replicas of a type the job has: 0 if it lists none."""
-        return self.job.count(replica_type)
+        return self.job.replica_count(replica_type)
 
     def get_replica_spec(self, replica_type: str) -> ReplicaSpec | None:
-        return self.job.spec_of(replica_type)
+        return self.job.replica_spec(replica_type)
 
-    def least_replicas(self, replica_type: str) -> int:
+    def min_available(self, replica_type: str) -> int:
         """Return how many replicas of a type will do for the job to begin."""
         return self.number_of_replicas(replica_type)
 
@@ -87,7 +87,7 @@ class DLJob(abc.ABC):
 
     def port(self, replica_type: str) -> int:
         """Return the port that the replicas of a type listen on."""
-        spec = self.job.spec_of(replica_type)
+        spec = self.job.replica_spec(replica_type)
         return spec.port if spec else self.default_port()
 
     @abc.abstractmethod
@@ -100,19 +100,19 @@ class DLJob(abc.ABC):
         A value that is no string says where it comes from, as core/v1 ``valueFrom`` does.
         """
 
-    def equip(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
+    def mutate_pod_spec(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
         """Return a replica's pod spec with what it takes beside environment and volumes."""
         return pod_spec
 
-    def companions(
+    def dependents(
         self, running: Collection[Replica], present: Collection[Replica] | None = None
-    ) -> Iterable[Companion]:
+    ) -> Iterable[Dependent]:
         """Return what the job has beside pods and services, while these replicas run.
 
         ``present`` are the replicas whose pods exist and are owned by this job; None means all.
         """
         return ()
 
-    def secrets(self) -> Iterable[Companion]:
+    def secrets(self) -> Iterable[Dependent]:
         """Return what is made before the first pods, once, and is never read by the controller."""
         return ()

@@ -14,7 +14,7 @@ import attrs
 from dlctl.errors import ConfigError
 from dlctl.frameworks.dljob import DLJob
 
-GROUP: Final = "dlctl.frameworks"
+ENTRY_POINT_GROUP: Final = "dlctl.frameworks"
 
 
 @attrs.frozen
@@ -23,32 +23,32 @@ class Registry:
 
     frameworks: Mapping[str, type[DLJob]]
     # By the value of the entry point, such as ``my_package:RingJob``.
-    broken: Mapping[str, str]
+    error_by_entry_point: Mapping[str, str]
 
 
-def registry() -> Registry:
+def load_frameworks() -> Registry:
     """Load what is installed; a framework that cannot be served takes down its own kind only."""
     frameworks: dict[str, type[DLJob]] = {}
-    broken: dict[str, str] = {}
-    for entry_point in sorted(entry_points(group=GROUP), key=lambda e: e.value):
+    errors: dict[str, str] = {}
+    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda e: e.value):
         try:
             framework = _load(entry_point)
         except ConfigError as error:
-            broken[entry_point.value] = str(error)
+            errors[entry_point.value] = str(error)
             continue
         other = frameworks.setdefault(framework.job_type, framework)
         if other is not framework:
             # Of the two nobody can tell whose jobs they are: dlctl's own come first by name.
-            broken[entry_point.value] = (
+            errors[entry_point.value] = (
                 f"{_name(other)} and {_name(framework)} both have the job_type "
                 f"{framework.job_type!r}: uninstall one of the packages"
             )
-    return Registry(frameworks, broken)
+    return Registry(frameworks, errors)
 
 
-def installed() -> dict[str, type[DLJob]]:
+def installed_frameworks() -> dict[str, type[DLJob]]:
     """Return the frameworks that can be served, by job type."""
-    return dict(registry().frameworks)
+    return dict(load_frameworks().frameworks)
 
 
 def _load(entry_point: EntryPoint) -> type[DLJob]:

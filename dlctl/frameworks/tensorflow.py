@@ -36,7 +36,7 @@ class TFJob(DLJob):
             yield f"{self.address(replica_type, index)}:{port}"
 
 
-class MasteredTFJob(TFJob):
+class LegacyTFJob(TFJob):
     """TensorFlow as tf-operator ran it at first: a master, parameter servers and workers."""
 
     replica_types = ["master", "ps", "worker"]

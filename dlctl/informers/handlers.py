@@ -68,7 +68,7 @@ class Handlers(Generic[T]):
 
     def __init__(self, resource: Resource, metrics: Metrics) -> None:
         self._registered: tuple[Registration[T], ...] = ()
-        labels = (resource.qualified, resource.group, resource.version, resource.plural)
+        labels = (resource.group_resource, resource.group, resource.version, resource.plural)
         self._resource = resource
         self._errors = metrics.informer_handler_errors_total.labels(*labels)
         self._latency = metrics.informer_processing_latency_seconds.labels(*labels)
@@ -77,27 +77,27 @@ class Handlers(Generic[T]):
         """Register a handler, having shown it what is there already."""
         registration = Registration(handler)
         for obj in replay:
-            self._tell(registration, Change(None, obj, initial=True))
-        self._registered = (*self.audience, registration)
+            self._call(registration, Change(None, obj, initial=True))
+        self._registered = (*self.handlers, registration)
         return registration
 
     @property
-    def audience(self) -> tuple[Registration[T], ...]:
+    def handlers(self) -> tuple[Registration[T], ...]:
         """Return those that are registered at this moment."""
         return tuple(each for each in self._registered if each.active)
 
-    def tell(self, change: Change[T], audience: Iterable[Registration[T]] | None = None) -> None:
+    def notify(self, change: Change[T], handlers: Iterable[Registration[T]] | None = None) -> None:
         """Show a change to all, or to those only that were there when a series of them began."""
         started = time.perf_counter()
-        for registration in self._registered if audience is None else audience:
+        for registration in self._registered if handlers is None else handlers:
             if registration.active:
-                self._tell(registration, change)
+                self._call(registration, change)
         self._latency.observe(time.perf_counter() - started)
 
-    def _tell(self, registration: Registration[T], change: Change[T]) -> None:
+    def _call(self, registration: Registration[T], change: Change[T]) -> None:
         try:
             registration.handler(change)
         except Exception:
             self._errors.inc()
-            extra = {"resource": self._resource.qualified, "key": str(change.key)}
+            extra = {"resource": self._resource.group_resource, "key": str(change.key)}
             logger.exception("a handler failed on a change", extra=extra)

@@ -9,13 +9,13 @@ from typing import Generic, TypedDict, TypeVar, Unpack
 
 from dlctl.api.meta import Object, Resource
 from dlctl.clock import Clock
-from dlctl.informers.backoff import Backoff
-from dlctl.informers.feed import Feed, MalformedHandler
+from dlctl.informers.backoff import ReflectorBackoff
 from dlctl.informers.handlers import Handler, Handlers, Registration
-from dlctl.informers.meters import Meters
 from dlctl.informers.reflector import Reflector
+from dlctl.informers.reflector_metrics import ReflectorMetrics
 from dlctl.informers.source import Source
 from dlctl.informers.store import Store
+from dlctl.informers.store_syncer import MalformedHandler, StoreSyncer
 from dlctl.kube.client import Client
 from dlctl.kube.queries import Selection
 from dlctl.metrics import Metrics
@@ -23,7 +23,7 @@ from dlctl.metrics import Metrics
 T = TypeVar("T", bound=Object)
 
 
-class Settings(TypedDict, total=False):
+class InformerSettings(TypedDict, total=False):
     """How an informer works; all of it is optional.
 
     ``labels`` are the names to index by. After ``resync_s`` handlers are told of every object
@@ -32,12 +32,12 @@ class Settings(TypedDict, total=False):
 
     clock: Clock
     metrics: Metrics | None
-    backoff: Backoff
+    backoff: ReflectorBackoff
     labels: Sequence[str]
     resync_s: float | None
 
 
-class InformerOptions(Selection, Settings, total=False):
+class InformerOptions(Selection, InformerSettings, total=False):
     """Which objects an informer is about, and how it works."""
 
 
@@ -60,7 +60,7 @@ class Informer(Generic[T]):
         self.resource = resource
         self.store: Store[T] = Store(labels=options.get("labels", ()))
         self._handlers: Handlers[T] = Handlers(resource, metrics)
-        self._feed = Feed(resource, self.store, self._handlers, metrics)
+        self._syncer = StoreSyncer(resource, self.store, self._handlers, metrics)
         selected = Selection(
             namespace=options.get("namespace", ""),
             label_selector=options.get("label_selector", ""),
@@ -68,8 +68,8 @@ class Informer(Generic[T]):
         )
         self._reflector = Reflector(
             Source(client, resource, as_, selected),
-            self._feed,
-            meters=Meters(metrics, resource.qualified),
+            self._syncer,
+            metrics=ReflectorMetrics(metrics, resource.group_resource),
             clock=options.get("clock"),
             backoff=options.get("backoff"),
         )
@@ -80,42 +80,46 @@ class Informer(Generic[T]):
     @property
     def has_synced(self) -> bool:
         """Tell if the first list, be it empty, is in the store and all handlers have seen it."""
-        return self._feed.synced.is_set()
+        return self._syncer.synced.is_set()
 
     @property
-    def waits_for_nothing(self) -> bool:
+    def synced_or_unserved(self) -> bool:
         """Tell if it has synced, or has nothing to sync with: the server has no such resource."""
         return self.has_synced or not self._reflector.served
 
     async def wait_synced(self) -> None:
         """Wait for :attr:`has_synced`; the caller knows for how long."""
-        await self._feed.synced.wait()
+        await self._syncer.synced.wait()
 
     def add_handler(self, handler: Handler[T]) -> Registration[T]:
         """Tell a plain function of every change, first of what the store has already."""
         if self._stopped:
-            raise RuntimeError(f"the informer for {self.resource.qualified} has stopped")
+            raise RuntimeError(f"the informer for {self.resource.group_resource} has stopped")
         return self._handlers.add(handler, self.store)
 
     def add_malformed_handler(self, handler: MalformedHandler) -> None:
         """Show a plain function each object that cannot be decoded, once until that changes."""
-        self._feed.add_malformed_handler(handler)
+        self._syncer.add_malformed_handler(handler)
 
     async def run(self) -> None:
         """List and watch until cancelled; an informer runs once."""
         if self._started:
-            raise RuntimeError(f"the informer for {self.resource.qualified} was started before")
+            raise RuntimeError(
+                f"the informer for {self.resource.group_resource} was started before"
+            )
         self._started = True
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._reflector.run(), name=f"reflect {self.resource.qualified}")
+                group.create_task(
+                    self._reflector.run(), name=f"reflect {self.resource.group_resource}"
+                )
                 if self._resync_s:
                     group.create_task(self._resync(self._resync_s), name="resync")
         finally:
             self._stopped = True
 
     async def _resync(self, period_s: float) -> None:
-        await self._feed.synced.wait()
+        await self._syncer.synced.wait()
         while True:
             await asyncio.sleep(period_s)
-            await self._feed.resync()
+            await self._syncer.resync()

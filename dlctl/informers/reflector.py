@@ -15,27 +15,27 @@ import attrs
 from dlctl.api.meta import Object
 from dlctl.clock import Clock, SystemClock
 from dlctl.errors import DlctlError
-from dlctl.informers.backoff import Backoff
-from dlctl.informers.feed import Feed, version_number
-from dlctl.informers.meters import Meters
+from dlctl.informers.backoff import ReflectorBackoff
+from dlctl.informers.reflector_metrics import ReflectorMetrics
 from dlctl.informers.source import Listing, Source
-from dlctl.informers.streams import ShortWatchError, Stream, collect
-from dlctl.informers.watchevents import (
+from dlctl.informers.store_syncer import StoreSyncer, version_number
+from dlctl.informers.watch_events import (
     Bookmark,
-    Changed,
-    ChangeType,
     Event,
-    MalformedChange,
-    Unknown,
+    EventType,
+    MalformedEvent,
+    ObjectEvent,
+    UnknownEvent,
 )
+from dlctl.informers.watch_stream import ShortWatchError, WatchStream, read_initial_events
 from dlctl.kube.errors import (
     ApiError,
+    ConnectRefusedError,
     ExpiredError,
     NotFoundError,
-    RefusedError,
     ThrottledError,
     TooLargeVersionError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
     UnreachableError,
 )
 
@@ -43,8 +43,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
 
-REMINDER_S: Final = 10.0
-_FAILURES = (ApiError, UnreachableError, UnexpectedAnswerError, ShortWatchError)
+WARN_EVERY_S: Final = 10.0
+_FAILURES = (ApiError, UnreachableError, UnexpectedResponseError, ShortWatchError)
 
 
 @attrs.define
@@ -76,21 +76,21 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         source: Source[T],
-        feed: Feed[T],
+        syncer: StoreSyncer[T],
         *,
-        meters: Meters,
+        metrics: ReflectorMetrics,
         clock: Clock | None = None,
-        backoff: Backoff | None = None,
+        backoff: ReflectorBackoff | None = None,
     ) -> None:
         self._source = source
-        self._feed = feed
-        self._meters = meters
+        self._syncer = syncer
+        self._metrics = metrics
         self._clock = clock or SystemClock()
-        self._backoff = backoff or Backoff(self._clock)
+        self._backoff = backoff or ReflectorBackoff(self._clock)
         self.position = Position()
         # False once the server has said that there is no such resource, until it says otherwise.
         self.served = True
-        meters.read_version_by(lambda: version_number(self.position.last))
+        metrics.set_version_source(lambda: version_number(self.position.last))
 
     async def run(self) -> None:
         """List and watch for ever."""
@@ -106,7 +106,7 @@ class Reflector(Generic[T]):
                 await self._backoff.pause(later_s)
             except Exception:
                 # Whatever the server has sent, the resource is listed again.
-                resource = self._source.resource.qualified
+                resource = self._source.resource.group_resource
                 logger.exception("list and watch failed", extra={"resource": resource})
                 await self._backoff.pause()
 
@@ -140,19 +140,19 @@ class Reflector(Generic[T]):
             listing = await self._read(self.position.for_list)
         if version == "0" and listing.pages > 1:
             self.position.paged = True
-        await self._adopt(listing)
-        self._meters.listed(len(listing.items), self._clock.monotonic() - started)
+        await self._replace(listing)
+        self._metrics.listed(len(listing.items), self._clock.monotonic() - started)
 
     async def _read(self, version: str) -> Listing[T]:
         return await self._source.list(version, paged=self.position.paged or version in ("", "0"))
 
-    async def _adopt(self, listing: Listing[T]) -> None:
-        await self._feed.replace(listing.items, listing.malformed, listing.resource_version)
+    async def _replace(self, listing: Listing[T]) -> None:
+        await self._syncer.replace(listing.items, listing.malformed, listing.resource_version)
         self.position.last = listing.resource_version
         self.position.lost = False
         self.served = True
 
-    async def _stream_list(self) -> Stream[T]:
+    async def _stream_list(self) -> WatchStream[T]:
         """Bring the feed to what a watch shows at its start; return it, for what follows."""
         while True:
             version = self.position.for_watch
@@ -166,42 +166,42 @@ class Reflector(Generic[T]):
             except ThrottledError as error:
                 await self._backoff.pause(error.retry_after_s)
                 continue
-            except RefusedError:
+            except ConnectRefusedError:
                 pass
             # Ended before it had shown all: what it did show is of no use.
             await self._backoff.pause()
 
-    async def _stream_once(self, version: str) -> Stream[T] | None:
+    async def _stream_once(self, version: str) -> WatchStream[T] | None:
         async with AsyncExitStack() as stack:
-            stream = await Stream.open(self._source, self._clock, version, initial=True)
+            stream = await WatchStream.open(self._source, self._clock, version, initial=True)
             await stack.enter_async_context(stream)
             started = self._clock.monotonic()
-            with _reminders(self._source.resource.qualified):
-                listing = await collect(stream)
+            with _warn_periodically(self._source.resource.group_resource):
+                listing = await read_initial_events(stream)
             if listing is None:
                 return None
-            await self._adopt(listing)
+            await self._replace(listing)
             stream.unordered = False
-            self._meters.listed(len(listing.items), self._clock.monotonic() - started)
+            self._metrics.listed(len(listing.items), self._clock.monotonic() - started)
             stack.pop_all()
             return stream
 
-    async def _watch(self, stream: Stream[T] | None) -> None:
+    async def _watch(self, stream: WatchStream[T] | None) -> None:
         """Watch until an error asks for a list; an end that is none is followed by the next."""
         while True:
             try:
                 if stream is None:
                     version = self.position.for_watch
-                    stream = await Stream.open(self._source, self._clock, version)
+                    stream = await WatchStream.open(self._source, self._clock, version)
                 async with stream:
                     await self._follow(stream)
             except ThrottledError as error:
                 await self._backoff.pause(error.retry_after_s)
-            except RefusedError:
+            except ConnectRefusedError:
                 await self._backoff.pause()
             stream = None
 
-    async def _follow(self, stream: Stream[T]) -> None:
+    async def _follow(self, stream: WatchStream[T]) -> None:
         unordered = stream.unordered
         try:
             async with aclosing(stream.read()) as events:
@@ -209,30 +209,30 @@ class Reflector(Generic[T]):
                     unordered = unordered and _is_added(event)
                     if event.version and not unordered:
                         self.position.last = event.version
-                        self._feed.advance(event.version)
+                        self._syncer.set_version(event.version)
                     self._apply(event)
         finally:
-            self._meters.watched(stream.events, stream.lasted_s, short=stream.short)
+            self._metrics.watched(stream.event_count, stream.duration_s, short=stream.is_short)
 
     def _apply(self, event: Event[T]) -> None:
         match event:
-            case Changed():
-                self._feed.apply(event.type, event.object)
-            case MalformedChange():
-                self._feed.apply_malformed(event.type, event.object)
-            case Unknown():
-                extra = {"resource": self._source.resource.qualified, "type": event.type}
+            case ObjectEvent():
+                self._syncer.apply(event.type, event.object)
+            case MalformedEvent():
+                self._syncer.apply_malformed(event.type, event.object)
+            case UnknownEvent():
+                extra = {"resource": self._source.resource.group_resource, "type": event.type}
                 logger.warning("skipped a watch event of an unknown type", extra=extra)
             case Bookmark():
                 # Its version is all there is to it.
                 pass
 
     def _extra(self, error: DlctlError) -> dict[str, str]:
-        return {"resource": self._source.resource.qualified, "error": str(error)}
+        return {"resource": self._source.resource.group_resource, "error": str(error)}
 
 
 @contextmanager
-def _reminders(resource: str) -> Iterator[None]:
+def _warn_periodically(resource: str) -> Iterator[None]:
     """Log every few seconds that the block is still not left."""
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle | None = None
@@ -241,7 +241,7 @@ def _reminders(resource: str) -> Iterator[None]:
         nonlocal timer
         if timer:
             logger.warning("still no end of the initial events", extra={"resource": resource})
-        timer = loop.call_later(REMINDER_S, remind)
+        timer = loop.call_later(WARN_EVERY_S, remind)
 
     remind()
     try:
@@ -252,4 +252,4 @@ def _reminders(resource: str) -> Iterator[None]:
 
 
 def _is_added(event: Event[T]) -> bool:
-    return isinstance(event, Changed | MalformedChange) and event.type is ChangeType.ADDED
+    return isinstance(event, ObjectEvent | MalformedEvent) and event.type is EventType.ADDED

@@ -17,7 +17,7 @@ from dlctl.kube.queries import Selection
 
 T = TypeVar("T", bound=Object)
 
-PAGE: Final = 500
+PAGE_SIZE: Final = 500
 
 
 @attrs.frozen
@@ -48,8 +48,8 @@ class Source(Generic[T]):
         if not paged:
             return await self._follow_pages(version, limit=None)
         try:
-            return await self._follow_pages(version, limit=PAGE)
-        except _MidwayExpiredError:
+            return await self._follow_pages(version, limit=PAGE_SIZE)
+        except _ContinueExpiredError:
             return await self._follow_pages(version, limit=None)
 
     async def _follow_pages(self, version: str, *, limit: int | None) -> Listing[T]:
@@ -67,12 +67,12 @@ class Source(Generic[T]):
                     self.resource, self.as_, **self.selection, limit=limit, continue_=page.continue_
                 )
             except ExpiredError as error:
-                raise _MidwayExpiredError from error
+                raise _ContinueExpiredError from error
             items += page.items
             malformed += page.malformed
             pages += 1
         return Listing(items, malformed, version, pages)
 
 
-class _MidwayExpiredError(Exception):
+class _ContinueExpiredError(Exception):
     """The server has forgotten the version that the first pages were of."""

@@ -24,14 +24,14 @@ class Index(Generic[T]):
 
     def __init__(self, values: Callable[[T], Iterable[str]]) -> None:
         self.values = values
-        self._buckets: dict[str, dict[ObjectKey, T]] = {}
+        self._objects_by_value: dict[str, dict[ObjectKey, T]] = {}
 
     def __getitem__(self, value: str) -> list[T]:
-        return list(self._buckets.get(value, {}).values())
+        return list(self._objects_by_value.get(value, {}).values())
 
     def __len__(self) -> int:
         """Return the number of values that some object has."""
-        return len(self._buckets)
+        return len(self._objects_by_value)
 
     def _values_of(self, obj: T) -> Sequence[str]:
         try:
@@ -46,13 +46,13 @@ class Index(Generic[T]):
         stale = set() if old is None else set(self._values_of(old))
         for value in () if new is None else self._values_of(new):
             # The order in a bucket is that of arrival, which a change must not affect.
-            self._buckets.setdefault(value, {})[key] = new  # type: ignore[assignment]
+            self._objects_by_value.setdefault(value, {})[key] = new  # type: ignore[assignment]
             stale.discard(value)
         for value in stale:
-            bucket = self._buckets.get(value, {})
+            bucket = self._objects_by_value.get(value, {})
             bucket.pop(key, None)
             if not bucket:
-                self._buckets.pop(value, None)
+                self._objects_by_value.pop(value, None)
 
 
 class Store(Generic[T]):
@@ -131,7 +131,7 @@ class Store(Generic[T]):
         for index in self._labels.values():
             index.replace(key, old, new)
 
-    def emptied(self) -> Self:
+    def empty_copy(self) -> Self:
         """Return an empty store with the same indexes."""
         fresh = type(self)(labels=self._labels)
         for name, index in self._indexes.items():
@@ -139,7 +139,7 @@ class Store(Generic[T]):
                 fresh.add_index(name, index.values)
         return fresh
 
-    def become(self, other: Self) -> None:
+    def replace_contents(self, other: Self) -> None:
         """Take over the contents of another store in one step; that one is not to be used on."""
         self.resource_version = other.resource_version
         self._objects = other._objects

@@ -11,10 +11,8 @@ from dlctl.api.meta import PODS, Object, ObjectKey, Resource
 from dlctl.kube import execs
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import ListPage, decode, decode_page
-from dlctl.kube.errors import DeadlineError, NotFoundError
-from dlctl.kube.gate import MayWrite
-from dlctl.kube.lines import split_lines
-from dlctl.kube.pace import TokenBucket
+from dlctl.kube.errors import DeadlineExceededError, NotFoundError
+from dlctl.kube.framing import split_lines
 from dlctl.kube.queries import (
     DeleteOptions,
     ListOptions,
@@ -24,7 +22,9 @@ from dlctl.kube.queries import (
     delete_body,
     query,
 )
+from dlctl.kube.rate_limiter import TokenBucket
 from dlctl.kube.transport import Request, Transport
+from dlctl.kube.write_fence import MayWrite
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ else:
     W = TypeVar("W")
 REQUEST_TIMEOUT_S: Final = 60.0
 # Bookmarks come about once a minute: two of them missing means that the connection is dead.
-WATCH_SILENCE_S: Final = 130.0
+WATCH_IDLE_TIMEOUT_S: Final = 130.0
 
 
 class _Kind(msgspec.Struct):
@@ -62,19 +62,19 @@ class Client:
         user_agent: str = "dlctl",
         metrics: Metrics | None = None,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
-        watch_silence_s: float = WATCH_SILENCE_S,
+        watch_idle_timeout_s: float = WATCH_IDLE_TIMEOUT_S,
         may_write: MayWrite | None = None,
-        limit: TokenBucket | None = None,
+        rate_limiter: TokenBucket | None = None,
     ) -> None:
         self.namespace = config.namespace
-        self._watch_silence_s = watch_silence_s
+        self._watch_idle_timeout_s = watch_idle_timeout_s
         self._transport = Transport(
             config,
             user_agent=user_agent,
             metrics=metrics or Metrics(),
             timeout_s=request_timeout_s,
             may_write=may_write,
-            limit=limit,
+            rate_limiter=rate_limiter,
         )
 
     async def __aenter__(self) -> Self:
@@ -109,7 +109,7 @@ class Client:
             "GET",
             resource.path(options.get("namespace", "")),
             {"watch": "true", **query(options)},
-            silence_s=self._watch_silence_s,
+            idle_timeout_s=self._watch_idle_timeout_s,
         )
         async with (
             self._transport.stream(request) as chunks,
@@ -202,25 +202,27 @@ class Client:
         *,
         stdin: bytes = b"",
         timeout_s: float = 10.0,
-        limit: execs.OutputLimit | None = None,
-    ) -> execs.Completed:
+        output_limit: execs.OutputLimit | None = None,
+    ) -> execs.ExecResult:
         """Run a command in a container of a pod, which counts as a write.
 
         By default a command that writes more than 64 KiB is cut off by an OutputLimitError.
         DeadlineError is raised if it has not ended in time, and UnreachableError if the connection
         broke, as when its pod dies. In all cases, and when this is cancelled, it may run on.
         """
-        asked = execs.params(container, command, stdin=bool(stdin))
+        asked = execs.query_params(container, command, stdin=bool(stdin))
         request = Request("GET", _path(PODS, pod, "exec"), asked)
         try:
             async with (
                 asyncio.timeout(timeout_s),
-                self._transport.converse(request, execs.PROTOCOLS) as socket,
+                self._transport.open_websocket(request, execs.PROTOCOLS) as socket,
             ):
-                return await execs.talk(socket, stdin=stdin, limit=limit or execs.OutputLimit())
+                return await execs.run(
+                    socket, stdin=stdin, limit=output_limit or execs.OutputLimit()
+                )
         except TimeoutError as error:
             message = f"the command in {pod} has not ended in {timeout_s:g} s"
-            raise DeadlineError(message) from error
+            raise DeadlineExceededError(message) from error
 
 
 def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:

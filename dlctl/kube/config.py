@@ -100,7 +100,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
             config_persister=merged.save_changes,
         )
     except Exception as error:  # noqa: BLE001 - the library raises anything
-        raise ConfigError(f"kubeconfig: {paths}: {_brief(error)}") from None
+        raise ConfigError(f"kubeconfig: {paths}: {_redacted_message(error)}") from None
 
     async def reload(renew: bool) -> Any:
         if renew:
@@ -110,7 +110,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
         await loader.load_and_set(configuration)
         return configuration
 
-    credentials = LoadedCredentials(reload, periodic=lambda: _expires(loader))
+    credentials = LoadedCredentials(reload, periodic=lambda: _may_expire(loader))
     configuration = await credentials.start()
     named: Mapping[str, str] = loader.current_context["context"]  # type: ignore[index]
     return ClusterConfig(
@@ -127,7 +127,7 @@ def _require_file(paths: str) -> None:
         raise FileNotFoundError("there is no such file; name one by --kubeconfig")
 
 
-def _expires(loader: Any) -> bool:
+def _may_expire(loader: Any) -> bool:
     """Tell if asking the loader again may bring anything; a plugin without expiry is run once."""
     has_plugin = "exec" in (loader._user or ())  # noqa: SLF001 - there is no other way to ask
     return not has_plugin or hasattr(loader, "exec_plugin_expiry")
@@ -140,7 +140,7 @@ def _proxy_for(server: str) -> str | None:
     return getproxies().get(url.scheme)
 
 
-def _brief(error: Exception) -> str:
+def _redacted_message(error: Exception) -> str:
     """Return the message up to where it may quote a user's entry of the file, token and all."""
     return str(error).partition("{")[0].rstrip() or type(error).__name__
 
@@ -157,7 +157,7 @@ class LoadedCredentials:
     periodic: Callable[[], bool] = lambda: True
     _access: Access = attrs.field(init=False, factory=Access, repr=False)
     _files: tuple[object, ...] = attrs.field(init=False, default=())
-    _due: float = attrs.field(init=False, default=0.0)
+    _reload_at: float = attrs.field(init=False, default=0.0)
     # Ten requests that find the token due must not run the plugin ten times.
     _lock: asyncio.Lock = attrs.field(init=False, factory=asyncio.Lock)
 
@@ -166,24 +166,26 @@ class LoadedCredentials:
         try:
             return await self._load(renew=False)
         except Exception as error:  # noqa: BLE001 - plugins and the library raise anything
-            raise ConfigError(f"credentials: {_brief(error)}") from None
+            raise ConfigError(f"credentials: {_redacted_message(error)}") from None
 
     async def access(self, refused: Access | None = None) -> Access:
         async with self._lock:
             # Another request may have been refused, and the matter settled, in the meantime.
             renew = refused is self._access
-            if renew or time.monotonic() >= self._due:
+            if renew or time.monotonic() >= self._reload_at:
                 await self._refresh(renew=renew)
         return self._access
 
     async def _refresh(self, *, renew: bool) -> None:
-        self._due = time.monotonic() + REFRESH_S
+        self._reload_at = time.monotonic() + REFRESH_S
         if not renew and not self.periodic():
             return
         try:
             await self._load(renew=renew)
         except Exception as error:  # noqa: BLE001 - plugins and the library raise anything
-            logger.warning("credentials could not be refreshed", extra={"error": _brief(error)})
+            logger.warning(
+                "credentials could not be refreshed", extra={"error": _redacted_message(error)}
+            )
 
     async def _load(self, *, renew: bool) -> Any:
         async with asyncio.timeout(LOAD_TIMEOUT_S):
@@ -196,7 +198,7 @@ class LoadedCredentials:
             tls = await asyncio.to_thread(_context, configuration)
         self._files = files
         self._access = Access(headers, tls)
-        self._due = time.monotonic() + REFRESH_S
+        self._reload_at = time.monotonic() + REFRESH_S
         return configuration
 
 

@@ -13,15 +13,15 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import ObjectKey
-from dlctl.api.nesting import flattened
-from dlctl.kube.errors import UnexpectedAnswerError
+from dlctl.api.nesting import truncate_to_depth
+from dlctl.kube.errors import UnexpectedResponseError
 
 T = TypeVar("T")
 
 # A server may ignore the limit; what is larger than this is decoded in steps, so that the event
 # loop gets a turn every few milliseconds.
-ONE_STEP_BYTES: Final = 4 << 20
-_STEP: Final = 500
+SINGLE_PASS_BYTES: Final = 4 << 20
+_YIELD_EVERY: Final = 500
 
 
 @attrs.frozen
@@ -70,58 +70,58 @@ def decode(body: bytes, as_: type[T]) -> T:
         try:
             decoded: T = decoder(as_).decode(body)
         except RecursionError:
-            flat, complete = flattened(body)
+            flat, complete = truncate_to_depth(body)
             if not complete:
                 raise
             decoded = decoder(as_).decode(flat)
     except Exception as error:
-        raise UnexpectedAnswerError(f"{as_.__name__}: {error}") from error
+        raise UnexpectedResponseError(f"{as_.__name__}: {error}") from error
     return decoded
 
 
 async def decode_page(
-    body: bytes, as_: type[T], *, one_step_bytes: int = ONE_STEP_BYTES
+    body: bytes, as_: type[T], *, single_pass_bytes: int = SINGLE_PASS_BYTES
 ) -> ListPage[T]:
     """Return the page; objects that do not fit the type are set apart."""
     try:
-        return await _decode_page(body, as_, one_step_bytes)
+        return await _decode_page(body, as_, single_pass_bytes)
     except RecursionError:
         # Which of the objects nests too deep takes a look at each bracket of the page.
-        flat, _ = await asyncio.to_thread(flattened, body, max_brackets=len(body))
-        return await _decode_page(flat, as_, one_step_bytes)
+        flat, _ = await asyncio.to_thread(truncate_to_depth, body, max_brackets=len(body))
+        return await _decode_page(flat, as_, single_pass_bytes)
 
 
-async def _decode_page(body: bytes, as_: type[T], one_step_bytes: int) -> ListPage[T]:
-    if len(body) <= one_step_bytes:
+async def _decode_page(body: bytes, as_: type[T], single_pass_bytes: int) -> ListPage[T]:
+    if len(body) <= single_pass_bytes:
         try:
             return _page(decoder(_Page[as_]).decode(body))  # type: ignore[valid-type]
         except msgspec.ValidationError:
             # One of the objects; the steps below find out which.
             pass
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UnexpectedAnswerError(f"list of {as_.__name__}: {error}") from error
+            raise UnexpectedResponseError(f"list of {as_.__name__}: {error}") from error
     # Joining the chunks of a large body took its time, and so does finding its objects.
     await asyncio.sleep(0)
     try:
         raw = decoder(_Page[msgspec.Raw]).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnexpectedAnswerError(f"list of {as_.__name__}: {error}") from error
+        raise UnexpectedResponseError(f"list of {as_.__name__}: {error}") from error
     await asyncio.sleep(0)
     items: list[T] = []
     malformed: list[Malformed] = []
-    for start in range(0, len(raw.items or ()), _STEP):
-        for item in (raw.items or ())[start : start + _STEP]:
+    for start in range(0, len(raw.items or ()), _YIELD_EVERY):
+        for item in (raw.items or ())[start : start + _YIELD_EVERY]:
             try:
                 items.append(decoder(as_).decode(item))
             except Exception as error:  # noqa: BLE001 - whatever it is, it costs one object
-                malformed.append(salvage(item, error))
+                malformed.append(identify_malformed(item, error))
         await asyncio.sleep(0)
     return attrs.evolve(_page(raw), items=tuple(items), malformed=tuple(malformed))
 
 
 def _page(page: _Page[Any]) -> ListPage[Any]:
     if page.kind == "Table":
-        raise UnexpectedAnswerError("the server answered a Table, which has no objects")
+        raise UnexpectedResponseError("the server answered a Table, which has no objects")
     meta = page.metadata
     return ListPage(
         tuple(page.items or ()),
@@ -131,10 +131,10 @@ def _page(page: _Page[Any]) -> ListPage[Any]:
     )
 
 
-def salvage(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
+def identify_malformed(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
     """Read what identifies an object that does not fit its type; it never fails."""
     try:
-        content = msgspec.json.decode(flattened(bytes(raw))[0])
+        content = msgspec.json.decode(truncate_to_depth(bytes(raw))[0])
     except Exception:  # noqa: BLE001 - such as text that is no UTF-8
         content = None
     meta = content.get("metadata") if isinstance(content, dict) else None

@@ -74,11 +74,11 @@ class UnreachableError(DlctlError):
     """No answer: refused, reset, timed out or cut. Whether a write was done is unknown."""
 
 
-class RefusedError(UnreachableError):
+class ConnectRefusedError(UnreachableError):
     """Nothing listens there at the moment; the request was certainly not done."""
 
 
-class WriteHeldError(UnreachableError):
+class WriteFencedError(UnreachableError):
     """The request would change something, which this process may not do now; it was not sent."""
 
 
@@ -86,7 +86,7 @@ class DisconnectedError(UnreachableError):
     """The connection broke under the request or its answer."""
 
 
-class DeadlineError(UnreachableError):
+class DeadlineExceededError(UnreachableError):
     """A command in a container has not ended in its time; whether it still runs is unknown."""
 
 
@@ -94,11 +94,11 @@ class OutputLimitError(DlctlError):
     """A command in a container wrote more than it may; whether it still runs is unknown."""
 
 
-class UnexpectedAnswerError(DlctlError):
+class UnexpectedResponseError(DlctlError):
     """Not what an API server answers: a proxy's page, or an object that is not of its kind."""
 
 
-BY_REASON: Final[Mapping[str, type[ApiError]]] = {
+ERROR_BY_REASON: Final[Mapping[str, type[ApiError]]] = {
     "NotFound": NotFoundError,
     "AlreadyExists": AlreadyExistsError,
     "Conflict": ConflictError,
@@ -108,7 +108,7 @@ BY_REASON: Final[Mapping[str, type[ApiError]]] = {
     "Expired": ExpiredError,
     "Gone": ExpiredError,
 }
-BY_CODE: Final[Mapping[int, type[ApiError]]] = {
+ERROR_BY_CODE: Final[Mapping[int, type[ApiError]]] = {
     401: UnauthorizedError,
     403: ForbiddenError,
     404: NotFoundError,
@@ -184,7 +184,7 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
         )
     if status.terminating:
         return NamespaceTerminatingError(message, code=code, reason=reason)
-    kind = BY_REASON.get(reason) or BY_CODE.get(code, ApiError)
+    kind = ERROR_BY_REASON.get(reason) or ERROR_BY_CODE.get(code, ApiError)
     return kind(message, code=code, reason=reason)
 
 

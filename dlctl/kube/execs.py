@@ -14,22 +14,22 @@ import attrs
 import msgspec
 
 from dlctl.kube.errors import DisconnectedError, OutputLimitError, error_from
-from dlctl.tasks import unwrapped
+from dlctl.tasks import unwrap_exception_groups
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 LIMIT_BYTES: Final = 1 << 16
 # Of output beyond the first of it. What is not read is held back, down to the command itself.
 RATE_BYTES_PER_S: Final = 1 << 20
-_FREE_BYTES: Final = 1 << 18
+_BURST_BYTES: Final = 1 << 18
 # A message costs work even if it holds a single byte.
-_LEAST_BYTES: Final = 1 << 12
+_MIN_READ_BYTES: Final = 1 << 12
 _PAUSE_S: Final = 0.05
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
 _CHUNK_BYTES: Final = 1 << 15
 
 
 @attrs.frozen
-class Completed:
+class ExecResult:
     """How a command has ended, and what it wrote: all of it, or the end if ``truncated``."""
 
     exit_code: int
@@ -45,7 +45,7 @@ class OutputLimit:
 
     bytes: int = LIMIT_BYTES
     # Keep the end and let the command go on; else the connection is closed.
-    keeps_end: bool = False
+    keep_end: bool = False
 
 
 class _Cause(msgspec.Struct):
@@ -63,7 +63,7 @@ class _Status(msgspec.Struct):
     details: _Details | None = None
 
 
-def params(container: str, command: Sequence[str], *, stdin: bool) -> list[tuple[str, str]]:
+def query_params(container: str, command: Sequence[str], *, stdin: bool) -> list[tuple[str, str]]:
     """Return what a request for the command says in its query."""
     streams = ["stdout", "stderr", *(["stdin"] if stdin else [])]
     return [
@@ -73,9 +73,9 @@ def params(container: str, command: Sequence[str], *, stdin: bool) -> list[tuple
     ]
 
 
-async def talk(
+async def run(
     socket: aiohttp.ClientWebSocketResponse, *, stdin: bytes, limit: OutputLimit
-) -> Completed:
+) -> ExecResult:
     """Give the command its input, and return how it ended.
 
     In v4 an input has no end: the command has to know by itself when it has read all.
@@ -83,15 +83,15 @@ async def talk(
     :raises DisconnectedError: if the connection ended before the command, as far as is known.
     :raises OutputLimitError: if it wrote more than it may.
     """
-    with unwrapped():
+    with unwrap_exception_groups():
         async with asyncio.TaskGroup() as group:
-            giving = group.create_task(_give(socket, stdin), name="input of a command")
-            completed = await _listen(socket, limit)
+            giving = group.create_task(_send_stdin(socket, stdin), name="input of a command")
+            completed = await _receive(socket, limit)
             giving.cancel()
     return completed
 
 
-async def _give(socket: aiohttp.ClientWebSocketResponse, stdin: bytes) -> None:
+async def _send_stdin(socket: aiohttp.ClientWebSocketResponse, stdin: bytes) -> None:
     # Whoever listens learns that the connection is gone, and more about it.
     with suppress(ConnectionError):
         for start in range(0, len(stdin), _CHUNK_BYTES):
@@ -100,21 +100,21 @@ async def _give(socket: aiohttp.ClientWebSocketResponse, stdin: bytes) -> None:
             await socket.send_bytes(bytes([_CLOSE, _STDIN]))
 
 
-async def _listen(socket: aiohttp.ClientWebSocketResponse, limit: OutputLimit) -> Completed:
+async def _receive(socket: aiohttp.ClientWebSocketResponse, limit: OutputLimit) -> ExecResult:
     """Return at the Status, the last that is sent; the close after it need never come."""
     streams = {_STDOUT: _Output(limit), _STDERR: _Output(limit)}
     try:
-        return await _collect(socket, streams)
+        return await _receive_output(socket, streams)
     finally:
         # An error's traceback keeps them in a cycle, up to the next collection of old garbage.
         for stream in streams.values():
             stream.clear()
 
 
-async def _collect(
+async def _receive_output(
     socket: aiohttp.ClientWebSocketResponse, streams: "Mapping[int, _Output]"
-) -> Completed:
-    error, pace = bytearray(), _Pace()
+) -> ExecResult:
+    error, pace = bytearray(), _ReadThrottle()
     async for message in socket:
         if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
             break
@@ -127,8 +127,8 @@ async def _collect(
             if (exit_code := _exit_code(bytes(error))) is not None:
                 out, err = streams[_STDOUT], streams[_STDERR]
                 cut = out.truncated or err.truncated
-                return Completed(exit_code, out.kept(), err.kept(), cut)
-        await pace.keep(len(data))
+                return ExecResult(exit_code, out.value(), err.value(), cut)
+        await pace.wait(len(data))
     raise DisconnectedError("the connection ended without a word on how the command did")
 
 
@@ -145,7 +145,7 @@ class _Output:
         if len(self._buffer) <= self.limit.bytes:
             return
         self.truncated = True
-        if not self.limit.keeps_end:
+        if not self.limit.keep_end:
             raise OutputLimitError(f"the command wrote more than {self.limit.bytes} bytes")
         if len(self._buffer) > 2 * self.limit.bytes:
             del self._buffer[: -self.limit.bytes]
@@ -153,23 +153,23 @@ class _Output:
     def clear(self) -> None:
         self._buffer.clear()
 
-    def kept(self) -> bytes:
+    def value(self) -> bytes:
         return bytes(self._buffer[-self.limit.bytes :])
 
 
 @attrs.define
-class _Pace:
+class _ReadThrottle:
     """Has whoever reads wait, so that output without an end costs a bounded share of the loop."""
 
-    _ahead_bytes: float = -_FREE_BYTES
+    _ahead_bytes: float = -_BURST_BYTES
     _since: float = attrs.field(factory=lambda: asyncio.get_running_loop().time())
 
-    async def keep(self, read_bytes: int) -> None:
+    async def wait(self, read_bytes: int) -> None:
         now = asyncio.get_running_loop().time()
         earned = (now - self._since) * RATE_BYTES_PER_S
         self._since = now
-        self._ahead_bytes = max(self._ahead_bytes - earned, -_FREE_BYTES)
-        self._ahead_bytes += max(read_bytes, _LEAST_BYTES)
+        self._ahead_bytes = max(self._ahead_bytes - earned, -_BURST_BYTES)
+        self._ahead_bytes += max(read_bytes, _MIN_READ_BYTES)
         wait_s = self._ahead_bytes / RATE_BYTES_PER_S
         if wait_s >= _PAUSE_S:
             await asyncio.sleep(wait_s)

@@ -54,7 +54,7 @@ class DeleteOptions(TypedDict, total=False):
     propagation: str | None
 
 
-_NAMES: Final[Mapping[str, str]] = {
+_PARAMETER_NAMES: Final[Mapping[str, str]] = {
     "label_selector": "labelSelector",
     "field_selector": "fieldSelector",
     "limit": "limit",
@@ -70,13 +70,13 @@ _NAMES: Final[Mapping[str, str]] = {
 def query(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the URL's query; the namespace is part of the path, not of this."""
     return {
-        _NAMES[name]: _spelt(value)
+        _PARAMETER_NAMES[name]: _encoded(value)
         for name, value in options.items()
-        if name in _NAMES and value is not None and value != ""
+        if name in _PARAMETER_NAMES and value is not None and value != ""
     }
 
 
-def _spelt(value: str | int | bool) -> str:
+def _encoded(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -7,10 +7,10 @@ from dlctl.kube.errors import DisconnectedError, ThrottledError
 
 MAX_RETRIES: Final = 10
 # A server that wants a longer pause than this tells it to the caller, who has other work.
-LONGEST_PAUSE_S: Final = 30.0
+MAX_DELAY_S: Final = 30.0
 # After these the server has done nothing. After another 5xx, or a reset, it may have.
-_NOT_DONE: Final = (429, 503)
-_RECONNECT_S: Final = 0.1
+_NOT_PROCESSED: Final = (429, 503)
+_RECONNECT_DELAY_S: Final = 0.1
 
 
 def delay_s(method: str, error: DlctlError, attempt: int, jitter: float) -> float | None:
@@ -23,11 +23,11 @@ def delay_s(method: str, error: DlctlError, attempt: int, jitter: float) -> floa
         return None
     stretch = 1 + jitter / 4
     match error:
-        case ThrottledError() if error.retry_after_s > LONGEST_PAUSE_S:
+        case ThrottledError() if error.retry_after_s > MAX_DELAY_S:
             return None
-        case ThrottledError() if method == "GET" or error.code in _NOT_DONE:
+        case ThrottledError() if method == "GET" or error.code in _NOT_PROCESSED:
             return error.retry_after_s * stretch
         case DisconnectedError() if method == "GET":
-            return min(_RECONNECT_S * 2.0**attempt, LONGEST_PAUSE_S) * stretch
+            return min(_RECONNECT_DELAY_S * 2.0**attempt, MAX_DELAY_S) * stretch
         case _:
             return None

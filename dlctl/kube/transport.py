@@ -15,18 +15,18 @@ import aiohttp
 import attrs
 from yarl import URL
 
-from dlctl.kube import conversations, gate
+from dlctl.kube import websockets, write_fence
 from dlctl.kube.config import ClusterConfig
-from dlctl.kube.connections import CONNECT_S, connector, translated
+from dlctl.kube.connections import CONNECT_TIMEOUT_S, connector, translate_errors
 from dlctl.kube.credentials import Access
 from dlctl.kube.errors import (
     ApiError,
     UnauthorizedError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
     UnreachableError,
     error_from,
 )
-from dlctl.kube.pace import TokenBucket
+from dlctl.kube.rate_limiter import TokenBucket
 from dlctl.kube.retries import delay_s
 from dlctl.metrics import Metrics
 
@@ -40,10 +40,10 @@ class Request:
     params: Mapping[str, str] | Sequence[tuple[str, str]] = attrs.field(factory=dict)
     body: bytes | None = attrs.field(default=None, repr=False)
     media_type: str = "application/json"
-    silence_s: float | None = None
+    idle_timeout_s: float | None = None
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         """Return what it is called in errors: not what it carries, which may be secret."""
         return f"{self.method} {self.path}"
 
@@ -58,8 +58,8 @@ class Transport:
         user_agent: str,
         metrics: Metrics,
         timeout_s: float,
-        may_write: gate.MayWrite | None,
-        limit: TokenBucket | None,
+        may_write: write_fence.MayWrite | None,
+        rate_limiter: TokenBucket | None,
     ) -> None:
         self._config = config
         self._host = urlsplit(config.server).netloc
@@ -67,9 +67,9 @@ class Transport:
         self._metrics = metrics
         self._timeout_s = timeout_s
         self._may_write = may_write
-        self._limit = limit
+        self._rate_limiter = rate_limiter
         self._session: aiohttp.ClientSession | None = None
-        self._conversations: aiohttp.ClientSession | None = None
+        self._websocket_session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -83,22 +83,22 @@ class Transport:
             },
         )
         # Conversations last, and must not take the connections that requests wait for.
-        self._conversations = conversations.session(self._user_agent, self._may_write)
+        self._websocket_session = websockets.session(self._user_agent, self._may_write)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for session in (self._session, self._conversations):
+        for session in (self._session, self._websocket_session):
             if session:
                 await session.close()
 
     async def send(self, request: Request) -> bytes:
         """Return the body of a success; what is safe to try again has then been tried."""
-        limits = aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_S)
+        limits = aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         attempt = 0
         while True:
             try:
                 async with self._authorized(request, limits) as response:
-                    with translated(request.what):
+                    with translate_errors(request.description):
                         body = await response.read()
             except (ApiError, UnreachableError) as error:
                 pause_s = delay_s(request.method, error, attempt, random.random())
@@ -115,14 +115,14 @@ class Transport:
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yield the chunks of an answer without end; nothing is tried again."""
         limits = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_S, sock_read=request.silence_s
+            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=request.idle_timeout_s
         )
         async with self._authorized(request, limits) as response:
             async with aclosing(_chunks(request, response)) as chunks:
                 yield chunks
 
     @asynccontextmanager
-    async def converse(
+    async def open_websocket(
         self, request: Request, protocols: Sequence[str]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Yield a WebSocket that speaks one of the protocols; nothing is tried again.
@@ -142,21 +142,21 @@ class Transport:
             yield opened
         except BaseException:
             # Saying goodbye would mean to read what is still on the way, which may have no end.
-            conversations.cut(opened)
+            websockets.abort(opened)
             raise
         finally:
-            await conversations.hang_up(opened)
+            await websockets.close(opened)
 
     async def _upgraded(
         self, request: Request, protocols: Sequence[str], access: Access
     ) -> aiohttp.ClientWebSocketResponse:
-        if self._conversations is None:
+        if self._websocket_session is None:
             raise RuntimeError("the client is used outside of its `async with` block")
-        await self._wait_for_turn(request)
+        await self._throttle(request)
         started = time.monotonic()
         try:
-            with translated(request.what):
-                opened = await self._conversations.ws_connect(
+            with translate_errors(request.description):
+                opened = await self._websocket_session.ws_connect(
                     URL(self._config.server + request.path).extend_query(request.params),
                     protocols=protocols,
                     headers=access.headers,
@@ -166,12 +166,14 @@ class Transport:
                     proxy=self._config.proxy,
                 )
         except ApiError as error:
-            self._observe_answer(request, error.code, started)
+            self._observe_response(request, error.code, started)
             raise
-        self._observe_answer(request, 101, started)
+        self._observe_response(request, 101, started)
         if opened.protocol is None:
-            await conversations.hang_up(opened)
-            raise UnexpectedAnswerError(f"{request.what}: none of the protocols is spoken there")
+            await websockets.close(opened)
+            raise UnexpectedResponseError(
+                f"{request.description}: none of the protocols is spoken there"
+            )
         return opened
 
     @asynccontextmanager
@@ -202,15 +204,15 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError("the client is used outside of its `async with` block")
-        await self._wait_for_turn(request)
+        await self._throttle(request)
         headers = dict(access.headers)
         if request.body is not None:
             headers["Content-Type"] = request.media_type
-        body: bytes | gate.HeldBody | None = request.body
+        body: bytes | write_fence.FencedBody | None = request.body
         if self._may_write and request.method != "GET":
-            body = gate.held(self._may_write, request.body)
+            body = write_fence.fenced(self._may_write, request.body)
         started = time.monotonic()
-        with translated(request.what):
+        with translate_errors(request.description):
             response = await self._session.request(
                 request.method,
                 # Already quoted where it must be: quoting again would spoil a selector.
@@ -225,17 +227,17 @@ class Transport:
                 # A redirect would carry the token to wherever it points.
                 allow_redirects=False,
             )
-        self._observe_answer(request, response.status, started)
+        self._observe_response(request, response.status, started)
         return response
 
-    async def _wait_for_turn(self, request: Request) -> None:
-        if self._limit:
-            waited_s = await self._limit.take()
+    async def _throttle(self, request: Request) -> None:
+        if self._rate_limiter:
+            waited_s = await self._rate_limiter.wait()
             self._metrics.rest_client_rate_limiter_duration_seconds.labels(
                 request.method, self._host
             ).observe(waited_s)
 
-    def _observe_answer(self, request: Request, code: int, started: float) -> None:
+    def _observe_response(self, request: Request, code: int, started: float) -> None:
         metrics, host = self._metrics, self._host
         metrics.rest_client_requests_total.labels(code, request.method, host).inc()
         metrics.rest_client_request_duration_seconds.labels(request.method, host).observe(
@@ -257,12 +259,12 @@ class Transport:
 
 async def _raise_for_status(request: Request, response: aiohttp.ClientResponse) -> None:
     if response.status >= 300:
-        with translated(request.what):
+        with translate_errors(request.description):
             body = await response.read()
         raise error_from(response.status, response.headers, body)
 
 
 async def _chunks(request: Request, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    with translated(request.what):
+    with translate_errors(request.description):
         async for chunk in response.content.iter_any():
             yield chunk

@@ -20,14 +20,14 @@ from dlctl.api.meta import ObjectKey
 from dlctl.clock import Clock
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
-from dlctl.leaderelection.claim import Claim
 from dlctl.leaderelection.elector import Elector
-from dlctl.leaderelection.pulse import Pulse
-from dlctl.leaderelection.tenure import Tenure
-from dlctl.leaderelection.timing import Timing, WakefulClock
+from dlctl.leaderelection.lease_lock import LeaseLock
+from dlctl.leaderelection.lease_timing import BoottimeClock, LeaseTiming
+from dlctl.leaderelection.lease_validity import LeaseValidity
+from dlctl.leaderelection.loop_liveness import LoopLiveness
 from dlctl.leaderelection.watchdog import ProcessWatchdog, Watchdog
 from dlctl.metrics import Metrics
-from dlctl.tasks import unwrapped
+from dlctl.tasks import unwrap_exception_groups
 
 logger = logging.getLogger(__name__)
 
@@ -50,98 +50,98 @@ class Election:
     name: str
     # By default, the one that the configuration is for: in a cluster, the pod's own.
     namespace: str = ""
-    timing: Timing = attrs.field(factory=Timing)
+    timing: LeaseTiming = attrs.field(factory=LeaseTiming)
     metrics: Metrics = attrs.field(factory=Metrics)
-    clock: Clock = attrs.field(factory=WakefulClock)
+    clock: Clock = attrs.field(factory=BoottimeClock)
     watchdog: Watchdog = attrs.field(factory=ProcessWatchdog)
     identity: str = attrs.field(factory=own_identity)
-    _tenure: Tenure = attrs.field(init=False)
+    _validity: LeaseValidity = attrs.field(init=False)
     _status: Gauge = attrs.field(init=False)
     # Between the two threads. Each is set by one and awaited by the other.
-    _won: Future[None] = attrs.field(init=False, factory=Future)
+    _acquired: Future[None] = attrs.field(init=False, factory=Future)
     _ended: Future[None] = attrs.field(init=False, factory=Future)
     _withdrawn: Future[None] = attrs.field(init=False, factory=Future)
 
     def __attrs_post_init__(self) -> None:
-        self._tenure = Tenure(self.timing, self.clock, self.watchdog)
+        self._validity = LeaseValidity(self.timing, self.clock, self.watchdog)
         self._status = self.metrics.leader_election_master_status.labels(self.name)
         self._status.set(0)
-        for future in (self._won, self._ended, self._withdrawn):
+        for future in (self._acquired, self._ended, self._withdrawn):
             # From here on, cancelling somebody's wait for it does not cancel the future.
             future.set_running_or_notify_cancel()
 
     def may_write(self) -> bool:
-        return self._tenure.may_write()
+        return self._validity.may_write()
 
     def healthy(self) -> bool:
-        return self._tenure.healthy()
+        return self._validity.healthy()
 
     @asynccontextmanager
-    async def held(self, stop: asyncio.Event) -> AsyncIterator[bool]:
-        pulse = Pulse(asyncio.get_running_loop(), self.clock.monotonic)
+    async def leading(self, stop: asyncio.Event) -> AsyncIterator[bool]:
+        pulse = LoopLiveness(asyncio.get_running_loop(), self.clock.monotonic)
         # Not waited for by the interpreter: it has been waited for below, or is beyond help.
         threading.Thread(
             target=self._run, args=(pulse,), name="leader election", daemon=True
         ).start()
         try:
-            with unwrapped():
+            with unwrap_exception_groups():
                 async with asyncio.TaskGroup() as group:
-                    watching = group.create_task(self._lost(), name="leadership")
-                    yield await self._won_before(stop)
+                    watching = group.create_task(self._raise_failure(), name="leadership")
+                    yield await self._acquired_before(stop)
                     watching.cancel()
         finally:
             self._withdrawn.set_result(None)
             # The elector bounds this, and the watchdog the elector.
             await asyncio.wrap_future(self._ended)
 
-    async def _won_before(self, stop: asyncio.Event) -> bool:
-        won = asyncio.wrap_future(self._won)
+    async def _acquired_before(self, stop: asyncio.Event) -> bool:
+        won = asyncio.wrap_future(self._acquired)
         async with asyncio.TaskGroup() as group:
             stopped = group.create_task(stop.wait(), name="stop")
             won.add_done_callback(lambda _: stopped.cancel())
         return not stop.is_set()
 
-    async def _lost(self) -> None:
+    async def _raise_failure(self) -> None:
         """Raise what ended the elector's thread."""
         await asyncio.wrap_future(self._ended)
 
-    def _run(self, pulse: Pulse) -> None:
+    def _run(self, liveness: LoopLiveness) -> None:
         """Be the elector's thread."""
         try:
-            asyncio.run(self._elect(pulse))
+            asyncio.run(self._elect(liveness))
         except BaseException as error:  # noqa: BLE001 - it goes on in the other thread
-            self._tenure.lost()
+            self._validity.revoke()
             self._ended.set_exception(error)
         else:
-            self._tenure.settled()
+            self._validity.released()
             self._ended.set_result(None)
 
-    async def _elect(self, pulse: Pulse) -> None:
+    async def _elect(self, liveness: LoopLiveness) -> None:
         config = await self.connect()
         key = ObjectKey(self.namespace or config.namespace, self.name)
         async with Client(
             config,
             user_agent="dlctl/leader-election",
             metrics=self.metrics,
-            request_timeout_s=self.timing.request_s,
+            request_timeout_s=self.timing.request_timeout_s,
         ) as client:
-            claim = Claim(client, key, self.identity, self.timing, self.clock, self.metrics)
-            elector = Elector(claim, self._tenure, pulse.silence_s)
-            with unwrapped():
+            claim = LeaseLock(client, key, self.identity, self.timing, self.clock, self.metrics)
+            elector = Elector(claim, self._validity, liveness.unresponsive_s)
+            with unwrap_exception_groups():
                 async with asyncio.TaskGroup() as group:
                     serving = group.create_task(self._serve(elector), name="elector")
                     await asyncio.wrap_future(self._withdrawn)
                     serving.cancel()
             # Those who write have ended: that is what being withdrawn means.
-            self._tenure.resign()
-            await elector.give_back()
+            self._validity.resign()
+            await elector.release()
 
     async def _serve(self, elector: Elector) -> None:
-        await elector.win()
+        await elector.acquire()
         logger.info("leading", extra={"identity": self.identity})
         self._status.set(1)
-        self._won.set_result(None)
+        self._acquired.set_result(None)
         try:
-            await elector.keep()
+            await elector.renew()
         finally:
             self._status.set(0)

@@ -14,14 +14,14 @@ import attrs
 from dlctl import logs
 from dlctl.api.meta import LEASES
 from dlctl.kube.errors import ForbiddenError, UnauthorizedError
-from dlctl.leaderelection.claim import Claim, LeaseLostError
-from dlctl.leaderelection.tenure import Tenure
-from dlctl.leaderelection.timing import RETRY_STRETCH
+from dlctl.leaderelection.lease_lock import LeaseLock, LeaseLostError
+from dlctl.leaderelection.lease_timing import RETRY_STRETCH
+from dlctl.leaderelection.lease_validity import LeaseValidity
 
 logger = logging.getLogger(__name__)
 
 # All standbys see at one moment that a lease is free, and one of them is enough.
-HERD_S: Final = 0.1
+ACQUIRE_JITTER_S: Final = 0.1
 
 
 @attrs.define(eq=False)
@@ -32,82 +32,82 @@ class Elector:
     answer no lease is asked for, and one that is held is given up after a while: others could work.
     """
 
-    claim: Claim
-    tenure: Tenure
-    silence_s: Callable[[], float]
+    lock: LeaseLock
+    validity: LeaseValidity
+    unresponsive_s: Callable[[], float]
     jitter: random.Random = attrs.field(factory=random.Random)
     _changed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
 
-    async def win(self) -> None:
+    async def acquire(self) -> None:
         """Return once the lease is ours."""
         async with asyncio.TaskGroup() as group:
-            listening = group.create_task(self._listen(), name="lease watch")
-            while not await self._taken():
+            listening = group.create_task(self._watch_lease(), name="lease watch")
+            while not await self._try_acquire():
                 await self._pause()
             listening.cancel()
 
-    async def keep(self) -> NoReturn:
+    async def renew(self) -> NoReturn:
         """Renew the lease for ever; raise LeaseLostError if that does not work out in time."""
         try:
             while True:
-                await asyncio.sleep(self.claim.timing.retry_s)
-                self._check_loop()
+                await asyncio.sleep(self.lock.timing.retry_s)
+                self._check_loop_liveness()
                 await self._renew_in_time()
         except LeaseLostError:
-            self.tenure.lost()
+            self.validity.revoke()
             raise
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Release the lease if we hold it; give up after the renew deadline, and let it expire."""
         try:
-            async with asyncio.timeout(self.claim.timing.renew_s):
-                await self._release()
+            async with asyncio.timeout(self.lock.timing.renew_s):
+                await self._retry_release()
         except TimeoutError:
-            logger.warning("lease left to expire", extra={"lease": str(self.claim.key)})
+            logger.warning("lease left to expire", extra={"lease": str(self.lock.key)})
 
-    async def _taken(self) -> bool:
-        if self.silence_s() > 0:
+    async def _try_acquire(self) -> bool:
+        if self.unresponsive_s() > 0:
             return False
         try:
-            since = await self.claim.take()
+            since = await self.lock.acquire()
         except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
             self._warn("lease not taken", error)
             return False
         if since is None:
             return False
-        self.tenure.renewed(since)
+        self.validity.extend(since)
         return True
 
     async def _renew_in_time(self) -> None:
         try:
-            async with asyncio.timeout(self.tenure.left_s):
-                await self._renew()
+            async with asyncio.timeout(self.validity.remaining_s):
+                await self._retry_renew()
         except TimeoutError:
-            since_s = self.claim.timing.write_s
-            message = f"the lease {self.claim.key} was not renewed for {since_s:g} s"
+            since_s = self.lock.timing.write_window_s
+            message = f"the lease {self.lock.key} was not renewed for {since_s:g} s"
             raise LeaseLostError(message) from None
 
-    async def _renew(self) -> None:
-        retry_s = self.claim.timing.retry_s
+    async def _retry_renew(self) -> None:
+        retry_s = self.lock.timing.retry_s
         loop = asyncio.get_running_loop()
         while True:
             next_at = loop.time() + retry_s
             try:
-                since = await self.claim.renew()
+                since = await self.lock.renew()
             except LeaseLostError:
                 raise
             except Exception as error:  # noqa: BLE001 - nothing but the deadline decides
                 self._warn("lease not renewed", error)
             else:
-                self.tenure.renewed(since)
+                self.validity.extend(since)
                 return
             # A try that hung has been pause enough.
             await asyncio.sleep(next_at - loop.time())
 
-    async def _release(self) -> None:
+    async def _retry_release(self) -> None:
         while True:
             try:
-                await self.claim.release()
+                await self.lock.release()
             except (ForbiddenError, UnauthorizedError) as error:
                 # Whoever removes a whole installation removes our rights before us.
                 self._warn("lease not released", error)
@@ -116,19 +116,19 @@ class Elector:
                 self._warn("lease not released", error)
             else:
                 return
-            await asyncio.sleep(self.claim.timing.retry_s / 4)
+            await asyncio.sleep(self.lock.timing.retry_s / 4)
 
-    def _check_loop(self) -> None:
-        if (silence_s := self.silence_s()) > self.claim.timing.stall_s:
+    def _check_loop_liveness(self) -> None:
+        if (silence_s := self.unresponsive_s()) > self.lock.timing.stall_s:
             raise LeaseLostError(f"the event loop has been blocked for {silence_s:.1f} s")
         if silence_s:
             logger.warning("event loop blocked", extra={"silence_s": round(silence_s, 1)})
 
     async def _pause(self) -> None:
         """Wait until the lease may have become free, or a while."""
-        longest_s = self.claim.timing.retry_s * self.jitter.uniform(1, 1 + RETRY_STRETCH)
-        spread_s = self.jitter.uniform(0, HERD_S)
-        free_in_s = self.claim.free_in_s
+        longest_s = self.lock.timing.retry_s * self.jitter.uniform(1, 1 + RETRY_STRETCH)
+        spread_s = self.jitter.uniform(0, ACQUIRE_JITTER_S)
+        free_in_s = self.lock.available_in_s
         try:
             async with asyncio.timeout(
                 min(longest_s, free_in_s + spread_s) if free_in_s > 0 else longest_s
@@ -139,16 +139,16 @@ class Elector:
         await asyncio.sleep(spread_s)
         self._changed.clear()
 
-    async def _listen(self) -> None:
+    async def _watch_lease(self) -> None:
         """Have every change of the lease looked at, at once.
 
         A hint and no more: where watches fail, the pauses between tries end by themselves.
         """
-        key, timing = self.claim.key, self.claim.timing
+        key, timing = self.lock.key, self.lock.timing
         selector = f"metadata.name={key.name}"
         while True:
             try:
-                async with self.claim.client.watch(
+                async with self.lock.client.watch(
                     LEASES, namespace=key.namespace, field_selector=selector
                 ) as lines:
                     async for _ in lines:
@@ -160,4 +160,4 @@ class Elector:
     def _warn(self, message: str, error: Exception) -> None:
         # Timeouts have no message of their own.
         said = str(error) or type(error).__name__
-        logger.warning(message, extra={"lease": str(self.claim.key), logs.ERROR: said})
+        logger.warning(message, extra={"lease": str(self.lock.key), logs.ERROR: said})

@@ -17,7 +17,7 @@ class Leadership(Protocol):
         """Tell whether this process is what it takes itself for."""
         ...
 
-    def held(self, stop: asyncio.Event) -> AbstractAsyncContextManager[bool]:
+    def leading(self, stop: asyncio.Event) -> AbstractAsyncContextManager[bool]:
         """Lead for the duration of the block; yield False if told to stop before it came to that.
 
         If leadership is lost, the block is cancelled and LeaseLostError raised. Whatever writes
@@ -26,7 +26,7 @@ class Leadership(Protocol):
         ...
 
 
-class Unelected:
+class NoLeaderElection:
     """The leadership of a controller that is the only one: nobody takes it away."""
 
     def may_write(self) -> bool:
@@ -36,5 +36,5 @@ class Unelected:
         return True
 
     @asynccontextmanager
-    async def held(self, stop: asyncio.Event) -> AsyncIterator[bool]:
+    async def leading(self, stop: asyncio.Event) -> AsyncIterator[bool]:
         yield True

@@ -30,7 +30,7 @@ class ProcessWatchdog:
     """
 
     def __init__(self) -> None:
-        self._out = _unblocking_stderr()
+        self._out = _nonblocking_stderr()
 
     def arm(self, seconds: float) -> None:
         faulthandler.dump_traceback_later(max(seconds, 0.001), exit=True, file=self._out)
@@ -39,7 +39,7 @@ class ProcessWatchdog:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _unblocking_stderr() -> int:
+def _nonblocking_stderr() -> int:
     """Open stderr once more, so that a pipe that nobody reads does not keep us from exiting.
 
     The flag belongs to what was opened: set on stderr itself, it would be set for all who share it.

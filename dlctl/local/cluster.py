@@ -24,14 +24,14 @@ from dlctl.local.apiserver.execs import ExecRequest
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.local.apiserver.subresources import LogRequest
 from dlctl.local.node.api_access import ApiAccess
-from dlctl.local.node.logs import LogQuery
+from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
+from dlctl.local.node.logs import LogOptions
 from dlctl.local.node.node import LogUnavailableError, Node, NodeOptions
 from dlctl.local.node.sandboxes import Network, StartError
 from dlctl.local.node.scheduler import Scheduler
-from dlctl.local.node.sessions import Command, NotRunningError, Session
 
 USER_AGENT: Final = "dlctl-node"
-_START_S: Final = 60.0
+_START_TIMEOUT_S: Final = 60.0
 
 
 class LocalCluster:
@@ -105,22 +105,22 @@ class LocalCluster:
                         group.create_task(scheduler.run(), name="scheduler"),
                     ]
                     await self._wait_until_ready()
-                    if self.node.door is not None:
-                        await self.server.listen_on(self.node.door.dup())
+                    if self.node.api_listener is not None:
+                        await self.server.listen_on(self.node.api_listener.dup())
                     yield
                     for part in parts:
                         part.cancel()
         except BaseExceptionGroup as failures:
-            raise _first(failures) from failures
+            raise first_failure(failures) from failures
 
     async def _wait_until_ready(self) -> None:
-        async with asyncio.timeout(_START_S):
+        async with asyncio.timeout(_START_TIMEOUT_S):
             await self.node.ready.wait()
         assert self.node.network is not None, "a node that is ready knows its network"
         self.network = self.node.network
 
     def _log(self, request: LogRequest) -> AsyncIterator[bytes]:
-        query = LogQuery(
+        query = LogOptions(
             previous=request.previous,
             follow=request.follow,
             tail_lines=request.tail_lines,
@@ -134,15 +134,15 @@ class LocalCluster:
             raise status.bad_request(str(reason)) from reason
 
     @asynccontextmanager
-    async def _exec(self, request: ExecRequest) -> AsyncIterator[Session]:
+    async def _exec(self, request: ExecRequest) -> AsyncIterator[ContainerSession]:
         key = ObjectKey(request.namespace, request.pod)
-        command = Command(request.command, stdin=request.stdin, tty=request.tty)
+        command = ExecCommand(request.command, stdin=request.stdin, tty=request.tty)
         try:
             async with self.node.session(key, request.container, command) as session:
                 yield session
         except (NotRunningError, StartError) as reason:
             message = f"error executing command in container: {reason}"
-            raise status.internal(message) from reason
+            raise status.internal_error(message) from reason
 
 
 def _access(server: ApiServer) -> ApiAccess | None:
@@ -170,6 +170,6 @@ def _write_private(path: Path, content: str) -> None:
         file.write(content)
 
 
-def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_failure(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     first = failures.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return first_failure(first) if isinstance(first, BaseExceptionGroup) else first

@@ -17,12 +17,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from dlctl.errors import ConfigError
-from dlctl.probes.access import Access, anybody
-from dlctl.probes.checks import Checks, report
+from dlctl.probes.authorization import Authorize, allow_all
+from dlctl.probes.health_checks import Checks, health_response
 
 # Rendering takes tens of milliseconds, and anybody may ask for it.
-FRESH_S: Final = 1.0
-_Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+METRICS_CACHE_S: Final = 1.0
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @attrs.frozen(kw_only=True)
@@ -38,18 +38,18 @@ async def serving(
     bind_address: str,
     registry: CollectorRegistry | None,
     health: Health | None,
-    access: Access = anybody,
+    authorize: Authorize = allow_all,
 ) -> AsyncIterator[str]:
     """Serve ``/metrics``, ``/healthz`` and ``/readyz`` for the duration of the block.
 
     ``bind_address`` is ``host:port``; yields the URL, with the port that port 0 became. Who may
-    read the metrics is up to ``access``; probes come without credentials. What is None is not
+    read the metrics is up to ``authorize``; probes come without credentials. What is None is not
     served here. Metrics are up to a second old.
     """
-    host, port = _parsed(bind_address)
+    host, port = _parse_address(bind_address)
     app = web.Application()
     if registry:
-        app.router.add_get("/metrics", _metrics(registry, access))
+        app.router.add_get("/metrics", _metrics(registry, authorize))
     if health:
         for path, checks in (("healthz", health.live), ("readyz", health.ready)):
             app.router.add_get(f"/{path}", _health(path, checks))
@@ -67,18 +67,18 @@ async def serving(
         await runner.cleanup()
 
 
-def _metrics(registry: CollectorRegistry, access: Access) -> _Answer:
+def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
     body, rendered_at = b"", float("-inf")
     rendering = asyncio.Lock()
 
     async def answer(request: web.Request) -> web.Response:
         nonlocal body, rendered_at
-        await access(request.headers.get("Authorization", ""))
+        await authorize(request.headers.get("Authorization", ""))
         # One renders, and those that come meanwhile get the same.
         async with rendering:
             now = asyncio.get_running_loop().time()
-            if now - rendered_at >= FRESH_S:
-                body, rendered_at = await _rendered(registry), now
+            if now - rendered_at >= METRICS_CACHE_S:
+                body, rendered_at = await _render(registry), now
         response = web.Response(body=body)
         response.headers["Content-Type"] = CONTENT_TYPE_LATEST
         return response
@@ -86,17 +86,17 @@ def _metrics(registry: CollectorRegistry, access: Access) -> _Answer:
     return answer
 
 
-async def _rendered(registry: CollectorRegistry) -> bytes:
+async def _render(registry: CollectorRegistry) -> bytes:
     """Return the metrics as text; between two of them, the event loop gets a turn."""
     parts = []
     for metric in registry.collect():
-        parts.append(generate_latest(_One(metric)))
+        parts.append(generate_latest(_SingleMetric(metric)))
         await asyncio.sleep(0)
     return b"".join(parts)
 
 
 @attrs.frozen
-class _One(Collector):
+class _SingleMetric(Collector):
     """A registry of one metric, which has its samples already."""
 
     metric: Metric
@@ -105,22 +105,22 @@ class _One(Collector):
         return (self.metric,)
 
 
-def _health(path: str, checks: Checks) -> _Answer:
+def _health(path: str, checks: Checks) -> _Handler:
     # That there is an answer at all is a check too: of the event loop.
-    everything = {"ping": lambda: True, **checks}
+    all_checks = {"ping": lambda: True, **checks}
 
     async def answer(request: web.Request) -> web.Response:
-        asked = everything
+        selected = all_checks
         if name := request.match_info.get("check"):
-            asked = {name: everything[name]} if name in everything else {}
-        if not asked:
+            selected = {name: all_checks[name]} if name in all_checks else {}
+        if not selected:
             return web.Response(status=404, text=f"there is no check {name}\n")
-        return report(path, asked, request.query)
+        return health_response(path, selected, request.query)
 
     return answer
 
 
-def _parsed(bind_address: str) -> tuple[str | None, int]:
+def _parse_address(bind_address: str) -> tuple[str | None, int]:
     host, _, port = bind_address.rpartition(":")
     if not port.isdecimal():
         raise ConfigError(f"cannot serve on {bind_address!r}: give host:port or :port")

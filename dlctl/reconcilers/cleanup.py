@@ -11,33 +11,33 @@ from dlctl.api.pods import Pod, Service
 from dlctl.reconcilers.observe import Observed
 
 
-def pods(job: Job, observed: Observed) -> Iterator[Pod]:
+def pods_to_delete(job: Job, observed: Observed) -> Iterator[Pod]:
     """Yield the pods to delete, without those that are being deleted."""
     policy = job.run_policy.clean_pod_policy
     if policy is CleanPodPolicy.NONE:
         return
-    ended = _ended(job, observed)
-    lasting = {job.child_name(r) for r in job.replicas if _outlasts(job, r)}
+    ended = _ended_pods(job, observed)
+    kept_after_finish = {job.child_name(r) for r in job.replicas if _is_kept_after_finish(job, r)}
     for pod in observed.pods:
         name = pod.metadata.name
-        stays = name in ended and (policy is CleanPodPolicy.RUNNING or name in lasting)
-        if not pod.metadata.terminating and not stays:
+        is_kept = name in ended and (policy is CleanPodPolicy.RUNNING or name in kept_after_finish)
+        if not pod.metadata.is_terminating and not is_kept:
             yield pod
 
 
-def services(job: Job, observed: Observed) -> Iterator[Service]:
+def services_to_delete(job: Job, observed: Observed) -> Iterator[Service]:
     """Yield the services to delete: with their pods, also where a pod is gone already."""
     policy = job.run_policy.clean_pod_policy
     if policy is CleanPodPolicy.NONE:
         return
-    there = {pod.metadata.name for pod in observed.pods if not pod.metadata.terminating}
-    stay = there & _ended(job, observed)
+    present = {pod.metadata.name for pod in observed.pods if not pod.metadata.is_terminating}
+    kept = present & _ended_pods(job, observed)
     for name, service in observed.services.items():
-        if policy is CleanPodPolicy.ALL or name not in stay:
+        if policy is CleanPodPolicy.ALL or name not in kept:
             yield service
 
 
-def _ended(job: Job, observed: Observed) -> frozenset[str]:
+def _ended_pods(job: Job, observed: Observed) -> frozenset[str]:
     """Return the names of the pods whose replica has ended by itself.
 
     A sidecar may still work in them: what it uploads must not be cut off.
@@ -52,6 +52,6 @@ def _ended(job: Job, observed: Observed) -> frozenset[str]:
     return frozenset(pod.metadata.name for pod in ended)
 
 
-def _outlasts(job: Job, replica: Replica) -> bool:
-    spec = job.spec_of(replica.type)
-    return spec is not None and spec.outlasts_job
+def _is_kept_after_finish(job: Job, replica: Replica) -> bool:
+    spec = job.replica_spec(replica.type)
+    return spec is not None and spec.keep_after_finish

@@ -13,7 +13,7 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectMeta
-from dlctl.api.status import JobPhase, JobState, JobStatus, Restart
+from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
 from dlctl.metrics import Metrics
 
 # What training-operator's metrics call the kinds that it serves, or has served.
@@ -29,7 +29,7 @@ _FRAMEWORKS: Final[Mapping[str, str]] = {
 
 
 @attrs.frozen
-class JobFigures:
+class JobMetrics:
     """Feeds the metrics of one kind of job; no label names a job.
 
     Those under training-operator's names are fed if it is one of Kubeflow's kinds.
@@ -38,9 +38,9 @@ class JobFigures:
     metrics: Metrics
     kind: str
     # How many jobs there are in each namespace, whatever their phase.
-    _jobs: Counter[str] = attrs.field(init=False, factory=Counter)
+    _count_by_namespace: Counter[str] = attrs.field(init=False, factory=Counter)
 
-    def moved(self, namespace: str, old: JobPhase | None, new: JobPhase | None) -> None:
+    def phase_changed(self, namespace: str, old: JobPhase | None, new: JobPhase | None) -> None:
         """Count a job in its new phase and no more in its old one; None is no job."""
         if old == new:
             return
@@ -50,30 +50,34 @@ class JobFigures:
             self.metrics.training_operator_jobs_deleted_total.labels(namespace, framework).inc()
         for phase, change in ((old, -1), (new, 1)):
             if phase is not None:
-                self.metrics.dlctl_jobs.labels(self.kind, namespace, _name(phase)).inc(change)
-        self._jobs[namespace] += (old is None) - (new is None)
-        if not self._jobs[namespace]:
-            self._drop(namespace)
+                self.metrics.dlctl_jobs.labels(self.kind, namespace, _phase_label(phase)).inc(
+                    change
+                )
+        self._count_by_namespace[namespace] += (old is None) - (new is None)
+        if not self._count_by_namespace[namespace]:
+            self._remove_namespace(namespace)
 
-    def wrote(self, job: Job, about: ObjectMeta, new: JobStatus, now: datetime.datetime) -> None:
+    def status_written(
+        self, job: Job, metadata: ObjectMeta, new: JobStatus, now: datetime.datetime
+    ) -> None:
         """Count what a status that was just written says for the first time."""
         old = job.status
-        self.stated(job.key.namespace, old, new)
+        self.count_training_operator(job.key.namespace, old, new)
         for name, restart in new.restarts.items():
-            if _is_new(restart, old.restarts.get(name)):
-                self._restarted(restart, old.restarts.get(name))
+            if _is_new_restart(restart, old.restarts.get(name)):
+                self._count_restart(restart, old.restarts.get(name))
         if new.phase is JobPhase.RUNNING and old.phase is JobPhase.CREATING:
             # How long it was suspended is nobody's figure.
             suspended = any(c.type == conditions.SUSPENDED for c in new.conditions)
-            if about.creation_timestamp and not suspended:
-                waited_s = (now - about.creation_timestamp).total_seconds()
+            if metadata.creation_timestamp and not suspended:
+                waited_s = (now - metadata.creation_timestamp).total_seconds()
                 self.metrics.dlctl_job_start_duration_seconds.labels(self.kind).observe(waited_s)
         if new.completion_time and not old.completion_time and new.start_time:
             ran_s = (new.completion_time - new.start_time).total_seconds()
             result = new.state.value.lower()
             self.metrics.dlctl_job_run_duration_seconds.labels(self.kind, result).observe(ran_s)
 
-    def stated(self, namespace: str, old: JobStatus, new: JobStatus) -> None:
+    def count_training_operator(self, namespace: str, old: JobStatus, new: JobStatus) -> None:
         """Count under training-operator's names what the status just written says first.
 
         The status itself tells what was counted before, so that nothing is counted again by the
@@ -89,32 +93,34 @@ class JobFigures:
             good = metrics.training_operator_jobs_successful_total
             bad = metrics.training_operator_jobs_failed_total
             (good if result is JobState.SUCCEEDED else bad).labels(*labels).inc()
-        again = sum(_is_new(restart, old.restarts.get(n)) for n, restart in new.restarts.items())
+        again = sum(
+            _is_new_restart(restart, old.restarts.get(n)) for n, restart in new.restarts.items()
+        )
         if again:
             metrics.training_operator_jobs_restarted_total.labels(*labels).inc(again)
 
-    def contested(self) -> None:
+    def status_conflict(self) -> None:
         """Count that another operator has overwritten the status of a job once more."""
         self.metrics.dlctl_status_conflicts_total.labels(self.kind).inc()
 
-    def _drop(self, namespace: str) -> None:
+    def _remove_namespace(self, namespace: str) -> None:
         # Namespaces come and go, and each would leave its series behind.
-        del self._jobs[namespace]
+        del self._count_by_namespace[namespace]
         for phase in JobPhase:
-            self.metrics.dlctl_jobs.remove(self.kind, namespace, _name(phase))
+            self.metrics.dlctl_jobs.remove(self.kind, namespace, _phase_label(phase))
 
-    def _restarted(self, restart: Restart, before: Restart | None) -> None:
-        own = restart.failures > (before.failures if before else 0)
+    def _count_restart(self, restart: RestartRecord, before: RestartRecord | None) -> None:
+        is_failure = restart.failures > (before.failures if before else 0)
         code = "" if restart.exit_code is None else str(restart.exit_code)
-        cause = "failure" if own else "disruption"
+        cause = "failure" if is_failure else "disruption"
         self.metrics.dlctl_job_restarts_total.labels(self.kind, cause, code).inc()
 
 
-def _is_new(restart: Restart, before: Restart | None) -> bool:
+def _is_new_restart(restart: RestartRecord, before: RestartRecord | None) -> bool:
     """Tell whether a replica has ended once more; restarts in place may have been added alone."""
     if before is None:
-        return restart.tries > 0
-    return (restart.tries, restart.ended) != (before.tries, before.ended)
+        return restart.attempts > 0
+    return (restart.attempts, restart.finished_at) != (before.attempts, before.finished_at)
 
 
 def _result(status: JobStatus) -> JobState | None:
@@ -123,5 +129,5 @@ def _result(status: JobStatus) -> JobState | None:
     return status.state if ended else None
 
 
-def _name(phase: JobPhase) -> str:
+def _phase_label(phase: JobPhase) -> str:
     return phase.value or "New"

@@ -7,16 +7,16 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.companions import CompanionObject
-from dlctl.api.elastic import WORKER, Roster
-from dlctl.api.exitcodes import ExitClass
+from dlctl.api.dependents import DependentObject
+from dlctl.api.elastic import WORKER, Membership
+from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.pods import ContainerStatus, Pod, Service
 from dlctl.api.status import Failure, JobPhase
-from dlctl.reconcilers.endings import Ending, ending, phase_due_s
+from dlctl.reconcilers.termination import Termination, phase_wait_s, termination
 
-_STUCK: Final[Mapping[str, str]] = {
+_WAITING_REASONS: Final[Mapping[str, str]] = {
     "CreateContainerConfigError": "its container cannot be configured",
     "CreateContainerError": "its container cannot be created",
     "ErrImageNeverPull": "its image is not on the node and must not be pulled",
@@ -26,10 +26,10 @@ _STUCK: Final[Mapping[str, str]] = {
     "InvalidImageName": "its image name is malformed",
     "RunContainerError": "its container cannot be run",
 }
-_PULLING: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
+_PULL_ERRORS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 
 
-class Situation(enum.Enum):
+class ReplicaState(enum.Enum):
     """What a replica is in."""
 
     MISSING = enum.auto()
@@ -38,17 +38,17 @@ class Situation(enum.Enum):
     TERMINATING = enum.auto()
     SUCCEEDED = enum.auto()
     # Ended, and another try may do better.
-    LOST = enum.auto()
+    FAILED_RETRYABLE = enum.auto()
     # Ended as every other try would end.
-    BROKEN = enum.auto()
+    FAILED_PERMANENT = enum.auto()
     # Ended or about to, and nothing takes its place under this name.
-    SPENT = enum.auto()
+    RETIRED = enum.auto()
 
 
-_ENDED: Final[Mapping[ExitClass, Situation]] = {
-    ExitClass.SUCCESS: Situation.SUCCEEDED,
-    ExitClass.RETRYABLE: Situation.LOST,
-    ExitClass.PERMANENT: Situation.BROKEN,
+_STATE_BY_EXIT_CLASS: Final[Mapping[ExitClass, ReplicaState]] = {
+    ExitClass.SUCCESS: ReplicaState.SUCCEEDED,
+    ExitClass.RETRYABLE: ReplicaState.FAILED_RETRYABLE,
+    ExitClass.PERMANENT: ReplicaState.FAILED_PERMANENT,
 }
 
 
@@ -57,30 +57,30 @@ class ObservedReplica:
     """One replica and its pod, if it has one."""
 
     replica: Replica
-    situation: Situation
+    state: ReplicaState
     pod: Pod | None = None
-    ending: Ending | None = None
+    termination: Termination | None = None
     # The kubelet is about to run the container again in the same pod.
-    restarting: bool = False
+    is_restarting: bool = False
     # How often the kubelet has restarted its container or an init container in this pod.
     restarts_in_place: int = 0
     # Why it does not start, where waiting alone will not help.
-    stuck: str = ""
+    waiting_reason: str = ""
     # Its containers have terminated; seconds until that is judged without the pod's phase.
-    phase_due_s: float = 0.0
+    phase_wait_s: float = 0.0
 
     @property
     def failure(self) -> Failure | None:
         """How its pod's end is told, if it is a failure; None while it has not ended."""
-        if self.ending is None or self.pod is None:
+        if self.termination is None or self.pod is None:
             return None
         return Failure(
             replica=str(self.replica),
             pod=self.pod.metadata.name,
-            reason=self.ending.reason,
-            message=self.ending.message,
-            time=self.ending.time.replace(microsecond=0),
-            exit_code=self.ending.exit_code,
+            reason=self.termination.reason,
+            message=self.termination.message,
+            time=self.termination.time.replace(microsecond=0),
+            exit_code=self.termination.exit_code,
         )
 
 
@@ -92,11 +92,11 @@ class Observed:
     # Pods that nothing in the spec accounts for: left by a scale-down.
     surplus_pods: tuple[Pod, ...] = ()
     services: Mapping[str, Service] = attrs.field(factory=dict)
-    companions: Mapping[Resource, Sequence[CompanionObject]] = attrs.field(factory=dict)
+    dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
     # Children that could not be created a moment ago, and why.
     blocked: Mapping[str, str] = attrs.field(factory=dict)
     # Those of them that wait for more than a name or a quota.
-    refused: frozenset[str] = frozenset()
+    actionable: frozenset[str] = frozenset()
 
     @property
     def pods(self) -> tuple[Pod, ...]:
@@ -106,17 +106,19 @@ class Observed:
     @property
     def present(self) -> frozenset[Replica]:
         """Return the replicas whose pods exist and are not being deleted."""
-        there = (o for o in self.replicas if o.pod is not None and not o.pod.metadata.terminating)
+        there = (
+            o for o in self.replicas if o.pod is not None and not o.pod.metadata.is_terminating
+        )
         return frozenset(one.replica for one in there)
 
     @property
-    def phase_due_s(self) -> float | None:
+    def phase_wait_s(self) -> float | None:
         """Return the seconds until the next end is judged without its pod's phase."""
-        return min((o.phase_due_s for o in self.replicas if o.phase_due_s), default=None)
+        return min((o.phase_wait_s for o in self.replicas if o.phase_wait_s), default=None)
 
     @property
-    def situations(self) -> Mapping[Replica, Situation]:
-        return {one.replica: one.situation for one in self.replicas}
+    def states(self) -> Mapping[Replica, ReplicaState]:
+        return {one.replica: one.state for one in self.replicas}
 
 
 @attrs.frozen
@@ -125,93 +127,105 @@ class Children:
 
     pods: Iterable[Pod] = ()
     services: Iterable[Service] = ()
-    companions: Mapping[Resource, Sequence[CompanionObject]] = attrs.field(factory=dict)
+    dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
     blocked: Mapping[str, str] = attrs.field(factory=dict)
     # Those of them that wait for more than a name or a quota.
-    refused: frozenset[str] = frozenset()
+    actionable: frozenset[str] = frozenset()
 
 
 def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     """Tell what each replica is in, and what is left over."""
     by_name = {pod.metadata.name: pod for pod in children.pods}
-    roster = job.status.roster or Roster()
+    membership = job.status.membership or Membership()
     replicas = []
     for spec in job.replica_specs:
         # Of workers that come and go, the next one may have the name of one that is done.
-        done = frozenset() if spec.members is not None else job.status.completed(spec.type)
+        completed = (
+            frozenset()
+            if spec.explicit_indexes is not None
+            else job.status.completed_indexes(spec.type)
+        )
         for index in spec.indexes:
             replica = Replica(spec.type, index)
             pod = by_name.pop(job.child_name(replica), None)
-            if spec.type == WORKER and _is_over(roster, index, pod, spec.container):
-                end = ending(pod, spec.container, rule=spec.retries, now=now) if pod else None
-                replicas.append(ObservedReplica(replica, Situation.SPENT, pod, end))
-            elif index in done:
-                replicas.append(ObservedReplica(replica, Situation.SUCCEEDED, pod))
+            if spec.type == WORKER and _is_retired(membership, index, pod, spec.container):
+                terminated = (
+                    termination(pod, spec.container, rule=spec.retry_policy, now=now)
+                    if pod
+                    else None
+                )
+                replicas.append(ObservedReplica(replica, ReplicaState.RETIRED, pod, terminated))
+            elif index in completed:
+                replicas.append(ObservedReplica(replica, ReplicaState.SUCCEEDED, pod))
             elif pod is None:
-                replicas.append(ObservedReplica(replica, Situation.MISSING))
+                replicas.append(ObservedReplica(replica, ReplicaState.MISSING))
             else:
-                replicas.append(_observed(job, spec, replica, pod, now))
+                replicas.append(_observe_replica(job, spec, replica, pod, now))
     return Observed(
         replicas=tuple(replicas),
         surplus_pods=tuple(by_name.values()),
         services={
             service.metadata.name: service
             for service in children.services
-            if not service.metadata.terminating
+            if not service.metadata.is_terminating
         },
-        companions=children.companions,
+        dependents=children.dependents,
         blocked=children.blocked,
-        refused=children.refused,
+        actionable=children.actionable,
     )
 
 
-def _is_over(roster: Roster, worker: int, pod: Pod | None, container: str) -> bool:
+def _is_retired(membership: Membership, worker: int, pod: Pod | None, container: str) -> bool:
     """Tell whether no pod is made for a worker any more: it is dead, or was taken away."""
-    gone = worker in roster.leaving and (pod is None or pod.is_terminated(container))
-    return gone or worker in roster.spent
+    has_left = worker in membership.leaving and (pod is None or pod.is_terminated(container))
+    return has_left or worker in membership.retired
 
 
-def _is_void(job: Job, pod: Pod) -> bool:
+def _is_discarded(job: Job, pod: Pod) -> bool:
     """Tell whether a pod was deleted because its job was suspended: what it has done is void."""
-    asked, since = pod.metadata.deletion_requested, job.status.start_time
-    if asked is None or since is None:
+    deletion_requested, since = pod.metadata.deletion_requested_at, job.status.start_time
+    if deletion_requested is None or since is None:
         return False
-    return job.status.phase is JobPhase.SUSPENDED or asked < since
+    return job.status.phase is JobPhase.SUSPENDED or deletion_requested < since
 
 
-def _observed(
+def _observe_replica(
     job: Job, spec: ReplicaSpec, replica: Replica, pod: Pod, now: datetime.datetime
 ) -> ObservedReplica:
-    void, status = _is_void(job, pod), pod.container(spec.container)
+    discarded, status = _is_discarded(job, pod), pod.container_status(spec.container)
     restarts = _restart_count(status)
-    in_place = 0 if void else restarts + sum(map(_restart_count, pod.init_statuses))
-    one = ObservedReplica(replica, Situation.PENDING, pod, restarts_in_place=in_place)
-    if not void and (due_s := phase_due_s(pod, spec.container, now)):
-        return attrs.evolve(one, phase_due_s=due_s)
-    leaving = pod.metadata.terminating
-    end = None if void else ending(pod, spec.container, rule=spec.retries, now=now)
-    if end and (end.exit_class is not ExitClass.RETRYABLE or not leaving):
-        return attrs.evolve(one, situation=_ENDED[end.exit_class], ending=end)
-    if leaving:
-        return attrs.evolve(one, situation=Situation.TERMINATING)
-    state = status.state if status else None
-    if state and state.running:
-        return attrs.evolve(one, situation=Situation.RUNNING)
-    restarting = bool(status and (restarts or _ended_before(status)))
-    return attrs.evolve(one, restarting=restarting, stuck=_stuck(pod))
+    in_place = 0 if discarded else restarts + sum(map(_restart_count, pod.regular_init_statuses))
+    one = ObservedReplica(replica, ReplicaState.PENDING, pod, restarts_in_place=in_place)
+    if not discarded and (wait_s := phase_wait_s(pod, spec.container, now)):
+        return attrs.evolve(one, phase_wait_s=wait_s)
+    terminating = pod.metadata.is_terminating
+    terminated = (
+        None if discarded else termination(pod, spec.container, rule=spec.retry_policy, now=now)
+    )
+    if terminated and (terminated.exit_class is not ExitClass.RETRYABLE or not terminating):
+        return attrs.evolve(
+            one, state=_STATE_BY_EXIT_CLASS[terminated.exit_class], termination=terminated
+        )
+    if terminating:
+        return attrs.evolve(one, state=ReplicaState.TERMINATING)
+    container_state = status.state if status else None
+    if container_state and container_state.running:
+        return attrs.evolve(one, state=ReplicaState.RUNNING)
+    restarting = bool(status and (restarts or _has_terminated(status)))
+    return attrs.evolve(one, is_restarting=restarting, waiting_reason=_waiting_reason(pod))
 
 
 def _restart_count(status: ContainerStatus | None) -> int:
     return (status.restart_count if status else None) or 0
 
 
-def _ended_before(status: ContainerStatus) -> bool:
+def _has_terminated(status: ContainerStatus) -> bool:
     # The kubelet counts a restart when it happens, which is after the first wait for it.
     states = (status.state, status.last_state)
     return any(state is not None and state.terminated is not None for state in states)
 
 
-def _stuck(pod: Pod) -> str:
+def _waiting_reason(pod: Pod) -> str:
     scheduled = pod.condition("PodScheduled")
     if scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable":
         return f"it cannot be scheduled: {scheduled.message or 'no node fits'}"
@@ -222,8 +236,12 @@ def _stuck(pod: Pod) -> str:
         *(pod.status.container_statuses or ()),
     ):
         waiting = status.state.waiting if status.state else None
-        if waiting and waiting.reason in _STUCK:
+        if waiting and waiting.reason in _WAITING_REASONS:
             # What a pull says differs from try to try; elsewhere it names what to mend.
-            detail = "" if waiting.reason in _PULLING else waiting.message
-            return f"{_STUCK[waiting.reason]}: {detail}" if detail else _STUCK[waiting.reason]
+            detail = "" if waiting.reason in _PULL_ERRORS else waiting.message
+            return (
+                f"{_WAITING_REASONS[waiting.reason]}: {detail}"
+                if detail
+                else _WAITING_REASONS[waiting.reason]
+            )
     return ""

@@ -9,23 +9,24 @@ from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
-from dlctl.api.companions import Companion
+from dlctl.api.dependents import Dependent
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
-from dlctl.reconcilers import cleanup, companions, limits, restarts, status, whole_restarts
-from dlctl.reconcilers.companions import CompanionChanges
-from dlctl.reconcilers.gang_retries import GangRetry, gang_retry
-from dlctl.reconcilers.kueue import kept_by_kueue
-from dlctl.reconcilers.observe import Observed, Situation
-from dlctl.reconcilers.overstays import overstays
-from dlctl.reconcilers.placement import outdated
-from dlctl.reconcilers.restarts import RestartBackoff
-from dlctl.reconcilers.status import Note
-from dlctl.reconcilers.tellings import exits
-from dlctl.reconcilers.verdict import Verdict, verdict
+from dlctl.reconcilers import cleanup, job_limits, job_restarts, job_status, replica_restarts
+from dlctl.reconcilers.children import dependents
+from dlctl.reconcilers.children.dependents import DependentChanges
+from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
+from dlctl.reconcilers.children.kueue import held_by_kueue
+from dlctl.reconcilers.children.placement import outdated_pods
+from dlctl.reconcilers.completion import Completion, completion
+from dlctl.reconcilers.force_deletion import force_deletions
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.pod_events import exit_events
+from dlctl.reconcilers.replica_restarts import RestartBackoff
 
 
 @attrs.frozen
@@ -43,15 +44,15 @@ class Desired:
 
     # The replicas that others dial.
     services: Collection[Replica] = ()
-    companions: Iterable[Companion] = ()
+    dependents: Iterable[Dependent] = ()
     # Companions that are retained without pods, as they are then.
-    resting: Iterable[Companion] = ()
+    idle_dependents: Iterable[Dependent] = ()
     # The resources whose objects are left to go with the job.
-    lasting: Collection[Resource] = ()
+    retained_resources: Collection[Resource] = ()
     # Why no pod is to be made yet.
-    held: str = ""
+    hold_reason: str = ""
     # Whether replicas that come after all others may be made.
-    launches: bool = True
+    create_launcher: bool = True
 
 
 @attrs.frozen
@@ -62,35 +63,35 @@ class Plan:
     """
 
     status: JobStatus
-    notes: tuple[Note, ...] = ()
+    notes: tuple[EventNote, ...] = ()
     deleted_pods: tuple[Pod, ...] = ()
     # Told to go long ago: they are deleted without waiting for their node.
-    forced_pods: tuple[Pod, ...] = ()
+    force_deleted_pods: tuple[Pod, ...] = ()
     deleted_services: tuple[Service, ...] = ()
     services: tuple[Replica, ...] = ()
     pods: tuple[Replica, ...] = ()
     # Deleted and kept by Kueue alone, whose successors need their names.
-    kept_pods: tuple[Pod, ...] = ()
+    kueue_held_pods: tuple[Pod, ...] = ()
     # Held back until the others run, which they do now.
-    released_pods: tuple[Pod, ...] = ()
-    companions: CompanionChanges = attrs.field(factory=CompanionChanges)
+    ungated_pods: tuple[Pod, ...] = ()
+    dependents: DependentChanges = attrs.field(factory=DependentChanges)
     # The scheduler looks again at the gang whose PodGroup is patched.
     gang_retry: GangRetry = attrs.field(factory=GangRetry)
     # Whether there is more to do than this; see ``slices``.
-    unfinished: bool = False
+    has_more: bool = False
     # Whether the job's own time is over.
-    expired: bool = False
+    ttl_expired: bool = False
     # Seconds until time alone asks for another plan.
-    wake_after_s: float | None = None
+    requeue_after_s: float | None = None
 
     @property
-    def applies(self) -> bool:
+    def has_writes(self) -> bool:
         """Return whether children are to be created or changed."""
-        companions = self.companions.made or self.companions.patched
-        return bool(self.pods or self.services or self.released_pods or companions)
+        dependents = self.dependents.created or self.dependents.patched
+        return bool(self.pods or self.services or self.ungated_pods or dependents)
 
 
-def soonest(*waits_s: float | None) -> float | None:
+def earliest(*waits_s: float | None) -> float | None:
     """Return the shortest of some waits in seconds; None is no wait at all, and 0 is now."""
     return min((wait_s for wait_s in waits_s if wait_s is not None), default=None)
 
@@ -104,16 +105,22 @@ def plan(
 ) -> Plan:
     """Return what the job needs now."""
     now = now.replace(microsecond=0)
-    made = _plan(job, observed, desired, now, policy.backoff)
-    if job.reporting.tells_pods and made.status != job.status:
-        made = attrs.evolve(made, notes=(*exits(job, made.status, observed), *made.notes))
+    planned = _plan(job, observed, desired, now, policy.backoff)
+    if job.messages.emits_pod_events and planned.status != job.status:
+        planned = attrs.evolve(
+            planned, notes=(*exit_events(job, planned.status, observed), *planned.notes)
+        )
     if job.invalid_reason:
-        made = attrs.evolve(made, notes=(*made.notes, *status.unreadable(job, made.status)))
+        planned = attrs.evolve(
+            planned, notes=(*planned.notes, *job_status.invalid_spec_events(job, planned.status))
+        )
     # Also once the job has ended: a pod that stays holds its share of a quota.
-    over = overstays(observed.pods, now, policy.force_delete_after_s)
-    wake_after_s = soonest(made.wake_after_s, over.next_s, observed.phase_due_s)
-    mine = attrs.evolve(made.status, foreign=False)
-    return attrs.evolve(made, status=mine, forced_pods=over.pods, wake_after_s=wake_after_s)
+    overdue = force_deletions(observed.pods, now, policy.force_delete_after_s)
+    requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
+    own_status = attrs.evolve(planned.status, written_by_other_operator=False)
+    return attrs.evolve(
+        planned, status=own_status, force_deleted_pods=overdue.pods, requeue_after_s=requeue_after_s
+    )
 
 
 def _plan(
@@ -124,77 +131,83 @@ def _plan(
     backoff: RestartBackoff,
 ) -> Plan:
     if job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED):
-        return _after_end(job, observed, desired, now)
+        return _plan_finished(job, observed, desired, now)
     if job.run_policy.suspended:
-        return _suspend(job, observed, desired, now)
+        return _plan_suspended(job, observed, desired, now)
     if job.status.phase is JobPhase.RESTARTING:
-        return _take_down(job, observed, desired, now, backoff)
-    counted = restarts.counted(job.status, observed, backoff)
-    next_status, notes = status.ongoing(job, observed, counted, now)
-    found = verdict(job, observed, now)
-    if found is None and not job.partial and whole_restarts.is_asked(job, observed):
-        if whole_restarts.is_used_up(job):
-            found = Verdict(limits.used_up(job, now))
+        return _plan_job_restart(job, observed, desired, now, backoff)
+    recorded = replica_restarts.record_restarts(job.status, observed, backoff)
+    next_status, notes = job_status.running_status(job, observed, recorded, now)
+    outcome = completion(job, observed, now)
+    if outcome is None and not job.is_partial and job_restarts.should_restart(job, observed):
+        if job_restarts.limit_reached(job):
+            outcome = Completion(job_limits.backoff_limit_failure(job, now))
         else:
-            again, note = whole_restarts.begun(job, next_status, observed, now)
-            return Plan(again, notes=(note,), wake_after_s=0)
-    if found is None and (failure := limits.exceeded(job, next_status, observed, now)):
-        found = Verdict(failure)
-    if found is None and job.partial:
+            again, note = job_restarts.restarting_status(job, next_status, observed, now)
+            return Plan(again, notes=(note,), requeue_after_s=0)
+    if outcome is None and (failure := job_limits.exceeded_limit(job, next_status, observed, now)):
+        outcome = Completion(failure)
+    if outcome is None and job.is_partial:
         # The pods there are may still end the job; none is created or deleted by a guess.
-        deadline_s = limits.deadline_left_s(job, next_status, now)
-        known = companions.changes(desired.companions, observed.companions).patched
-        changed = CompanionChanges(patched=known)
-        return Plan(next_status, notes=notes, companions=changed, wake_after_s=deadline_s)
-    if found is None:
-        kept = _keep_running(job, next_status, observed, now, backoff)
-        passing = companions.changes(desired.companions, observed.companions, desired.lasting)
-        held = desired.held
-        deadline_s = limits.deadline_left_s(job, next_status, now)
+        deadline_s = job_limits.deadline_left_s(job, next_status, now)
+        patches = dependents.diff_dependents(desired.dependents, observed.dependents).patched
+        patched = DependentChanges(patched=patches)
+        return Plan(next_status, notes=notes, dependents=patched, requeue_after_s=deadline_s)
+    if outcome is None:
+        running = _plan_replicas(job, next_status, observed, now, backoff)
+        changed_dependents = dependents.diff_dependents(
+            desired.dependents, observed.dependents, desired.retained_resources
+        )
+        hold_reason = desired.hold_reason
+        deadline_s = job_limits.deadline_left_s(job, next_status, now)
         retry = gang_retry(job, observed, now)
         return attrs.evolve(
-            kept,
-            pods=() if held else tuple(_due(job, kept.pods, observed, desired, bool(passing))),
+            running,
+            pods=()
+            if hold_reason
+            else tuple(
+                _replicas_to_create(job, running.pods, observed, desired, bool(changed_dependents))
+            ),
             notes=notes,
-            wake_after_s=soonest(kept.wake_after_s, deadline_s, retry.next_s),
+            requeue_after_s=earliest(running.requeue_after_s, deadline_s, retry.next_s),
             deleted_services=_surplus_services(job, observed, desired.services),
-            services=_services(job, observed, desired.services),
-            released_pods=tuple(_released(job, observed)),
-            companions=passing,
+            services=_missing_services(job, observed, desired.services),
+            ungated_pods=tuple(_ungated(job, observed)),
+            dependents=changed_dependents,
             # A write of the PodGroup for another reason does as well.
-            gang_retry=GangRetry() if passing.patched else retry,
+            gang_retry=GangRetry() if changed_dependents.patched else retry,
         )
-    next_status, note = status.concluded(job, next_status, found, now)
-    return attrs.evolve(_clean_up(job, next_status, observed, desired), notes=(note,))
+    next_status, note = job_status.terminal_status(job, next_status, outcome, now)
+    return attrs.evolve(_plan_cleanup(job, next_status, observed, desired), notes=(note,))
 
 
-def _after_end(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
+def _plan_finished(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
     if job.status.phase is JobPhase.CLEAN_UP:
-        return _clean_up(job, job.status, observed, desired)
+        return _plan_cleanup(job, job.status, observed, desired)
     if job.status.phase is JobPhase.FAILED:
-        return _put_away(job, observed, desired, now)
-    return _expire(job, now)
+        return _plan_invalid(job, observed, desired, now)
+    return _plan_ttl(job, now)
 
 
-def _expire(job: Job, now: datetime.datetime) -> Plan:
-    left_s = limits.ttl_left_s(job, now)
+def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
+    left_s = job_limits.ttl_left_s(job, now)
     if left_s is not None and left_s <= 0:
-        return Plan(job.status, expired=True)
-    return Plan(job.status, wake_after_s=left_s)
+        return Plan(job.status, ttl_expired=True)
+    return Plan(job.status, requeue_after_s=left_s)
 
 
-def _suspend(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
-    suspended, notes = status.suspended(job, now)
+def _plan_suspended(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
+    suspended, notes = job_status.suspended_status(job, now)
     return Plan(
         suspended,
         notes=notes,
-        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.terminating),
+        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
         deleted_services=tuple(observed.services.values()),
-        companions=_at_rest(observed, desired),
+        dependents=_idle_dependents(observed, desired),
     )
 
 
-def _take_down(
+def _plan_job_restart(
     job: Job,
     observed: Observed,
     desired: Desired,
@@ -202,28 +215,32 @@ def _take_down(
     backoff: RestartBackoff,
 ) -> Plan:
     """Remove all pods and services; what has failed stays until its time, to be read."""
-    left_s = whole_restarts.left_s(job, backoff, now)
+    left_s = job_restarts.backoff_left_s(job, backoff, now)
     services = tuple(observed.services.values())
     if not observed.pods and not services and left_s <= 0:
-        return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), wake_after_s=0)
-    stay = {job.child_name(replica) for replica in job.deciders.run} if left_s > 0 else set()
-    leaving = (pod for pod in observed.pods if not pod.metadata.terminating)
+        return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), requeue_after_s=0)
+    kept = (
+        {job.child_name(replica) for replica in job.success_policy.running_replicas}
+        if left_s > 0
+        else set()
+    )
+    leaving = (pod for pod in observed.pods if not pod.metadata.is_terminating)
     return Plan(
         job.status,
-        deleted_pods=tuple(pod for pod in leaving if pod.metadata.name not in stay),
+        deleted_pods=tuple(pod for pod in leaving if pod.metadata.name not in kept),
         deleted_services=services,
-        kept_pods=tuple(kept_by_kueue(observed.pods)),
-        companions=CompanionChanges(patched=_at_rest(observed, desired).patched),
-        wake_after_s=left_s if left_s > 0 else None,
+        kueue_held_pods=tuple(held_by_kueue(observed.pods)),
+        dependents=DependentChanges(patched=_idle_dependents(observed, desired).patched),
+        requeue_after_s=left_s if left_s > 0 else None,
     )
 
 
-def _due(
+def _replicas_to_create(
     job: Job,
     missing: Iterable[Replica],
     observed: Observed,
     desired: Desired,
-    changing: bool,
+    dependents_pending: bool,
 ) -> Iterator[Replica]:
     """Yield the replicas to create now; ``changing`` is whether companions are yet to be written.
 
@@ -231,98 +248,104 @@ def _due(
     pods: all have to exist, since a name that is missing may be that of another pod.
     """
     for replica in missing:
-        spec = job.spec_of(replica.type)
-        if spec is None or not (spec.made_last or spec.waits_for_others):
+        spec = job.replica_spec(replica.type)
+        if spec is None or not (spec.create_last or spec.gated):
             yield replica
-        elif changing:
+        elif dependents_pending:
             continue
-        elif desired.launches if spec.made_last else not _lacks_others(observed, replica):
+        elif (
+            desired.create_launcher if spec.create_last else not _others_missing(observed, replica)
+        ):
             yield replica
 
 
-def _lacks_others(observed: Observed, replica: Replica) -> bool:
+def _others_missing(observed: Observed, replica: Replica) -> bool:
     others = (o for o in observed.replicas if o.replica.type != replica.type)
-    return any(one.situation is Situation.MISSING for one in others)
+    return any(one.state is ReplicaState.MISSING for one in others)
 
 
-def _at_rest(observed: Observed, desired: Desired) -> CompanionChanges:
+def _idle_dependents(observed: Observed, desired: Desired) -> DependentChanges:
     """Delete what a job has only while it runs; what is retained grants access to no pod."""
-    resting = companions.changes(desired.resting, observed.companions, desired.lasting)
-    return attrs.evolve(resting, made=())
+    idle = dependents.diff_dependents(
+        desired.idle_dependents, observed.dependents, desired.retained_resources
+    )
+    return attrs.evolve(idle, created=())
 
 
-def _released(job: Job, observed: Observed) -> Iterator[Pod]:
+def _ungated(job: Job, observed: Observed) -> Iterator[Pod]:
     """Yield the pods that have waited for all replicas of other types to run."""
     for spec in job.replica_specs:
-        if not spec.waits_for_others:
+        if not spec.gated:
             continue
-        others = [o.situation for o in observed.replicas if o.replica.type != spec.type]
-        if not all(s in (Situation.RUNNING, Situation.SUCCEEDED) for s in others):
+        others = [o.state for o in observed.replicas if o.replica.type != spec.type]
+        if not all(s in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for s in others):
             continue
         for one in observed.replicas:
-            if one.replica.type == spec.type and one.pod is not None and one.pod.gated:
+            if one.replica.type == spec.type and one.pod is not None and one.pod.is_gated:
                 yield one.pod
 
 
-def _put_away(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
+def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
     """Remove what was created for a job that failed before any of it ran, whatever its policy."""
     return attrs.evolve(
-        _expire(job, now),
-        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.terminating),
+        _plan_ttl(job, now),
+        deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
         deleted_services=tuple(observed.services.values()),
-        companions=_at_rest(observed, desired),
+        dependents=_idle_dependents(observed, desired),
     )
 
 
-def _clean_up(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
+def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
     """Remove what the policy says; once nothing of it is left to ask for, the job is done."""
-    pods = tuple(cleanup.pods(job, observed))
-    services = tuple(cleanup.services(job, observed))
-    resting = _at_rest(observed, desired)
-    if not pods and not services and not resting:
+    pods = tuple(cleanup.pods_to_delete(job, observed))
+    services = tuple(cleanup.services_to_delete(job, observed))
+    idle = _idle_dependents(observed, desired)
+    if not pods and not services and not idle:
         ended = attrs.evolve(ended, phase=JobPhase.DONE)
-    return Plan(ended, deleted_pods=pods, deleted_services=services, companions=resting)
+    return Plan(ended, deleted_pods=pods, deleted_services=services, dependents=idle)
 
 
-def _keep_running(
+def _plan_replicas(
     job: Job,
     next_status: JobStatus,
     observed: Observed,
     now: datetime.datetime,
     backoff: RestartBackoff,
 ) -> Plan:
-    made, removed, waits = [], [], []
+    created, deleted, waits = [], [], []
     for one in observed.replicas:
-        if one.situation not in (Situation.MISSING, Situation.LOST):
+        if one.state not in (ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE):
             continue
-        due = restarts.due(next_status.restarts.get(str(one.replica)), backoff)
-        if one.situation is Situation.MISSING and _is_enrolled(job, one.replica):
+        next_restart_at = replica_restarts.next_restart_at(
+            next_status.restarts.get(str(one.replica)), backoff
+        )
+        if one.state is ReplicaState.MISSING and _is_elastic_worker(job, one.replica):
             # Whoever has put it onto the roster has seen to that it is time.
-            due = None
-        wait_s = (due - now).total_seconds() if due else 0
+            next_restart_at = None
+        wait_s = (next_restart_at - now).total_seconds() if next_restart_at else 0
         if wait_s > 0:
             # A lost pod stays until its replica's turn, so that its logs can be read.
             waits.append(wait_s)
-        elif one.situation is Situation.MISSING:
-            made.append(one.replica)
+        elif one.state is ReplicaState.MISSING:
+            created.append(one.replica)
         elif one.pod is not None:
-            removed.append(one.pod)
-    replaced = [o.pod for o in observed.replicas if o.pod and o.situation is Situation.TERMINATING]
-    leaving = [pod for pod in observed.surplus_pods if not pod.metadata.terminating]
+            deleted.append(one.pod)
+    replaced = [o.pod for o in observed.replicas if o.pod and o.state is ReplicaState.TERMINATING]
+    leaving = [pod for pod in observed.surplus_pods if not pod.metadata.is_terminating]
     return Plan(
         next_status,
-        deleted_pods=(*removed, *leaving, *outdated(job, observed)),
-        pods=tuple(made),
-        kept_pods=tuple(kept_by_kueue(replaced)),
-        wake_after_s=min(waits, default=None),
+        deleted_pods=(*deleted, *leaving, *outdated_pods(job, observed)),
+        pods=tuple(created),
+        kueue_held_pods=tuple(held_by_kueue(replaced)),
+        requeue_after_s=min(waits, default=None),
     )
 
 
-def _is_enrolled(job: Job, replica: Replica) -> bool:
-    return job.status.roster is not None and replica.type == WORKER
+def _is_elastic_worker(job: Job, replica: Replica) -> bool:
+    return job.status.membership is not None and replica.type == WORKER
 
 
-def _services(
+def _missing_services(
     job: Job, observed: Observed, with_service: Collection[Replica]
 ) -> tuple[Replica, ...]:
     return tuple(r for r in with_service if job.child_name(r) not in observed.services)

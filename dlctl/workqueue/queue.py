@@ -9,9 +9,9 @@ from collections import OrderedDict, deque
 from typing import Generic, TypeVar
 
 from dlctl.errors import DlctlError
-from dlctl.workqueue.backoff import Backoff
-from dlctl.workqueue.delays import Delays
-from dlctl.workqueue.timing import QueueMetrics, Timing
+from dlctl.workqueue.delaying_queue import DelayingQueue
+from dlctl.workqueue.item_backoff import ItemBackoff
+from dlctl.workqueue.metrics_provider import MetricsProvider, QueueTimer
 
 K = TypeVar("K")
 
@@ -29,10 +29,10 @@ class WorkQueue(Generic[K]):
     """
 
     def __init__(
-        self, *, backoff: Backoff[K] | None = None, metrics: QueueMetrics | None = None
+        self, *, backoff: ItemBackoff[K] | None = None, metrics: MetricsProvider | None = None
     ) -> None:
-        self._backoff: Backoff[K] = backoff or Backoff()
-        self._timing: Timing[K] | None = Timing(metrics) if metrics else None
+        self._backoff: ItemBackoff[K] = backoff or ItemBackoff()
+        self._timer: QueueTimer[K] | None = QueueTimer(metrics) if metrics else None
         # Keys that need work, and at which priority.
         self._dirty: dict[K, int] = {}
         # Keys that workers have, and at which priority they got them.
@@ -40,9 +40,9 @@ class WorkQueue(Generic[K]):
         # Invariant: a key in a level is in _dirty at that priority and not in _processing.
         self._levels: dict[int, OrderedDict[K, None]] = {}
         # The same levels, highest first. Empty ones stay: there are few different priorities.
-        self._ranked: list[tuple[int, OrderedDict[K, None]]] = []
-        self._ready = 0
-        self._delays: Delays[K] = Delays(self._due)
+        self._by_priority: list[tuple[int, OrderedDict[K, None]]] = []
+        self._ready_count = 0
+        self._delaying: DelayingQueue[K] = DelayingQueue(self._due)
         # Waiters are given a wake-up, never a key: a cancelled one cannot take a key with it.
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
@@ -50,7 +50,7 @@ class WorkQueue(Generic[K]):
 
     def __len__(self) -> int:
         """Return how many keys a worker could have at once: neither delayed nor in work."""
-        return self._ready
+        return self._ready_count
 
     def add(self, key: K, *, priority: int = 0) -> None:
         """Ask for work on the key now; nothing happens once the queue is shut down.
@@ -62,17 +62,17 @@ class WorkQueue(Generic[K]):
             return
         old = self._dirty.get(key)
         if old is not None:
-            self._raise(key, old, priority)
+            self._raise_priority(key, old, priority)
             return
-        if self._delays.waiting:
-            waited = self._delays.take(key)
+        if self._delaying.waiting:
+            waited = self._delaying.pop(key)
             if waited is not None and waited > priority:
                 priority = waited
         self._dirty[key] = priority
-        if self._timing is not None:
-            self._timing.added(key)
+        if self._timer is not None:
+            self._timer.added(key)
         if key not in self._processing:
-            self._place(key, priority)
+            self._enqueue(key, priority)
 
     def add_after(self, key: K, delay_s: float, *, priority: int | None = None) -> None:
         """Ask for work on the key in so many seconds; the earliest of several requests counts.
@@ -84,22 +84,22 @@ class WorkQueue(Generic[K]):
             return
         if priority is None:
             priority = self._processing.get(key, 0)
-        if delay_s > 0 and self._timing is not None:
-            self._timing.metrics.retried()
+        if delay_s > 0 and self._timer is not None:
+            self._timer.metrics.retried()
         if delay_s <= 0 or key in self._dirty:
             self.add(key, priority=priority)
         else:
-            self._delays.put(key, delay_s, priority)
+            self._delaying.add(key, delay_s, priority)
 
     def add_rate_limited(self, key: K, *, priority: int | None = None) -> None:
         """Ask for work on the key when its back-off is over, which doubles until forgotten."""
-        self.add_after(key, self._backoff.failed(key), priority=priority)
+        self.add_after(key, self._backoff.next_delay_s(key), priority=priority)
 
     def forget(self, key: K) -> None:
         """Start the key's back-off anew; where it waits, it stays."""
         self._backoff.forget(key)
 
-    def retries(self, key: K) -> int:
+    def num_requeues(self, key: K) -> int:
         """Return how often the key was added rate limited since it was last forgotten."""
         return self._backoff.failures(key)
 
@@ -109,34 +109,34 @@ class WorkQueue(Generic[K]):
         After a shutdown the keys that are left are still handed out, then :class:`QueueShutDown`
         is raised. A cancelled call has taken nothing.
         """
-        while not self._ready:
+        while not self._ready_count:
             if self._closed:
                 raise QueueShutDown("the work queue is shut down")
-            await self._woken()
-        for _, level in self._ranked:
+            await self._wait()
+        for _, level in self._by_priority:
             if level:
                 break
         else:
             raise AssertionError("a ready key is in no level")
         key, _ = level.popitem(last=False)
-        self._ready -= 1
+        self._ready_count -= 1
         priority = self._dirty.pop(key)
         self._processing[key] = priority
-        if self._timing is not None:
-            self._timing.metrics.depth(priority, len(level))
-            self._timing.taken(key)
+        if self._timer is not None:
+            self._timer.metrics.depth(priority, len(level))
+            self._timer.taken(key)
         return key
 
     def done(self, key: K) -> None:
         """Give the key back; if it was added meanwhile, it goes to the end of its level."""
         if self._processing.pop(key, None) is None:
             raise ValueError(f"no worker has taken {key}")
-        if self._timing is not None:
-            self._timing.finished(key)
+        if self._timer is not None:
+            self._timer.finished(key)
         priority = self._dirty.get(key)
         if priority is not None:
-            self._place(key, priority)
-        elif self._closed and not self._processing and not self._ready:
+            self._enqueue(key, priority)
+        elif self._closed and not self._processing and not self._ready_count:
             self._drained.set()
 
     def shut_down(self) -> None:
@@ -157,13 +157,13 @@ class WorkQueue(Generic[K]):
 
     def _close(self) -> None:
         self._closed = True
-        self._delays.clear()
+        self._delaying.clear()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiters.clear()
 
-    def _raise(self, key: K, old: int, new: int) -> None:
+    def _raise_priority(self, key: K, old: int, new: int) -> None:
         if new <= old:
             return
         self._dirty[key] = new
@@ -171,24 +171,24 @@ class WorkQueue(Generic[K]):
             return
         level = self._levels[old]
         del level[key]
-        self._ready -= 1
-        if self._timing is not None:
-            self._timing.metrics.depth(old, len(level))
+        self._ready_count -= 1
+        if self._timer is not None:
+            self._timer.metrics.depth(old, len(level))
         # Somebody was woken for this key when it became ready; waking another is harmless.
-        self._place(key, new)
+        self._enqueue(key, new)
 
     def _due(self, key: K, priority: int) -> None:
         self.add(key, priority=priority)
 
-    def _place(self, key: K, priority: int) -> None:
+    def _enqueue(self, key: K, priority: int) -> None:
         level = self._levels.get(priority)
         if level is None:
             level = self._levels[priority] = OrderedDict()
-            self._ranked = sorted(self._levels.items(), reverse=True)
+            self._by_priority = sorted(self._levels.items(), reverse=True)
         level[key] = None
-        self._ready += 1
-        if self._timing is not None:
-            self._timing.metrics.depth(priority, len(level))
+        self._ready_count += 1
+        if self._timer is not None:
+            self._timer.metrics.depth(priority, len(level))
         if self._waiters:
             self._wake_one()
 
@@ -199,7 +199,7 @@ class WorkQueue(Generic[K]):
                 waiter.set_result(None)
                 return
 
-    async def _woken(self) -> None:
+    async def _wait(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
@@ -209,7 +209,7 @@ class WorkQueue(Generic[K]):
                 # Still in line, unless the wake-ups have passed it by.
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
-            elif self._ready:
+            elif self._ready_count:
                 # Woken and cancelled in one turn of the loop: the wake-up is another's now.
                 self._wake_one()
             raise

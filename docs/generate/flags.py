@@ -6,17 +6,22 @@ from typing import Final
 import attrs
 
 from dlctl.cli import et_operator, training_operator
-from dlctl.cli.settings import default_in_words, key, variable
+from dlctl.cli.settings import describe_default, environment_variable, file_key
 from dlctl.options import Options, flag
 from docs.generate.tables import table
 
-_FIELDS: Final = {key(field.name): field for field in attrs.fields(Options)}
+_FIELDS: Final = {file_key(field.name): field for field in attrs.fields(Options)}
 
 
 def all_flags() -> str:
     """Return the table of all settings in each of their spellings."""
     rows = (
-        (f"`{flag(field.name)}`", f"`{variable(field.name)}`", _default(field), _help(field))
+        (
+            f"`{flag(field.name)}`",
+            f"`{environment_variable(field.name)}`",
+            _default(field),
+            _help(field),
+        )
         for field in _FIELDS.values()
     )
     return table(("flag", "environment", "default", "meaning"), rows)
@@ -52,7 +57,7 @@ def et_operator_flags() -> str:
 
 
 def _default(field: "attrs.Attribute[object]") -> str:
-    return default_in_words(field).removeprefix("default").removeprefix(":").strip()
+    return describe_default(field).removeprefix("default").removeprefix(":").strip()
 
 
 def _help(field: "attrs.Attribute[object]") -> str:
@@ -61,7 +66,7 @@ def _help(field: "attrs.Attribute[object]") -> str:
 
 def _aliases(aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for alias, field in aliases.items():
-        yield f"`{flag(alias)}`, `{variable(alias)}`", f"the same as `{flag(field)}`"
+        yield f"`{flag(alias)}`, `{environment_variable(alias)}`", f"the same as `{flag(field)}`"
 
 
 def _ignored(flags: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """mkdocs hook: fills in what follows from the code.
 
-A page says where: ``<!-- generated: flags -->``, or ``<!-- flags: workers grace -->`` for some.
+A page says where: ``<!-- generated: flags -->``, or ``<!-- flags: workers log-level -->`` for some.
 """
 
 import re

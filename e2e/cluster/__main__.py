@@ -19,14 +19,14 @@ from typing import Final, NoReturn
 
 from e2e.cluster import programs
 from e2e.cluster.build import build
-from e2e.cluster.controlplane import ControlPlane
+from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.image import write_archive
-from e2e.cluster.network import raise_bridge, start_services
+from e2e.cluster.network import create_bridge, start_services
 from e2e.cluster.node import Node
 from e2e.cluster.programs import Release
 
-_APART: Final = "E2E_CLUSTER_APART"
+_IN_NAMESPACES: Final = "E2E_CLUSTER_APART"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,7 +83,7 @@ def _run(args: argparse.Namespace) -> int:
         case "image":
             write_archive(args.out, args.name, args.root, args.entrypoint)
         case _:
-            return _around(args)
+            return _run_inside(args)
     return 0
 
 
@@ -101,10 +101,10 @@ def _build(release: Release, *, node: bool) -> None:
 def _up(plane: ControlPlane, args: argparse.Namespace) -> None:
     _build_quietly(args)
     if args.nodes:
-        raise_bridge(args.nodes)
+        create_bridge(args.nodes)
     plane.up(for_nodes=args.nodes > 0, audit=args.audit)
     if args.kwok:
-        plane.add_pretended_nodes(args.kwok, apart=args.nodes > 0)
+        plane.add_kwok_nodes(args.kwok, apart=args.nodes > 0)
     if args.nodes:
         start_services(plane)
         nodes = [Node(plane, number + 1) for number in range(args.nodes)]
@@ -142,18 +142,18 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _go_apart() -> NoReturn:
+def _enter_namespaces() -> NoReturn:
     """Begin anew in a network and with mounts of our own: the machine's stay as they are."""
     command = ["unshare", "--net", "--mount", sys.executable, "-m", "e2e.cluster", *sys.argv[1:]]
-    os.execvpe(command[0], command, os.environ | {_APART: "1"})
+    os.execvpe(command[0], command, os.environ | {_IN_NAMESPACES: "1"})
 
 
-def _around(args: argparse.Namespace) -> int:
+def _run_inside(args: argparse.Namespace) -> int:
     program = [arg for index, arg in enumerate(args.program) if index or arg != "--"]
     if not program:
         raise ClusterError("run needs a program: run [options] -- PROGRAM ...")
-    if args.nodes and _APART not in os.environ:
-        _go_apart()
+    if args.nodes and _IN_NAMESPACES not in os.environ:
+        _enter_namespaces()
     # As after Ctrl-C, so that what was started ends also where a timeout ends us.
     signal.signal(signal.SIGTERM, _leave)
     with tempfile.TemporaryDirectory(prefix="dlctl-e2e-", ignore_cleanup_errors=True) as scratch:

@@ -7,9 +7,9 @@ import shutil
 import subprocess
 from typing import Final
 
-from e2e.cluster import nodeconfig
+from e2e.cluster import node_config
 from e2e.cluster.addresses import GATEWAY, PODS, free_port, node_address
-from e2e.cluster.controlplane import ControlPlane
+from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.errors import ClusterError
 
 _PROGRAMS: Final = {
@@ -20,16 +20,16 @@ _PROGRAMS: Final = {
 }
 
 
-def raise_bridge(nodes: int) -> None:
+def create_bridge(nodes: int) -> None:
     """Have the bridge ready before anything binds to its addresses."""
     missing = [package for name, package in _PROGRAMS.items() if shutil.which(name) is None]
     if missing:
         raise ClusterError(f"a real node needs {', '.join(missing)}: apt-get install them")
     steps = [
         "ip link set lo up",
-        f"ip link add {nodeconfig.BRIDGE} type bridge",
-        *(f"ip addr add {node_address(n + 1)}/16 dev {nodeconfig.BRIDGE}" for n in range(nodes)),
-        f"ip link set {nodeconfig.BRIDGE} up",
+        f"ip link add {node_config.BRIDGE} type bridge",
+        *(f"ip addr add {node_address(n + 1)}/16 dev {node_config.BRIDGE}" for n in range(nodes)),
+        f"ip link set {node_config.BRIDGE} up",
         "sysctl -w net.ipv4.ip_forward=1",
     ]
     for step in steps:
@@ -40,7 +40,7 @@ def raise_bridge(nodes: int) -> None:
 def start_services(plane: ControlPlane) -> None:
     """Start what makes names and addresses of services work."""
     names = plane.directory / "Corefile"
-    names.write_text(nodeconfig.name_server(plane.kubeconfig))
+    names.write_text(node_config.name_server(plane.kubeconfig))
     plane.processes.start("coredns", "-conf", str(names))
     plane.processes.start(
         "kube-proxy",

@@ -15,9 +15,9 @@ from typing import Final
 
 import attrs
 
-from e2e.cluster import cgroups, nodeconfig
+from e2e.cluster import cgroups, node_config
 from e2e.cluster.addresses import node_address
-from e2e.cluster.controlplane import ControlPlane
+from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.image import write_archive
 
@@ -68,9 +68,9 @@ class Node:
 
     def _start_containerd(self) -> None:
         settings = self.directory / "containerd.toml"
-        settings.write_text(nodeconfig.containerd(self.directory, self.socket))
+        settings.write_text(node_config.containerd(self.directory, self.socket))
         network = self.directory / "cni" / "10-bridge.conflist"
-        network.write_text(nodeconfig.network(self.directory, self.number))
+        network.write_text(node_config.network(self.directory, self.number))
         self.plane.processes.start("containerd", "-c", str(settings), name=self.containerd)
         self._wait_for_containerd()
 
@@ -90,13 +90,13 @@ class Node:
         root, archive = self.directory / "pause-root.tar", self.directory / "pause.tar"
         with tarfile.open(root, "w") as tar:
             tar.add(self.plane.programs / "pause", "pause")
-        write_archive(archive, nodeconfig.PAUSE, root, ["/pause"])
+        write_archive(archive, node_config.PAUSE, root, ["/pause"])
         self.load(archive)
 
     def _start_kubelet(self) -> None:
         settings = self.directory / "kubelet.json"
         settings.write_text(
-            nodeconfig.kubelet(self.directory, self.socket, self.number, self.cgroup)
+            node_config.kubelet(self.directory, self.socket, self.number, self.cgroup)
         )
         self.plane.processes.start(
             "kubelet",

@@ -13,11 +13,11 @@ from typing import Final
 import pytest
 
 from e2e import install
-from e2e.bed import Bed
 from e2e.cluster import programs
 from e2e.cluster.programs import Release
 from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
+from e2e.testbed import Testbed
 
 # No other image is sure to be there.
 SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": jobs.IMAGE}
@@ -103,12 +103,12 @@ def kubectl(
 
 
 @pytest.fixture(scope="session")
-def bed() -> Bed:
+def testbed() -> Testbed:
     """The cluster as its owner has it; tests that need this are skipped in any other."""
     directory = os.environ.get("E2E_CLUSTER")
     if not directory:
         pytest.skip("the cluster is not ours to break: `make e2e` without KUBECONFIG has one")
-    return Bed(Path(directory), programs.folder(Release(os.environ.get("K8S", Release.NEWEST))))
+    return Testbed(Path(directory), programs.folder(Release(os.environ.get("K8S", Release.NEWEST))))
 
 
 def dump(kubectl: Kubectl, controller: Kubectl) -> None:

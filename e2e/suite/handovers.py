@@ -7,10 +7,10 @@ from typing import Final
 import attrs
 
 from e2e import leadership
-from e2e.bed import Bed
 from e2e.kubectl import JSON, Kubectl
-from e2e.leadership import Term
-from e2e.watching import Record
+from e2e.leadership import LeaseTerm
+from e2e.testbed import Testbed
+from e2e.watching import ChangeRecord
 
 # What a controller is deployed with.
 LEASE_S: Final = 15.0
@@ -20,21 +20,21 @@ _HANDOVER_S: Final = 60.0
 
 
 @attrs.frozen
-class Handovers:
+class LeaseHandovers:
     """What is recorded of lease and controllers, and the ways to end a term."""
 
     controller: Kubectl
-    lease: Record
-    pods: Record
+    lease: ChangeRecord
+    pods: ChangeRecord
 
-    def terms(self) -> list[Term]:
+    def terms(self) -> list[LeaseTerm]:
         return leadership.terms(self.lease.changes())
 
-    def kill(self, bed: Bed) -> float:
+    def kill(self, testbed: Testbed) -> float:
         """End all processes of the leader; return the seconds until another leads."""
         leader = self.settled()
         began = time.time()
-        bed.kill_pod(self._ready()[leader.pod]["metadata"]["uid"])
+        testbed.kill_pod(self._ready()[leader.pod]["metadata"]["uid"])
         return self.succeeded(leader).since.timestamp() - began
 
     def delete(self) -> float:
@@ -44,7 +44,7 @@ class Handovers:
         self.controller("delete", "pod", leader.pod, "--wait=false")
         return self.succeeded(leader).since.timestamp() - began
 
-    def told_to_stop(self) -> dict[str, datetime.datetime]:
+    def sigterm_times(self) -> dict[str, datetime.datetime]:
         """Return when pods were sent their SIGTERM; whole seconds, rounded down."""
         told: dict[str, datetime.datetime] = {}
         for change in self.pods.changes():
@@ -55,10 +55,10 @@ class Handovers:
                 told.setdefault(change.name, leadership.time(meta["deletionTimestamp"]) - grace)
         return told
 
-    def settled(self) -> Term:
+    def settled(self) -> LeaseTerm:
         """Wait until all replicas are ready, one of them leading, and return its term."""
 
-        def probe() -> Term | None:
+        def probe() -> LeaseTerm | None:
             ready = self._ready()
             terms = self.terms()
             calm = len(ready) == REPLICAS and terms and terms[-1].until is None
@@ -66,10 +66,10 @@ class Handovers:
 
         return self.controller.until(probe, within_s=_READY_S, what="a leader and a standby")
 
-    def succeeded(self, old: Term) -> Term:
+    def succeeded(self, old: LeaseTerm) -> LeaseTerm:
         """Wait for the end of a term, and return the next one."""
 
-        def probe() -> Term | None:
+        def probe() -> LeaseTerm | None:
             last = self.terms()[-1]
             return last if last.holder != old.holder else None
 

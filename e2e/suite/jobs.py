@@ -69,7 +69,7 @@ def running(
     return kubectl.until(probe, within_s=within_s, what=f"{name} to run")
 
 
-def start_waiting(
+def start_until_released(
     kubectl: Kubectl, name: str = WAITING, /, pod: JSON | None = None, **counts: int
 ) -> JSON:
     """Have a job run until it is told to end, and return its status."""
@@ -83,7 +83,7 @@ def start_waiting(
     return running(kubectl, name)
 
 
-def end_waiting(kubectl: Kubectl, name: str = WAITING) -> JSON:
+def release(kubectl: Kubectl, name: str = WAITING) -> JSON:
     """Tell a job to end, see that it succeeds, and return its status."""
     names: list[str] = [pod["metadata"]["name"] for pod in kubectl.items("pods")]
     chiefs = (n for n in names if n.startswith(f"{name}-worker-") and n.endswith("-0"))

@@ -55,7 +55,7 @@ KINDS: Final = (
 )
 BY_NAME: Final = {kind.name: kind for kind in KINDS}
 # Where there is no real node, so that nothing needs an image.
-HOLLOW: Final[JSON] = {
+KWOK_NODE: Final[JSON] = {
     "nodeSelector": {"type": "kwok"},
     "tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}],
 }

@@ -10,16 +10,16 @@ from e2e.kubectl import JSON, Kubectl
 from e2e.suite import kubeflow
 
 # No node is called so: the pods are there, and wait.
-NOWHERE: Final = {"nodeSelector": {"e2e": "nowhere"}}
+UNSCHEDULABLE: Final = {"nodeSelector": {"e2e": "nowhere"}}
 
 
 def submit(kubectl: Kubectl) -> None:
     """Begin a job of each kind that stays, and one that fails in a second and is deleted then."""
     fails = {"activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 0}
     kubectl.apply(
-        *(kind.job("stays", ["true"], pod=NOWHERE) for kind in kubeflow.KINDS),
+        *(kind.job("stays", ["true"], pod=UNSCHEDULABLE) for kind in kubeflow.KINDS),
         *(
-            kind.job("goes", ["true"], pod=NOWHERE, runPolicy=fails, **elastic(kind))
+            kind.job("goes", ["true"], pod=UNSCHEDULABLE, runPolicy=fails, **elastic(kind))
             for kind in kubeflow.KINDS
         ),
         first_form("first"),
@@ -28,7 +28,7 @@ def submit(kubectl: Kubectl) -> None:
 
 def first_form(name: str) -> JSON:
     """Return a TFJob in tf-operator's first form, which has its RuntimeId written into it."""
-    entry = kubeflow.BY_NAME["TFJob"].job("", ["true"], pod=NOWHERE)["spec"]["tfReplicaSpecs"]
+    entry = kubeflow.BY_NAME["TFJob"].job("", ["true"], pod=UNSCHEDULABLE)["spec"]["tfReplicaSpecs"]
     template = entry["Worker"]["template"]
     return {
         "apiVersion": "kubeflow.org/v1alpha1",
@@ -51,15 +51,17 @@ def have_taken_over(kubectl: Kubectl) -> None:
     mpi, pytorch = kubeflow.BY_NAME["MPIJob"], kubeflow.BY_NAME["PyTorchJob"]
     held = {"runPolicy": {"suspend": True}}
     kubectl.apply(
-        mpi.job("taken", ["true"], pod=NOWHERE, **held),
-        pytorch.job("taken", ["true"], pod=NOWHERE, **held, **elastic(pytorch)),
+        mpi.job("taken", ["true"], pod=UNSCHEDULABLE, **held),
+        pytorch.job("taken", ["true"], pod=UNSCHEDULABLE, **held, **elastic(pytorch)),
     )
     owners = [await_suspended(kubectl, kind) for kind in (mpi, pytorch)]
     launcher, files = {"name": "taken-mpi-launcher"}, {"name": "taken-mpi-config"}
     worker = {"name": "taken-pytorch-worker-0"}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", **launcher}
     scaled = {"kind": "PyTorchJob", "apiVersion": "kubeflow.org/v1", "name": "taken-pytorch"}
-    template = pytorch.job("taken", ["true"], pod=NOWHERE)["spec"]["pytorchReplicaSpecs"]["Worker"]
+    template = pytorch.job("taken", ["true"], pod=UNSCHEDULABLE)["spec"]["pytorchReplicaSpecs"][
+        "Worker"
+    ]
     kubectl.apply(
         owned(owners[0], "v1", "ServiceAccount", launcher),
         owned(owners[0], "v1", "ConfigMap", files),

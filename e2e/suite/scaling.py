@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from e2e import leadership
-from e2e.bed import Bed
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import elastic, jobs
 from e2e.suite.elastic import JOBS, LAUNCHER, NAME
+from e2e.testbed import Testbed
 
 # Waits as long as WAIT_S in the scaler's environment says.
 SCRIPT: Final = "/tmp/wait.sh"
@@ -113,10 +113,12 @@ def scaled(kubectl: Kubectl, kind: str, name: str, **what: Any) -> JSON:
     return jobs.status(kubectl, name, resource)
 
 
-def times(bed: Bed, kubectl: Kubectl, verb: str, resource: str, name: str = "") -> list[float]:
+def times(
+    testbed: Testbed, kubectl: Kubectl, verb: str, resource: str, name: str = ""
+) -> list[float]:
     """Return when such requests were granted, in seconds since the epoch."""
     found = []
-    for request in bed.audit(kubectl.namespace):
+    for request in testbed.audit(kubectl.namespace):
         about = request.get("objectRef") or {}
         path = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
         there = about.get("namespace") == kubectl.namespace and name in ("", about.get("name"))

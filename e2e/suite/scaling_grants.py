@@ -5,14 +5,14 @@ from typing import Final
 from e2e.kubectl import Kubectl
 from e2e.suite import elastic, scaling
 from e2e.suite.elastic import JOBS, SCALERS
-from e2e.suite.kubeflow_grants import NOWHERE
+from e2e.suite.kubeflow_grants import UNSCHEDULABLE
 
-_GOES: Final = "goes-elastic"
+_DELETED_JOB: Final = "goes-elastic"
 
 
 def submit(kubectl: Kubectl) -> None:
     """Begin a job that gets another worker, and one that fails in a second and is deleted then."""
-    brief = scaling.job(_GOES, launcher=NOWHERE, pod=NOWHERE)
+    brief = scaling.job(_DELETED_JOB, launcher=UNSCHEDULABLE, pod=UNSCHEDULABLE)
     brief["spec"].update(activeDeadlineSeconds=1, ttlSecondsAfterFinished=0)
     kubectl.apply(scaling.job(replicas=1), brief)
     elastic.scale(kubectl, "ScaleOut", "more", toAdd={"count": 1})
@@ -20,8 +20,8 @@ def submit(kubectl: Kubectl) -> None:
 
 
 def await_all(kubectl: Kubectl) -> None:
-    gone = f"the end of {_GOES}"
-    kubectl.until(lambda: kubectl.get(JOBS, _GOES) is None, within_s=60, what=gone)
+    gone = f"the end of {_DELETED_JOB}"
+    kubectl.until(lambda: kubectl.get(JOBS, _DELETED_JOB) is None, within_s=60, what=gone)
     for kind, name, phase in (
         ("ScaleOut", "more", "ScaleSucceeded"),
         ("ScaleIn", "typo", "ScaleFailed"),

@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest
 
-from e2e import figures, install
-from e2e.bed import Bed
+from e2e import controller_metrics, install
 from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
 from e2e.suite.conftest import answers
 from e2e.suite.handovers import LEASE_S
+from e2e.testbed import Testbed
 
 _AWAY_S: Final = 30.0
 _BACK_S: Final = 60.0
@@ -33,13 +33,13 @@ def healthy(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
 
 
 def test_api_server_is_killed_and_comes_back(
-    kubectl: Kubectl, cluster: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")
-    bed.processes.kill("kube-apiserver")
+    testbed.processes.kill("kube-apiserver")
     time.sleep(_AWAY_S)
     back = now()
-    bed.processes.restart("kube-apiserver")
+    testbed.processes.restart("kube-apiserver")
     cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
     cluster.until(lambda: acquired(cluster) > back, within_s=_BACK_S, what="a new leader")
     record_property("seconds from the API server's start to a leader", since(back, cluster))
@@ -50,22 +50,22 @@ def test_api_server_is_killed_and_comes_back(
 
 
 def test_standby_that_missed_a_compaction_lists_anew_and_then_leads_well(
-    kubectl: Kubectl, cluster: Kubectl, bed: Bed
+    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed
 ) -> None:
     before = running_job(kubectl, "kept")
     running_job(kubectl, "removed")
     standby = next(p for p in install.controllers(cluster) if name(p) != install.leader(cluster))
     lists = metric(cluster, standby, "reflector_lists_total", _JOB)
-    with bed.cut_off(address(standby)):
+    with testbed.partitioned(address(standby)):
         kubectl("delete", _JOB, "removed")
-        jobs.start_waiting(kubectl, "made")
-        bed.compact()
+        jobs.start_until_released(kubectl, "made")
+        testbed.compact()
         # What it could still tell from memory, the API server forgets too.
-        bed.processes.kill("kube-apiserver")
-        bed.processes.restart("kube-apiserver")
+        testbed.processes.kill("kube-apiserver")
+        testbed.processes.restart("kube-apiserver")
         cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
         cluster("create", "namespace", f"{kubectl.namespace}-later")
-        bed.compact()
+        testbed.compact()
         jobs.running(kubectl, "made")
     cluster("delete", "namespace", f"{kubectl.namespace}-later", "--wait=false")
     cluster.until(
@@ -87,18 +87,18 @@ def test_standby_that_missed_a_compaction_lists_anew_and_then_leads_well(
 
 
 def test_leader_in_a_black_hole_gives_way(
-    kubectl: Kubectl, cluster: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")
     leader = next(p for p in install.controllers(cluster) if name(p) == install.leader(cluster))
     renewed = lease_time(cluster, "renewTime")
-    with bed.cut_off(address(leader)):
+    with testbed.partitioned(address(leader)):
         cluster.until(
             lambda: install.leader(cluster) not in ("", name(leader)),
             within_s=_BACK_S,
             what="the standby to lead",
         )
-        took_s = (acquired(cluster) - max(renewed, last_renewal(bed, leader))).total_seconds()
+        took_s = (acquired(cluster) - max(renewed, last_renewal(testbed, leader))).total_seconds()
         record_property("seconds from the last renewal to the next leader", round(took_s, 2))
         assert LEASE_S <= took_s <= LEASE_S + 2
         cluster.until(
@@ -116,10 +116,10 @@ def test_leader_in_a_black_hole_gives_way(
 
 
 def test_all_controllers_in_a_black_hole_come_back(
-    kubectl: Kubectl, cluster: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")
-    with bed.cut_off(*(address(pod) for pod in install.controllers(cluster))):
+    with testbed.partitioned(*(address(pod) for pod in install.controllers(cluster))):
         kubectl.apply(short_job("submitted"))
         time.sleep(_AWAY_S)
         assert not jobs.status(kubectl, "submitted")
@@ -137,12 +137,12 @@ def short_job(title: str) -> JSON:
 
 def running_job(kubectl: Kubectl, title: str) -> dict[str, str]:
     """Start a job that waits to be told to end; return its pods and their UIDs."""
-    jobs.start_waiting(kubectl, title)
+    jobs.start_until_released(kubectl, title)
     return {n: uid for n, uid in pods(kubectl).items() if n.startswith(f"{title}-")}
 
 
 def end(kubectl: Kubectl, title: str) -> None:
-    assert "restarts" not in jobs.end_waiting(kubectl, title)
+    assert "restarts" not in jobs.release(kubectl, title)
 
 
 def pods(kubectl: Kubectl) -> dict[str, str]:
@@ -159,12 +159,12 @@ def lease_time(cluster: Kubectl, field: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(lease["spec"][field])
 
 
-def last_renewal(bed: Bed, leader: JSON) -> datetime.datetime:
+def last_renewal(testbed: Testbed, leader: JSON) -> datetime.datetime:
     """Return when the API server last took a renewal from a controller."""
     key = "authentication.kubernetes.io/pod-name"
     times = (
         request["requestReceivedTimestamp"]
-        for request in bed.audit()
+        for request in testbed.audit()
         if request["verb"] in ("update", "patch")
         and request.get("objectRef", {}).get("resource") == "leases"
         and request["user"].get("extra", {}).get(key) == [name(leader)]
@@ -193,7 +193,7 @@ def container(cluster: Kubectl, pod: JSON) -> JSON:
 
 def metric(cluster: Kubectl, pod: JSON, series: str, resource: str) -> float:
     try:
-        text = figures.ask(cluster.within(install.NAMESPACE), name(pod), "metrics")
+        text = controller_metrics.ask(cluster.within(install.NAMESPACE), name(pod), "metrics")
     except KubectlError:
         return 0.0
     found = re.search(rf'^{series}{{name="{re.escape(resource)}"}} (\S+)$', text, re.MULTILINE)

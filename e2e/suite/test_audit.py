@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from e2e import install
-from e2e.bed import Bed
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs, kubeflow_grants, scaling_grants
 from e2e.suite.conftest import answers, own_namespace
+from e2e.testbed import Testbed
 
 OTHERS: Final = {
     "kubeflow": "mxjobs.kubeflow.org",
@@ -118,7 +118,7 @@ def await_all(kubectl: Kubectl) -> None:
         probe = partial(is_blocked, kubectl, name)
         kubectl.until(probe, within_s=60, what=f"{name} to be blocked")
     kubectl.until(
-        lambda: any(event["count"] > 1 for event in kubectl.items("events") if told(event)),
+        lambda: any(event["count"] > 1 for event in kubectl.items("events") if event_line(event)),
         within_s=90,
         what="an event that is counted up",
     )
@@ -133,7 +133,7 @@ def is_blocked(kubectl: Kubectl, name: str) -> bool:
     return any(c["type"] == "Blocked" and c["status"] == "True" for c in conditions)
 
 
-def told(event: JSON) -> bool:
+def event_line(event: JSON) -> bool:
     return bool(event["source"].get("component") == "dlctl")
 
 
@@ -148,10 +148,10 @@ def await_server(cluster: Kubectl) -> None:
 
 
 @pytest.fixture(scope="module")
-def used(bed: Bed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]]:
+def used(testbed: Testbed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]]:
     """What the account has used in the whole run."""
     # Lists are for servers that do not stream them: 1.33, unless it is told to.
-    with bed.without("WatchList"):
+    with testbed.without_feature("WatchList"):
         await_server(cluster)
         controller("rollout", "restart", "deployment/dlctl")
         install.rolled_out(cluster)
@@ -166,16 +166,16 @@ def used(bed: Bed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]
             scaling_grants.await_all(kubectl)
             demanded = demanded_by_admission([*kubectl.items("pods"), *kubectl.items("services")])
             demanded |= scaling_grants.demanded_by_admission(kubectl)
-            yield demanded | {grant_of(request) for request in requests(bed, controller)}
+            yield demanded | {grant_of(request) for request in requests(testbed, controller)}
     await_server(cluster)
 
 
-def requests(bed: Bed, controller: Kubectl) -> Iterator[JSON]:
+def requests(testbed: Testbed, controller: Kubectl) -> Iterator[JSON]:
     """Yield what the account that is there now has asked for: not one of an installation before."""
     account = controller.get("serviceaccount", "dlctl")
     assert account
     uid = account["metadata"]["uid"]
-    yield from (request for request in bed.audit() if request["user"].get("uid") == uid)
+    yield from (request for request in testbed.audit() if request["user"].get("uid") == uid)
 
 
 def test_account_uses_nothing_that_is_not_granted(used: set[Grant]) -> None:
@@ -187,11 +187,11 @@ def test_account_uses_all_that_is_granted(used: set[Grant]) -> None:
 
 
 @pytest.mark.usefixtures("used")
-def test_account_is_refused_nothing(bed: Bed, controller: Kubectl) -> None:
+def test_account_is_refused_nothing(testbed: Testbed, controller: Kubectl) -> None:
     # Admission says no as well, such as to pods in a namespace that is going; that is not meant.
     # A server that has just begun does not know its rules yet, so its last word counts.
     decisions = {
         grant_of(request): request["annotations"].get("authorization.k8s.io/decision")
-        for request in requests(bed, controller)
+        for request in requests(testbed, controller)
     }
     assert {grant for grant, decision in decisions.items() if decision != "allow"} == set()

@@ -75,7 +75,7 @@ def has_chief(kind: KubeflowKind) -> bool:
 def test_pods_of_the_list_form_go_by_the_policy(namespace: Kubectl, policy: str) -> None:
     name = f"list-{policy.lower()}"
     assert jobs.ended(namespace, name)["state"] == "Succeeded"
-    left(namespace, name, policy, ended=["scheduler"], others=["worker"])
+    await_remaining_pods(namespace, name, policy, ended=["scheduler"], others=["worker"])
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -92,7 +92,9 @@ def test_pods_of_the_map_form_go_by_the_policy(
     namespace.until(is_done, within_s=120, what=f"the end of {name}")
     types = [t.lower() for t, count in kind.replicas.items() for _ in range(count)]
     ended = [t for t in types if t != "worker" or not has_chief(kind)]
-    left(namespace, name, policy, ended=ended, others=[t for t in types if t not in ended])
+    await_remaining_pods(
+        namespace, name, policy, ended=ended, others=[t for t in types if t not in ended]
+    )
 
 
 def test_sidecar_finishes_after_its_job(namespace: Kubectl) -> None:
@@ -107,7 +109,9 @@ def test_sidecar_finishes_after_its_job(namespace: Kubectl) -> None:
     assert "uploaded" in namespace("logs", pod["metadata"]["name"], "-c", "upload")
 
 
-def left(kubectl: Kubectl, name: str, policy: str, *, ended: list[str], others: list[str]) -> None:
+def await_remaining_pods(
+    kubectl: Kubectl, name: str, policy: str, *, ended: list[str], others: list[str]
+) -> None:
     """Wait until just those pods are there that the policy leaves, by their replica's type."""
     expected = {"None": [*ended, *others], "Running": ended, "All": []}[policy]
 

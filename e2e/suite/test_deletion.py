@@ -8,13 +8,13 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from e2e import figures, install
+from e2e import controller_metrics, install
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
 
 MXJOBS: Final = "mxjobs.kubeflow.org"
 # The kind that goes for a while; no other test runs meanwhile.
-DOOMED: Final = "mxjobs.fioravanzo.org"
+DELETED_CRD: Final = "mxjobs.fioravanzo.org"
 # Scheduler, server and worker.
 SIZE: Final = 3
 ROUNDS: Final = 4
@@ -111,7 +111,11 @@ def test_a_deleted_namespace_leaves_nothing_behind(
         cluster("delete", "namespace", kubectl.namespace, within_s=90)
     # Nor in our metrics, where each namespace would leave some series. Training-operator's count
     # for ever, by their very names.
-    own = [s for s in figures.samples(controller) if not s.name.startswith("training_operator_")]
+    own = [
+        s
+        for s in controller_metrics.samples(controller)
+        if not s.name.startswith("training_operator_")
+    ]
     assert not [s for s in own if kubectl.namespace in s.labels.values()]
 
 
@@ -123,11 +127,11 @@ def test_a_crd_that_is_deleted_takes_its_jobs_along_until_it_is_back(
 ) -> None:
     job = distributed("doomed", "fioravanzo.org/v1alpha1")
     kubectl.apply(job)
-    jobs.running(kubectl, "doomed", DOOMED)
+    jobs.running(kubectl, "doomed", DELETED_CRD)
     processes = containers(controller)
     try:
         with no_errors(controller):
-            cluster("delete", "crd", DOOMED)
+            cluster("delete", "crd", DELETED_CRD)
             kubectl.until(
                 lambda: not kubectl.items("pods") + services(kubectl, "doomed"),
                 within_s=60,
@@ -137,13 +141,13 @@ def test_a_crd_that_is_deleted_takes_its_jobs_along_until_it_is_back(
             kubectl.apply(jobs.mxjob("ok", jobs.replicas("WORKER", 1, ("true",))))
             assert jobs.ended(kubectl, "ok")["phase"] == "Done"
         for pod in install.controllers(controller):
-            assert figures.ask(controller, pod["metadata"]["name"], "readyz") == "ok"
+            assert controller_metrics.ask(controller, pod["metadata"]["name"], "readyz") == "ok"
     finally:
-        cluster.apply(crd(DOOMED))
-        cluster("wait", "crd", DOOMED, "--for=condition=Established", "--timeout=30s")
+        cluster.apply(crd(DELETED_CRD))
+        cluster("wait", "crd", DELETED_CRD, "--for=condition=Established", "--timeout=30s")
     began = time.monotonic()
     kubectl.apply(job)
-    jobs.running(kubectl, "doomed", DOOMED, within_s=90)
+    jobs.running(kubectl, "doomed", DELETED_CRD, within_s=90)
     took_s = time.monotonic() - began
     record_property("a job of a kind that is back runs after", f"{took_s:.1f} s")
     assert containers(controller) == processes
@@ -152,16 +156,16 @@ def test_a_crd_that_is_deleted_takes_its_jobs_along_until_it_is_back(
 @contextmanager
 def no_errors(controller: Kubectl) -> Iterator[None]:
     """See that no controller has an error, and that all come to rest."""
-    before = figures.total(controller, *ERRORS)
+    before = controller_metrics.total(controller, *ERRORS)
     yield
     deadline = time.monotonic() + 60
     reconciled = -1.0
     while reconciled != (
-        reconciled := figures.total(controller, "controller_runtime_reconcile_total")
+        reconciled := controller_metrics.total(controller, "controller_runtime_reconcile_total")
     ):
         assert time.monotonic() < deadline, "the controllers do not come to rest"
         time.sleep(QUIET_S)
-    assert figures.total(controller, *ERRORS) == before
+    assert controller_metrics.total(controller, *ERRORS) == before
 
 
 def containers(controller: Kubectl) -> dict[str, int]:

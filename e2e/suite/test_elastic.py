@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 
 from e2e import install
-from e2e.bed import Bed
 from e2e.kubectl import Kubectl
 from e2e.suite import elastic
 from e2e.suite.elastic import JOBS, LAUNCHER, NAME, SCALERS
+from e2e.testbed import Testbed
 from e2e.watching import watching
 
 _PREFIX: Final = os.environ.get("E2E_FRAMEWORKS", "")
@@ -37,7 +37,7 @@ pytestmark = [
 @pytest.fixture(scope="module", autouse=True)
 def _images(controller: Kubectl) -> Iterator[None]:
     """Have the controller ask for images that are there."""
-    with install.settings(controller, _SETTINGS):
+    with install.with_settings(controller, _SETTINGS):
         yield
 
 
@@ -94,7 +94,7 @@ def test_workers_are_gone_soon_after_the_launcher_has_let_go_of_them(
     with watching(kubectl, "pods", "--selector", elastic.WORKERS) as record:
         elastic.scale(kubectl, "ScaleIn", "one", toDelete={"podNames": worker(0)})
         let_go = kubectl.until(
-            lambda: time.time() if _let_go(kubectl, worker(0)[0]) else None,
+            lambda: time.time() if _has_disconnected(kubectl, worker(0)[0]) else None,
             within_s=_RESCALE_S,
             what="a launcher without a connection to the worker",
         )
@@ -119,13 +119,13 @@ def test_workers_are_gone_soon_after_the_launcher_has_let_go_of_them(
 
 
 def test_killed_worker_is_replaced_and_training_goes_on(
-    kubectl: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     elastic.submit(kubectl, _PREFIX, steps=100_000, restartPolicy="Always")
     elastic.until_size(kubectl, 2, within_s=_START_S)
     (killed,) = (pod for pod in kubectl.items("pods") if pod["metadata"]["name"] == worker(1)[0])
     began = time.time()
-    bed.kill_pod(killed["metadata"]["uid"])
+    testbed.kill_pod(killed["metadata"]["uid"])
     # Horovod wants nothing to do any more with the name of who was lost.
     kubectl.until(
         lambda: worker(2)[0] in elastic.workers(kubectl), within_s=_START_S, what="a replacement"
@@ -168,7 +168,7 @@ def _table(kubectl: Kubectl, kind: str) -> list[list[str]]:
     return [row[:-1] for row in rows]
 
 
-def _let_go(kubectl: Kubectl, host: str) -> bool:
+def _has_disconnected(kubectl: Kubectl, host: str) -> bool:
     """Whether no program in the launcher is about this host any more, by the looks of them."""
     look = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"
     return host not in kubectl("exec", LAUNCHER, "--", "sh", "-c", look)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module", autouse=True)
 def _images(controller: Kubectl) -> Iterator[None]:
     """Have the controller ask for images that are there."""
-    with install.settings(controller, _SETTINGS):
+    with install.with_settings(controller, _SETTINGS):
         yield
 
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 import pytest
 
 from e2e import install, leadership
-from e2e.bed import Bed
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
-from e2e.suite.handovers import LEASE_S, Handovers
-from e2e.watching import Record, watching
+from e2e.suite.handovers import LEASE_S, LeaseHandovers
+from e2e.testbed import Testbed
+from e2e.watching import ChangeRecord, watching
 
 _ACCOUNT: Final = f"system:serviceaccount:{install.NAMESPACE}:dlctl"
 _TAKEOVER_S: Final = LEASE_S + 2
@@ -36,38 +36,38 @@ Measured = Callable[[str, object], None]
 
 
 @pytest.fixture
-def handovers(controller: Kubectl) -> Iterator[Handovers]:
+def handovers(controller: Kubectl) -> Iterator[LeaseHandovers]:
     one = ("--field-selector", "metadata.name=dlctl")
     with (
         watching(controller, "leases", *one) as lease,
         watching(controller, "pods", "--selector", install.SELECTOR) as pods,
     ):
-        yield Handovers(controller, lease, pods)
+        yield LeaseHandovers(controller, lease, pods)
     install.rolled_out(controller)
 
 
 def test_standby_takes_over_when_the_leader_is_killed(
-    kubectl: Kubectl, bed: Bed, handovers: Handovers, record_property: Measured
+    kubectl: Kubectl, testbed: Testbed, handovers: LeaseHandovers, record_property: Measured
 ) -> None:
     with watching(kubectl, "pods") as pods:
-        jobs.start_waiting(kubectl, SCHEDULER=1, WORKER=2)
-        took_s = [handovers.kill(bed) for _ in range(_KILLS)]
+        jobs.start_until_released(kubectl, SCHEDULER=1, WORKER=2)
+        took_s = [handovers.kill(testbed) for _ in range(_KILLS)]
         record_property("seconds from kill -9 to the next leader", rounded(took_s))
         assert max(took_s) <= _TAKEOVER_S
-        jobs.end_waiting(kubectl)
+        jobs.release(kubectl)
         assert_unnoticed(pods, jobs.status(kubectl, jobs.WAITING))
 
 
 def test_rollout_hands_over_within_seconds(
-    kubectl: Kubectl, handovers: Handovers, record_property: Measured
+    kubectl: Kubectl, handovers: LeaseHandovers, record_property: Measured
 ) -> None:
     with watching(kubectl, "pods") as pods:
-        jobs.start_waiting(kubectl, SCHEDULER=1, WORKER=2)
+        jobs.start_until_released(kubectl, SCHEDULER=1, WORKER=2)
         before = handovers.settled()
         handovers.controller("rollout", "restart", "deployment/dlctl")
         install.rolled_out(handovers.controller)
         handovers.succeeded(before)
-        vacant_s = leadership.vacancies_s(handovers.terms())
+        vacant_s = leadership.vacant_s(handovers.terms())
         record_property("seconds without a leader in a rollout", rounded(vacant_s))
         stopped_s = since_told_to_stop_s(handovers)
         record_property(
@@ -76,13 +76,13 @@ def test_rollout_hands_over_within_seconds(
         assert vacant_s, "the leader was replaced without a handover"
         assert max(vacant_s) <= _GRACEFUL_S
         assert max(stopped_s) <= _GRACEFUL_S + _RESOLUTION_S
-        jobs.end_waiting(kubectl)
+        jobs.release(kubectl)
         assert_unnoticed(pods, jobs.status(kubectl, jobs.WAITING))
 
 
 @pytest.mark.timeout(900)
 def test_twenty_handovers_make_no_pod_twice_and_lose_no_job(
-    kubectl: Kubectl, bed: Bed, handovers: Handovers, record_property: Measured
+    kubectl: Kubectl, testbed: Testbed, handovers: LeaseHandovers, record_property: Measured
 ) -> None:
     pretend = [pretended_job(f"job-{index}") for index in range(_JOBS)]
     late = pretend[-_LATE:]
@@ -102,26 +102,26 @@ def test_twenty_handovers_make_no_pod_twice_and_lose_no_job(
             if late:
                 kubectl.apply(late.pop())
             if turn % _FORCE == _FORCE - 1:
-                killed_s.append(handovers.kill(bed))
+                killed_s.append(handovers.kill(testbed))
             else:
                 deleted_s.append(handovers.delete())
         until_all_done(kubectl)
         assert_made_once(pods, disturbed)
-        expected = _JOBS * len(_TYPES) + len(disturbed) + len(swept(pods))
+        expected = _JOBS * len(_TYPES) + len(disturbed) + len(deleted_before_running(pods))
     record_property("seconds from kill -9 to the next leader", rounded(killed_s))
     record_property("seconds from a pod's deletion to the next leader", rounded(deleted_s))
-    vacant_s = leadership.vacancies_s(handovers.terms())
+    vacant_s = leadership.vacant_s(handovers.terms())
     record_property("seconds without a leader in between", rounded(vacant_s))
     assert max(killed_s) <= _TAKEOVER_S
     assert max(vacant_s) <= _GRACEFUL_S
     assert len(handovers.terms()) == _HANDOVERS + 1
-    audited = assert_only_leaders_wrote(bed, handovers)
+    audited = assert_only_leaders_wrote(testbed, handovers)
     creations = audited[f"create {kubectl.namespace}/pods"]
     record_property("pods made, and writes of leaders", (creations, sum(audited.values())))
     assert creations == expected
 
 
-def assert_unnoticed(pods: Record, status: JSON) -> None:
+def assert_unnoticed(pods: ChangeRecord, status: JSON) -> None:
     made = uids_by_name(pods)
     assert [len(uids) for uids in made.values()] == [1, 1, 1], made
     assert "restarts" not in status
@@ -133,8 +133,8 @@ def assert_unnoticed(pods: Record, status: JSON) -> None:
     assert {container["restartCount"] for container in statuses} == {0}
 
 
-def since_told_to_stop_s(handovers: Handovers) -> list[float]:
-    told = handovers.told_to_stop()
+def since_told_to_stop_s(handovers: LeaseHandovers) -> list[float]:
+    told = handovers.sigterm_times()
     terms = handovers.terms()
     return [
         (after.since - told[before.pod]).total_seconds()
@@ -150,7 +150,7 @@ def pretended_job(name: str) -> JSON:
     return jobs.mxjob(name, *entries, jobMode="dist")
 
 
-def until_all_run(kubectl: Kubectl, pods: Record, count: int) -> None:
+def until_all_run(kubectl: Kubectl, pods: ChangeRecord, count: int) -> None:
     def probe() -> bool:
         there = pods.present()
         return len(there) == count * len(_TYPES) and all(is_running(pod) for pod in there)
@@ -158,7 +158,7 @@ def until_all_run(kubectl: Kubectl, pods: Record, count: int) -> None:
     kubectl.until(probe, within_s=_JOBS_S, what=f"{count} jobs to run")
 
 
-def disturb(kubectl: Kubectl, pods: Record, before: Set[str]) -> set[str]:
+def disturb(kubectl: Kubectl, pods: ChangeRecord, before: Set[str]) -> set[str]:
     """Delete one pod and have another one fail; return their names."""
     names = [pod["metadata"]["name"] for pod in pods.present() if is_running(pod)]
     deleted, failed = [name for name in names if name not in before][:: len(names) // 3][:2]
@@ -167,7 +167,7 @@ def disturb(kubectl: Kubectl, pods: Record, before: Set[str]) -> set[str]:
     return {deleted, failed}
 
 
-def complete(kubectl: Kubectl, pods: Record) -> None:
+def complete(kubectl: Kubectl, pods: ChangeRecord) -> None:
     """Have the chief of each job succeed."""
     names = [pod["metadata"]["name"] for pod in pods.present()]
     end(kubectl, [name for name in names if "-worker-" in name], exit_code=0)
@@ -197,20 +197,20 @@ def until_all_done(kubectl: Kubectl) -> None:
     kubectl.until(probe, within_s=_JOBS_S, what=f"{_JOBS} jobs to be done")
 
 
-def assert_made_once(pods: Record, disturbed: Set[str]) -> None:
+def assert_made_once(pods: ChangeRecord, disturbed: Set[str]) -> None:
     made = uids_by_name(pods)
     assert len(made) == _JOBS * len(_TYPES)
-    made = {name: uids - swept(pods) for name, uids in made.items()}
+    made = {name: uids - deleted_before_running(pods) for name, uids in made.items()}
     wrong = {name: u for name, u in made.items() if len(u) != 1 + (name in disturbed)}
     assert not wrong
 
 
-def assert_only_leaders_wrote(bed: Bed, handovers: Handovers) -> dict[str, int]:
+def assert_only_leaders_wrote(testbed: Testbed, handovers: LeaseHandovers) -> dict[str, int]:
     """Return how often what was written since the first of the recorded terms."""
     terms = handovers.terms()
     counts: dict[str, int] = defaultdict(int)
     strays = []
-    for write in leadership.writes(bed.audit(), _ACCOUNT):
+    for write in leadership.writes(testbed.audit(), _ACCOUNT):
         if write.began < terms[0].since:
             continue
         if not any(write.lies_in(term) for term in terms):
@@ -220,7 +220,7 @@ def assert_only_leaders_wrote(bed: Bed, handovers: Handovers) -> dict[str, int]:
     return counts
 
 
-def swept(pods: Record) -> set[str]:
+def deleted_before_running(pods: ChangeRecord) -> set[str]:
     """Return the replacements that were deleted before they ran.
 
     Kwok, when it is late, deletes by its name what has long been replaced.
@@ -230,7 +230,7 @@ def swept(pods: Record) -> set[str]:
     return gone - ran
 
 
-def uids_by_name(pods: Record) -> dict[str, set[str]]:
+def uids_by_name(pods: ChangeRecord) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for change in pods.changes():
         found[change.name].add(change.uid)

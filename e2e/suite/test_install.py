@@ -42,7 +42,7 @@ def everything(kubectl: Kubectl) -> set[str]:
 
 
 @contextmanager
-def leaving_nothing(kubectl: Kubectl) -> Iterator[None]:
+def leaves_nothing_behind(kubectl: Kubectl) -> Iterator[None]:
     """Have the block leave the cluster as it was."""
     before = everything(kubectl)
     yield
@@ -121,7 +121,7 @@ def test_kustomization_installs_into_a_namespace_that_takes_restricted_pods_alon
     cluster: Kubectl, tmp_path: Path
 ) -> None:
     folder = install.kustomization(tmp_path, jobs.IMAGE)
-    with leaving_nothing(cluster):
+    with leaves_nothing_behind(cluster):
         meta = {"name": install.NAMESPACE, "labels": ENFORCED}
         strict: JSON = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
         cluster("create", "-f", "-", stdin=yaml.safe_dump(strict))
@@ -131,7 +131,7 @@ def test_kustomization_installs_into_a_namespace_that_takes_restricted_pods_alon
 
 
 def test_one_file_installs_and_upgrades_under_jobs_that_run(cluster: Kubectl) -> None:
-    with leaving_nothing(cluster):
+    with leaves_nothing_behind(cluster):
         cluster.apply(*older())
         install.rolled_out(cluster)
         with own_namespace(cluster) as kubectl:
@@ -160,7 +160,7 @@ def test_single_namespace_is_all_that_is_touched_and_asked_for(
         folder = install.kustomization(
             tmp_path, jobs.IMAGE, "single-namespace", namespace=inside.namespace
         )
-        with leaving_nothing(cluster):
+        with leaves_nothing_behind(cluster):
             with install.installed(cluster, folder, inside.namespace):
                 job = jobs.mxjob("ok", jobs.replicas("WORKER", 1, ["true"]))
                 elsewhere.apply(job)
@@ -213,7 +213,7 @@ def test_monitoring_is_taken_by_the_prometheus_operator(cluster: Kubectl, tmp_pa
     folder = install.kustomization(
         tmp_path, jobs.IMAGE, "monitoring", replicas=[{"name": "dlctl", "count": 0}]
     )
-    with leaving_nothing(cluster):
+    with leaves_nothing_behind(cluster):
         cluster("apply", "-k", str(folder))
         inside = cluster.within(install.NAMESPACE)
         for resource in ("servicemonitor", "prometheusrule", "configmap/dlctl-dashboard"):
@@ -236,7 +236,7 @@ def test_chart_installs_upgrades_and_leaves_nothing(cluster: Kubectl) -> None:
     with own_namespace(cluster) as inside:
         cluster("label", "namespace", inside.namespace, *(f"{k}={v}" for k, v in ENFORCED.items()))
         where = ("--namespace", inside.namespace, "--wait", "--timeout", "120s")
-        with leaving_nothing(cluster):
+        with leaves_nothing_behind(cluster):
             helm("install", "dlctl", str(CHART), *where, *image)
             check_jobs_run(cluster)
             helm("upgrade", "dlctl", str(CHART), *where, *image, "--set", "settings.workers=2")

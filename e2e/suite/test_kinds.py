@@ -6,7 +6,7 @@ import pytest
 
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite.conftest import dump, failed, own_namespace
-from e2e.suite.kubeflow import BY_NAME, HOLLOW, KINDS, KubeflowKind, true_conditions
+from e2e.suite.kubeflow import BY_NAME, KINDS, KWOK_NODE, KubeflowKind, true_conditions
 
 LABELS = "training.kubeflow.org"
 # Its launcher asks for an image that is not there: it begins where nodes only pretend.
@@ -24,7 +24,7 @@ def namespace(
         kubectl.apply(
             *(kind.job("stays", ["true"]) for kind in REAL),
             *(kind.job("goes", ["true"], runPolicy=brief) for kind in REAL[:2]),
-            MPI.job("stays", ["sleep", "1000"], pod=HOLLOW),
+            MPI.job("stays", ["sleep", "1000"], pod=KWOK_NODE),
         )
         yield kubectl
         if failed(request):

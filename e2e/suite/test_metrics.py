@@ -16,7 +16,7 @@ import yaml
 
 from e2e import install
 from e2e.kubectl import JSON, Kubectl
-from e2e.prometheus import Prometheus, forwarded, scraping
+from e2e.prometheus import Prometheus, port_forward, scraping
 from e2e.suite import jobs
 from e2e.suite.conftest import own_namespace
 
@@ -54,7 +54,7 @@ def addresses(controller: Kubectl) -> Iterator[Mapping[str, str]]:
     """Where the metrics of each controller can be read on this machine."""
     names = [pod["metadata"]["name"] for pod in install.controllers(controller)]
     with ExitStack() as stack:
-        yield {n: stack.enter_context(forwarded(controller, n, PORT)) for n in names}
+        yield {n: stack.enter_context(port_forward(controller, n, PORT)) for n in names}
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_authentication_shows_the_metrics_to_those_who_may_see_them(
         )
         with install.installed(cluster, folder, kubectl.namespace):
             pod = install.controllers(cluster, kubectl.namespace)[0]["metadata"]["name"]
-            with forwarded(kubectl, pod, PORT) as address:
+            with port_forward(kubectl, pod, PORT) as address:
                 check_authentication(kubectl, address)
 
 

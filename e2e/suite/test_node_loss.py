@@ -7,10 +7,10 @@ from typing import Final
 import pytest
 
 from e2e import install
-from e2e.bed import Bed
-from e2e.cluster.controlplane import NODE_LOST_S
+from e2e.cluster.control_plane import NODE_LOST_S
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
+from e2e.testbed import Testbed
 
 _NAME: Final = "survivor"
 # How long the pods of the job stay on a node that cannot be reached, and may take to end.
@@ -42,10 +42,10 @@ def forcing(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
 
 
 def test_pod_on_a_dead_node_keeps_its_name_unless_somebody_says_otherwise(
-    kubectl: Kubectl, bed: Bed
+    kubectl: Kubectl, testbed: Testbed
 ) -> None:
     lost = running_pod(kubectl)
-    with bed.powered_off(lost["spec"]["nodeName"]):
+    with testbed.powered_off(lost["spec"]["nodeName"]):
         kubectl.until(
             lambda: "deletionTimestamp" in worker(kubectl)["metadata"],
             within_s=NODE_LOST_S + _TOLERATION_S + _SLACK_S,
@@ -60,13 +60,13 @@ def test_pod_on_a_dead_node_keeps_its_name_unless_somebody_says_otherwise(
 
 @pytest.mark.usefixtures("forcing")
 def test_job_goes_on_elsewhere_when_a_node_dies_with_the_leader_on_it(
-    kubectl: Kubectl, cluster: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     leader = cluster.until(lambda: leading(cluster), within_s=60, what="a leader")
     assert len({pod["spec"]["nodeName"] for pod in install.controllers(cluster)}) == 2, "no standby"
     lost = running_pod(kubectl, node=leader["spec"]["nodeName"])
     began = time.monotonic()
-    with bed.powered_off(lost["spec"]["nodeName"]):
+    with testbed.powered_off(lost["spec"]["nodeName"]):
         replacement = until_runs_again(
             kubectl,
             lost,
@@ -96,7 +96,7 @@ def running_pod(kubectl: Kubectl, node: str = "") -> JSON:
         "terminationGracePeriodSeconds": _GRACE_S,
         **({"affinity": affinity} if node else {}),
     }
-    jobs.start_waiting(kubectl, _NAME, pod)
+    jobs.start_until_released(kubectl, _NAME, pod)
     found = worker(kubectl)
     assert node in ("", found["spec"]["nodeName"])
     return found
@@ -122,6 +122,6 @@ def leading(cluster: Kubectl) -> JSON | None:
 
 
 def end(kubectl: Kubectl) -> None:
-    status = jobs.end_waiting(kubectl, _NAME)
+    status = jobs.release(kubectl, _NAME)
     # Not the program's doing: it costs no failure.
     assert "failures" not in status.get("restarts", {}).get("WORKER-0", {})

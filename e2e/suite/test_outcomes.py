@@ -151,10 +151,10 @@ def test_a_retryable_exit_brings_a_new_pod_that_may_succeed(kubectl: Kubectl, ex
     [pod] = pods(kubectl, name)
     assert pod["metadata"]["uid"] != restart["podUID"]
     # On a busy machine the switch may come only after a second failure.
-    assert restart["failures"] == restart["tries"] == created(kubectl, name) - 1 >= 1
-    messages = told(kubectl, name, "MXJobRestarting")
+    assert restart["failures"] == restart["attempts"] == created(kubectl, name) - 1 >= 1
+    messages = await_events(kubectl, name, "MXJobRestarting")
     assert all(f"worker-0: Error, exit code {exit_.code} (" in message for message in messages)
-    assert told(kubectl, name, "MXJobSucceeded")
+    assert await_events(kubectl, name, "MXJobSucceeded")
     assert "failure" not in found
 
 
@@ -172,7 +172,7 @@ def test_a_permanent_exit_fails_the_job_at_once(kubectl: Kubectl, exit_: Exit, p
     assert "restarts" not in found
     assert found["dlctl"]["replicaStatuses"][0]["ReplicasStates"] == {"Failed": 1}
     assert conditions(found)["Failed"]["message"] == found["reason"]
-    assert told(kubectl, name, "MXJobFailed") == [found["reason"]]
+    assert await_events(kubectl, name, "MXJobFailed") == [found["reason"]]
     assert created(kubectl, name) == 1
     assert len(pods(kubectl, name)) == (policy == "Never")
 
@@ -225,7 +225,7 @@ def pods(kubectl: Kubectl, name: str) -> list[JSON]:
     return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
-def told(kubectl: Kubectl, name: str, reason: str) -> list[str]:
+def await_events(kubectl: Kubectl, name: str, reason: str) -> list[str]:
     """Wait for events with a reason, which come a moment after what they tell of."""
     return kubectl.until(
         lambda: jobs.events(kubectl, name, reason), within_s=15, what=f"the event {reason}"
@@ -234,7 +234,7 @@ def told(kubectl: Kubectl, name: str, reason: str) -> list[str]:
 
 def created(kubectl: Kubectl, name: str) -> int:
     """Return how many pods users were told of that were made for a job of one replica."""
-    told(kubectl, name, "SuccessfulCreate")
+    await_events(kubectl, name, "SuccessfulCreate")
     about = {"involvedObject.name": name, "reason": "SuccessfulCreate"}
     selector = ",".join(f"{field}={value}" for field, value in about.items())
     found = kubectl("get", "events", f"--field-selector={selector}", "-o", "jsonpath={..count}")

@@ -7,7 +7,7 @@ from e2e.suite import jobs
 
 
 def test_suspended_job_has_no_pods_until_it_is_resumed(kubectl: Kubectl) -> None:
-    jobs.start_waiting(kubectl, SCHEDULER=1, WORKER=2)
+    jobs.start_until_released(kubectl, SCHEDULER=1, WORKER=2)
     before = uids(kubectl)
     suspend(kubectl, True)
     kubectl.until(lambda: not uids(kubectl), within_s=60, what="the pods to go")
@@ -17,7 +17,7 @@ def test_suspended_job_has_no_pods_until_it_is_resumed(kubectl: Kubectl) -> None
     jobs.running(kubectl, jobs.WAITING)
     assert len(uids(kubectl)) == 3
     assert not uids(kubectl) & before
-    status = jobs.end_waiting(kubectl)
+    status = jobs.release(kubectl)
     assert "restarts" not in status
     assert [c["type"] for c in status["conditions"]][1] == "Suspended"
 

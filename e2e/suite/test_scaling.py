@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from e2e import install
-from e2e.bed import Bed
 from e2e.kubectl import Kubectl
 from e2e.suite import elastic, jobs, scaling
 from e2e.suite.elastic import JOBS, NAME, SCALERS
 from e2e.suite.handovers import LEASE_S
+from e2e.testbed import Testbed
 from e2e.watching import watching
 
 _SUSPENDED: Final = "job-supervisor.kube-ai.io/job-suspended"
@@ -24,13 +24,13 @@ _DELAY_S: Final = 0.2
 # What it takes without any delay, on a machine that is busy.
 _MAKING_S: Final = 1.0
 _SCRIPT_S: Final = 6
-_DOOM: Final = "ToBeDeletedByClusterAutoscaler"
+_DELETION_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 
 Measured = Callable[[str, object], None]
 
 
 def test_job_goes_through_et_operators_conditions_and_few_writes(
-    kubectl: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job())
     status = jobs.status(kubectl, NAME, JOBS)
@@ -48,16 +48,16 @@ def test_job_goes_through_et_operators_conditions_and_few_writes(
     scaling.until_listed(kubectl, [0, 1, 2])
     scaling.end(kubectl)
 
-    asked, *_ = scaling.times(bed, kubectl, "create", "scaleouts")
-    told = scaling.times(bed, kubectl, "patch", "scaleouts/status")
+    asked, *_ = scaling.times(testbed, kubectl, "create", "scaleouts")
+    told = scaling.times(testbed, kubectl, "patch", "scaleouts/status")
     record_property("seconds from ScaleOut to ScaleSucceeded", round(told[-1] - asked, 2))
-    writes = len(scaling.times(bed, kubectl, "patch", "trainingjobs/status"))
+    writes = len(scaling.times(testbed, kubectl, "patch", "trainingjobs/status"))
     record_property("status writes of a job that is scaled in and out", writes)
     assert writes <= _STATUS_WRITES
 
 
 def test_named_workers_go_once_the_launcher_has_let_go_and_no_others(
-    kubectl: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job(replicas=3))
     elastic.scale(kubectl, "ScaleIn", "typo", toDelete={"podNames": scaling.names([0, 7])})
@@ -71,7 +71,7 @@ def test_named_workers_go_once_the_launcher_has_let_go_and_no_others(
     assert elastic.workers(kubectl) == scaling.names([0, 2])
     ((left, whom),) = scaling.said(kubectl, "left")
     assert whom == [middle]
-    ordered, *_, gone = scaling.times(bed, kubectl, "delete", "pods", middle)
+    ordered, *_, gone = scaling.times(testbed, kubectl, "delete", "pods", middle)
     assert ordered > left
     record_property("seconds from let go to gone", round(gone - left, 2))
     assert gone - left <= _GONE_S
@@ -92,21 +92,21 @@ def test_kubectl_scale_and_suspension_keep_the_workers_that_are_asked_for(
 
 
 def test_lost_worker_is_replaced_at_once_under_another_name(
-    kubectl: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job(restartPolicy="Always"))
-    made = len(scaling.times(bed, kubectl, "create", "pods"))
+    made = len(scaling.times(testbed, kubectl, "create", "pods"))
     (lost,) = scaling.names([0])
     kubectl("delete", "pod", lost, "--grace-period=0", "--force")
     scaling.until_listed(kubectl, [1, 2])
-    (deleted, *_) = scaling.times(bed, kubectl, "delete", "pods", lost)
-    (replaced,) = scaling.times(bed, kubectl, "create", "pods")[made:]
+    (deleted, *_) = scaling.times(testbed, kubectl, "delete", "pods", lost)
+    (replaced,) = scaling.times(testbed, kubectl, "create", "pods")[made:]
     record_property("seconds from a lost worker to its replacement", round(replaced - deleted, 2))
     assert replaced - deleted <= _REPLACED_S
     assert elastic.workers(kubectl) == scaling.names([1, 2])
 
 
-def test_workers_flee_from_a_node_that_is_about_to_go(kubectl: Kubectl, bed: Bed) -> None:
+def test_workers_flee_from_a_node_that_is_about_to_go(kubectl: Kubectl, testbed: Testbed) -> None:
     going, staying = (node["metadata"]["name"] for node in kubectl.items("nodes", "type!=kwok")[:2])
     launcher = {"nodeSelector": {"kubernetes.io/hostname": staying}}
     scaling.start(kubectl, scaling.job(launcher=launcher, pod=preferring(going)))
@@ -124,7 +124,7 @@ def test_workers_flee_from_a_node_that_is_about_to_go(kubectl: Kubectl, bed: Bed
 
 
 def test_script_of_one_job_delays_no_other(
-    kubectl: Kubectl, bed: Bed, record_property: Measured
+    kubectl: Kubectl, testbed: Testbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job())
     env = [{"name": "WAIT_S", "value": str(_SCRIPT_S)}]
@@ -135,8 +135,8 @@ def test_script_of_one_job_delays_no_other(
         lambda: kubectl.get("pod", "other-worker-1"), within_s=30, what="another job's worker"
     )
     assert elastic.phase(kubectl, SCALERS["ScaleIn"], "slow") == "Scaling"
-    (_, asked) = scaling.times(bed, kubectl, "create", JOBS.partition(".")[0])
-    made = [at for at in scaling.times(bed, kubectl, "create", "pods") if at > asked]
+    (_, asked) = scaling.times(testbed, kubectl, "create", JOBS.partition(".")[0])
+    made = [at for at in scaling.times(testbed, kubectl, "create", "pods") if at > asked]
     record_property("seconds from another job to its first pod", round(made[0] - asked, 2))
     assert made[0] - asked <= _MAKING_S + _DELAY_S
     elastic.until_phase(kubectl, SCALERS["ScaleIn"], "slow", "ScaleSucceeded", within_s=60)
@@ -145,7 +145,7 @@ def test_script_of_one_job_delays_no_other(
 
 
 def test_scale_out_goes_on_when_the_leader_is_killed_in_the_middle(
-    kubectl: Kubectl, controller: Kubectl, bed: Bed
+    kubectl: Kubectl, controller: Kubectl, testbed: Testbed
 ) -> None:
     scaling.start(kubectl, scaling.job())
     with watching(kubectl, "pods", "--selector", elastic.WORKERS) as pods:
@@ -156,7 +156,7 @@ def test_scale_out_goes_on_when_the_leader_is_killed_in_the_middle(
         elastic.until_phase(kubectl, SCALERS["ScaleOut"], "more", "Scaling", within_s=30)
         leader = controller.get("pod", install.leader(controller))
         assert leader
-        bed.kill_pod(leader["metadata"]["uid"])
+        testbed.kill_pod(leader["metadata"]["uid"])
         elastic.until_phase(
             kubectl, SCALERS["ScaleOut"], "more", "ScaleSucceeded", within_s=LEASE_S + 60
         )
@@ -182,8 +182,8 @@ def nodes(kubectl: Kubectl) -> dict[str, str]:
 @contextmanager
 def tainted(kubectl: Kubectl, node: str) -> Iterator[None]:
     """Have a node say that it is about to go, as cluster-autoscaler has it."""
-    kubectl("taint", "node", node, f"{_DOOM}={int(time.time())}:NoSchedule")
+    kubectl("taint", "node", node, f"{_DELETION_TAINT}={int(time.time())}:NoSchedule")
     try:
         yield
     finally:
-        kubectl("taint", "node", node, f"{_DOOM}:NoSchedule-")
+        kubectl("taint", "node", node, f"{_DELETION_TAINT}:NoSchedule-")

@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from dlctl.api import conditions
-from dlctl.api.conditions import Condition, holds, with_condition, without
+from dlctl.api.conditions import Condition, is_true, with_condition, without_condition
 from tests.builders import NOW
 
 LATER = NOW + datetime.timedelta(minutes=1)
@@ -14,34 +14,36 @@ LATER = NOW + datetime.timedelta(minutes=1)
 def condition(
     type_: str, *, status: bool = True, message: str = "", at: datetime.datetime = NOW
 ) -> Condition:
-    return Condition(type_, status, f"MXJob{type_}", message, since=at, updated=at)
+    return Condition(
+        type_, status, f"MXJob{type_}", message, last_transition_time=at, last_update_time=at
+    )
 
 
 def types(stated: tuple[Condition, ...]) -> list[str]:
     return [c.type for c in stated]
 
 
-def test_condition_stated_last_stands_last() -> None:
+def test_condition_set_last_is_the_last_of_the_list() -> None:
     stated = with_condition((), condition(conditions.CREATED))
     stated = with_condition(stated, condition(conditions.RUNNING))
     assert types(stated) == ["Created", "Running"]
 
 
-def test_restating_a_condition_changes_nothing() -> None:
+def test_setting_an_equal_condition_changes_nothing() -> None:
     stated = (condition(conditions.CREATED), condition(conditions.RUNNING))
     assert with_condition(stated, condition(conditions.RUNNING, at=LATER)) == stated
 
 
-def test_new_message_updates_the_condition_but_not_since_when_it_holds() -> None:
+def test_new_message_leaves_the_transition_time() -> None:
     stated = (condition(conditions.RESTARTING, message="worker-0"),)
     (new,) = with_condition(stated, condition(conditions.RESTARTING, message="worker-1", at=LATER))
-    assert (new.message, new.since, new.updated) == ("worker-1", NOW, LATER)
+    assert (new.message, new.last_transition_time, new.last_update_time) == ("worker-1", NOW, LATER)
 
 
-def test_condition_that_turns_false_holds_since_then() -> None:
+def test_condition_that_turns_false_has_a_new_transition_time() -> None:
     stated = (condition(conditions.BLOCKED),)
     (new,) = with_condition(stated, condition(conditions.BLOCKED, status=False, at=LATER))
-    assert (new.status, new.since) == (False, LATER)
+    assert (new.status, new.last_transition_time) == (False, LATER)
 
 
 def test_running_and_restarting_exclude_each_other() -> None:
@@ -52,10 +54,10 @@ def test_running_and_restarting_exclude_each_other() -> None:
 
 
 @pytest.mark.parametrize("activity", [conditions.RUNNING, conditions.RESTARTING])
-def test_ended_job_runs_no_more_nor_does_it_restart(activity: str) -> None:
+def test_finished_job_is_neither_running_nor_restarting(activity: str) -> None:
     stated = with_condition((condition(activity),), condition(conditions.SUCCEEDED, at=LATER))
     assert types(stated) == [activity, "Succeeded"]
-    assert (stated[0].status, stated[0].since) == (False, NOW)
+    assert (stated[0].status, stated[0].last_transition_time) == (False, NOW)
 
 
 def test_failed_job_stays_failed() -> None:
@@ -64,12 +66,12 @@ def test_failed_job_stays_failed() -> None:
     assert with_condition(stated, condition(conditions.SUCCEEDED)) == stated
 
 
-def test_condition_with_status_false_does_not_hold() -> None:
+def test_condition_with_status_false_is_not_true() -> None:
     stated = (condition(conditions.RUNNING, status=False),)
-    assert not holds(stated, conditions.RUNNING)
-    assert holds((condition(conditions.RUNNING),), conditions.RUNNING)
+    assert not is_true(stated, conditions.RUNNING)
+    assert is_true((condition(conditions.RUNNING),), conditions.RUNNING)
 
 
-def test_condition_taken_back_leaves_no_trace() -> None:
+def test_removed_condition_leaves_no_trace() -> None:
     stated = (condition(conditions.CREATED), condition(conditions.BLOCKED))
-    assert types(without(stated, conditions.BLOCKED)) == ["Created"]
+    assert types(without_condition(stated, conditions.BLOCKED)) == ["Created"]

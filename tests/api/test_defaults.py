@@ -7,7 +7,7 @@ from dlctl.errors import ConfigError
 from dlctl.options import Options
 
 
-def test_settings_untouched_are_the_defaults() -> None:
+def test_default_settings_are_the_defaults_of_jobs() -> None:
     assert job_defaults(Options()) == JobDefaults()
 
 
@@ -29,18 +29,18 @@ def test_settings_reach_the_jobs(tmp_path: Path) -> None:
 
     assert found == JobDefaults(
         cluster_domain="cluster.local",
-        gang_scheduler="volcano",
+        gang_scheduler_name="volcano",
         pytorch_init_image="busybox",
         pytorch_init_template="- name: wait\n",
-        pytorch_init_tries=3,
-        mpi_delivery_image="delivery",
+        pytorch_init_max_tries=3,
+        mpi_kubectl_delivery_image="delivery",
         elastic_init_image="first",
     )
 
 
 @pytest.mark.parametrize("name", ["", "none", "None"])
-def test_no_gang_has_several_names(name: str) -> None:
-    assert job_defaults(Options(gang_scheduler_name=name)).gang_scheduler == ""
+def test_gang_scheduling_is_disabled_by_several_names(name: str) -> None:
+    assert job_defaults(Options(gang_scheduler_name=name)).gang_scheduler_name == ""
 
 
 def test_template_that_is_named_must_be_there() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.nesting import flattened, nests_deeper
+from dlctl.api.nesting import exceeds_depth, truncate_to_depth
 
 # Brackets, quotes and backslashes in strings are what a scanner trips over.
 TEXTS = st.text(st.sampled_from('[]{}"\\a,:é'), max_size=5)
@@ -29,12 +29,12 @@ def depth(value: Any) -> int:
 
 @given(VALUES, LEVELS)
 def test_depth_is_that_of_the_value(value: Any, levels: int) -> None:
-    assert nests_deeper(msgspec.json.encode(value), levels) == (depth(value) > levels)
+    assert exceeds_depth(msgspec.json.encode(value), levels) == (depth(value) > levels)
 
 
 @given(VALUES, LEVELS)
-def test_what_is_cut_keeps_all_above(value: Any, levels: int) -> None:
-    text, complete = flattened(msgspec.json.encode(value), levels)
+def test_truncated_text_keeps_all_above_the_depth(value: Any, levels: int) -> None:
+    text, complete = truncate_to_depth(msgspec.json.encode(value), levels)
     cut = msgspec.json.decode(text)
     assert complete
     assert depth(cut) == min(depth(value), levels)
@@ -44,7 +44,7 @@ def test_what_is_cut_keeps_all_above(value: Any, levels: int) -> None:
 
 @given(VALUES, LEVELS, st.integers(0, 10))
 def test_text_with_too_many_brackets_is_closed(value: Any, levels: int, most: int) -> None:
-    text, _ = flattened(msgspec.json.encode(value), levels, max_brackets=most)
+    text, _ = truncate_to_depth(msgspec.json.encode(value), levels, max_brackets=most)
     assert depth(msgspec.json.decode(text)) <= levels
 
 
@@ -56,8 +56,8 @@ def test_text_with_too_many_brackets_is_closed(value: Any, levels: int, most: in
         pytest.param(b'["' + b'\\"[' * 400_000 + b'"]', id="escapes"),
     ],
 )
-def test_largest_objects_take_moments(text: bytes) -> None:
+def test_largest_objects_take_little_time(text: bytes) -> None:
     started = time.thread_time()
-    nests_deeper(text)
-    flattened(text)
+    exceeds_depth(text)
+    truncate_to_depth(text)
     assert time.thread_time() - started < 1

@@ -23,17 +23,17 @@ def pod(wire: dict[str, Any]) -> Pod:
         pytest.param({"phase": ""}, id="empty phase"),
     ],
 )
-def test_pod_of_which_nothing_is_reported_is_pending(status: dict[str, Any] | None) -> None:
+def test_pod_without_status_is_pending(status: dict[str, Any] | None) -> None:
     assert pod({"metadata": {"name": "a"}, "status": status}).phase is PodPhase.PENDING
 
 
-def test_phase_unheard_of_is_unknown() -> None:
+def test_unrecognized_phase_is_unknown() -> None:
     assert pod({"status": {"phase": "Hibernating"}}).phase is PodPhase.UNKNOWN
 
 
 def test_null_lists_hold_no_container_and_no_condition() -> None:
     seen = pod({"status": {"containerStatuses": None, "conditions": None}})
-    assert seen.container("mxnet") is None
+    assert seen.container_status("mxnet") is None
     assert seen.condition("Ready") is None
 
 
@@ -46,14 +46,14 @@ def test_container_and_condition_are_found_by_name() -> None:
             }
         }
     )
-    container, condition = seen.container("mxnet"), seen.condition("Ready")
+    container, condition = seen.container_status("mxnet"), seen.condition("Ready")
     assert container is not None
     assert container.restart_count == 3
     assert condition is not None
     assert condition.status == "True"
 
 
-def test_unknown_and_null_fields_are_no_hindrance() -> None:
+def test_unknown_and_null_fields_are_ignored() -> None:
     seen = pod(
         {
             "apiVersion": "v1",
@@ -68,7 +68,7 @@ def test_unknown_and_null_fields_are_no_hindrance() -> None:
             },
         }
     )
-    container = seen.container("mxnet")
+    container = seen.container_status("mxnet")
     assert container is not None
     assert container.state is not None
     assert container.state.waiting is None
@@ -89,17 +89,17 @@ def test_deletion_was_requested_a_grace_period_before_its_deadline() -> None:
             }
         }
     )
-    assert seen.metadata.terminating
-    assert seen.metadata.deletion_requested == datetime.datetime(
+    assert seen.metadata.is_terminating
+    assert seen.metadata.deletion_requested_at == datetime.datetime(
         2026, 1, 1, 12, tzinfo=datetime.UTC
     )
 
 
 def test_pod_that_is_not_being_deleted_has_no_time_of_deletion() -> None:
-    assert pod({"metadata": {"name": "a"}}).metadata.deletion_requested is None
+    assert pod({"metadata": {"name": "a"}}).metadata.deletion_requested_at is None
 
 
-def test_controller_is_the_one_owner_that_says_so() -> None:
+def test_controller_is_the_owner_reference_marked_as_such() -> None:
     references = [
         {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "1"},
         {"apiVersion": "kubeflow.org/v1", "kind": "MXJob", "uid": "2", "controller": True},

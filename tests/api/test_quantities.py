@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.quantities import MAX_CHARS, PATTERN, QuantityError, amount, canonical, total
+from dlctl.api.quantities import (
+    MAX_CHARS,
+    PATTERN,
+    QuantityError,
+    canonicalize,
+    parse_quantity,
+    sum_quantities,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,23 +31,23 @@ from dlctl.api.quantities import MAX_CHARS, PATTERN, QuantityError, amount, cano
         pytest.param(0.1, "100m"),
     ],
 )
-def test_amount_has_one_spelling(written: str | float, spelt: str) -> None:
-    assert canonical(written) == spelt
+def test_quantity_has_one_canonical_form(written: str | float, spelt: str) -> None:
+    assert canonicalize(written) == spelt
 
 
 @pytest.mark.parametrize("text", ["", "1x", "a", "1 Gi", "--1", "1.2.3"])
-def test_other_text_is_no_amount(text: str) -> None:
+def test_other_text_is_not_a_quantity(text: str) -> None:
     with pytest.raises(QuantityError):
-        amount(text)
+        parse_quantity(text)
 
 
 @given(st.integers(0, 10**15), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi"]))
-def test_canonical_spelling_means_the_same_and_is_stable(number: int, suffix: str) -> None:
+def test_canonical_form_is_equal_and_stable(number: int, suffix: str) -> None:
     text = f"{number}{suffix}"
 
-    assert amount(canonical(text)) == amount(text)
-    assert canonical(canonical(text)) == canonical(text)
-    assert amount("1") == Decimal(1)
+    assert parse_quantity(canonicalize(text)) == parse_quantity(text)
+    assert canonicalize(canonicalize(text)) == canonicalize(text)
+    assert parse_quantity("1") == Decimal(1)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +62,8 @@ def test_canonical_spelling_means_the_same_and_is_stable(number: int, suffix: st
         pytest.param([("0", 5), ("1Gi", 1)], "1Gi"),
     ],
 )
-def test_sum_is_spelt_as_its_first_part_is(amounts: list[tuple[str, int]], sum_: str) -> None:
-    assert total(amounts) == sum_
+def test_sum_has_the_suffix_of_its_first_part(amounts: list[tuple[str, int]], sum_: str) -> None:
+    assert sum_quantities(amounts) == sum_
 
 
 @given(
@@ -68,15 +75,17 @@ def test_sum_is_spelt_as_its_first_part_is(amounts: list[tuple[str, int]], sum_:
     )
 )
 def test_sum_is_exact(amounts: list[tuple[str, int]]) -> None:
-    assert amount(total(amounts)) == sum((amount(text) * n for text, n in amounts), Decimal(0))
+    assert parse_quantity(sum_quantities(amounts)) == sum(
+        (parse_quantity(text) * n for text, n in amounts), Decimal(0)
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     ["1e999999", "1e99999999", "-1e-99999999", "1" * 1300 + "x", "9" * 4301, "1." + "1" * 70, "٣"],
 )
-def test_text_beyond_all_bounds_is_refused_at_once(text: str) -> None:
-    for read in (amount, canonical, lambda each: total([(each, 2)])):
+def test_huge_text_is_rejected_at_once(text: str) -> None:
+    for read in (parse_quantity, canonicalize, lambda each: sum_quantities([(each, 2)])):
         started = time.thread_time()
         with pytest.raises(QuantityError):
             read(text)
@@ -84,26 +93,26 @@ def test_text_beyond_all_bounds_is_refused_at_once(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [1e300, -(10**70), float("inf"), float("nan"), True])
-def test_number_that_is_no_amount_is_refused(value: float) -> None:
+def test_number_that_is_not_a_quantity_is_rejected(value: float) -> None:
     with pytest.raises(QuantityError):
-        canonical(value)
+        canonicalize(value)
 
 
 @pytest.mark.parametrize(
     ("written", "spelt"),
     [("8Ei", str(2**63 - 1)), ("-9Ei", str(1 - 2**63)), ("1e99", "1e99"), ("100E", "100E")],
 )
-def test_largest_amounts_are_spelt_as_kubernetes_does(written: str, spelt: str) -> None:
-    assert canonical(written) == spelt
+def test_largest_quantities_are_formatted_as_by_kubernetes(written: str, spelt: str) -> None:
+    assert canonicalize(written) == spelt
 
 
-AMOUNTS = st.from_regex(PATTERN, fullmatch=True).filter(lambda text: len(text) <= MAX_CHARS)
+QUANTITIES = st.from_regex(PATTERN, fullmatch=True).filter(lambda text: len(text) <= MAX_CHARS)
 
 
-@given(st.lists(st.tuples(AMOUNTS | st.text(max_size=80), st.integers(0, 10_000))))
-def test_amounts_are_read_or_refused_and_nothing_else(amounts: list[tuple[str, int]]) -> None:
+@given(st.lists(st.tuples(QUANTITIES | st.text(max_size=80), st.integers(0, 10_000))))
+def test_every_text_is_either_a_quantity_or_rejected(amounts: list[tuple[str, int]]) -> None:
     with suppress(QuantityError):
-        total(amounts)
+        sum_quantities(amounts)
     for text, _ in amounts:
         with suppress(QuantityError):
-            assert canonical(canonical(text)) == canonical(text)
+            assert canonicalize(canonicalize(text)) == canonicalize(text)

@@ -1,7 +1,7 @@
 import pytest
 
 from dlctl.cli import et_operator, training_operator
-from dlctl.cli.their_flags import without_effect
+from dlctl.cli.compat_flags import ineffective_flags
 from dlctl.options import Options
 from tests.cli.test_settings import parsed, read
 
@@ -27,7 +27,7 @@ def test_flags_of_its_deployments_are_settings(arguments: tuple[str, ...]) -> No
 
 def test_its_defaults_serve_metrics_and_health_at_one_address() -> None:
     found = read("--metrics-addr=:8080", "--enable-leader-election=false")
-    assert found.metrics_at == found.health_at
+    assert found.metrics_address == found.health_address
     assert not found.leader_elect
 
 
@@ -36,7 +36,7 @@ def test_its_defaults_serve_metrics_and_health_at_one_address() -> None:
     [("--create-ssh-secret",), ("-create-ssh-secret=false", "--create-ssh-secret=true")],
 )
 def test_flag_without_meaning_here_is_taken_and_told_of(arguments: tuple[str, ...]) -> None:
-    told = dict(without_effect(parsed(*arguments), Options()))
+    told = dict(ineffective_flags(parsed(*arguments), Options()))
     assert told == dict(et_operator.IGNORED)
 
 

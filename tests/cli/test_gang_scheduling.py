@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlctl.api.gangs import PLUGIN_GROUPS, VOLCANO_GROUPS
+from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.cli.gang_scheduling import check_pod_groups
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver.server import ApiServer, serve
-from tests.support.podgroups import serve_pod_groups
+from tests.support.pod_groups import serve_pod_groups
 
 
 @pytest.fixture
@@ -44,14 +44,16 @@ async def test_nothing_is_needed_without_a_gang_scheduler(client: Client) -> Non
 async def test_pod_groups_that_are_not_served_are_named(
     client: Client, scheduler: str, missing: str
 ) -> None:
-    other = PLUGIN_GROUPS if scheduler == "volcano" else VOLCANO_GROUPS
+    other = COSCHEDULING_POD_GROUPS if scheduler == "volcano" else VOLCANO_POD_GROUPS
     await serve_pod_groups(client, other)
     with pytest.raises(ConfigError) as refused:
         await check_pod_groups(client, scheduler)
     assert f"--gang-scheduler-name is {scheduler!r}, but the cluster does not serve {missing}" in (
         str(refused.value)
     )
-    await serve_pod_groups(client, VOLCANO_GROUPS if scheduler == "volcano" else PLUGIN_GROUPS)
+    await serve_pod_groups(
+        client, VOLCANO_POD_GROUPS if scheduler == "volcano" else COSCHEDULING_POD_GROUPS
+    )
     await check_pod_groups(client, scheduler)
 
 

@@ -3,7 +3,7 @@ import yaml
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status import Failure, JobPhase, JobState
-from dlctl.cli.outcome import cause, status_yaml
+from dlctl.cli.outcome import failure_lines, status_yaml
 from dlctl.cli.progress import JobProgress, ReplicaProgress
 from tests.builders import NOW
 
@@ -25,11 +25,11 @@ LOGS = {
 
 
 def test_success_has_no_cause() -> None:
-    assert list(cause(attrs.evolve(JOB, state=JobState.SUCCEEDED), LOGS)) == []
+    assert list(failure_lines(attrs.evolve(JOB, state=JobState.SUCCEEDED), LOGS)) == []
 
 
 def test_cause_of_a_failure_is_its_first_one_and_what_that_replica_said() -> None:
-    assert list(cause(attrs.evolve(JOB, failure=FAILURE), LOGS)) == [
+    assert list(failure_lines(attrs.evolve(JOB, failure=FAILURE), LOGS)) == [
         "mxjob ml/linear failed: worker-1 (pod linear-worker-x-1): exit code 1 (general error)",
         "last lines of worker-1:",
         "  | Traceback",
@@ -39,12 +39,12 @@ def test_cause_of_a_failure_is_its_first_one_and_what_that_replica_said() -> Non
 
 def test_cause_of_an_invalid_job_is_the_field_and_the_fix() -> None:
     invalid = attrs.evolve(JOB, phase=JobPhase.FAILED, reason="spec.x: is missing")
-    assert list(cause(invalid, {})) == ["mxjob ml/linear failed: spec.x: is missing"]
+    assert list(failure_lines(invalid, {})) == ["mxjob ml/linear failed: spec.x: is missing"]
 
 
 def test_job_that_has_not_ended_shows_where_each_replica_stands() -> None:
     running = attrs.evolve(JOB, phase=JobPhase.RUNNING, notice="restarting worker-1")
-    assert list(cause(running, LOGS)) == [
+    assert list(failure_lines(running, LOGS)) == [
         "mxjob ml/linear has not ended: it is Running",
         "  restarting worker-1",
         "  worker-0 (pod linear-worker-x-0): Running",
@@ -55,7 +55,7 @@ def test_job_that_has_not_ended_shows_where_each_replica_stands() -> None:
 
 
 def test_job_that_was_deleted_is_said_to_be() -> None:
-    assert list(cause(attrs.evolve(JOB, deleted=True), {})) == [
+    assert list(failure_lines(attrs.evolve(JOB, deleted=True), {})) == [
         "mxjob ml/linear was deleted before it had ended"
     ]
 

@@ -6,8 +6,8 @@ from importlib.metadata import version
 import pytest
 import yaml
 
-from dlctl.dialects.kinds import kinds
-from dlctl.frameworks.registry import installed
+from dlctl.dialects.kinds import served_kinds
+from dlctl.frameworks.registry import installed_frameworks
 from tests.cli.conftest import Dlctl
 
 QUICK = """
@@ -83,8 +83,8 @@ def test_crds_are_documents_of_kinds_and_their_scalers(dlctl: Dlctl) -> None:
     documents = list(yaml.load_all(done.out, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     assert done.code == 0
     assert [document["metadata"]["name"] for document in documents] == [
-        resource.qualified
-        for kind in kinds(installed())
+        resource.group_resource
+        for kind in served_kinds(installed_frameworks())
         for resource in (kind.resource, *kind.scalers)
     ]
 

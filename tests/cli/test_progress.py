@@ -4,13 +4,13 @@ from typing import Any
 import attrs
 import pytest
 
-from dlctl.api.elastic import Roster
+from dlctl.api.elastic import Membership
 from dlctl.api.job import Replica
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase, JobState, JobStatus
-from dlctl.cli.progress import JobProgress, ReplicaProgress, progress
+from dlctl.cli.progress import JobProgress, ReplicaProgress, job_progress
 from tests.builders import NOW, RUNNING, exited, job_object, kind_of, make_job, make_pod, mxjob
-from tests.dialects.elastic.manifests import GROUP, elastic_job
+from tests.dialects.et_operator.manifests import GROUP, elastic_job
 
 WORKER = Replica("worker", 0)
 JOB = make_job()
@@ -18,7 +18,7 @@ NEW = JobProgress("mxjob", JOB.key)
 
 
 def look(*pods: Pod, before: JobProgress = NEW, **status: Any) -> JobProgress:
-    return progress(kind_of(), job_object({**mxjob(), "status": status}), pods, before, NOW)
+    return job_progress(kind_of(), job_object({**mxjob(), "status": status}), pods, before, NOW)
 
 
 def worker(state: JobProgress) -> ReplicaProgress:
@@ -65,14 +65,14 @@ def test_what_keeps_a_container_from_starting_is_its_phase() -> None:
 def test_program_that_waits_for_its_next_start_has_ended_and_left_a_log() -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
     seen = worker(look(make_pod(JOB, WORKER, state=waiting, last_state=exited(137))))
-    assert (seen.has_log, seen.runs, seen.exit_code) == (True, False, 137)
+    assert (seen.has_log, seen.may_write_log, seen.exit_code) == (True, False, 137)
 
 
 def test_program_that_is_not_started_again_has_no_trouble_with_it() -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
     pods = [make_pod(JOB, WORKER, state=waiting, last_state=exited(code)) for code in (137, 1)]
     seen = [worker(look(pod)) for pod in pods]
-    assert [(one.phase, one.trouble) for one in seen] == [
+    assert [(one.phase, one.waiting_message) for one in seen] == [
         ("CrashLoopBackOff", "back-off 10s"),
         ("Failed", ""),
     ]
@@ -82,7 +82,7 @@ def test_trouble_of_a_container_is_over_when_it_runs() -> None:
     waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": "no command"}}
     before = look(make_pod(JOB, WORKER, phase="Pending", state=waiting))
     after = look(make_pod(JOB, WORKER, state=RUNNING), before=before)
-    assert [worker(state).trouble for state in (before, after)] == ["no command", ""]
+    assert [worker(state).waiting_message for state in (before, after)] == ["no command", ""]
 
 
 def test_end_that_was_seen_outlives_the_pod() -> None:
@@ -133,7 +133,7 @@ def test_invalid_job_shows_its_reason() -> None:
     manifest = mxjob()
     manifest["spec"]["replicaSpecs"] = []
     manifest["status"] = {"phase": "Failed", "state": "Failed", "reason": "spec: is empty"}
-    seen = progress(kind_of(), job_object(manifest), (), NEW, NOW)
+    seen = job_progress(kind_of(), job_object(manifest), (), NEW, NOW)
     assert (seen.phase, seen.state) == (JobPhase.FAILED, JobState.FAILED)
     assert (seen.reason, seen.finished) == ("spec: is empty", True)
 
@@ -155,10 +155,12 @@ def elastic(spent: list[int], *pods: Pod) -> JobProgress:
     """Return how a TrainingJob fares some of whose workers are lost for good."""
     wire = {**elastic_job(worker={"replicas": 2}), "status": {}}
     job = make_job(wire)
-    roster = Roster(members=(0, 1), spent=frozenset(spent))
-    wire["status"] = job_status(attrs.evolve(job.status, phase=JobPhase.RUNNING, roster=roster))
+    membership = Membership(members=(0, 1), retired=frozenset(spent))
+    wire["status"] = job_status(
+        attrs.evolve(job.status, phase=JobPhase.RUNNING, membership=membership)
+    )
     before = JobProgress("trainingjob", job.key)
-    return progress(kind_of(GROUP, "TrainingJob"), job_object(wire), pods, before, NOW)
+    return job_progress(kind_of(GROUP, "TrainingJob"), job_object(wire), pods, before, NOW)
 
 
 def job_status(status: JobStatus) -> dict[str, Any]:

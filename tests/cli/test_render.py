@@ -7,7 +7,7 @@ import yaml
 
 from tests.builders import mxjob
 from tests.cli.conftest import Dlctl, Written
-from tests.dialects.elastic.manifests import elastic_job
+from tests.dialects.et_operator.manifests import elastic_job
 
 
 def test_children_of_a_job_are_rendered_without_a_cluster(dlctl: Dlctl, written: Written) -> None:

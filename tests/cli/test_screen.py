@@ -6,9 +6,9 @@ from rich.console import Console
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status import JobPhase
-from dlctl.cli.logtails import Logs
+from dlctl.cli.log_tails import Logs
 from dlctl.cli.progress import JobProgress, ReplicaProgress
-from dlctl.cli.screen import picture, screen
+from dlctl.cli.screen import render_svg, screen
 from tests.builders import NOW
 
 SCHEDULER = ReplicaProgress("scheduler-0", "scheduler", pod="linear-scheduler-x-0")
@@ -62,7 +62,7 @@ def test_notice_stands_between_table_and_lines() -> None:
 
 def test_trouble_that_replicas_share_is_shown_once() -> None:
     waiting = [
-        ReplicaProgress(f"worker-{n}", "worker", trouble='configmap "script" not found')
+        ReplicaProgress(f"worker-{n}", "worker", waiting_message='configmap "script" not found')
         for n in range(3)
     ]
     text = drawn(attrs.evolve(JOB, replicas=tuple(waiting)))
@@ -79,7 +79,7 @@ def test_of_very_many_replicas_those_that_need_a_look_are_shown() -> None:
 
 
 def test_picture_holds_the_screen_and_fetches_nothing() -> None:
-    svg = picture(screen([JOB], {}, NOW), title="dlctl run linear.yaml")
+    svg = render_svg(screen([JOB], {}, NOW), title="dlctl run linear.yaml")
     assert svg.startswith("<svg")
     assert "worker-0" in svg
     assert "font-face" not in svg

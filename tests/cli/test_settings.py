@@ -8,7 +8,13 @@ import attrs
 import pytest
 
 from dlctl.cli.arguments import CommandParser
-from dlctl.cli.settings import add_settings, default_in_words, key, settings, variable
+from dlctl.cli.settings import (
+    add_settings,
+    describe_default,
+    environment_variable,
+    file_key,
+    load_settings,
+)
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
 from tests.cli.conftest import Dlctl
@@ -29,7 +35,7 @@ def config_file(tmp_path: Path) -> ConfigFile:
 
 
 def read(*arguments: str, environment: Mapping[str, str] | None = None) -> Options:
-    return settings(parsed(*arguments), environment or {})
+    return load_settings(parsed(*arguments), environment or {})
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
@@ -43,12 +49,12 @@ def test_nothing_given_means_the_defaults() -> None:
 
 
 def test_flag_beats_environment_and_environment_beats_file(config_file: ConfigFile) -> None:
-    path = config_file("workers: 1\ngrace: 1\nreconcile-timeout: 1")
-    environment = {"DLCTL_WORKERS": "2", "DLCTL_GRACE": "2"}
+    path = config_file("workers: 1\ngraceful-shutdown-timeout: 1\nreconcile-timeout: 1")
+    environment = {"DLCTL_WORKERS": "2", "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT": "2"}
 
     found = read("--config", path, "--workers", "3", environment=environment)
 
-    assert found == Options(workers=3, grace_s=2.0, reconcile_timeout_s=1.0)
+    assert found == Options(workers=3, graceful_shutdown_timeout_s=2.0, reconcile_timeout_s=1.0)
 
 
 def test_environment_may_name_the_file(config_file: ConfigFile) -> None:
@@ -67,10 +73,10 @@ def test_every_setting_can_be_given_in_every_way(
     if not isinstance(field.default, bool):
         listed = isinstance(field.default, tuple)
         text = ",".join(field.default or ()) if listed else str(field.default)
-    path = config_file(f"{key(field.name)}: '{text}'")
+    path = config_file(f"{file_key(field.name)}: '{text}'")
 
     assert read(f"{flag(field.name)}={text}") == Options()
-    assert read(environment={variable(field.name): text}) == Options()
+    assert read(environment={environment_variable(field.name): text}) == Options()
     assert read("--config", path) == Options()
 
 
@@ -91,9 +97,15 @@ def test_words_that_yaml_has_a_meaning_for_stay_words(config_file: ConfigFile) -
             "DLCTL_WORKERS is 'four': give a whole number",
             id="no number",
         ),
-        pytest.param({"DLCTL_GRACE": ""}, "DLCTL_GRACE is '': give a number", id="empty"),
         pytest.param(
-            {"DLCTL_GRACE": "nan"}, "DLCTL_GRACE is 'nan': give a number", id="not finite"
+            {"DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT": ""},
+            "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT is '': give a number",
+            id="empty",
+        ),
+        pytest.param(
+            {"DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT": "nan"},
+            "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT is 'nan': give a number",
+            id="not finite",
         ),
         pytest.param(
             {"DLCTL_RESTART_BACKOFF": "9", "DLCTL_RESTART_BACKOFF_CAP": "1"},
@@ -172,4 +184,4 @@ def test_help_names_every_setting_and_its_default(dlctl: Dlctl, monkeypatch: Any
     text = dlctl("controller", "--help").out
     for field in attrs.fields(Options):
         assert f"{flag(field.name)} " in text
-        assert f"{field.metadata['help']} ({default_in_words(field)})" in text
+        assert f"{field.metadata['help']} ({describe_default(field)})" in text

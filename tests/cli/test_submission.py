@@ -5,7 +5,7 @@ import pytest
 
 from dlctl.api.meta import CONFIG_MAPS, CRDS, NAMESPACES, Object, ObjectKey
 from dlctl.cli.submission import submit
-from dlctl.dialects.crds import crd
+from dlctl.dialects.kind_crds import job_crd
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
@@ -23,7 +23,7 @@ async def client() -> AsyncIterator[Client]:
         Client(ClusterConfig.with_token(server.url, server.token)) as client,
     ):
         for kind in KINDS:
-            await client.create(CRDS, "", crd(kind))
+            await client.create(CRDS, "", job_crd(kind))
         yield client
 
 
@@ -48,7 +48,7 @@ async def test_name_may_be_left_to_the_server(client: Client) -> None:
 
 
 async def test_crds_of_ours_beside_the_jobs_do_no_harm(client: Client) -> None:
-    (job,) = await submit(client, KINDS, [crd(kind_of()), JOB], "default")
+    (job,) = await submit(client, KINDS, [job_crd(kind_of()), JOB], "default")
     assert job.kind == kind_of()
 
 

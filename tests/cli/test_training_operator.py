@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
+from dlctl.cli.compat_flags import ineffective_flags
 from dlctl.cli.schemes import enabled
-from dlctl.cli.their_flags import without_effect
 from dlctl.cli.training_operator import IGNORED
-from dlctl.dialects.kinds import kinds
+from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
-from dlctl.frameworks.registry import installed
+from dlctl.frameworks.registry import installed_frameworks
 from dlctl.options import Options
 from tests.cli.conftest import Dlctl
 from tests.cli.test_settings import parsed, read
@@ -91,20 +91,20 @@ def test_flags_without_meaning_here_are_taken_and_told_of() -> None:
         *("--zap-log-level=debug", "--zap-devel", "--zap-encoder=json", "-zap-devel=false"),
         *("--zap-stacktrace-level=error", "--zap-time-encoding=iso8601", "-v=4"),
     )
-    told = dict(without_effect(args, Options()))
+    told = dict(ineffective_flags(args, Options()))
     assert told == dict(IGNORED)
-    assert list(without_effect(parsed("-v", "4"), Options())) == [("-v", IGNORED["-v"])]
+    assert list(ineffective_flags(parsed("-v", "4"), Options())) == [("-v", IGNORED["-v"])]
 
 
 def test_burst_alone_limits_nothing_and_is_told_of() -> None:
-    assert dict(without_effect(parsed(), Options(kube_api_burst=9))) == {
+    assert dict(ineffective_flags(parsed(), Options(kube_api_burst=9))) == {
         "--kube-api-burst": "there is no limit without --kube-api-qps"
     }
-    assert not dict(without_effect(parsed(), Options(kube_api_burst=9, kube_api_qps=1)))
+    assert not dict(ineffective_flags(parsed(), Options(kube_api_burst=9, kube_api_qps=1)))
 
 
 def test_scheme_leaves_its_kinds_alone_in_whatever_case() -> None:
-    everything = kinds(installed())
+    everything = served_kinds(installed_frameworks())
     assert enabled(everything, ()) == everything
     found = enabled(everything, ("TFjob",))
     assert found
@@ -134,7 +134,7 @@ def test_unknown_scheme_ends_the_program_with_2_and_names_the_known(dlctl: Dlctl
 def test_addresses_say_what_is_served_where(
     options: Options, metrics_at: str, health_at: str
 ) -> None:
-    assert (options.metrics_at, options.health_at) == (metrics_at, health_at)
+    assert (options.metrics_address, options.health_address) == (metrics_at, health_at)
 
 
 def test_address_at_which_nothing_would_be_served_is_refused() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from tests.contract.wordings import reworded
-from tests.local.apiserver.wire import Answer, Verbs
+from tests.contract.message_normalization import normalize_message
+from tests.local.apiserver.raw_client import Answer, RawVerbs
 
 JSON = dict[str, Any]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -35,7 +35,7 @@ _DIFFERENT_EACH_TIME = (
 
 
 @attrs.frozen
-class Api(Verbs):
+class Api(RawVerbs):
     """One server as one test sees it."""
 
     kind: str
@@ -54,7 +54,7 @@ class Api(Verbs):
         root = "/api/v1" if group == "v1" else f"/apis/{group}"
         return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
 
-    async def until(self, path: str, holds: Callable[[Answer], bool], **params: Any) -> Answer:
+    async def wait_until(self, path: str, holds: Callable[[Answer], bool], **params: Any) -> Answer:
         """Ask until the answer is the wanted one: what controllers do takes a moment."""
         answer = await self.get(path, **params)
         for _ in range(_TRIES):
@@ -64,22 +64,22 @@ class Api(Verbs):
             answer = await self.get(path, **params)
         raise AssertionError(f"it does not come about: {answer.body}")
 
-    async def gone(self, path: str) -> None:
-        await self.until(path, lambda answer: answer.code == 404)
+    async def wait_gone(self, path: str) -> None:
+        await self.wait_until(path, lambda answer: answer.code == 404)
 
     async def define(self, crd: JSON) -> None:
         """Have a definition in effect: its objects can be listed and created."""
         answer = await self.post(CRDS, crd)
         assert answer.code in (201, 409), answer.body
         name = crd["metadata"]["name"]
-        await self.until(f"{CRDS}/{name}", is_established)
+        await self.wait_until(f"{CRDS}/{name}", is_established)
         spec = crd["spec"]
         for version in spec["versions"]:
             if version["served"]:
                 path = f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
-                await self.until(path, lambda listed: listed.code == 200)
+                await self.wait_until(path, lambda listed: listed.code == 200)
 
-    def said(self, answer: Answer) -> str:
+    def failure_text(self, answer: Answer) -> str:
         """Return what a failure says, in one line: code, reason, causes, message.
 
         What is different each time has a name instead, and what older servers say otherwise is in
@@ -91,21 +91,21 @@ class Api(Verbs):
             return f"{answer.code} {body.strip()}"
         assert body.get("kind") == "Status", body
         assert (body["apiVersion"], body["status"], body["code"]) == ("v1", "Failure", answer.code)
-        message = reworded(body["message"], self.minor)
+        message = normalize_message(body["message"], self.minor)
         causes = body.get("details", {}).get("causes", ())
-        texts = sorted({reworded(_text(cause), self.minor) for cause in causes})
+        texts = sorted({normalize_message(_cause_text(cause), self.minor) for cause in causes})
         if len(texts) > 1:
             message = f"{message.partition(' is invalid: ')[0]} is invalid: {', '.join(texts)}"
         names = sorted({f"{each.get('reason', '')} {each.get('field', '')}" for each in causes})
         shown = "".join(f"[{name.strip()}] " for name in names)
-        return anonymous(f"{answer.code} {body.get('reason', '')}: {shown}{message}", self)
+        return normalize(f"{answer.code} {body.get('reason', '')}: {shown}{message}", self)
 
 
-def _text(cause: JSON) -> str:
+def _cause_text(cause: JSON) -> str:
     return f"{cause.get('field', '')}: {cause['message']}"
 
 
-def anonymous(text: str, api: Api) -> str:
+def normalize(text: str, api: Api) -> str:
     for pattern, name in _DIFFERENT_EACH_TIME:
         text = re.sub(pattern, name, text)
     return text.replace(api.namespace, "NAMESPACE")

@@ -21,11 +21,11 @@ def bad(kind: str, change: JSON, said: str, /, id_: str, **counts: int) -> Any:
     return pytest.param(job(kind, change, counts), said, id=f"{kind}, {id_}")
 
 
-def many(kind: str, said: str, /, id_: str, **counts: int) -> Any:
+def bad_counts(kind: str, said: str, /, id_: str, **counts: int) -> Any:
     return bad(kind, {}, said, id_, **counts)
 
 
-def least(path: str, value: int, bound: int) -> str:
+def below_minimum(path: str, value: int, bound: int) -> str:
     return (
         f"spec.{path}: Invalid value: {value}: "
         f"spec.{path} in body should be greater than or equal to {bound}"
@@ -76,7 +76,7 @@ TYPES = [
         "spec.tfReplicaSpecs: Invalid value: a replica type is listed twice, in another case",
         "a type twice",
     ),
-    many(
+    bad_counts(
         "TFJob",
         "spec.tfReplicaSpecs: Invalid value: a job may have at most 10000 replicas of all types",
         "many of each type",
@@ -84,49 +84,60 @@ TYPES = [
         PS=5000,
         Worker=5000,
     ),
-    many(
+    bad_counts(
         "TFJob",
         "spec.tfReplicaSpecs: Invalid value: Chief and Master exclude each other: list one of them",
         "two chiefs",
         Chief=1,
         Master=1,
     ),
-    many(
+    bad_counts(
         "PyTorchJob",
         f"{PYTORCH}: Invalid value: Master.replicas must be 1",
         "two masters",
         Master=2,
         Worker=1,
     ),
-    many(
+    bad_counts(
         "PyTorchJob",
         f"{PYTORCH}: Invalid value: Master.replicas must be 1",
         "a master of none",
         Master=0,
         Worker=1,
     ),
-    many(
+    bad_counts(
         "PyTorchJob",
         f"{PYTORCH}: Invalid value: Worker.replicas must be 1 or more",
         "workers of none",
         Master=1,
         Worker=0,
     ),
-    many(
+    bad_counts(
         "XGBoostJob",
         "spec.xgbReplicaSpecs: Invalid value: Master is missing: there must be exactly 1",
         "no master",
         Worker=1,
     ),
-    many(
+    bad_counts(
         "XGBoostJob",
         "spec.xgbReplicaSpecs: Invalid value: Master.replicas must be 1",
         "two masters",
         Master=2,
     ),
-    many("JAXJob", least("jaxReplicaSpecs.Worker.replicas", -1, 0), "fewer than none", Worker=-1),
-    many("TFJob", least("tfReplicaSpecs.PS.replicas", -1, 0), "fewer than none", PS=-1, Worker=1),
-    many(
+    bad_counts(
+        "JAXJob",
+        below_minimum("jaxReplicaSpecs.Worker.replicas", -1, 0),
+        "fewer than none",
+        Worker=-1,
+    ),
+    bad_counts(
+        "TFJob",
+        below_minimum("tfReplicaSpecs.PS.replicas", -1, 0),
+        "fewer than none",
+        PS=-1,
+        Worker=1,
+    ),
+    bad_counts(
         "PaddleJob", "should be less than or equal to 10000", "a slip of the keyboard", Worker=20000
     ),
 ]
@@ -186,9 +197,9 @@ TEMPLATES = [
     ),
 ]
 MPI = [
-    bad("MPIJob", {"slotsPerWorker": 0}, least("slotsPerWorker", 0, 1), "no slots"),
-    many("MPIJob", "Launcher is missing: there must be exactly 1", "no launcher", Worker=2),
-    many("MPIJob", "Launcher.replicas must be 1", "two launchers", Launcher=2),
+    bad("MPIJob", {"slotsPerWorker": 0}, below_minimum("slotsPerWorker", 0, 1), "no slots"),
+    bad_counts("MPIJob", "Launcher is missing: there must be exactly 1", "no launcher", Worker=2),
+    bad_counts("MPIJob", "Launcher.replicas must be 1", "two launchers", Launcher=2),
 ]
 POLICIES = [
     bad(
@@ -212,31 +223,31 @@ POLICIES = [
     bad(
         "XGBoostJob",
         policy(activeDeadlineSeconds=0),
-        least("runPolicy.activeDeadlineSeconds", 0, 1),
+        below_minimum("runPolicy.activeDeadlineSeconds", 0, 1),
         "deadline",
     ),
     bad(
         "TFJob",
         policy(backoffLimit=-1),
-        least("runPolicy.backoffLimit", -1, 0),
+        below_minimum("runPolicy.backoffLimit", -1, 0),
         "limit of failures",
     ),
     bad(
         "TFJob",
         {"backoffLimit": -1},
-        least("backoffLimit", -1, 0),
+        below_minimum("backoffLimit", -1, 0),
         "limit of failures, where it once stood",
     ),
     bad(
         "PaddleJob",
         policy(ttlSecondsAfterFinished=-1),
-        least("runPolicy.ttlSecondsAfterFinished", -1, 0),
+        below_minimum("runPolicy.ttlSecondsAfterFinished", -1, 0),
         "time to live",
     ),
     bad(
         "PyTorchJob",
         scheduling(minAvailable=0),
-        least("runPolicy.schedulingPolicy.minAvailable", 0, 1),
+        below_minimum("runPolicy.schedulingPolicy.minAvailable", 0, 1),
         "gang of none",
     ),
     bad(
@@ -250,7 +261,7 @@ POLICIES = [
     bad(
         "PyTorchJob",
         scheduling(scheduleTimeoutSeconds=-1),
-        least("runPolicy.schedulingPolicy.scheduleTimeoutSeconds", -1, 0),
+        below_minimum("runPolicy.schedulingPolicy.scheduleTimeoutSeconds", -1, 0),
         "time to be scheduled in",
     ),
     bad(
@@ -305,13 +316,16 @@ ELASTIC = [
     bad(
         "PyTorchJob",
         elastic(minReplicas=0),
-        least("elasticPolicy.minReplicas", 0, 1),
+        below_minimum("elasticPolicy.minReplicas", 0, 1),
         "lower limit",
     ),
     bad(
-        "PaddleJob", elastic(maxRestarts=-1), least("elasticPolicy.maxRestarts", -1, 0), "restarts"
+        "PaddleJob",
+        elastic(maxRestarts=-1),
+        below_minimum("elasticPolicy.maxRestarts", -1, 0),
+        "restarts",
     ),
-    bad("PyTorchJob", elastic(rdzvPort=0), least("elasticPolicy.rdzvPort", 0, 1), "port"),
+    bad("PyTorchJob", elastic(rdzvPort=0), below_minimum("elasticPolicy.rdzvPort", 0, 1), "port"),
     bad(
         "PyTorchJob",
         {"nprocPerNode": "2", **elastic(nProcPerNode=2)},

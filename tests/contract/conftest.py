@@ -20,9 +20,9 @@ import yaml
 from dlctl.local.apiserver.server import serve
 from tests.contract.api import Api
 from tests.contract.definitions import gadgets
-from tests.local.apiserver.wire import Answer
+from tests.local.apiserver.raw_client import Answer
 
-_TURNS = 5
+_LOOP_TURNS = 5
 _KUBECONFIG = os.environ.get("CONTRACT_KUBECONFIG", "")
 
 
@@ -41,7 +41,7 @@ async def api(server_kind: str, request: pytest.FixtureRequest) -> AsyncIterator
                 request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=why))
         yield running
     # Connections that were broken off are closed by the loop, which ends with the test.
-    for _ in range(_TURNS):
+    for _ in range(_LOOP_TURNS):
         await asyncio.sleep(0)
 
 
@@ -69,12 +69,12 @@ async def _embedded() -> AsyncIterator[Api]:
 
 @asynccontextmanager
 async def _real() -> AsyncIterator[Api]:
-    url, headers, context = _connection(Path(_KUBECONFIG))
+    url, headers, context = _read_kubeconfig(Path(_KUBECONFIG))
     connector = aiohttp.TCPConnector(ssl=context)
     async with (
         aiohttp.ClientSession(url, headers=headers, connector=connector) as session,
         _namespace(
-            Api(session, "real", await _minor(session), _name(), _compaction(session))
+            Api(session, "real", await _minor(session), _name(), _etcd_compaction(session))
         ) as api,
     ):
         yield api
@@ -95,18 +95,18 @@ async def _namespace(api: Api) -> AsyncIterator[Api]:
     path = f"/api/v1/namespaces/{api.namespace}"
     await api.create("/api/v1/namespaces", {"metadata": {"name": api.namespace}})
     # Pods are refused until their service account is there.
-    await api.until(f"{path}/serviceaccounts/default", _is_there)
+    await api.wait_until(f"{path}/serviceaccounts/default", _exists)
     yield api
     # A cluster of our own is thrown away; emptying its namespaces would only slow it down.
     if api.is_real and api.compact is None:
         await api.delete(path)
 
 
-def _is_there(answer: Answer) -> bool:
+def _exists(answer: Answer) -> bool:
     return answer.code == 200
 
 
-def _connection(kubeconfig: Path) -> tuple[str, dict[str, str], ssl.SSLContext]:
+def _read_kubeconfig(kubeconfig: Path) -> tuple[str, dict[str, str], ssl.SSLContext]:
     config: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     authority = cluster.get("certificate-authority-data")
@@ -117,7 +117,7 @@ def _connection(kubeconfig: Path) -> tuple[str, dict[str, str], ssl.SSLContext]:
     return cluster["server"], {"Authorization": f"Bearer {user['token']}"}, context
 
 
-def _compaction(session: aiohttp.ClientSession) -> Callable[[], Awaitable[None]] | None:
+def _etcd_compaction(session: aiohttp.ClientSession) -> Callable[[], Awaitable[None]] | None:
     """Return what compacts the etcd of a cluster of our own, of which we know the address."""
     file = Path(_KUBECONFIG).parent / "etcd.url"
     if not file.exists():

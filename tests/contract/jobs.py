@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dlctl.dialects.crds import crd
-from dlctl.dialects.replica_map import ReplicaMap
+from dlctl.dialects.kind_crds import job_crd
+from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from tests.builders import kind_of, training_job
 from tests.contract.api import Api
 
@@ -25,7 +25,7 @@ REPLICAS: Mapping[str, Mapping[str, int]] = {
 
 def definition_of(kind: str) -> JSON:
     # As it is installed: written out, where no part of it is another one's too.
-    wire: JSON = json.loads(json.dumps(crd(kind_of(GROUP, kind))))
+    wire: JSON = json.loads(json.dumps(job_crd(kind_of(GROUP, kind))))
     return wire
 
 
@@ -46,7 +46,7 @@ def replicas(kind: str, type_: str, change: Any) -> JSON:
     """Return a change of the replicas of one type."""
     dialect = kind_of(GROUP, kind).dialects["v1"]
     assert isinstance(dialect, ReplicaMap)
-    return {dialect.specs_field: {type_: change}}
+    return {dialect.replica_specs_field: {type_: change}}
 
 
 def policy(**fields: Any) -> JSON:
@@ -79,4 +79,4 @@ async def refusal(api: Api, wire: JSON) -> str:
     if answer.code == 201:
         return ""
     assert answer.code == 422, answer.body
-    return api.said(answer).partition(" is invalid: ")[2]
+    return api.failure_text(answer).partition(" is invalid: ")[2]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.api import JSON, Api
 from tests.contract.objects import pod
-from tests.local.apiserver.wire import Answer
+from tests.local.apiserver.raw_client import Answer
 
 RBAC = "rbac.authorization.k8s.io/v1"
 USER = 'User "system:serviceaccount:NAMESPACE:me"'
@@ -104,12 +104,12 @@ async def grant(api: Api, *rules: JSON) -> None:
         ),
     ],
 )
-async def test_account_without_rights_is_told_so(
+async def test_account_without_rights_is_forbidden(
     api: Api, method: str, path: str, params: dict[str, str], said: str
 ) -> None:
     path = path.replace("NS", api.namespace)
     answer = await ask(api, await token(api), method, path, **params)
-    assert api.said(answer).replace("[] ", "") == said
+    assert api.failure_text(answer).replace("[] ", "") == said
 
 
 async def test_role_grants_its_verbs_on_its_names(api: Api) -> None:
@@ -156,4 +156,4 @@ async def test_token_that_cannot_be_had_is_refused(
 ) -> None:
     await api.create(api.path("serviceaccounts"), {"metadata": {"name": "me"}})
     answer = await api.post(api.path("serviceaccounts", f"{name}/token"), {"spec": spec})
-    assert api.said(answer).replace("[] ", "") == said
+    assert api.failure_text(answer).replace("[] ", "") == said

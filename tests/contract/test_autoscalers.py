@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract import since
+from tests.contract import version_marks
 from tests.contract.api import JSON, Api
 
 GROUP = "autoscaling/v2"
@@ -72,7 +72,7 @@ TYPES = '"ContainerResource", "External", "Object", "Pods", "Resource"'
                 "to `minReplicas`",
             ),
             id="no replicas",
-            marks=since.NOTHING_FOR_REPLICAS,
+            marks=version_marks.NOTHING_FOR_REPLICAS,
         ),
         pytest.param(
             {"minReplicas": -1},
@@ -145,4 +145,4 @@ TYPES = '"ContainerResource", "External", "Object", "Pods", "Resource"'
 async def test_autoscaler_that_is_none_is_refused(api: Api, spec: JSON, said: str) -> None:
     path = api.path("horizontalpodautoscalers", group=GROUP)
     answer = await api.post(path, autoscaler(**spec))
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said

@@ -190,4 +190,4 @@ async def test_definition_that_is_not_well_formed_is_invalid(
     api: Api, crd: JSON, said: str
 ) -> None:
     answer = await api.post(CRDS, crd)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said

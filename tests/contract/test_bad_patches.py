@@ -5,7 +5,7 @@ import pytest
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map
-from tests.local.apiserver.wire import JSON_PATCH, MERGE, STRATEGIC
+from tests.local.apiserver.raw_client import JSON_PATCH, MERGE, STRATEGIC
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ async def test_patch_that_cannot_be_read_is_a_bad_request(
 ) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), patch, type_)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ async def test_patch_to_what_cannot_be_decoded_is_invalid(
 ) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), patch, fieldValidation="Strict")
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_patch_of_a_gadget_that_does_not_fit_is_refused(
     answer = await gadget_api.patch(
         gadget_api.path("gadgets", "a", group=V1), patch, fieldValidation="Strict"
     )
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ async def test_operation_that_does_not_fit_is_unprocessable(
 ) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), [patch], JSON_PATCH)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 async def test_copies_of_one_patch_are_bounded(api: Api) -> None:
@@ -274,7 +274,7 @@ async def test_copies_of_one_patch_are_bounded(api: Api) -> None:
     operations: list[JSON] = [{"op": "add", "path": "/data/k", "value": "x" * 1_100_000}]
     operations += [{"op": "copy", "from": "/data/k", "path": "/data/x"}] * 3
     answer = await api.patch(api.path("configmaps", "a"), operations, JSON_PATCH)
-    assert api.said(answer) == (
+    assert api.failure_text(answer) == (
         "422 Invalid: the server rejected our request due to an error in our request"
     )
 

@@ -17,7 +17,7 @@ def group() -> str:
 async def test_definition_is_completed_and_established(api: Api, group: str) -> None:
     await api.create(CRDS, definition("things", group=group, short_names=["tg"]))
     path = f"{CRDS}/things.{group}"
-    crd = (await api.until(path, is_established)).body
+    crd = (await api.wait_until(path, is_established)).body
     names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
     assert crd["spec"]["names"] == names | {"shortNames": ["tg"], "categories": ["all"]}
     assert crd["status"]["acceptedNames"] == crd["spec"]["names"]
@@ -33,7 +33,7 @@ async def test_kind_that_is_taken_is_not_accepted(api: Api, group: str) -> None:
     other["spec"]["names"] |= {"kind": "Thing", "listKind": "ThingList"}
     await api.create(CRDS, other)
     path = f"{CRDS}/others.{group}"
-    crd = (await api.until(path, lambda a: bool(a.body["status"].get("conditions")))).body
+    crd = (await api.wait_until(path, lambda a: bool(a.body["status"].get("conditions")))).body
     conditions = {each["type"]: each for each in crd["status"]["conditions"]}
     assert conditions["NamesAccepted"]["status"] == "False"
     assert conditions["Established"]["status"] == "False"
@@ -51,20 +51,20 @@ async def test_object_is_served_in_each_version(api: Api, group: str) -> None:
     await api.delete(f"{CRDS}/things.{group}")
 
 
-async def test_definition_takes_its_objects_along(api: Api, group: str) -> None:
+async def test_definition_is_deleted_with_its_objects(api: Api, group: str) -> None:
     await api.define(definition("things", group=group))
     path = api.path("things", group=f"{group}/v1")
     thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}}
     await api.create(path, thing)
     deleted = await api.delete(f"{CRDS}/things.{group}")
     assert deleted.code == 200
-    await api.gone(f"{CRDS}/things.{group}")
-    await api.gone(path)
+    await api.wait_gone(f"{CRDS}/things.{group}")
+    await api.wait_gone(path)
 
 
 async def test_discovery_shows_what_is_served(api: Api, group: str) -> None:
     await api.define(definition("things", group=group, short_names=["tg"]))
-    answer = await api.until(f"/apis/{group}/v1", lambda a: a.code == 200)
+    answer = await api.wait_until(f"/apis/{group}/v1", lambda a: a.code == 200)
     assert (answer.body["kind"], answer.body["groupVersion"]) == ("APIResourceList", f"{group}/v1")
     [resource] = answer.body["resources"]
     assert resource["name"] == "things"
@@ -73,7 +73,7 @@ async def test_discovery_shows_what_is_served(api: Api, group: str) -> None:
     assert set(resource["verbs"]) == {
         *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     }
-    whole = await api.until(f"/apis/{group}", lambda a: a.code == 200)
+    whole = await api.wait_until(f"/apis/{group}", lambda a: a.code == 200)
     assert (whole.body["kind"], whole.body["name"]) == ("APIGroup", group)
     assert whole.body["preferredVersion"] == {"groupVersion": f"{group}/v1", "version": "v1"}
     await api.delete(f"{CRDS}/things.{group}")

@@ -94,7 +94,7 @@ async def test_finalizer_holds_an_object_until_it_is_removed(gadget_api: Api, ga
     assert (meta["deletionGracePeriodSeconds"], meta["generation"]) == (0, 2)
     assert (await gadget_api.delete(path)).code == 200
     more = {"metadata": {"finalizers": ["a.b/c", "a.b/d"]}}
-    assert gadget_api.said(await gadget_api.patch(path, more)) == (
+    assert gadget_api.failure_text(await gadget_api.patch(path, more)) == (
         '422 Invalid: [FieldValueForbidden metadata.finalizers] Gadget.contract.dlctl.dev "a" is '
         "invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is "
         'being deleted, found new finalizers []string{"a.b/d"}'
@@ -126,7 +126,7 @@ async def test_dependents_follow_their_owner(gadget_api: Api, gadgets: str, poli
     child = config_map("child", ownerReferences=owned_by(owner))
     await gadget_api.create(gadget_api.path("configmaps"), child)
     assert (await gadget_api.delete(f"{gadgets}/a", **policy)).body["status"] == "Success"
-    await gadget_api.gone(gadget_api.path("configmaps", "child"))
+    await gadget_api.wait_gone(gadget_api.path("configmaps", "child"))
 
 
 @pytest.mark.timeout(90)
@@ -139,10 +139,10 @@ async def test_owner_in_the_foreground_waits_for_its_dependents(
     await gadget_api.create(gadget_api.path("configmaps"), held)
     answer = await gadget_api.delete(f"{gadgets}/a", propagationPolicy="Foreground")
     assert answer.body["metadata"]["finalizers"] == ["foregroundDeletion"]
-    await gadget_api.until(path, lambda a: "deletionTimestamp" in a.body["metadata"])
+    await gadget_api.wait_until(path, lambda a: "deletionTimestamp" in a.body["metadata"])
     assert (await gadget_api.get(f"{gadgets}/a")).code == 200
     await gadget_api.patch(path, {"metadata": {"finalizers": None}})
-    await gadget_api.gone(f"{gadgets}/a")
+    await gadget_api.wait_gone(f"{gadgets}/a")
 
 
 async def test_dependent_that_does_not_block_is_not_waited_for(
@@ -154,7 +154,7 @@ async def test_dependent_that_does_not_block_is_not_waited_for(
     path = gadget_api.path("configmaps", "child")
     await gadget_api.create(gadget_api.path("configmaps"), held)
     await gadget_api.delete(f"{gadgets}/a", propagationPolicy="Foreground")
-    await gadget_api.gone(f"{gadgets}/a")
+    await gadget_api.wait_gone(f"{gadgets}/a")
     await gadget_api.patch(path, {"metadata": {"finalizers": None}})
 
 
@@ -165,7 +165,7 @@ async def test_orphans_stay_without_their_reference(gadget_api: Api, gadgets: st
     await gadget_api.create(gadget_api.path("configmaps"), child)
     answer = await gadget_api.delete(f"{gadgets}/a", {"propagationPolicy": "Orphan"})
     assert answer.body["metadata"]["finalizers"] == ["orphan"]
-    await gadget_api.gone(f"{gadgets}/a")
+    await gadget_api.wait_gone(f"{gadgets}/a")
     assert "ownerReferences" not in (await gadget_api.get(path)).body["metadata"]
 
 
@@ -176,7 +176,7 @@ async def test_dependent_of_an_owner_that_never_was_is_collected(
     owner["metadata"] |= {"name": "b", "uid": "11111111-2222-3333-4444-555555555555"}
     child = config_map("child", ownerReferences=owned_by(owner))
     await gadget_api.create(gadget_api.path("configmaps"), child)
-    await gadget_api.gone(gadget_api.path("configmaps", "child"))
+    await gadget_api.wait_gone(gadget_api.path("configmaps", "child"))
 
 
 async def test_dependent_of_two_owners_loses_one(gadget_api: Api, gadgets: str) -> None:
@@ -186,11 +186,13 @@ async def test_dependent_of_two_owners_loses_one(gadget_api: Api, gadgets: str) 
     child = config_map("child", ownerReferences=references)
     await gadget_api.create(gadget_api.path("configmaps"), child)
     await gadget_api.delete(f"{gadgets}/a")
-    left = await gadget_api.until(path, lambda a: len(a.body["metadata"]["ownerReferences"]) == 1)
+    left = await gadget_api.wait_until(
+        path, lambda a: len(a.body["metadata"]["ownerReferences"]) == 1
+    )
     assert left.body["metadata"]["ownerReferences"][0]["name"] == "b"
 
 
-async def test_namespace_takes_its_contents_along_and_refuses_more(api: Api) -> None:
+async def test_namespace_is_deleted_with_its_contents_and_accepts_no_more(api: Api) -> None:
     path = f"/api/v1/namespaces/{api.namespace}"
     held = config_map("held", finalizers=["a.b/c"])
     await api.create(api.path("configmaps"), held)
@@ -198,9 +200,9 @@ async def test_namespace_takes_its_contents_along_and_refuses_more(api: Api) -> 
     deleted = await api.delete(path)
     assert (deleted.code, deleted.body["status"]["phase"]) == (200, "Terminating")
     assert deleted.body["spec"]["finalizers"] == ["kubernetes"]
-    await api.gone(api.path("configmaps", "free"))
+    await api.wait_gone(api.path("configmaps", "free"))
     answer = await api.post(api.path("configmaps"), config_map("late"))
-    assert api.said(answer) == (
+    assert api.failure_text(answer) == (
         '403 Forbidden: [NamespaceTerminating metadata.namespace] configmaps "late" is forbidden: '
         "unable to create new content in namespace NAMESPACE because it is being terminated"
     )
@@ -209,12 +211,12 @@ async def test_namespace_takes_its_contents_along_and_refuses_more(api: Api) -> 
 
 async def test_namespace_with_nothing_in_it_goes(api: Api) -> None:
     await api.delete(f"/api/v1/namespaces/{api.namespace}")
-    await api.gone(f"/api/v1/namespaces/{api.namespace}")
+    await api.wait_gone(f"/api/v1/namespaces/{api.namespace}")
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system"])
 async def test_namespace_of_the_cluster_may_not_be_deleted(api: Api, name: str) -> None:
     answer = await api.delete(f"/api/v1/namespaces/{name}")
-    assert api.said(answer) == (
+    assert api.failure_text(answer) == (
         f'403 Forbidden: namespaces "{name}" is forbidden: this namespace may not be deleted'
     )

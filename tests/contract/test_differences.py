@@ -10,7 +10,7 @@ import pytest
 from tests.contract.api import CRDS, Api
 from tests.contract.definitions import V1, definition, gadget, version_of
 from tests.contract.objects import config_map, pod
-from tests.local.apiserver.wire import Answer
+from tests.local.apiserver.raw_client import Answer
 
 Ask = Callable[[Api], Awaitable[Answer]]
 

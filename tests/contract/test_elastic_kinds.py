@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dlctl.dialects.crds import definitions
+from dlctl.dialects.kind_crds import kind_crds
 from tests.builders import kind_of
 from tests.contract.api import CRDS, Api
 from tests.contract.jobs import merged
-from tests.dialects.elastic.manifests import GROUP, elastic_job, scale_in, scale_out
+from tests.dialects.et_operator.manifests import GROUP, elastic_job, scale_in, scale_out
 
 JSON = dict[str, Any]
 ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
@@ -19,7 +19,7 @@ ONE_OF_THEM = ".spec.toDelete.count or .spec.toDelete.podNames, only one of them
 DEFINITIONS: dict[str, JSON] = {
     # As they are installed: written out, where no part of one is another one's too.
     wire["spec"]["names"]["kind"]: json.loads(json.dumps(wire))
-    for wire in definitions(kind_of(GROUP, "TrainingJob"))
+    for wire in kind_crds(kind_of(GROUP, "TrainingJob"))
 }
 NONE: Any = None
 
@@ -94,7 +94,7 @@ async def test_bad_object_is_refused_with_the_field_and_the_fix(
     await api.define(DEFINITIONS[wire["kind"]])
     answer = await api.post(path(api, wire), wire)
     assert answer.code == 422, answer.body
-    assert said in api.said(answer)
+    assert said in api.failure_text(answer)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_workers_are_scaled_by_the_subresource_also_if_nothing_was_said(ap
         pytest.param({**new(scale_out()), "spec": NONE}, id="scale out without a spec"),
     ],
 )
-async def test_flaw_of_what_was_stored_before_there_were_rules_can_be_told(
+async def test_status_of_an_object_stored_before_the_rules_can_be_written(
     api: Api, wire: JSON
 ) -> None:
     strict = definition_of_its_own(api, wire["kind"])

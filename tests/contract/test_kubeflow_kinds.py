@@ -113,7 +113,7 @@ async def test_change_that_may_not_be_is_refused(
     assert await refusal(api, job("JAXJob", before, name=name)) == ""
     path = api.path("jaxjobs", name, group=GROUP)
     answer = await api.patch(path, {"spec": change})
-    assert said in api.said(answer)
+    assert said in api.failure_text(answer)
     assert (await api.patch(path, {"spec": policy(suspend=True)})).code == 200
 
 
@@ -124,7 +124,7 @@ async def test_run_policy_says_that_the_job_is_not_suspended(api: Api) -> None:
     assert stored.body["spec"]["runPolicy"] == {"backoffLimit": 3, "suspend": False}
 
 
-async def test_misspelt_field_is_told(api: Api) -> None:
+async def test_misspelt_field_is_reported(api: Api) -> None:
     await api.define(definition_of("PyTorchJob"))
     wire = job("PyTorchJob", policy(suspended=True))
     path = api.path("pytorchjobs", group=GROUP)

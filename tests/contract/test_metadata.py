@@ -102,7 +102,7 @@ async def test_owners_and_finalizers_that_are_none_are_invalid(
     api: Api, meta: JSON, said: str
 ) -> None:
     answer = await api.post(api.path("configmaps"), config_map(**meta))
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ async def test_metadata_of_the_wrong_type_is_a_bad_request(
         gadget_api.path(plural, group=V1 if plural == "gadgets" else "v1"),
         gadget(meta=meta) if plural == "gadgets" else config_map(**meta),
     )
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -290,4 +290,4 @@ async def test_metadata_of_the_wrong_type_is_a_bad_request(
 async def test_change_of_what_may_not_change_is_refused(api: Api, change: JSON, said: str) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), change)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said

@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.api import JSON, Api
 from tests.contract.objects import config_map, pod
-from tests.local.apiserver.wire import JSON_PATCH, STRATEGIC
+from tests.local.apiserver.raw_client import JSON_PATCH, STRATEGIC
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ async def test_too_many_operations_are_too_large(api: Api) -> None:
     await api.create(api.path("configmaps"), config_map())
     operations = [{"op": "test", "path": "/data/k", "value": "v"}] * 10_001
     answer = await api.patch(api.path("configmaps", "a"), operations, JSON_PATCH)
-    assert api.said(answer) == (
+    assert api.failure_text(answer) == (
         "413 RequestEntityTooLarge: Request entity too large: The allowed maximum operations in a "
         "JSON patch is 10000, got 10001"
     )
@@ -122,4 +122,4 @@ async def test_strategic_patch_of_a_list_without_its_key_is_refused(api: Api) ->
     change = {"spec": {"containers": [{"image": "x"}]}}
     answer = await api.patch(api.path("pods", "a"), change, STRATEGIC)
     message = "map: map[image:x] does not contain declared merge key: name"
-    assert api.said(answer) == f"500 : {message}"
+    assert api.failure_text(answer) == f"500 : {message}"

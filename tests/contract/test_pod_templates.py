@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from dlctl.dialects.crds import crd
+from dlctl.dialects.kind_crds import job_crd
 from tests.builders import KINDS, bare_job, entry, kind_of, mxjob
 from tests.contract.api import Api
 from tests.contract.jobs import GROUP, JSON, REPLICAS, job
 from tests.contract.test_kubeflow_versions import LISTED, tf_map, tfjob
-from tests.dialects.elastic.manifests import elastic_job
+from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.core_types import undecodable
 
 # A job in each form of each kind.
@@ -94,7 +94,7 @@ def changed(wire: JSON, where: str, fields: JSON) -> JSON:
 async def defined(api: Api, wire: JSON) -> str:
     """Return where jobs of this kind and version are, once they are."""
     kind = kind_of(wire["apiVersion"], wire["kind"])
-    await api.define(json.loads(json.dumps(crd(kind))))
+    await api.define(json.loads(json.dumps(job_crd(kind))))
     return api.path(kind.resource.plural, group=wire["apiVersion"])
 
 
@@ -120,7 +120,7 @@ async def test_value_of_another_type_is_refused_by_its_field(api: Api, wire: JSO
         assert undecodable(next(templates(bad["spec"]))), field
         answer = await api.post(path, bad)
         assert answer.code == 422, field
-        assert f"{field}: Invalid value" in api.said(answer)
+        assert f"{field}: Invalid value" in api.failure_text(answer)
 
 
 @of_each_form
@@ -160,12 +160,12 @@ async def test_what_kubernetes_takes_in_pods_is_taken(api: Api, wire: JSON) -> N
 async def test_list_of_more_replicas_than_a_job_may_have_is_refused(api: Api, wire: JSON) -> None:
     answer = await api.post(await defined(api, wire), {**wire, "metadata": {"name": "a"}})
     assert answer.code == 422
-    assert "a job may have at most 10000 replicas of all types together" in api.said(answer)
+    assert "a job may have at most 10000 replicas of all types together" in api.failure_text(answer)
 
 
 async def test_job_that_was_stored_without_types_can_have_its_status_written(api: Api) -> None:
     group = f"{api.namespace}.dlctl.dev"
-    ours = json.loads(json.dumps(crd(kind_of(GROUP, "PyTorchJob"))))
+    ours = json.loads(json.dumps(job_crd(kind_of(GROUP, "PyTorchJob"))))
     ours["metadata"]["name"] = f"pytorchjobs.{group}"
     ours["spec"]["group"] = group
     before = json.loads(json.dumps(ours))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.api import JSON, Api
 from tests.contract.objects import pod
-from tests.local.apiserver.wire import STRATEGIC
+from tests.local.apiserver.raw_client import STRATEGIC
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ from tests.local.apiserver.wire import STRATEGIC
 )
 async def test_pod_that_is_not_well_formed_is_invalid(api: Api, body: object, said: str) -> None:
     answer = await api.post(api.path("pods"), body)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ async def test_field_of_a_pod_of_the_wrong_type_is_a_bad_request(
     api: Api, body: object, said: str
 ) -> None:
     answer = await api.post(api.path("pods"), body)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ async def test_change_of_a_pod_that_may_not_be_is_invalid(
 ) -> None:
     await api.create(api.path("pods"), pod(activeDeadlineSeconds=5))
     answer = await api.patch(api.path("pods", "a"), change, STRATEGIC)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -272,4 +272,4 @@ async def test_binding_and_eviction_that_cannot_be_are_refused(
 ) -> None:
     await api.create(api.path("pods"), pod("bound", node="n"))
     answer = await api.post(api.path("pods", path), body)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said

@@ -5,7 +5,7 @@ import pytest
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
-from tests.local.apiserver.wire import Answer
+from tests.local.apiserver.raw_client import Answer
 
 # The real cluster puts its certificate into each namespace.
 OURS = "ours=yes"
@@ -132,7 +132,7 @@ async def test_token_goes_with_no_version(api: Api) -> None:
     await make(api, "a", "b")
     token = (await listed(api, limit=1)).body["metadata"]["continue"]
     answer = await listed(api, resourceVersion="1", **{"continue": token})
-    assert api.said(answer) == (
+    assert api.failure_text(answer) == (
         "400 BadRequest: specifying resource version is not allowed when using continue"
     )
 
@@ -158,7 +158,7 @@ async def test_version_from_the_future_times_out(api: Api) -> None:
     for path in (api.path("configmaps"), api.path("configmaps", "a")):
         answer = await api.get(path, resourceVersion=999999999)
         assert answer.headers["Retry-After"] == "1"
-        assert api.said(answer) == (
+        assert api.failure_text(answer) == (
             "504 Timeout: [ResourceVersionTooLarge] "
             "Timeout: Too large resource version: 999999999, current: VERSION"
         )

@@ -4,8 +4,8 @@ import pytest
 
 from tests.contract.api import Api
 from tests.contract.objects import config_map
-from tests.contract.since import BAD_OPTIONS_OF_A_DELETION
-from tests.local.apiserver.wire import MERGE
+from tests.contract.version_marks import BAD_OPTIONS_OF_A_DELETION
+from tests.local.apiserver.raw_client import MERGE
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ from tests.local.apiserver.wire import MERGE
 )
 async def test_path_that_is_not_there_is_not_found(gadget_api: Api, path: str, said: str) -> None:
     answer = await gadget_api.get(path.replace("NS", gadget_api.namespace))
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ async def test_method_that_is_not_served_is_not_allowed(
         {},
         type_=MERGE if method == "PATCH" else "",
     )
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -230,4 +230,4 @@ async def test_deletion_that_is_not_as_agreed_is_refused(
 ) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.delete(api.path("configmaps", "a"), body, **params)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said

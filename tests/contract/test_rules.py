@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
-from tests.contract.since import VALUE_BEHIND_A_RULE
+from tests.contract.version_marks import VALUE_BEHIND_A_RULE
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ from tests.contract.since import VALUE_BEHIND_A_RULE
 )
 async def test_rule_refuses_in_its_own_words(gadget_api: Api, body: object, said: str) -> None:
     answer = await gadget_api.post(gadget_api.path("gadgets", group=V1), body)
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_change_that_breaks_a_rule_is_invalid(
 ) -> None:
     await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget(size=5, fixed="x"))
     answer = await gadget_api.patch(gadget_api.path("gadgets", "a", group=V1), change)
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -143,4 +143,4 @@ async def test_status_that_breaks_its_schema_is_invalid(
 ) -> None:
     await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget())
     answer = await gadget_api.patch(gadget_api.path("gadgets", "a/status", group=V1), change)
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said

@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.api import Api
 from tests.contract.definitions import V1
-from tests.contract.since import STREAMED_LISTS
+from tests.contract.version_marks import STREAMED_LISTS
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ async def test_label_selector_that_is_none_is_a_bad_request(
     api: Api, selector: str, said: str
 ) -> None:
     answer = await api.get(api.path("configmaps"), labelSelector=selector)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_field_selector_that_is_none_is_a_bad_request(
     answer = await gadget_api.get(
         gadget_api.path(plural, group=V1 if plural == "gadgets" else "v1"), fieldSelector=selector
     )
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ async def test_option_of_a_list_that_is_none_is_refused(
     api: Api, params: dict[str, str], said: str
 ) -> None:
     answer = await api.get(api.path("configmaps"), **params)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -303,4 +303,4 @@ async def test_option_of_a_watch_that_is_none_is_refused(
     api: Api, params: dict[str, str], said: str
 ) -> None:
     answer = await api.get(api.path("configmaps"), watch="true", timeoutSeconds="1", **params)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said

@@ -86,7 +86,7 @@ from tests.contract.objects import service
 )
 async def test_service_that_is_not_well_formed_is_invalid(api: Api, spec: JSON, said: str) -> None:
     answer = await api.post(api.path("services"), service(**spec))
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ async def test_service_that_is_not_well_formed_is_invalid(api: Api, spec: JSON, 
 async def test_change_of_an_address_is_invalid(api: Api, change: JSON, said: str) -> None:
     await api.create(api.path("services"), service())
     answer = await api.patch(api.path("services", "a"), change)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ async def test_change_of_an_address_is_invalid(api: Api, change: JSON, said: str
 )
 async def test_event_of_another_namespace_is_invalid(api: Api, body: object, said: str) -> None:
     answer = await api.post(api.path("events"), body)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said

@@ -31,14 +31,14 @@ TWO = [{"name": "one", "image": "x"}, {"name": "two", "image": "x"}]
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_command_that_can_run_nowhere_is_refused(
+async def test_exec_without_a_running_container_is_rejected(
     api: Api, method: str, name: str, params: dict[str, str], said: str
 ) -> None:
     await api.create(api.path("pods"), pod("a"))
     await api.create(api.path("pods"), pod("b", containers=TWO))
     asked = {"command": "sh", "stdout": "true"} | params
     answer = await api.call(method, api.path("pods", f"{name}/exec"), **asked)
-    assert api.said(answer).replace("[] ", "") == said
+    assert api.failure_text(answer).replace("[] ", "") == said
 
 
 async def test_other_verbs_are_not_for_commands(api: Api) -> None:

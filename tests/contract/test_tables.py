@@ -65,7 +65,7 @@ async def test_row_carries(gadget_api: Api, gadgets: str, include: str, kind: An
 
 async def test_row_cannot_carry_anything_else(gadget_api: Api, gadgets: str) -> None:
     answer = await gadget_api.get(f"{gadgets}/a", accept=TABLE, includeObject="X")
-    assert gadget_api.said(answer) == (
+    assert gadget_api.failure_text(answer) == (
         '400 BadRequest: Unable to convert to Table as requested: includeObject: Invalid value: "X"'
         ": must be 'Metadata', 'Object', 'None', or empty"
     )
@@ -112,4 +112,4 @@ async def test_table_of_a_built_in_has(
 
 async def test_refusal_is_no_table(api: Api) -> None:
     answer = await api.get(api.path("pods", "a"), accept=TABLE)
-    assert api.said(answer) == '404 NotFound: pods "a" not found'
+    assert api.failure_text(answer) == '404 NotFound: pods "a" not found'

@@ -7,7 +7,7 @@ import pytest
 from tests.contract.api import Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
-from tests.contract.since import STREAMED_LISTS
+from tests.contract.version_marks import STREAMED_LISTS
 
 END = "k8s.io/initial-events-end"
 INITIAL = {
@@ -25,7 +25,7 @@ async def test_watch_goes_on_after_the_version_of_a_list(gadget_api: Api) -> Non
     await gadget_api.patch(f"{path}/a", {"spec": {"size": 2}})
     await gadget_api.delete(f"{path}/b")
     async with gadget_api.watch(path, resourceVersion=version) as events:
-        assert await events.named(3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+        assert await events.next_named(3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
 
 
 @pytest.mark.parametrize("params", [{}, {"resourceVersion": "0"}], ids=["no version", "any"])
@@ -36,7 +36,7 @@ async def test_watch_without_a_version_starts_with_what_is_there(
     await gadget_api.create(path, gadget("a"))
     await gadget_api.get(path)
     async with gadget_api.watch(path, **params) as events:
-        assert await events.named(1) == [("ADDED", "a")]
+        assert await events.next_named(1) == [("ADDED", "a")]
 
 
 async def test_deletion_has_a_version_of_its_own(gadget_api: Api) -> None:
@@ -56,7 +56,7 @@ async def test_initial_events_end_with_an_annotated_bookmark(gadget_api: Api) ->
     await gadget_api.create(path, gadget("a"))
     await gadget_api.create(path, gadget("b"))
     async with gadget_api.watch(path, **INITIAL) as events:
-        assert await events.named(2) == [("ADDED", "a"), ("ADDED", "b")]
+        assert await events.next_named(2) == [("ADDED", "a"), ("ADDED", "b")]
         type_, obj = await events.next()
     assert (type_, obj["kind"], obj["apiVersion"]) == ("BOOKMARK", "Gadget", V1)
     assert obj["metadata"]["annotations"] == {END: "true"}
@@ -67,7 +67,7 @@ async def test_initial_events_end_with_an_annotated_bookmark(gadget_api: Api) ->
 async def test_initial_events_of_a_built_in_end_likewise(api: Api) -> None:
     await api.create(api.path("pods"), pod("a"))
     async with api.watch(api.path("pods"), **INITIAL) as events:
-        assert await events.named(1) == [("ADDED", "a")]
+        assert await events.next_named(1) == [("ADDED", "a")]
         type_, obj = await events.next()
     assert (type_, obj["kind"], obj["metadata"]["annotations"]) == (
         "BOOKMARK",
@@ -82,7 +82,7 @@ async def test_changes_follow_the_initial_events(gadget_api: Api) -> None:
     async with gadget_api.watch(path, **INITIAL) as events:
         assert (await events.next())[0] == "BOOKMARK"
         await gadget_api.create(path, gadget("a"))
-        assert await events.named(1) == [("ADDED", "a")]
+        assert await events.next_named(1) == [("ADDED", "a")]
 
 
 async def test_object_that_leaves_or_enters_a_selection_is_deleted_or_added(api: Api) -> None:
@@ -106,7 +106,7 @@ async def test_watch_of_one_name_shows_no_other(api: Api) -> None:
     await api.create(path, config_map("a"))
     await api.create(path, config_map("b"))
     async with api.watch(path, resourceVersion=version, fieldSelector="metadata.name=b") as events:
-        assert await events.named(1) == [("ADDED", "b")]
+        assert await events.next_named(1) == [("ADDED", "b")]
 
 
 async def test_update_that_changes_nothing_is_no_event(gadget_api: Api) -> None:
@@ -117,13 +117,13 @@ async def test_update_that_changes_nothing_is_no_event(gadget_api: Api) -> None:
     assert same.version == version
     await gadget_api.create(path, gadget("b"))
     async with gadget_api.watch(path, resourceVersion=version) as events:
-        assert await events.named(1) == [("ADDED", "b")]
+        assert await events.next_named(1) == [("ADDED", "b")]
 
 
 async def test_watch_ends_after_its_timeout(api: Api) -> None:
     version = (await api.get(api.path("pods"))).version
     async with api.watch(api.path("pods"), resourceVersion=version, timeoutSeconds=1) as events:
-        assert await events.ended()
+        assert await events.expect_end()
 
 
 async def test_any_word_asks_for_a_watch(api: Api) -> None:
@@ -144,7 +144,7 @@ async def test_version_before_all_history_is_expired_in_the_stream(gadget_api: A
         assert type_ == "ERROR"
         assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
         assert status["message"].startswith("too old resource version: 1 (")
-        assert await events.ended()
+        assert await events.expect_end()
 
 
 async def test_token_of_forgotten_history_is_expired_and_offers_the_rest(api: Api) -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
-from tests.contract.since import UPDATE_OF_NOTHING
+from tests.contract.version_marks import UPDATE_OF_NOTHING
 
 LEASES = "coordination.k8s.io/v1"
 
@@ -96,7 +96,7 @@ async def test_unknown_and_duplicate_fields_are_refused_if_asked_for(
         body,
         fieldValidation="Strict",
     )
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ async def test_option_of_a_write_that_is_none_is_invalid(
     api: Api, params: dict[str, str], said: str
 ) -> None:
     answer = await api.post(api.path("configmaps"), config_map(), **params)
-    assert api.said(answer) == said
+    assert api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ async def test_update_that_does_not_fit_is_refused(
     answer = await gadget_api.put(
         gadget_api.path(*name.split(" "), group=V1 if name.startswith("gadgets") else "v1"), body
     )
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
 @pytest.mark.parametrize(
@@ -289,10 +289,10 @@ async def test_update_of_what_was_deleted_meanwhile_is_refused(
     created = await gadget_api.create(gadget_api.path(plural, group=group), body)
     await gadget_api.delete(gadget_api.path(plural, "a", group=group))
     answer = await gadget_api.put(gadget_api.path(plural, path, group=group), created)
-    assert gadget_api.said(answer) == said
+    assert gadget_api.failure_text(answer) == said
 
 
-async def test_lease_that_is_updated_without_a_uid_is_created_anew(api: Api) -> None:
+async def test_lease_updated_without_a_uid_is_created_again(api: Api) -> None:
     where = api.path("leases", group=LEASES)
     created = await api.create(where, {"metadata": {"name": "a"}})
     await api.delete(f"{where}/a")

@@ -7,7 +7,7 @@ import pytest
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map, pod
-from tests.local.apiserver.wire import JSON_PATCH, STRATEGIC
+from tests.local.apiserver.raw_client import JSON_PATCH, STRATEGIC
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ async def test_dry_run_answers_as_if_and_keeps_nothing(gadget_api: Api, gadgets:
 async def test_name_that_is_taken_already_exists(gadget_api: Api, gadgets: str) -> None:
     await gadget_api.create(gadgets, gadget())
     answer = await gadget_api.post(gadgets, gadget())
-    assert gadget_api.said(answer) == (
+    assert gadget_api.failure_text(answer) == (
         '409 AlreadyExists: gadgets.contract.dlctl.dev "a" already exists'
     )
     assert answer.body["details"] == {
@@ -120,7 +120,7 @@ async def test_name_that_is_taken_already_exists(gadget_api: Api, gadgets: str) 
 
 async def test_namespace_that_is_absent_is_not_found(api: Api) -> None:
     answer = await api.post("/api/v1/namespaces/nope/configmaps", config_map())
-    assert api.said(answer) == '404 NotFound: namespaces "nope" not found'
+    assert api.failure_text(answer) == '404 NotFound: namespaces "nope" not found'
     assert answer.body["details"] == {"name": "nope", "kind": "namespaces"}
 
 

@@ -15,17 +15,9 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from tests.builders import bare_job, make_job, mxjob
-from tests.convergence.jobcase import JobCase
+from tests.convergence.job_case import JobCase
 from tests.convergence.training_jobs import training_case
-from tests.support.fates import (
-    DONE,
-    OOM_KILLED,
-    RUNS_ON,
-    Deleted,
-    Evicted,
-    Exit,
-    Fate,
-)
+from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
 
 JSON = dict[str, Any]
 _RETRYABLE: Final = (Exit(130), Exit(137), Exit(138), Exit(143), Evicted(), Deleted())
@@ -87,14 +79,14 @@ def _job(dice: random.Random, name: str) -> JobCase:
     job = make_job(manifest)
     replicas = list(job.replicas)
     fails = dice.random() < 0.4
-    decider = dice.choice(replicas) if fails else job.deciders.succeed[0]
+    decider = dice.choice(replicas) if fails else job.success_policy.success_replicas[0]
     fates = {}
     for replica in replicas:
         if replica == decider:
-            last: Fate = dice.choice(_PERMANENT) if fails else DONE
+            last: Outcome = dice.choice(_PERMANENT) if fails else DONE
         else:
-            last = _last(dice, replica, job.deciders.succeed[0])
-        fates[str(replica)] = (*_setbacks(dice), last)
+            last = _final_outcome(dice, replica, job.success_policy.success_replicas[0])
+        fates[str(replica)] = (*_failures(dice), last)
     return JobCase(manifest, fates, str(decider), {r.type: policy for r in replicas})
 
 
@@ -119,15 +111,15 @@ def _policy(dice: random.Random) -> str:
     return dice.choice(("All", "Running", "None"))
 
 
-def _setbacks(dice: random.Random) -> list[Fate]:
+def _failures(dice: random.Random) -> list[Outcome]:
     return [dice.choice(_RETRYABLE) for _ in range(dice.choice((0, 0, 0, 1, 2)))]
 
 
-def _last(dice: random.Random, replica: Replica, chief: Replica) -> Fate:
+def _final_outcome(dice: random.Random, replica: Replica, chief: Replica) -> Outcome:
     if replica == chief:
         # Its success would end the job before the decider could.
-        return RUNS_ON
-    return dice.choice((DONE, RUNS_ON))
+        return KEEPS_RUNNING
+    return dice.choice((DONE, KEEPS_RUNNING))
 
 
 def _fault(dice: random.Random) -> Fault:
@@ -145,7 +137,7 @@ def _fault(dice: random.Random) -> Fault:
 def of_requests(dice: random.Random) -> Iterator[JSON]:
     yield {"status": status.conflict(_JOB, "job")}
     yield {"status": status.too_many_requests("too many", dice.randint(1, 3))}
-    yield {"status": status.internal("a fault was asked for")}
+    yield {"status": status.internal_error("a fault was asked for")}
     yield {"status": StatusError(503, "ServiceUnavailable", "not now")}
     yield {"reset": "before"}
     yield {"reset": "after"}

@@ -15,20 +15,20 @@ from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver.faults import Fault
 from tests.convergence.cases import Kill, of_requests, of_watches
-from tests.support.elastic import JOBS
-from tests.support.hollow_launcher import Mischief, Trouble
+from tests.support.elastic_harness import JOBS
+from tests.support.fake_launcher import ExecFault, FaultType
 
 JSON = dict[str, Any]
 JOB: Final = "linear"
-_TROUBLES: Final = get_args(Mischief)
+_INCIDENTS: Final = get_args(FaultType)
 _RESOURCES: Final = (
     "pods",
     "services",
     "configmaps",
-    JOBS.qualified,
-    JOBS.qualified,
-    SCALE_INS.qualified,
-    SCALE_OUTS.qualified,
+    JOBS.group_resource,
+    JOBS.group_resource,
+    SCALE_INS.group_resource,
+    SCALE_OUTS.group_resource,
     "",
 )
 
@@ -62,10 +62,10 @@ class ElasticCase:
     requests: Sequence[Request]
     expected: Expected
     # Workers that the launcher never reaches.
-    mute: Sequence[int]
-    lets_go_s: float
+    unreachable: Sequence[int]
+    disconnect_s: float
     faults: Sequence[tuple[float, Fault]]
-    troubles: Sequence[Trouble]
+    incidents: Sequence[ExecFault]
     kills: Sequence[Kill]
 
 
@@ -76,7 +76,7 @@ class _Model:
     members: list[int]
     made: Counter[int]
     phases: dict[str, str] = attrs.field(factory=dict)
-    mute: list[int] = attrs.field(factory=list)
+    unreachable: list[int] = attrs.field(factory=list)
 
     def take(self, name: str, *, chosen: Sequence[int] | None) -> None:
         ok = chosen is not None and 0 < len(chosen) < len(self.members)
@@ -90,8 +90,8 @@ class _Model:
             self.phases[name] = "ScaleFailed"
             return
         self.made.update(coming)
-        self.mute = list(coming)[count - mute :]
-        answering = [i for i in coming if i not in self.mute]
+        self.unreachable = list(coming)[count - mute :]
+        answering = [i for i in coming if i not in self.unreachable]
         ok = not mute or (answering and len(answering) >= enough)
         self.phases[name] = "ScaleSucceeded" if ok else "ScaleFailed"
         self.members += answering if ok else []
@@ -105,16 +105,16 @@ def elastic_case(seed: int) -> ElasticCase:
     requests = [_request(dice, model, f"s{number}") for number in range(count)]
     if dice.random() < 0.4 and max(model.made) == max(model.members):
         # Nobody has had the names before, so that nobody else is mute.
-        requests.append(_mute_one(dice, model))
+        requests.append(_make_unreachable(dice, model))
     return ElasticCase(
         seed,
         workers,
         requests,
         Expected(tuple(model.members), dict(model.phases), dict(model.made)),
-        tuple(model.mute),
+        tuple(model.unreachable),
         dice.choice((0.0, 0.0, 2.0)),
         sorted(faults_of(dice), key=lambda timed: timed[0]),
-        list(troubles_of(dice)),
+        list(incidents_of(dice)),
         [
             Kill(dice.randint(0, 30), dice.randint(0, 30), dice.choice((0.0, dice.uniform(0, 3))))
             for _ in range(dice.randint(0, 4))
@@ -146,7 +146,7 @@ def _request(dice: random.Random, model: _Model, name: str) -> Request:
     return Request(SCALE_INS, name, {"toDelete": {"podNames": names}}, after_s)
 
 
-def _mute_one(dice: random.Random, model: _Model) -> Request:
+def _make_unreachable(dice: random.Random, model: _Model) -> Request:
     """Return a ScaleOut of two workers, of which one is never reached."""
     enough = dice.choice((1, 2))
     model.add("last", 2, most=6, mute=1, enough=enough)
@@ -164,8 +164,8 @@ def faults_of(dice: random.Random) -> Iterator[tuple[float, Fault]]:
         yield dice.uniform(0, 15), Fault(**where, **dice.choice(list(kinds)))
 
 
-def troubles_of(dice: random.Random) -> Iterator[Trouble]:
+def incidents_of(dice: random.Random) -> Iterator[ExecFault]:
     """Yield what goes wrong in the launcher."""
     for _ in range(dice.randint(0, 6)):
         order = dice.choice(("deliver", "probe", "users", ""))
-        yield Trouble(dice.choice(_TROUBLES), order, after=dice.random() < 0.5)
+        yield ExecFault(dice.choice(_INCIDENTS), order, after=dice.random() < 0.5)

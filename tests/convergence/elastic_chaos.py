@@ -9,10 +9,10 @@ import attrs
 from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import Resource
 from tests.convergence.cases import Kill
-from tests.convergence.elastic_cases import JOB, faults_of, troubles_of
+from tests.convergence.elastic_cases import JOB, faults_of, incidents_of
 from tests.convergence.runs import COMPACTED, moment
-from tests.support.elastic import Stage, elastic_world
-from tests.support.hollow_launcher import Program
+from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
+from tests.support.fake_launcher import Program
 
 JSON = dict[str, Any]
 _WORKERS: Final = 3
@@ -20,39 +20,39 @@ _SCRIPT: Final = "/part.sh"
 
 
 @attrs.define
-class _Asked:
+class _Requests:
     """How many workers there are to be if all requests that succeed are counted."""
 
     by_name: dict[str, int] = attrs.field(factory=dict)
 
-    def total(self, stage: Stage) -> int:
+    def total(self, stage: ElasticHarness) -> int:
         done = (n for name, n in self.by_name.items() if succeeded(stage, name))
         return _WORKERS + sum(done)
 
 
-async def live_through(seed: int) -> None:
+async def run_chaos(seed: int) -> None:
     """Have workers die, requests come and controllers end; then look whether all is as it was."""
     dice = random.Random(seed)
-    async with elastic_world(COMPACTED.options, gently=False) as stage:
+    async with start_elastic_cluster(COMPACTED.options, gently=False) as stage:
         await stage.running(_WORKERS, worker={"restartPolicy": "Always"})
-        stage.launchers.lets_go_s = dice.choice((0.0, 2.0))
-        stage.launchers.troubles = list(troubles_of(dice))
+        stage.launchers.disconnects_s = dice.choice((0.0, 2.0))
+        stage.launchers.faults = list(incidents_of(dice))
         stage.launchers.programs[_SCRIPT] = Program(lasts_s=dice.uniform(0, 5))
-        asked = _Asked()
+        asked = _Requests()
         async with asyncio.TaskGroup() as group:
             group.create_task(_arm(stage, dice))
-            group.create_task(_ask(stage, dice, asked))
+            group.create_task(_submit(stage, dice, asked))
             group.create_task(_end_workers(stage, dice))
             await _work_through_kills(stage, dice)
         for name in asked.by_name:
-            await stage.ended(name)
+            await stage.scaler_result(name)
         await stage.cluster.until(lambda: len(stage.listed()) == asked.total(stage))
         await stage.cluster.settled()
-        assert stage.is_whole(), f"hosts, files and pods differ:\n{stage.cluster.dump()}"
+        assert stage.is_consistent(), f"hosts, files and pods differ:\n{stage.cluster.dump()}"
         assert len(stage.members()) == asked.total(stage)
 
 
-async def _arm(stage: Stage, dice: random.Random) -> None:
+async def _arm(stage: ElasticHarness, dice: random.Random) -> None:
     began = stage.cluster.clock.monotonic()
     for at_s, fault in sorted(faults_of(dice), key=lambda timed: timed[0]):
         await asyncio.sleep(max(0.0, began + at_s - stage.cluster.clock.monotonic()))
@@ -61,7 +61,7 @@ async def _arm(stage: Stage, dice: random.Random) -> None:
     stage.cluster.server.faults.clear()
 
 
-async def _ask(stage: Stage, dice: random.Random, asked: _Asked) -> None:
+async def _submit(stage: ElasticHarness, dice: random.Random, asked: _Requests) -> None:
     for number in range(dice.randint(2, 5)):
         await asyncio.sleep(dice.uniform(1.1, 4))
         name = f"s{number}"
@@ -72,7 +72,7 @@ async def _ask(stage: Stage, dice: random.Random, asked: _Asked) -> None:
         await stage.scale(resource, name, JOB, spec)
 
 
-def _request(stage: Stage, dice: random.Random) -> tuple[Resource, JSON, int]:
+def _request(stage: ElasticHarness, dice: random.Random) -> tuple[Resource, JSON, int]:
     members = stage.members()
     match dice.choice(("out", "out", "in", "names")):
         case "out":
@@ -85,7 +85,7 @@ def _request(stage: Stage, dice: random.Random) -> tuple[Resource, JSON, int]:
             return SCALE_INS, {"toDelete": {"count": 1}}, -1
 
 
-async def _end_workers(stage: Stage, dice: random.Random) -> None:
+async def _end_workers(stage: ElasticHarness, dice: random.Random) -> None:
     for _ in range(dice.randint(0, 4)):
         await asyncio.sleep(dice.uniform(0.5, 6))
         if workers := stage.workers():
@@ -94,7 +94,7 @@ async def _end_workers(stage: Stage, dice: random.Random) -> None:
             await (stage.remove(pod) if code is None else stage.end(pod, code))
 
 
-async def _work_through_kills(stage: Stage, dice: random.Random) -> None:
+async def _work_through_kills(stage: ElasticHarness, dice: random.Random) -> None:
     for _ in range(dice.randint(0, 3)):
         kill = Kill(dice.randint(0, 30), dice.randint(0, 30), dice.choice((0.0, 2.0)))
         await moment(stage.cluster, kill, COMPACTED.faults_s)
@@ -103,5 +103,5 @@ async def _work_through_kills(stage: Stage, dice: random.Random) -> None:
         stage.cluster.start()
 
 
-def succeeded(stage: Stage, name: str) -> bool:
+def succeeded(stage: ElasticHarness, name: str) -> bool:
     return str(stage.scaler(name).get("phase")) == "ScaleSucceeded"

@@ -6,7 +6,7 @@ from typing import Final
 from dlctl.api.job import Replica
 from tests.convergence.elastic_cases import JOB, ElasticCase, Expected
 from tests.convergence.runs import COMPACTED, moment, quiet
-from tests.support.elastic import Stage, elastic_world
+from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 
 LAUNCHER: Final = Replica("launcher", 0)
 # Long enough for the longest pause between two tries.
@@ -15,21 +15,23 @@ _REST_S: Final = 30.0
 
 async def run(case: ElasticCase) -> None:
     """Run a case to its end."""
-    async with elastic_world(COMPACTED.options) as stage:
+    async with start_elastic_cluster(COMPACTED.options) as stage:
         await stage.running(case.workers, worker={"maxReplicas": 6})
-        stage.launchers.lets_go_s = case.lets_go_s
+        stage.launchers.disconnects_s = case.disconnect_s
         never = float("inf")
-        stage.launchers.answers_s = {f"{JOB}-worker-{index}": never for index in case.mute}
-        stage.launchers.troubles = list(case.troubles)
+        stage.launchers.reachable_after_s = {
+            f"{JOB}-worker-{index}": never for index in case.unreachable
+        }
+        stage.launchers.faults = list(case.incidents)
         async with asyncio.TaskGroup() as group:
             group.create_task(_arm(stage, case))
-            group.create_task(_ask(stage, case))
+            group.create_task(_submit(stage, case))
             await _work_through_kills(stage, case)
         await _check_end(stage, case)
         await _check_rest(stage)
 
 
-async def _arm(stage: Stage, case: ElasticCase) -> None:
+async def _arm(stage: ElasticHarness, case: ElasticCase) -> None:
     clock, faults = stage.cluster.clock, stage.cluster.server.faults
     started = clock.monotonic()
     for at_s, fault in case.faults:
@@ -40,13 +42,13 @@ async def _arm(stage: Stage, case: ElasticCase) -> None:
     faults.clear()
 
 
-async def _ask(stage: Stage, case: ElasticCase) -> None:
+async def _submit(stage: ElasticHarness, case: ElasticCase) -> None:
     for request in case.requests:
         await asyncio.sleep(request.after_s)
         await stage.scale(request.resource, request.name, JOB, request.spec)
 
 
-async def _work_through_kills(stage: Stage, case: ElasticCase) -> None:
+async def _work_through_kills(stage: ElasticHarness, case: ElasticCase) -> None:
     for kill in case.kills:
         await moment(stage.cluster, kill, COMPACTED.faults_s)
         await stage.cluster.kill_all()
@@ -54,26 +56,26 @@ async def _work_through_kills(stage: Stage, case: ElasticCase) -> None:
         stage.cluster.start()
 
 
-async def _check_end(stage: Stage, case: ElasticCase) -> None:
+async def _check_end(stage: ElasticHarness, case: ElasticCase) -> None:
     names = [request.name for request in case.requests]
     for name in names:
-        await stage.ended(name)
+        await stage.scaler_result(name)
     await stage.cluster.settled()
-    made = stage.cluster.history.made.items()
+    made = stage.cluster.history.created.items()
     left = Expected(
         members=tuple(stage.members()),
         phases={name: stage.scaler(name)["phase"] for name in names},
         made={m.replica.index: count for m, count in made if m.replica != LAUNCHER},
     )
     assert left == case.expected, f"{left}, not {case.expected}:\n{stage.cluster.dump()}"
-    assert stage.is_whole(), f"hosts, files and pods differ:\n{stage.cluster.dump()}"
+    assert stage.is_consistent(), f"hosts, files and pods differ:\n{stage.cluster.dump()}"
     for name in names:
         status = stage.scaler(name)
         chosen = "addPods" in status or "toDeletePods" in status
         assert chosen or status["phase"] == "ScaleFailed", f"{name} names no pods"
 
 
-async def _check_rest(stage: Stage) -> None:
+async def _check_rest(stage: ElasticHarness) -> None:
     """Check that the next controller finds nothing to do."""
     written = await quiet(stage.cluster, _REST_S)
     await stage.cluster.kill_all()

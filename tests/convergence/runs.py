@@ -9,9 +9,9 @@ import attrs
 from dlctl.api.meta import PODS, SERVICES
 from dlctl.options import Options
 from tests.convergence.cases import Case, Kill
-from tests.convergence.jobcase import JobCase
-from tests.support.hollow import replica_of
-from tests.support.world import World, Worlds, world
+from tests.convergence.job_case import JobCase
+from tests.support.fake_kubelet import replica_of
+from tests.support.harness import ClusterHarness, StartCluster, start_cluster
 
 JSON = dict[str, Any]
 # So often the rest may be broken by events alone.
@@ -25,14 +25,14 @@ class Stage:
     The pauses between tries are long enough to matter, and short enough to outlast no fault.
     """
 
-    world: Worlds
+    world: StartCluster
     options: Options
     faults_s: float
     rest_s: float
 
 
 COMPACTED: Final = Stage(
-    world,
+    start_cluster,
     Options(restart_backoff_s=1.0, restart_backoff_cap_s=4.0),
     faults_s=20.0,
     rest_s=30.0,
@@ -55,7 +55,7 @@ async def outcome(case: Case, stage: Stage = COMPACTED) -> JSON:
         return {job.key.name: _left(cluster, job) for job in case.jobs}
 
 
-async def _arm(cluster: World, case: Case, lasting_s: float) -> None:
+async def _arm(cluster: ClusterHarness, case: Case, lasting_s: float) -> None:
     started = cluster.clock.monotonic()
     for at_s, fault in case.faults:
         await asyncio.sleep(max(0.0, started + at_s - cluster.clock.monotonic()))
@@ -65,7 +65,7 @@ async def _arm(cluster: World, case: Case, lasting_s: float) -> None:
     cluster.server.faults.clear()
 
 
-async def _work_through_kills(cluster: World, case: Case, patience_s: float) -> None:
+async def _work_through_kills(cluster: ClusterHarness, case: Case, patience_s: float) -> None:
     for kill in case.kills:
         controller = cluster.start()
         await moment(cluster, kill, patience_s)
@@ -74,7 +74,7 @@ async def _work_through_kills(cluster: World, case: Case, patience_s: float) -> 
     cluster.start()
 
 
-async def moment(cluster: World, kill: Kill, patience_s: float) -> None:
+async def moment(cluster: ClusterHarness, kill: Kill, patience_s: float) -> None:
     storage = cluster.server.storage
     revision = storage.revision + kill.revisions
     try:
@@ -88,7 +88,7 @@ async def moment(cluster: World, kill: Kill, patience_s: float) -> None:
         await asyncio.sleep(0)
 
 
-async def _check_rest(cluster: World, rest_s: float) -> None:
+async def _check_rest(cluster: ClusterHarness, rest_s: float) -> None:
     """Check that nothing is left to do, neither for this controller nor for the next one."""
     written = await quiet(cluster, rest_s)
     await cluster.kill_all()
@@ -98,7 +98,7 @@ async def _check_rest(cluster: World, rest_s: float) -> None:
     assert not more, f"a new controller finds something to write: {more}"
 
 
-async def quiet(cluster: World, rest_s: float) -> Counter[tuple[str, str]]:
+async def quiet(cluster: ClusterHarness, rest_s: float) -> Counter[tuple[str, str]]:
     """Return what has been written when nothing more is, for as long as a rest."""
     more: Counter[tuple[str, str]] = Counter()
     for _ in range(LATE_EVENTS):
@@ -114,17 +114,17 @@ async def quiet(cluster: World, rest_s: float) -> Counter[tuple[str, str]]:
     raise AssertionError(f"it goes on writing after the end: {more}")
 
 
-def _check_history(cluster: World, case: Case) -> None:
+def _check_history(cluster: ClusterHarness, case: Case) -> None:
     history = cluster.history
-    assert not history.breaches
+    assert not history.violations
     for job in case.jobs:
         uid = cluster.job(job.key.name)["metadata"]["uid"]
         wanted = job.pods()
-        made = {str(m.replica): count for m, count in history.made.items() if m.job == uid}
+        made = {str(m.replica): count for m, count in history.created.items() if m.job == uid}
         assert made == wanted, f"pods of {job.key.name}: {made} were made, not {wanted}"
 
 
-def _left(cluster: World, job: JobCase) -> JSON:
+def _left(cluster: ClusterHarness, job: JobCase) -> JSON:
     name = job.key.name
     obj = cluster.job(name)
     status = cluster.status(name)

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.convergence.elastic_cases import elastic_case
-from tests.convergence.elastic_chaos import live_through
+from tests.convergence.elastic_chaos import run_chaos
 from tests.convergence.elastic_runs import run
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
@@ -40,7 +40,7 @@ async def test_as_many_workers_are_left_as_requests_say_for_many_seeds(seed: int
 async def _live_through(seed: int) -> None:
     logger.info("replay with live_through(%d)", seed)
     random.seed(seed)
-    await live_through(seed)
+    await run_chaos(seed)
 
 
 async def _check(seed: int) -> None:

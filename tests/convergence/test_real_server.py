@@ -16,7 +16,7 @@ import yaml
 from dlctl.options import Options
 from tests.convergence.cases import Case, case_of
 from tests.convergence.runs import Stage, outcome
-from tests.support.realworld import PACE, real_world
+from tests.support.real_harness import WAIT_TIMES, start_real_cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(200)]
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _REST_S: Final = 6.0
 _FAULTS: Final = 10
 _KILLS: Final = 2
 STAGE: Final = Stage(
-    partial(real_world, pace=attrs.evolve(PACE, quiet_s=_REST_S)),
+    partial(start_real_cluster, wait_times=attrs.evolve(WAIT_TIMES, quiet_s=_REST_S)),
     Options(restart_backoff_s=0.5, restart_backoff_cap_s=1.0),
     faults_s=6.0,
     rest_s=_REST_S,

@@ -11,40 +11,40 @@ import attrs
 
 from dlctl.api.job import Job, Replica
 from tests.builders import make_job, training_job
-from tests.convergence.jobcase import JobCase
-from tests.support.fates import (
+from tests.convergence.job_case import JobCase
+from tests.support.outcomes import (
     DONE,
+    KEEPS_RUNNING,
     OOM_KILLED,
-    RUNS_ON,
     Deleted,
     Drained,
     Evicted,
     Exit,
-    Fate,
+    Outcome,
 )
 
 JSON = dict[str, Any]
 _REMOVED: Final = (Deleted(), Drained())
 # What a replica gets over, and what it does not, by its restart policy. What the kubelet runs again
 # in its pod has no end that another try could not better.
-_SETBACKS: Final[Mapping[str, Sequence[Fate]]] = {
+_FAILURE_OUTCOMES: Final[Mapping[str, Sequence[Outcome]]] = {
     "Always": (Exit(1), Exit(137), OOM_KILLED, DONE, Evicted(), *_REMOVED),
     "OnFailure": (Exit(1), Exit(137), OOM_KILLED, Evicted(), *_REMOVED),
     "ExitCode": (Exit(130), Exit(137), Exit(138), Exit(143), Exit(200), Evicted(), *_REMOVED),
     "Never": _REMOVED,
 }
-_PERMANENT: Final[Mapping[str, Sequence[Fate]]] = {
+_PERMANENT: Final[Mapping[str, Sequence[Outcome]]] = {
     "ExitCode": (Exit(1), Exit(3), Exit(127), Exit(139), OOM_KILLED),
     "Never": (Exit(1), Exit(137), Exit(143), OOM_KILLED, Evicted()),
 }
 _KINDS: Final = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
-_POLICIES: Final = tuple(_SETBACKS)
+_POLICIES: Final = tuple(_FAILURE_OUTCOMES)
 _ENDING: Final = tuple(policy for policy in _POLICIES if policy != "Always")
 _CLEANING: Final = ("All", "Running", "None")
 
 
 @attrs.frozen
-class Plot:
+class JobPlan:
     """A job, the restart policy of each replica type, and the replicas that decide it."""
 
     manifest: JSON
@@ -56,45 +56,45 @@ class Plot:
 
     def is_needed(self, replica: Replica) -> bool:
         """Tell whether the job fails with a replica."""
-        deciders = self.job.deciders
-        decides = replica in deciders.succeed and not deciders.one_is_enough
-        return decides or replica.type not in deciders.dispensable
+        deciders = self.job.success_policy
+        decides = replica in deciders.success_replicas and not deciders.any_succeeds
+        return decides or replica.type not in deciders.tolerated_types
 
 
 def training_case(dice: random.Random, name: str) -> JobCase:
     """Return a job and what becomes of its replicas."""
-    plot = _plot(dice, name)
+    plot = _job_plan(dice, name)
     failing = [
         replica
         for replica in plot.job.replicas
         if plot.is_needed(replica) and plot.policy(replica) in _PERMANENT
     ]
     fails = bool(failing) and dice.random() < 0.4
-    decider = dice.choice(failing if fails else plot.job.deciders.succeed)
+    decider = dice.choice(failing if fails else plot.job.success_policy.success_replicas)
     fates = {
         str(replica): (
-            *_setbacks(dice, plot.policy(replica)),
-            _last(dice, plot, replica, decider, fails=fails),
+            *_failures(dice, plot.policy(replica)),
+            _final_outcome(dice, plot, replica, decider, fails=fails),
         )
         for replica in plot.job.replicas
     }
     return JobCase(plot.manifest, fates, str(decider), plot.policies)
 
 
-def _plot(dice: random.Random, name: str) -> Plot:
+def _job_plan(dice: random.Random, name: str) -> JobPlan:
     manifest, field = _manifest(dice, name)
     spec = manifest["spec"]
     spec["runPolicy"] = {"cleanPodPolicy": dice.choice(_CLEANING)}
     if dice.random() < 0.2:
         # So many failures that none of the fates here adds up to.
         spec["runPolicy"]["backoffLimit"] = 1000
-    deciding = {replica.type for replica in make_job(manifest).deciders.succeed}
+    deciding = {replica.type for replica in make_job(manifest).success_policy.success_replicas}
     policies = {}
     for type_, entry in spec[field].items():
         # A pod that is always run again never succeeds.
         policy = dice.choice(_ENDING if type_.lower() in deciding else _POLICIES)
         entry["restartPolicy"] = policies[type_.lower()] = policy
-    return Plot(manifest, make_job(manifest), policies)
+    return JobPlan(manifest, make_job(manifest), policies)
 
 
 def _manifest(dice: random.Random, name: str) -> tuple[JSON, str]:
@@ -129,21 +129,25 @@ def _manifest(dice: random.Random, name: str) -> tuple[JSON, str]:
     return manifest, field
 
 
-def _setbacks(dice: random.Random, policy: str) -> list[Fate]:
-    return [dice.choice(_SETBACKS[policy]) for _ in range(dice.choice((0, 0, 0, 1, 2)))]
+def _failures(dice: random.Random, policy: str) -> list[Outcome]:
+    return [dice.choice(_FAILURE_OUTCOMES[policy]) for _ in range(dice.choice((0, 0, 0, 1, 2)))]
 
 
-def _last(
-    dice: random.Random, plot: Plot, replica: Replica, decider: Replica, *, fails: bool
-) -> Fate:
-    deciders, policy = plot.job.deciders, plot.policy(replica)
+def _final_outcome(
+    dice: random.Random, plot: JobPlan, replica: Replica, decider: Replica, *, fails: bool
+) -> Outcome:
+    deciders, policy = plot.job.success_policy, plot.policy(replica)
     if replica == decider:
         return dice.choice(_PERMANENT[policy]) if fails else DONE
     if policy == "Always":
-        return RUNS_ON
-    if replica in deciders.succeed:
+        return KEEPS_RUNNING
+    if replica in deciders.success_replicas:
         # The success of one or of all of these is not to come before the decider's turn.
-        together = len(deciders.succeed) > 1 and not deciders.one_is_enough
-        return DONE if together and (not fails or decider in deciders.succeed) else RUNS_ON
+        together = len(deciders.success_replicas) > 1 and not deciders.any_succeeds
+        return (
+            DONE
+            if together and (not fails or decider in deciders.success_replicas)
+            else KEEPS_RUNNING
+        )
     dispensable = not plot.is_needed(replica) and policy in _PERMANENT
-    return dice.choice((DONE, RUNS_ON, *(_PERMANENT[policy] if dispensable else ())))
+    return dice.choice((DONE, KEEPS_RUNNING, *(_PERMANENT[policy] if dispensable else ())))

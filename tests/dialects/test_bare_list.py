@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exitcodes import RetryRule
+from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, Replica
 from dlctl.api.meta import UID
-from dlctl.dialects.names import runtime_id
+from dlctl.dialects.child_names import runtime_id
 from dlctl.errors import InvalidJobError
 from tests.builders import bare_job, kind_of, make_job, manifest, template
 
@@ -32,15 +32,15 @@ def test_mxjob_is_read_with_the_defaults_of_its_group() -> None:
         ("server", 1, 9000),
         ("worker", 2, 9000),
     ]
-    assert job.deciders.succeed[0] == Replica("scheduler", 0)
+    assert job.success_policy.success_replicas[0] == Replica("scheduler", 0)
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
-    assert job.replica_specs[0].retries is RetryRule.TABLE_AND_SIGNALS
+    assert job.replica_specs[0].retry_policy is RetryPolicy.TABLE_AND_SIGNALS
 
 
 def test_tfjob_is_read_with_the_defaults_of_its_framework() -> None:
     job = make_job(bare_job("TFJob", ps=1, worker=2))
     assert [spec.port for spec in job.replica_specs] == [2222, 2222]
-    assert job.deciders.succeed[0] == Replica("worker", 0)
+    assert job.success_policy.success_replicas[0] == Replica("worker", 0)
 
 
 def test_runtime_id_is_derived_and_not_written() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from dlctl.api.job import JobObject
 from dlctl.api.status import JobPhase
-from dlctl.dialects.bare_list import BareList
-from dlctl.dialects.kinds import Kind, by_api_version, kinds
-from dlctl.dialects.replica_list import kubeflow_v1alpha1
+from dlctl.dialects.kinds import Kind, kind_of_api_version, served_kinds
+from dlctl.dialects.replica_lists.bare_list import BareList
+from dlctl.dialects.replica_lists.replica_list import kubeflow_v1alpha1
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.kubeflow.mxnet import MXJob as KubeflowMXJob
 from dlctl.frameworks.mxnet import MXJob
@@ -17,14 +17,14 @@ from dlctl.frameworks.tensorflow import TFJob
 from tests.builders import KINDS, job_object, kind_of, mxjob
 
 
-class Mxjob(MXJob):
+class ClashingMXJob(MXJob):
     """A framework whose kind differs from another's in nothing but case."""
 
-    job_type = "Mxjob"
+    job_type = "MxJob"
 
 
 def test_each_group_serves_its_kinds() -> None:
-    assert [(kind.resource.qualified, kind.resource.version) for kind in KINDS] == [
+    assert [(kind.resource.group_resource, kind.resource.version) for kind in KINDS] == [
         ("tfjobs.kubeflow.org", "v1"),
         ("pytorchjobs.kubeflow.org", "v1"),
         ("xgboostjobs.kubeflow.org", "v1"),
@@ -40,14 +40,16 @@ def test_each_group_serves_its_kinds() -> None:
 
 
 def test_kind_of_a_framework_that_is_not_installed_is_not_served() -> None:
-    served = kinds({"TFJob": TFJob})
+    served = served_kinds({"TFJob": TFJob})
     own = [kind for kind in served if kind.resource.group == "mpba.fbk.eu"]
-    assert [kind.resource.qualified for kind in own] == ["tfjobs.mpba.fbk.eu"]
+    assert [kind.resource.group_resource for kind in own] == ["tfjobs.mpba.fbk.eu"]
 
 
 def test_two_kinds_under_one_name_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"test_kinds\.Mxjob .*mxjobs\.mpba\.fbk\.eu.*taken"):
-        kinds({"MXJob": MXJob, "Mxjob": Mxjob})
+    with pytest.raises(
+        ConfigError, match=r"test_kinds\.ClashingMXJob .*mxjobs\.mpba\.fbk\.eu.*taken"
+    ):
+        served_kinds({"MXJob": MXJob, "MxJob": ClashingMXJob})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_two_kinds_under_one_name_are_refused() -> None:
     ],
 )
 def test_manifest_of_another_kind_is_not_ours(api_version: str, kind: str) -> None:
-    assert by_api_version(KINDS, api_version, kind) is None
+    assert kind_of_api_version(KINDS, api_version, kind) is None
 
 
 def test_job_is_read_in_the_form_it_is_written_in_whatever_its_version() -> None:
@@ -71,12 +73,12 @@ def test_job_is_read_in_the_form_it_is_written_in_whatever_its_version() -> None
 
 
 @pytest.mark.parametrize("spec", [None, "x", {}])
-def test_job_in_no_known_form_is_told_in_that_of_the_stored_version(spec: Any) -> None:
+def test_job_of_unknown_form_has_the_dialect_of_the_storage_version(spec: Any) -> None:
     kind = kind_of()
     assert kind.dialect_of(job_object({"spec": spec})) is kind.dialects["v1"]
 
 
-def test_spec_that_is_no_json_is_an_invalid_job() -> None:
+def test_spec_that_is_not_json_is_an_invalid_job() -> None:
     with pytest.raises(InvalidJobError, match="spec: cannot be read"):
         kind_of().read(JobObject(spec=msgspec.Raw(b"{")))
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.api.conditions import Condition
-from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, Restart
-from dlctl.dialects import list_status
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.dialects.replica_lists import list_status
 from tests.builders import NOW
 
 TEXT = st.text(max_size=8)
@@ -34,8 +34,8 @@ STATUSES = st.builds(
             ReplicaStatus,
             type=st.sampled_from(["scheduler", "server", "worker"]),
             state=st.sampled_from(JobState),
-            counts=st.dictionaries(st.sampled_from(JobState), COUNT.filter(bool)),
-            completed=st.frozensets(COUNT, max_size=5),
+            count_by_state=st.dictionaries(st.sampled_from(JobState), COUNT.filter(bool)),
+            completed_indexes=st.frozensets(COUNT, max_size=5),
         ),
         max_size=3,
     ).map(tuple),
@@ -45,7 +45,7 @@ STATUSES = st.builds(
     start_time=st.none() | TIMES,
     completion_time=st.none() | TIMES,
     restarts=st.dictionaries(
-        TEXT, st.builds(Restart, COUNT, COUNT, TEXT, TEXT, TIMES, CODES), max_size=3
+        TEXT, st.builds(RestartRecord, COUNT, COUNT, TEXT, TEXT, TIMES, CODES), max_size=3
     ),
     failure=st.none() | st.builds(Failure, TEXT, TEXT, TEXT, TEXT, TIMES, CODES),
     observed_generation=COUNT,
@@ -74,7 +74,7 @@ def test_what_is_written_is_read_back(status: JobStatus, tag: str) -> None:
     assert list_status.write(again, tag) == wire
 
 
-def test_old_fields_are_spelt_as_mx_operator_spells_them() -> None:
+def test_old_fields_are_written_as_by_mx_operator() -> None:
     running = ReplicaStatus("scheduler", JobState.RUNNING, {JobState.RUNNING: 1})
     status = JobStatus(JobPhase.RUNNING, JobState.RUNNING, replica_statuses=(running,))
     assert msgspec.to_builtins(list_status.write(status, "mx")) == {
@@ -87,7 +87,7 @@ def test_old_fields_are_spelt_as_mx_operator_spells_them() -> None:
     }
 
 
-def test_kinds_without_a_spelling_of_their_own_say_replica_type() -> None:
+def test_kinds_without_field_prefix_write_replica_type() -> None:
     status = JobStatus(replica_statuses=(ReplicaStatus("worker", JobState.UNKNOWN, {}),))
     (written,) = list_status.write(status, "")["replicaStatuses"]
     assert written["replicaType"] == "WORKER"
@@ -128,19 +128,23 @@ def test_status_of_the_old_operator_is_read() -> None:
 
 
 @pytest.mark.parametrize("wire", [None, {}, [], "Running", 3, {"replicaStatuses": None}])
-def test_status_that_says_nothing_is_that_of_a_new_job(wire: Any) -> None:
+def test_empty_status_is_that_of_a_new_job(wire: Any) -> None:
     assert list_status.read(raw(wire), "mx") == JobStatus()
 
 
 @settings(max_examples=30)
 @given(wire=st.dictionaries(st.sampled_from(FIELDS), JSON_VALUES))
-def test_mangled_status_is_read_and_can_be_written(wire: dict[str, Any]) -> None:
+def test_malformed_status_is_read_and_can_be_written(wire: dict[str, Any]) -> None:
     list_status.write(list_status.read(raw(wire), "mx"), "mx")
 
 
 @settings(max_examples=30)
-@given(inner=st.dictionaries(st.sampled_from(["ended", "exitCode", "type", "tries"]), JSON_VALUES))
-def test_mangled_part_of_a_status_is_read_and_can_be_written(inner: dict[str, Any]) -> None:
+@given(
+    inner=st.dictionaries(
+        st.sampled_from(["finishedAt", "exitCode", "type", "attempts"]), JSON_VALUES
+    )
+)
+def test_malformed_part_of_a_status_is_read_and_can_be_written(inner: dict[str, Any]) -> None:
     wire = {
         "restarts": {"worker-0": inner},
         "failure": inner,

@@ -7,10 +7,10 @@ from typing import Any
 import attrs
 from hypothesis import given, settings
 
-from dlctl.api.exitcodes import RetryRule
-from dlctl.api.job import CleanPodPolicy, Deciders, Replica
+from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.job import CleanPodPolicy, Replica, SuccessPolicy
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.reconcilers.diff import merge_patch
+from dlctl.reconcilers.merge_patch import merge_patch
 from tests.builders import job_object, kind_of, make_job, manifest, renderer_of, template
 from tests.dialects.test_list_status import STATUSES
 from tests.support.typed_clients import undecodable_status
@@ -42,17 +42,17 @@ def test_list_of_the_first_version_is_read() -> None:
         ("worker", 1, 2222),
     ]
     assert job.resource.version == "v1alpha1"
-    assert job.deciders == Deciders.chief(Replica("master", 0))
+    assert job.success_policy == SuccessPolicy.of_chief(Replica("master", 0))
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.ALL
-    assert job.replica_specs[0].retries is RetryRule.TABLE_AND_SIGNALS
+    assert job.replica_specs[0].retry_policy is RetryPolicy.TABLE_AND_SIGNALS
 
 
-def test_entry_that_says_no_type_is_the_master() -> None:
+def test_entry_without_type_is_the_master() -> None:
     job = make_job(tfjob("v1alpha1", replicaSpecs=[entry()]))
     assert [spec.type for spec in job.replica_specs] == ["master"]
 
 
-def test_children_of_the_first_version_are_named_and_told_as_then() -> None:
+def test_children_of_the_first_version_keep_their_names_and_environment() -> None:
     renderer = renderer_of(listed())
     pod, service = (make(Replica("ps", 1)) for make in (renderer.pod, renderer.service))
     assert pod["metadata"]["name"] == service["metadata"]["name"] == "mnist-ps-abcd-1"
@@ -111,11 +111,11 @@ def test_list_that_an_older_operator_has_left_in_v1s_field_is_read_and_replaced(
     replicas = [{"tf_replica_type": "PS", "state": "Running", "ReplicasStates": {"Running": 2}}]
     old = {"phase": "Running", "state": "Running", "reason": "", "replicaStatuses": replicas}
     status = make_job({**listed(), "status": old}).status
-    assert status.foreign
+    assert status.written_by_other_operator
     assert status.replica_statuses == (
         ReplicaStatus("ps", JobState.RUNNING, {JobState.RUNNING: 2}),
     )
-    ours = status_of_the_first_version(attrs.evolve(status, foreign=False))
+    ours = status_of_the_first_version(attrs.evolve(status, written_by_other_operator=False))
     patch = merge_patch(status_of_the_first_version(status), ours)
     assert patch["replicaStatuses"] == {"PS": {"active": 2}}
 
@@ -141,7 +141,11 @@ def test_policies_of_the_spec_hold_where_the_run_policy_says_nothing() -> None:
         )
     ).run_policy
     assert policy.clean_pod_policy is CleanPodPolicy.RUNNING
-    assert (policy.ttl_s, policy.deadline_s, policy.backoff_limit) == (7, 5, 4)
+    assert (policy.ttl_after_finished_s, policy.active_deadline_s, policy.backoff_limit) == (
+        7,
+        5,
+        4,
+    )
 
 
 def test_draft_is_read_with_its_evaluator_and_its_one_restart_policy() -> None:

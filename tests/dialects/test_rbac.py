@@ -31,7 +31,7 @@ def test_kinds_without_launchers_need_no_secrets_and_run_nothing_in_pods() -> No
     assert not {"secrets", "pods/exec"} & {name for rule in rules for name in rule["resources"]}
 
 
-def test_requests_to_scale_are_given_an_owner_and_a_status() -> None:
+def test_role_may_patch_scalers_and_their_status() -> None:
     rules = cluster_role([kind_of("kai.alibabacloud.com/v1alpha1", "TrainingJob")])["rules"]
     granted = {name: rule["verbs"] for rule in rules for name in rule["resources"]}
     for plural in ("scaleins", "scaleouts"):

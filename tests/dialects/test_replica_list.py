@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.exitcodes import RetryRule
+from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.dialects.dialect import Dialect
 from tests.builders import entry, job_object, kind_of, make_job, mxjob, template
@@ -26,10 +26,10 @@ def test_kubeflow_fills_in_its_defaults() -> None:
     job = make_job(mxjob(replicaSpecs=list(bare)))
     assert types(job) == [("scheduler", 1), ("worker", 1)]
     assert [spec.port for spec in job.replica_specs] == [9091, 9091]
-    assert job.deciders.succeed[0] == Replica("scheduler", 0)
+    assert job.success_policy.success_replicas[0] == Replica("scheduler", 0)
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.ALL
-    assert job.replica_specs[0].retries is RetryRule.TABLE
-    assert not job.local
+    assert job.replica_specs[0].retry_policy is RetryPolicy.TABLE
+    assert not job.is_local
 
 
 def test_fioravanzo_fills_in_its_own() -> None:
@@ -38,7 +38,7 @@ def test_fioravanzo_fills_in_its_own() -> None:
     assert types(job) == [("scheduler", 1), ("worker", 1)]
     assert [spec.port for spec in job.replica_specs] == [9000, 9000]
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
-    assert job.replica_specs[0].retries is RetryRule.TABLE_AND_SIGNALS
+    assert job.replica_specs[0].retry_policy is RetryPolicy.TABLE_AND_SIGNALS
 
 
 @pytest.mark.parametrize(("group", "field"), [(KUBEFLOW, "PsRootPort"), (FIORAVANZO, "mxPort")])
@@ -69,7 +69,7 @@ def test_field_names_and_replica_types_are_read_in_any_case() -> None:
     }
     assert job.runtime_id == "ab1c"
     assert job.run_policy.clean_pod_policy is CleanPodPolicy.RUNNING
-    assert job.deciders.succeed[0] == Replica("worker", 2)
+    assert job.success_policy.success_replicas[0] == Replica("worker", 2)
     assert job.scheduler_name == "volcano"
 
 
@@ -104,13 +104,13 @@ def test_template_is_passed_on_but_for_nulls() -> None:
 
 def test_local_job_is_one_worker_that_decides() -> None:
     job = make_job(jobMode="Local", workers=5)
-    assert job.local
+    assert job.is_local
     assert types(job) == [("worker", 1)]
-    assert job.deciders.succeed[0] == Replica("worker", 0)
+    assert job.success_policy.success_replicas[0] == Replica("worker", 0)
 
 
 def test_local_job_needs_no_scheduler() -> None:
-    assert make_job(jobMode="local", replicaSpecs=[entry("WORKER")]).local
+    assert make_job(jobMode="local", replicaSpecs=[entry("WORKER")]).is_local
 
 
 def test_server_without_a_template_runs_the_given_image() -> None:
@@ -162,9 +162,9 @@ def test_labels_are_the_operators_own(group: str) -> None:
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"mxReplicaSpecs": {}}])
-def test_other_form_is_not_recognised(spec: Any) -> None:
-    assert not dialect(KUBEFLOW).recognises(spec)
-    assert dialect(KUBEFLOW).recognises({"REPLICASPECS": None})
+def test_other_form_is_not_matched(spec: Any) -> None:
+    assert not dialect(KUBEFLOW).matches(spec)
+    assert dialect(KUBEFLOW).matches({"REPLICASPECS": None})
 
 
 def test_job_keeps_its_generation_and_key() -> None:

@@ -19,7 +19,11 @@ def test_run_policy_is_read_in_any_case() -> None:
         "suspend": True,
     }
     wanted = RunPolicy(
-        CleanPodPolicy.RUNNING, ttl_s=0, deadline_s=60, backoff_limit=3, suspended=True
+        CleanPodPolicy.RUNNING,
+        ttl_after_finished_s=0,
+        active_deadline_s=60,
+        backoff_limit=3,
+        suspended=True,
     )
     assert make_job(runPolicy=policy).run_policy == wanted
 
@@ -42,7 +46,7 @@ def test_scheduling_policy_is_read() -> None:
         "scheduleTimeoutSeconds": 60,
     }
     amounts = {"cpu": "2", "memory": "1Gi", "example.com/Gpu": "1"}
-    read = make_job(runPolicy={"schedulingPolicy": policy}).run_policy.scheduling
+    read = make_job(runPolicy={"schedulingPolicy": policy}).run_policy.scheduling_policy
     assert read == SchedulingPolicy(3, "research", amounts, "high", 60)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dlctl.dialects.kinds import by_api_version
-from dlctl.reconcilers.children import Renderer
+from dlctl.dialects.kinds import kind_of_api_version
+from dlctl.reconcilers.children.render import Renderer
 from tests.builders import KINDS, job_object
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "samples" / "mxjob"
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not SAMPLES, reason="the samples are not at hand
 def test_sample_is_read_and_rendered(path: Path) -> None:
     wire: dict[str, Any] = yaml.safe_load(path.read_text())
     wire["metadata"] |= {"uid": "u", "namespace": "default"}
-    kind = by_api_version(KINDS, wire["apiVersion"], wire["kind"])
+    kind = kind_of_api_version(KINDS, wire["apiVersion"], wire["kind"])
     assert kind is not None
     obj = job_object(wire)
     job = kind.read(obj)

@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 import pytest
 
-from dlctl.cli.settings import key
+from dlctl.cli.settings import file_key
 from dlctl.metrics import Metrics
 from dlctl.options import Options, flag
 from docs.generate import fields, flags, metrics
@@ -26,7 +26,7 @@ def test_each_setting_is_listed_with_its_variable() -> None:
 def test_each_setting_has_a_topic() -> None:
     page = (ROOT / "docs/operate/settings.md").read_text()
     listed = [name for topic in _TOPICS.findall(page) for name in topic.split()]
-    assert sorted(listed) == sorted(key(name) for name in _OPTIONS)
+    assert sorted(listed) == sorted(file_key(name) for name in _OPTIONS)
 
 
 def test_flag_that_does_not_exist_has_no_row() -> None:

@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 from dlctl.api.meta import PODS
-from dlctl.cli.laptop import Laptop
+from dlctl.cli.local_cluster import LocalControlPlane
 from dlctl.kube.errors import ApiError
 
 JSON = dict[str, Any]
@@ -67,7 +67,7 @@ async def until(holds: Callable[[], Awaitable[object]], *, within_s: float = LIM
             await asyncio.sleep(0.5)
 
 
-async def log(running: Laptop, pod: str) -> str:
+async def log(running: LocalControlPlane, pod: str) -> str:
     """Return what a pod has said so far; one that has not started has said nothing."""
     try:
         return (await running.client.get_raw(PODS.path("default", pod, "log"), {})).decode()

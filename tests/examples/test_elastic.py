@@ -12,9 +12,9 @@ import yaml
 
 from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey, Resource
-from dlctl.cli.extras import LaptopOptions
-from dlctl.cli.laptop import Laptop, laptop
-from dlctl.dialects.kinds import by_api_version
+from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.local_options import LocalOptions
+from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.examples.running import JSON, PROJECT, Example, log, need, until
 
@@ -31,11 +31,13 @@ pytestmark = [pytest.mark.examples, pytest.mark.timeout(5 * RESCALE_S)]
 async def test_horovod_trains_on_while_workers_come_and_go() -> None:
     need(EXAMPLE)
     job, config = manifests("elastic.yaml")
-    kind = by_api_version(KINDS, job["apiVersion"], job["kind"])
+    kind = kind_of_api_version(KINDS, job["apiVersion"], job["kind"])
     assert kind is not None
     name = job["metadata"]["name"]
     key, launcher = ObjectKey("default", name), f"{name}-launcher"
-    async with laptop(KINDS, LaptopOptions({"dlctl/horovod": EXAMPLE.prefix})) as running:
+    async with local_control_plane(
+        KINDS, LocalOptions({"dlctl/horovod": EXAMPLE.prefix})
+    ) as running:
         client = running.client
         if not running.cluster.network.isolated:
             pytest.skip(f"no namespaces: {running.cluster.network.reason}")
@@ -77,7 +79,7 @@ def manifests(file: str) -> list[Any]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
-async def scale(running: Laptop, resource: Resource, file: str) -> None:
+async def scale(running: LocalControlPlane, resource: Resource, file: str) -> None:
     """Make what a manifest says, and wait until it has been done."""
     made = await running.client.create(resource, "default", manifests(file)[0], JSON)
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
-from dlctl.cli.extras import LaptopOptions
-from dlctl.cli.laptop import laptop
-from dlctl.dialects.kinds import by_api_version
+from dlctl.cli.local_cluster import local_control_plane
+from dlctl.cli.local_options import LocalOptions
+from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.examples.running import JSON, LIMIT_S, PROJECT, Example, log, need, until
 
@@ -56,11 +56,13 @@ async def test_elastic_job_goes_on_when_a_worker_is_killed() -> None:
     need(ELASTIC)
     path = PROJECT / "examples" / ELASTIC.manifest
     manifest, config = yaml.safe_load_all(path.read_text())
-    kind = by_api_version(KINDS, manifest["apiVersion"], manifest["kind"])
+    kind = kind_of_api_version(KINDS, manifest["apiVersion"], manifest["kind"])
     assert kind is not None
     resource, name = kind.resource, manifest["metadata"]["name"]
     stays, killed = f"{name}-worker-1", f"{name}-worker-2"
-    async with laptop(KINDS, LaptopOptions({"dlctl/pytorch": ELASTIC.prefix})) as running:
+    async with local_control_plane(
+        KINDS, LocalOptions({"dlctl/pytorch": ELASTIC.prefix})
+    ) as running:
         client = running.client
         await client.create(CONFIG_MAPS, "default", config)
         await client.create(resource, "default", manifest)

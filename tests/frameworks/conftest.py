@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlctl.frameworks.registry import GROUP
+from dlctl.frameworks.registry import ENTRY_POINT_GROUP
 
 Install = Callable[[str, str], None]
 
@@ -17,7 +17,7 @@ def write_distribution(site: Path, name: str, frameworks: Mapping[str, str]) -> 
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     lines = [f"{entry} = {value}" for entry, value in frameworks.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines]))
+    (info / "entry_points.txt").write_text("\n".join([f"[{ENTRY_POINT_GROUP}]", *lines]))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def sample_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Install the sample package and return its folder."""
     folder = Path(__file__).parents[1] / "sample_framework"
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-    write_distribution(tmp_path, project["name"], project["entry-points"][GROUP])
+    write_distribution(tmp_path, project["name"], project["entry-points"][ENTRY_POINT_GROUP])
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "ring_dlctl", raising=False)

@@ -56,7 +56,7 @@ def test_subclass_that_lacks_a_part_fails_at_definition_and_names_it(name: str) 
         pytest.param("container_properties", {"ports": [0]}, id="port out of range"),
     ],
 )
-def test_subclass_that_misstates_a_part_fails_at_definition_and_names_it(
+def test_subclass_with_a_malformed_part_fails_at_definition_and_names_it(
     name: str, value: Any
 ) -> None:
     with pytest.raises(TypeError, match=rf"Ring .*{name}"):
@@ -64,9 +64,7 @@ def test_subclass_that_misstates_a_part_fails_at_definition_and_names_it(
 
 
 @pytest.mark.parametrize(("name", "value"), [("chief_type", "boss"), ("singletons", ["boss"])])
-def test_subclass_that_speaks_of_a_type_it_does_not_have_fails_at_definition(
-    name: str, value: Any
-) -> None:
+def test_subclass_that_names_an_unlisted_type_fails_at_definition(name: str, value: Any) -> None:
     with pytest.raises(TypeError, match=rf"Ring .*{name} .*boss.*master"):
         framework(**{name: value})
 

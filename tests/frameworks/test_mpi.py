@@ -11,7 +11,7 @@ import pytest
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from dlctl.api.status import JobPhase, JobStatus
-from dlctl.dialects.kinds import kinds
+from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.kubeflow.mpi import MPIJob
 from tests.builders import make_job, renderer_of, template, training_job
@@ -41,7 +41,7 @@ def running(job: Job, *indexes: int, phase: JobPhase = JobPhase.RUNNING) -> JSON
 
 
 def body(job: Job, resource: Resource, now: Collection[Replica] = ()) -> JSON:
-    (found,) = [c for c in MPIJob(job).companions(now) if c.resource == resource]
+    (found,) = [c for c in MPIJob(job).dependents(now) if c.resource == resource]
     return dict(found.body)
 
 
@@ -68,7 +68,7 @@ def test_bootstrap_of_the_users_own_is_kept() -> None:
     assert names[-1] == "I_MPI_HYDRA_BOOTSTRAP_EXEC"
 
 
-def test_only_the_first_container_is_equipped_whatever_it_is_called() -> None:
+def test_only_the_first_container_is_mutated_whatever_its_name() -> None:
     first, second = pod_spec(manifest(launcher=template("horovod", "mpi")["spec"]), LAUNCHER)[
         "containers"
     ]
@@ -92,10 +92,10 @@ def test_launcher_that_asks_for_gpus_is_a_host_and_sees_them(resource: str) -> N
     ]
 
 
-def test_launcher_is_handed_kubectl_by_the_image_of_the_settings() -> None:
+def test_launcher_gets_kubectl_from_the_configured_image() -> None:
     wire = manifest()
-    (kind,) = [k for k in kinds({}) if k.resource.kind == "MPIJob"]
-    defaults = attrs.evolve(kind.defaults, mpi_delivery_image="registry/delivery:2")
+    (kind,) = [k for k in served_kinds({}) if k.resource.kind == "MPIJob"]
+    defaults = attrs.evolve(kind.defaults, mpi_kubectl_delivery_image="registry/delivery:2")
     renderer = renderer_of(wire)
     renderer = attrs.evolve(renderer, job=attrs.evolve(renderer.job, defaults=defaults))
     spec = renderer.pod(LAUNCHER)["spec"]
@@ -156,14 +156,14 @@ def test_hosts_to_discover_are_sorted_by_name() -> None:
     )
 
 
-def test_files_are_not_written_anew_as_each_worker_starts() -> None:
+def test_files_are_not_rewritten_as_each_worker_starts() -> None:
     job = make_job(manifest(workers=3))
     started = [running(job, *range(count), phase=JobPhase.CREATING) for count in range(4)]
     assert started[0] == started[1] == started[2]
     assert started[3]["discover_hosts.sh"].count("echo") == 3
 
 
-def test_launcher_may_enter_its_workers_and_no_other_pod() -> None:
+def test_launcher_may_exec_in_its_workers_only() -> None:
     rules = body(make_job(manifest()), ROLES)["rules"]
     assert rules[1]["resourceNames"] == ["linear-worker-0", "linear-worker-1"]
     # A rule that names nothing is one for everything.
@@ -176,11 +176,11 @@ def test_account_of_the_users_own_is_used(field: str) -> None:
     job = make_job(wire)
     assert pod_spec(wire, LAUNCHER)["serviceAccountName"] == "trainer"
     assert body(job, ROLE_BINDINGS)["subjects"][0]["name"] == "trainer"
-    assert SERVICE_ACCOUNTS not in {c.resource for c in MPIJob(job).companions([])}
+    assert SERVICE_ACCOUNTS not in {c.resource for c in MPIJob(job).dependents([])}
 
 
 def test_what_only_the_job_has_is_labelled_by_its_name() -> None:
-    companions = list(MPIJob(make_job(manifest())).companions([]))
+    companions = list(MPIJob(make_job(manifest())).dependents([]))
     assert [(c.resource.kind, c.name) for c in companions] == [
         ("Role", "linear-launcher"),
         ("ServiceAccount", "linear-launcher"),
@@ -246,15 +246,15 @@ def test_run_policy_wins_over_the_clean_pod_policy_of_the_spec() -> None:
 
 
 def test_launcher_decides() -> None:
-    deciders = make_job(manifest()).deciders
-    assert (deciders.succeed, deciders.run) == ((LAUNCHER,), (LAUNCHER,))
+    deciders = make_job(manifest()).success_policy
+    assert (deciders.success_replicas, deciders.running_replicas) == ((LAUNCHER,), (LAUNCHER,))
     assert make_job(manifest()).status == JobStatus()
 
 
-def test_words_of_the_user_do_not_become_commands() -> None:
+def test_container_name_is_quoted_in_scripts() -> None:
     wire = manifest()
     wire["spec"]["mainContainer"] = "main; rm -rf /"
-    files = renderer_of(wire).framework.companions(())
+    files = renderer_of(wire).framework.dependents(())
     (data,) = (each.body["data"] for each in files if "data" in each.body)
     assert "exec ${POD_NAME} --container 'main; rm -rf /' --" in data["kubexec.sh"]
 
@@ -264,7 +264,7 @@ def test_slots_that_are_no_number_are_refused(slots: Any) -> None:
     wire = manifest()
     wire["spec"]["slotsPerWorker"] = slots
     with pytest.raises(InvalidJobError, match=r"spec\.slotsPerWorker: (must be an integer|is -1)"):
-        list(renderer_of(wire).framework.companions(()))
+        list(renderer_of(wire).framework.dependents(()))
 
 
 @pytest.mark.parametrize("resources", ["x", {"limits": 5}, {"limits": ["gpu"]}])
@@ -279,7 +279,7 @@ def test_resources_that_are_malformed_are_refused(resources: Any) -> None:
 def ganged_spec(wire: JSON) -> JSON:
     """Return the launcher's pod spec where a scheduler starts the pods of a job together."""
     renderer = renderer_of(wire)
-    defaults = attrs.evolve(renderer.job.defaults, gang_scheduler="volcano")
+    defaults = attrs.evolve(renderer.job.defaults, gang_scheduler_name="volcano")
     renderer = attrs.evolve(renderer, job=attrs.evolve(renderer.job, defaults=defaults))
     return dict(renderer.pod(LAUNCHER)["spec"])
 

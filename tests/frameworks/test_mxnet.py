@@ -9,7 +9,7 @@ from tests.builders import entry, make_job, mxjob
 @pytest.mark.parametrize("role", ["scheduler", "server", "worker"])
 def test_environment_is_the_same_for_all_roles_but_for_the_role(role: str) -> None:
     job = make_job(servers=2, workers=3, RuntimeId="ab1c")
-    spec = job.spec_of(role)
+    spec = job.replica_spec(role)
     assert spec is not None
     assert MXJob(job).get_environment_variables(spec, 0) == {
         "DMLC_PS_ROOT_PORT": "9091",

@@ -8,8 +8,8 @@ import pytest
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.job import Replica
 from dlctl.errors import ConfigError
-from dlctl.frameworks.kubeflow.pytorch_init import check, init_containers
-from dlctl.reconcilers.children import Renderer
+from dlctl.frameworks.kubeflow.pytorch_init import check_template, init_containers
+from dlctl.reconcilers.children.render import Renderer
 from tests.builders import renderer_of, training_job
 
 SEARCH = (
@@ -62,7 +62,7 @@ def test_users_own_init_containers_come_first() -> None:
 
 def test_image_and_tries_are_the_administrators() -> None:
     renderer = renderer_of(training_job("PyTorchJob", Master=1, Worker=2))
-    spec = pod_spec(renderer, WORKER, pytorch_init_image="here/busybox:1", pytorch_init_tries=7)
+    spec = pod_spec(renderer, WORKER, pytorch_init_image="here/busybox:1", pytorch_init_max_tries=7)
     (waiting,) = spec["initContainers"]
     assert waiting["image"] == "here/busybox:1"
     assert "$(seq 7)" in waiting["command"][2]
@@ -96,5 +96,5 @@ def test_template_that_cannot_be_filled_in_is_refused_at_the_start(
     template: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as refused:
-        check(JobDefaults(pytorch_init_template=template))
+        check_template(JobDefaults(pytorch_init_template=template))
     assert message in str(refused.value)

@@ -3,13 +3,13 @@
 import pytest
 
 from dlctl.frameworks.mxnet import MXJob
-from dlctl.frameworks.registry import installed, registry
+from dlctl.frameworks.registry import installed_frameworks, load_frameworks
 from dlctl.frameworks.tensorflow import TFJob
 from tests.frameworks.conftest import Install
 
 
 def test_own_frameworks_are_found_like_all_others() -> None:
-    assert installed() == {"MXJob": MXJob, "TFJob": TFJob}
+    assert installed_frameworks() == {"MXJob": MXJob, "TFJob": TFJob}
 
 
 @pytest.mark.parametrize(
@@ -26,22 +26,22 @@ def test_entry_point_that_is_no_framework_takes_down_its_own_kind_only(
     install: Install, value: str, said: str
 ) -> None:
     install("bad", value)
-    found = registry()
+    found = load_frameworks()
     assert found.frameworks == {"MXJob": MXJob, "TFJob": TFJob}
-    assert said in found.broken[value]
+    assert said in found.error_by_entry_point[value]
 
 
 def test_of_two_frameworks_of_one_job_type_the_first_is_served_and_both_are_named(
     install: Install,
 ) -> None:
-    install("rival", "tests.frameworks.rival:MXJob")
-    found = registry()
+    install("rival", "tests.frameworks.duplicate_framework:MXJob")
+    found = load_frameworks()
     assert found.frameworks["MXJob"] is MXJob
-    (reason,) = found.broken.values()
+    (reason,) = found.error_by_entry_point.values()
     assert "dlctl.frameworks.mxnet.MXJob" in reason
-    assert "rival.MXJob" in reason
+    assert "duplicate_framework.MXJob" in reason
 
 
 def test_one_framework_offered_twice_is_one(install: Install) -> None:
     install("again", "dlctl.frameworks.mxnet:MXJob")
-    assert installed()["MXJob"] is MXJob
+    assert installed_frameworks()["MXJob"] is MXJob

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from dlctl.api.job import Job, JobObject, Replica
-from dlctl.dialects.crds import crd
-from dlctl.dialects.kinds import Kind, by_api_version, kinds
+from dlctl.dialects.kind_crds import job_crd
+from dlctl.dialects.kinds import Kind, kind_of_api_version, served_kinds
 from dlctl.dialects.rbac import cluster_role
 from dlctl.errors import InvalidJobError
-from dlctl.frameworks.registry import installed
-from dlctl.reconcilers.children import Renderer
+from dlctl.frameworks.registry import installed_frameworks
+from dlctl.reconcilers.children.render import Renderer
 from tests.builders import bare_job, job_object
 
 
 @pytest.fixture
 def kind(sample_framework: Path) -> Kind:
-    found = by_api_version(kinds(installed()), "mpba.fbk.eu/v1", "RingJob")
+    found = kind_of_api_version(served_kinds(installed_frameworks()), "mpba.fbk.eu/v1", "RingJob")
     assert found is not None
     return found
 
@@ -44,13 +44,13 @@ def test_its_class_has_at_most_twenty_lines(kind: Kind) -> None:
 
 
 def test_it_is_served_in_the_open_group(kind: Kind) -> None:
-    assert kind.resource.qualified == "ringjobs.mpba.fbk.eu"
+    assert kind.resource.group_resource == "ringjobs.mpba.fbk.eu"
     assert kind.resource.api_version == "mpba.fbk.eu/v1"
     assert kind.dialects["v1"].framework.__module__ == "ring_dlctl"
 
 
-def test_its_crd_tells_its_replica_types(kind: Kind) -> None:
-    definition = crd(kind)
+def test_its_crd_names_its_replica_types(kind: Kind) -> None:
+    definition = job_crd(kind)
     assert definition["metadata"]["name"] == "ringjobs.mpba.fbk.eu"
     assert "['master', 'worker']" in str(definition)
 
@@ -69,7 +69,7 @@ def test_its_jobs_are_validated(kind: Kind, counts: dict[str, int], said: str) -
 
 
 def test_its_master_decides_the_job(kind: Kind) -> None:
-    assert kind.read(ring()).deciders.succeed[0] == Replica("master", 0)
+    assert kind.read(ring()).success_policy.success_replicas[0] == Replica("master", 0)
 
 
 def test_its_pods_get_its_environment(kind: Kind) -> None:
@@ -90,7 +90,7 @@ def test_its_pods_get_the_volumes_it_asks_for(kind: Kind) -> None:
     ]
 
 
-def test_its_replicas_are_dialled_by_name(kind: Kind) -> None:
+def test_its_replicas_have_services(kind: Kind) -> None:
     job = kind.read(ring())
     renderer = Renderer(job, kind.dialects["v1"])
     assert list(renderer.replicas_with_service()) == list(job.replicas)
@@ -98,8 +98,8 @@ def test_its_replicas_are_dialled_by_name(kind: Kind) -> None:
     assert [port["port"] for port in ports] == [7000]
 
 
-def test_framework_is_granted_what_its_jobs_take(sample_framework: Path) -> None:
-    rules = cluster_role(kinds(installed()))["rules"]
+def test_role_covers_the_dependents_of_its_jobs(sample_framework: Path) -> None:
+    rules = cluster_role(served_kinds(installed_frameworks()))["rules"]
     granted = {resource: rule["verbs"] for rule in rules for resource in rule["resources"]}
     assert granted["ringjobs"] == ["list", "watch"]
     assert granted["ringjobs/status"] == ["patch"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fuzz.budget import BUDGET_S, SEED
+from tests.fuzz.limits import BUDGET_S, SEED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,25 +8,25 @@ from hypothesis import strategies as st
 
 from dlctl.api.defaults import VOLCANO, JobDefaults
 from dlctl.api.meta import Resource
-from dlctl.dialects.crds import definitions
-from dlctl.dialects.kinds import Kind, kinds
-from dlctl.dialects.replica_map import ReplicaMap
-from dlctl.frameworks.elastic.job import TrainingJob
+from dlctl.dialects.kind_crds import kind_crds
+from dlctl.dialects.kinds import Kind, served_kinds
+from dlctl.dialects.kubeflow.replica_map import ReplicaMap
+from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.frameworks.kubeflow.job import KubeflowJob
-from dlctl.frameworks.registry import installed
-from tests.fuzz import hostile
-from tests.fuzz.schemas import Words, valid
+from dlctl.frameworks.registry import installed_frameworks
+from tests.fuzz import hostile_values
+from tests.fuzz.schemas import Vocabulary, valid_values
 
 JSON = dict[str, Any]
 UID: Final = "11111111-1111-4111-8111-111111111111"
 # With gangs, so that what jobs say of theirs is read and rendered, too.
-KINDS: Final = kinds(installed(), JobDefaults(gang_scheduler=VOLCANO))
+KINDS: Final = served_kinds(installed_frameworks(), JobDefaults(gang_scheduler_name=VOLCANO))
 # More than these hide each other.
-_MOST_HITS: Final = 3
+_MAX_HOSTILE_VALUES: Final = 3
 
 
 @attrs.frozen
-class Form:
+class CrdVersion:
     """One version of one kind, as its CRD defines it; a scaler's kind is that of its jobs."""
 
     kind: Kind
@@ -37,7 +37,7 @@ class Form:
     schema: JSON
 
     @property
-    def scaler(self) -> bool:
+    def is_scaler(self) -> bool:
         return self.name != self.kind.resource.kind
 
     @property
@@ -52,7 +52,7 @@ class Form:
         return f"{self.name}.{self.version}.{self.group}"
 
     @property
-    def words(self) -> Words:
+    def vocabulary(self) -> Vocabulary:
         dialect = self.kind.dialects.get(self.version) or next(iter(self.kind.dialects.values()))
         framework = dialect.framework
         mapped = isinstance(dialect, ReplicaMap)
@@ -60,21 +60,21 @@ class Form:
         if framework is TrainingJob:
             spelt = {type_: type_ for type_ in framework.replica_types}
         elif mapped and issubclass(framework, KubeflowJob):
-            spelt = {type_: framework.spelling(type_) for type_ in framework.replica_types}
+            spelt = {type_: framework.type_name(type_) for type_ in framework.replica_types}
             if "chief" in spelt:
                 # TFJob's Chief and Master exclude each other.
                 del spelt["master"]
         alone = {framework.chief_type or framework.replica_types[0], *framework.singletons}
         several = len(spelt) == 1 or framework.replica_types[0] == "ps"
-        return Words(
+        return Vocabulary(
             replica_types=list(spelt.values()),
-            needed=[spelt[type_] for type_ in alone],
-            alone=[] if several else [spelt[type_] for type_ in alone],
+            required_types=[spelt[type_] for type_ in alone],
+            singleton_types=[] if several else [spelt[type_] for type_ in alone],
             container=framework.container_name(),
-            leaves_out=self._leaves_out(mapped=mapped),
+            omitted_fields=self._omitted_fields(mapped=mapped),
         )
 
-    def _leaves_out(self, *, mapped: bool) -> tuple[str, ...]:
+    def _omitted_fields(self, *, mapped: bool) -> tuple[str, ...]:
         """Return the fields of the other form, which a kind of both has in each schema."""
         fields = self.schema["properties"]["spec"].get("properties", {})
         if "replicaSpecs" not in fields:
@@ -82,14 +82,14 @@ class Form:
         return ("replicaSpecs",) if mapped else tuple(n for n in fields if "ReplicaSpecs" in n)
 
 
-def forms() -> Iterator[Form]:
+def crd_versions() -> Iterator[CrdVersion]:
     """Yield all that users may create, in all its versions."""
     for kind in KINDS:
-        for crd in definitions(kind):
+        for crd in kind_crds(kind):
             spec = crd["spec"]
             for version in spec["versions"]:
                 names = spec["names"]
-                yield Form(
+                yield CrdVersion(
                     kind,
                     spec["group"],
                     version["name"],
@@ -100,26 +100,26 @@ def forms() -> Iterator[Form]:
 
 
 @st.composite
-def objects(draw: Any, form: Form, *, status: bool = True) -> JSON:
+def objects(draw: Any, form: CrdVersion, *, status: bool = True) -> JSON:
     """Draw an object as a server may hold it, or without a status, as users may send it."""
-    hits = hostile.stored if status else hostile.sent
+    hits = hostile_values.storable if status else hostile_values.sendable
     properties = form.schema["properties"]
-    body: JSON = {"spec": draw(valid(properties["spec"], form.words))}
+    body: JSON = {"spec": draw(valid_values(properties["spec"], form.vocabulary))}
     if status and draw(st.booleans()):
-        body["status"] = draw(valid(properties["status"], form.words))
-    for _ in range(draw(st.integers(0, _MOST_HITS))):
+        body["status"] = draw(valid_values(properties["status"], form.vocabulary))
+    for _ in range(draw(st.integers(0, _MAX_HOSTILE_VALUES))):
         # The innermost first: there are more of them, and to what matters it is a long way in.
         places = list(_places(body))[::-1]
         holder, key = places[draw(st.integers(0, len(places) - 1))]
         if isinstance(key, str) and draw(st.integers(0, 7)) == 7:
-            holder[draw(st.sampled_from(hostile.NAMES))] = holder.pop(key)
+            holder[draw(st.sampled_from(hostile_values.NAMES))] = holder.pop(key)
         else:
             holder[key] = draw(hits)
     metadata: JSON = {"name": "hostile", "namespace": "default", "uid": UID, "generation": 1}
     metadata["creationTimestamp"] = "2026-01-01T12:00:00Z"
     for field in ("annotations", "labels"):
         if draw(st.integers(0, 3)) == 3:
-            metadata[field] = {"a": draw(hostile.texts)}
+            metadata[field] = {"a": draw(hostile_values.texts)}
     return {"apiVersion": form.api_version, "kind": form.name, "metadata": metadata, **body}
 
 

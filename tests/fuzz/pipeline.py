@@ -13,26 +13,30 @@ import msgspec
 from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, WORKER, ScalerObject
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Object
-from dlctl.cli.render import at_start
-from dlctl.dialects.elastic import scalers
+from dlctl.cli.render import with_all_workers_listed
+from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.kinds import Kind
 from dlctl.errors import InvalidJobError
-from dlctl.frameworks.elastic.job import TrainingJob
-from dlctl.informers.watchevents import Changed, EventDecoder
+from dlctl.frameworks.horovod.job import TrainingJob
+from dlctl.informers.watch_events import EventDecoder, ObjectEvent
 from dlctl.kube.decoding import decode_page
-from dlctl.reconcilers import slices, status
-from dlctl.reconcilers.children import Renderer
-from dlctl.reconcilers.content import ContentError
-from dlctl.reconcilers.elastic.draft import Draft
-from dlctl.reconcilers.elastic.elastic import by_job
-from dlctl.reconcilers.elastic.roster import initial
-from dlctl.reconcilers.elastic.step import staffed, step, with_draft
-from dlctl.reconcilers.elastic.view import View
+from dlctl.reconcilers import job_status, large_jobs
+from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.content_errors import ContentError
+from dlctl.reconcilers.job_decoding import decode_job
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan
+from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.membership.plan_membership import (
+    plan_membership,
+    with_members,
+    with_membership_plan,
+)
+from dlctl.reconcilers.membership.reconciler import index_by_job
+from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Desired, Policy, plan
-from dlctl.reconcilers.reading import reading
 from tests.builders import NOW, job_object, kind_of, manifest, template
-from tests.fuzz.objects import Form
+from tests.fuzz.objects import CrdVersion
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - as T is a type.
 # Pods are rendered in slices, each in its own time.
@@ -43,108 +47,112 @@ _NOTHING: Final = Children((), ())
 _LOOP: Final = asyncio.Runner()
 
 
-def through(form: Form, wire: bytes) -> str:
+def run_pipeline(form: CrdVersion, wire: bytes) -> str:
     """Take an object all the way from a watch, and return its outcome in a word."""
-    obj = _watched(wire, _projection(form))
+    obj = _decode_event(wire, _projection(form))
     if obj is None:
         return "malformed"
     if isinstance(obj, ScalerObject):
-        return _scaled(form, obj)
+        return _plan_scaler(form, obj)
     assert isinstance(obj, JobObject)
-    return _planned(form, obj)
+    return _read_and_plan(form, obj)
 
 
-def is_listed(form: Form, wire: bytes) -> bool:
+def is_listed(form: CrdVersion, wire: bytes) -> bool:
     """Return whether a list shows an object, rather than setting it apart.
 
     :raises AssertionError: if a watch does otherwise.
     """
     as_ = _projection(form)
     page = _LOOP.run(decode_page(b'{"items":[' + wire + b"]}", as_))
-    watched = _watched(wire, as_)
+    watched = _decode_event(wire, as_)
     assert (watched is not None) is bool(page.items), f"listed {page.items}, watched {watched}"
     return bool(page.items)
 
 
-def _projection(form: Form) -> type[JobObject] | type[ScalerObject]:
-    return ScalerObject if form.scaler else JobObject
+def _projection(form: CrdVersion) -> type[JobObject] | type[ScalerObject]:
+    return ScalerObject if form.is_scaler else JobObject
 
 
-def _watched(wire: bytes, as_: type[O]) -> O | None:
+def _decode_event(wire: bytes, as_: type[O]) -> O | None:
     event = EventDecoder(as_).decode(b'{"type":"ADDED","object":' + wire + b"}")
-    return event.object if isinstance(event, Changed) else None
+    return event.object if isinstance(event, ObjectEvent) else None
 
 
-def _planned(form: Form, obj: JobObject) -> str:
+def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
     kind = form.kind
     dialect = kind.dialect_of(obj)
-    if dialect.managed_elsewhere(obj):
+    if dialect.managed_by_external_controller(obj):
         return "elsewhere"
-    read = reading(kind, obj)
+    read = decode_job(kind, obj)
     if isinstance(read.error, ContentError):
         # The controller gets over it, but whatever it is, a reader should have refused it by name.
         raise read.error
     if read.job is None:
-        told, note = status.invalid(read.status, kind.resource.kind, 1, str(read.error), NOW)
+        told, note = job_status.invalid_status(
+            read.status, kind.resource.kind, 1, str(read.error), NOW
+        )
         msgspec.json.encode((dialect.write_status(told), note.message))
         return "invalid"
-    return _decided(read.job, read.obj, kind)
+    return _plan(read.job, read.obj, kind)
 
 
-def _decided(job: Job, obj: JobObject, kind: Kind) -> str:
+def _plan(job: Job, obj: JobObject, kind: Kind) -> str:
     dialect = kind.dialect_of(obj)
-    draft = _draft(job) if job.elasticity and not job.partial else None
-    drafted = with_draft(job, draft) if draft else job
+    draft = _draft(job) if job.elasticity and not job.is_partial else None
+    drafted = with_membership_plan(job, draft) if draft else job
     renderer = Renderer(drafted, dialect)
     observed = observe(drafted, _NOTHING, NOW)
-    desired = Desired() if job.partial else renderer.desired(observed)
+    desired = Desired() if job.is_partial else renderer.desired(observed)
     planned = plan(drafted, observed, desired, NOW, Policy())
     msgspec.json.encode(
         (dialect.write_status(planned.status), [note.message for note in planned.notes])
     )
-    if job.partial:
+    if job.is_partial:
         return "unreadable and goes on"
     try:
-        _render(Renderer(at_start(job), dialect))
+        _render(Renderer(with_all_workers_listed(job), dialect))
     except InvalidJobError:
         return "unrenderable"
-    return LARGE if job.size >= slices.LARGE else "planned"
+    return LARGE if job.total_replicas >= large_jobs.LARGE_JOB else "planned"
 
 
 def _render(renderer: Renderer) -> None:
     """Render what is not in slices, and one slice of what is."""
-    for companion in (*renderer.companions(()), *renderer.framework.secrets()):
-        msgspec.json.encode(renderer.companion(companion))
+    for companion in (*renderer.dependents(()), *renderer.framework.secrets()):
+        msgspec.json.encode(renderer.dependent(companion))
     for replica in itertools.islice(renderer.replicas_with_service(), SLICE):
         msgspec.json.encode(renderer.service(replica))
     for replica in itertools.islice(renderer.job.replicas, SLICE):
         msgspec.json.encode(renderer.pod(replica))
 
 
-def _scaled(form: Form, obj: ScalerObject) -> str:
+def _plan_scaler(form: CrdVersion, obj: ScalerObject) -> str:
     resource = SCALE_INS if form.name == SCALE_INS.kind else SCALE_OUTS
-    list(by_job(obj))
+    list(index_by_job(obj))
     scaler = scalers.read(obj, resource)
-    draft = _draft(_SCALED, scaler)
-    for change in draft.scalers.values():
+    draft = _draft(_TRAINING_JOB, scaler)
+    for change in draft.scaler_updates.values():
         msgspec.json.encode(scalers.write_status(change.status, resource))
-    return "invalid" if scaler.flaw else "planned"
+    return "invalid" if scaler.invalid_reason else "planned"
 
 
-def _draft(job: Job, *asked: Any) -> Draft:
+def _draft(job: Job, *asked: Any) -> MembershipPlan:
     """Return what the workers of a job need at its start, or when somebody asks for others."""
     assert job.elasticity is not None
-    count = job.count(WORKER)
-    roster = job.status.roster or initial(count)
-    manned = staffed(job, roster)
+    count = job.replica_count(WORKER)
+    membership = job.status.membership or initial_membership(count)
+    manned = with_members(job, membership)
     observed = observe(manned, _NOTHING, NOW)
     found = [one for one in asked if not one.status.phase.finished]
     slots = TrainingJob(job).slots
-    view = View(manned, observed, roster, job.elasticity, NOW, count, slots, scalers=found)
-    return step(view)
+    view = MembershipState(
+        manned, observed, membership, job.elasticity, NOW, count, slots, scalers=found
+    )
+    return plan_membership(view)
 
 
-def _scaled_job() -> Job:
+def _training_job() -> Job:
     each = {"replicas": 2, "template": template("worker")}
     launcher = {"replicas": 1, "template": template("launcher")}
     spec = {"etReplicaSpecs": {"launcher": launcher, "worker": each}}
@@ -152,4 +160,4 @@ def _scaled_job() -> Job:
     return kind_of(wire["apiVersion"], wire["kind"]).read(job_object(wire))
 
 
-_SCALED: Final = _scaled_job()
+_TRAINING_JOB: Final = _training_job()

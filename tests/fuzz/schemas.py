@@ -15,7 +15,7 @@ JSON = dict[str, Any]
 Draw = Any
 
 # What stands in strings matters where decisions are made by it.
-_WORDS: Final[Mapping[str, Sequence[str]]] = {
+_VALUES_BY_FIELD: Final[Mapping[str, Sequence[str]]] = {
     "name": ("a", "b", "master", "x" * 63),
     "image": ("x", "y:1"),
     "mountPath": ("/data", "relative"),
@@ -39,24 +39,24 @@ _RESOURCES: Final = ("cpu", "memory", "nvidia.com/gpu", "pods", "")
 
 
 @attrs.frozen(kw_only=True)
-class Words:
+class Vocabulary:
     """What is written into one kind's objects where a schema only says that it is a string."""
 
     replica_types: Sequence[str]
     # Those that there must be, and those of which there may be one.
-    needed: Sequence[str]
-    alone: Sequence[str]
+    required_types: Sequence[str]
+    singleton_types: Sequence[str]
     # The container that trains.
     container: str
     # Of another version, whose fields the schema of this one has too.
-    leaves_out: Sequence[str] = ()
+    omitted_fields: Sequence[str] = ()
 
-    def of(self, field: str) -> Sequence[str]:
+    def strings_for(self, field: str) -> Sequence[str]:
         if field in ("replicaName", "chief"):
             return self.replica_types
-        return _WORDS.get(field, ("a", "", "b" * 64))
+        return _VALUES_BY_FIELD.get(field, ("a", "", "b" * 64))
 
-    def keys(self, field: str) -> Sequence[str]:
+    def keys_for(self, field: str) -> Sequence[str]:
         if field in ("replicaStatuses", "restarts"):
             return self.replica_types
         if field in ("limits", "requests", "minResources"):
@@ -65,7 +65,7 @@ class Words:
 
 
 @st.composite
-def valid(draw: Draw, schema: JSON, words: Words) -> Any:
+def valid_values(draw: Draw, schema: JSON, words: Vocabulary) -> Any:
     """Draw a value that the schema takes, but for its rules in CEL and some bounds."""
     return Drawing(draw, words).value(schema, "")
 
@@ -75,11 +75,11 @@ class Drawing:
     """One value in the making."""
 
     draw: Draw
-    words: Words
+    vocabulary: Vocabulary
 
     def value(self, schema: JSON, field: str) -> Any:
         if field == "template":
-            schema = _filled_in(schema, POD_TEMPLATE)
+            schema = _merge_schemas(schema, POD_TEMPLATE)
         if "enum" in schema:
             return self._one_of(schema["enum"])
         if schema.get("x-kubernetes-int-or-string"):
@@ -90,7 +90,7 @@ class Drawing:
             case "array":
                 return self._array(schema, field)
             case "string":
-                return self._one_of(_strings(schema, field, self.words))
+                return self._one_of(_strings(schema, field, self.vocabulary))
             case "boolean":
                 return self._one_of((False, True))
             case "integer" | "number":
@@ -107,13 +107,15 @@ class Drawing:
         found = {
             name: self.value(each, name)
             for place, (name, each) in enumerate(properties.items())
-            if (name in needed or bits >> place & 1) and name not in self.words.leaves_out
+            if (name in needed or bits >> place & 1) and name not in self.vocabulary.omitted_fields
         }
         extra = schema.get("additionalProperties")
         if isinstance(extra, dict):
             if field.endswith("ReplicaSpecs"):
                 return {type_: self._replicas(extra, type_) for type_ in self._types()}
-            found |= {key: self.value(extra, key) for key in self._some(self.words.keys(field))}
+            found |= {
+                key: self.value(extra, key) for key in self._some(self.vocabulary.keys_for(field))
+            }
         return found
 
     def _array(self, schema: JSON, field: str) -> list[Any]:
@@ -124,17 +126,17 @@ class Drawing:
         least = schema.get("minItems", 0)
         items = [self.value(item, field) for _ in range(self._number(least, least + 2))]
         if field == "containers" and items:
-            items[0]["name"] = self.words.container
+            items[0]["name"] = self.vocabulary.container
         return items
 
     def _replicas(self, schema: JSON, type_: str) -> JSON:
         spec = self._object(schema, type_)
-        return spec | ({"replicas": 1} if type_ in self.words.alone else {})
+        return spec | ({"replicas": 1} if type_ in self.vocabulary.singleton_types else {})
 
     def _types(self) -> Sequence[str]:
-        words = self.words
-        others = [type_ for type_ in words.replica_types if type_ not in words.needed]
-        return [*words.needed, *self._some(others)]
+        words = self.vocabulary
+        others = [type_ for type_ in words.replica_types if type_ not in words.required_types]
+        return [*words.required_types, *self._some(others)]
 
     def _some(self, options: Sequence[str]) -> list[str]:
         bits = self._number(0, 2 ** len(options) - 1)
@@ -147,29 +149,29 @@ class Drawing:
         return int(self.draw(st.integers(least, most)))
 
 
-def _filled_in(schema: JSON, known: JSON) -> JSON:
+def _merge_schemas(schema: JSON, known: JSON) -> JSON:
     """Return a schema with what is known of its open parts; what it says itself stays."""
     both = known | schema
     if "properties" in known:
         own = schema.get("properties", {})
         both["properties"] = {
-            name: _filled_in(own.get(name, {}), known["properties"].get(name, {}))
+            name: _merge_schemas(own.get(name, {}), known["properties"].get(name, {}))
             for name in {**known["properties"], **own}
         }
     for below in ("items", "additionalProperties"):
         if isinstance(known.get(below), dict):
-            both[below] = _filled_in(schema.get(below, {}), known[below])
+            both[below] = _merge_schemas(schema.get(below, {}), known[below])
     both["required"] = [*known.get("required", ()), *schema.get("required", ())]
     return both
 
 
-def _strings(schema: JSON, field: str, words: Words) -> Sequence[str]:
+def _strings(schema: JSON, field: str, words: Vocabulary) -> Sequence[str]:
     if schema.get("format") == "date-time":
         return _TIMES
     pattern = schema.get("pattern", "")
     if pattern.startswith("^(?i:"):
         return tuple(str(pattern)[5:-2].split("|"))
-    return words.of(field)
+    return words.strings_for(field)
 
 
 def _numbers(schema: JSON) -> Sequence[int]:

@@ -7,25 +7,28 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from tests.fuzz.beside import WRITES_EACH, Left, left_by
-from tests.fuzz.budget import BUDGET_S, SEED, STORED
-from tests.fuzz.drawn import culprit, drawn, shrunk
-from tests.fuzz.objects import Form, forms, objects
+from tests.fuzz.bystander import MAX_WRITES_EACH, BystanderReport, run_bystander
+from tests.fuzz.limits import BUDGET_S, SEED, STORED
+from tests.fuzz.objects import CrdVersion, crd_versions, objects
+from tests.fuzz.sampling import draw_values, find_failing, shrink
 
 JSON = dict[str, Any]
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(BUDGET_S + 600)]
 
-FORMS: Final = list(forms())
+FORMS: Final = list(crd_versions())
 OF_EACH: Final = -(-STORED // len(FORMS))
 # So many are drawn for each that is stored: the schemas refuse most of the others.
-_DRAWN_EACH: Final = 4
+_CANDIDATES_EACH: Final = 4
 
 
 def test_a_job_trains_beside_hostile_ones_as_if_alone(
     record_property: Callable[[str, object], None],
 ) -> None:
     each = [
-        [(form, body) for body in drawn(objects(form, status=False), OF_EACH * _DRAWN_EACH, SEED)]
+        [
+            (form, body)
+            for body in draw_values(objects(form, status=False), OF_EACH * _CANDIDATES_EACH, SEED)
+        ]
         for form in FORMS
     ]
     tried = [one for turn in zip(*each, strict=False) for one in turn]
@@ -34,23 +37,23 @@ def test_a_job_trains_beside_hostile_ones_as_if_alone(
         stored = left.stored.total()
         record_property("fuzz", f"{stored} objects stored; writes at rest: {left.writes.total()}")
     if problem:
-        pytest.fail(f"{problem}\nFUZZ_SEED={SEED}; {_smallest(tried)}")
+        pytest.fail(f"{problem}\nFUZZ_SEED={SEED}; {_smallest_failing(tried)}")
     assert left is not None
     assert left.stored.total() >= STORED * 2 // 3, f"the server takes too few: {left.stored}"
 
 
-def _problem(tried: Sequence[tuple[Form, JSON]]) -> tuple[str, Left | None]:
+def _problem(tried: Sequence[tuple[CrdVersion, JSON]]) -> tuple[str, BystanderReport | None]:
     """Return what goes wrong with objects, if anything does."""
     try:
-        left = left_by(tried, of_each=OF_EACH)
+        left = run_bystander(tried, of_each=OF_EACH)
     except Exception as error:  # noqa: BLE001 - whatever ends the controller is a finding.
         return f"the controller, or the server, ended: {error!r}", None
-    alone = _alone()
-    if (left.happened, left.conditions) != (alone.happened, alone.conditions):
-        return f"the bystander: {left.happened} {left.conditions}, alone: {alone}", left
+    alone = _undisturbed()
+    if (left.changes, left.conditions) != (alone.changes, alone.conditions):
+        return f"the bystander: {left.changes} {left.conditions}, alone: {alone}", left
     if left.events.keys() != alone.events.keys():
         return f"the bystander's events: {left.events}, alone: {alone.events}", left
-    most = max(1, left.stored.total()) * WRITES_EACH
+    most = max(1, left.stored.total()) * MAX_WRITES_EACH
     if left.writes.total() > most:
         return f"it never rests: {left.writes}, more than {most:.0f}", left
     if left.undecodable:
@@ -59,15 +62,15 @@ def _problem(tried: Sequence[tuple[Form, JSON]]) -> tuple[str, Left | None]:
 
 
 @cache
-def _alone() -> Left:
-    return left_by([], of_each=0)
+def _undisturbed() -> BystanderReport:
+    return run_bystander([], of_each=0)
 
 
-def _smallest(tried: Sequence[tuple[Form, JSON]]) -> str:
+def _smallest_failing(tried: Sequence[tuple[CrdVersion, JSON]]) -> str:
     """Return the manifest of one object that does the harm by itself, as small as it gets."""
-    one = culprit(tried, lambda some: bool(_problem(some)[0]))
+    one = find_failing(tried, lambda some: bool(_problem(some)[0]))
     if one is None:
         return "no object does it alone"
     form, body = one
-    small = shrunk(body, lambda smaller: bool(_problem([(form, smaller)])[0]))
+    small = shrink(body, lambda smaller: bool(_problem([(form, smaller)])[0]))
     return f"this does it alone: {msgspec.json.encode(small).decode()[:4000]}"

@@ -10,33 +10,33 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 
-from tests.fuzz.budget import (
+from tests.fuzz.limits import (
+    ALWAYS_MEASURED_BYTES,
     BUDGET_S,
-    EACH_MEASURED,
-    LARGE_BYTES,
-    LARGE_MEMORY_BYTES,
-    LARGE_TIME_S,
-    MEMORY_BYTES,
+    LARGE_MAX_MEMORY_BYTES,
+    LARGE_MAX_TIME_S,
+    MAX_MEMORY_BYTES,
+    MAX_TIME_S,
+    MEASURE_EVERY,
     OBJECTS,
     SEED,
-    TIME_S,
-    Tried,
+    FuzzReport,
 )
-from tests.fuzz.objects import Form, forms, objects
-from tests.fuzz.pipeline import LARGE, is_listed, through
+from tests.fuzz.objects import CrdVersion, crd_versions, objects
+from tests.fuzz.pipeline import LARGE, is_listed, run_pipeline
 
 JSON = dict[str, Any]
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(BUDGET_S + 600)]
 
-FORMS: Final = list(forms())
+FORMS: Final = list(crd_versions())
 _SHOWN: Final = 4000
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_whatever_is_stored_costs_itself_alone(
-    form: Form, record_property: Callable[[str, object], None]
+    form: CrdVersion, record_property: Callable[[str, object], None]
 ) -> None:
-    tried = Tried(BUDGET_S / len(FORMS))
+    tried = FuzzReport(BUDGET_S / len(FORMS))
 
     @seed(SEED)
     @settings(
@@ -50,12 +50,12 @@ def test_whatever_is_stored_costs_itself_alone(
     @given(objects(form))
     def try_each(body: JSON) -> None:
         # What has failed is tried again while it shrinks, whatever the time.
-        if tried.over and not tried.failed:
+        if tried.is_over_budget and not tried.failed:
             return
         wire = msgspec.json.encode(body)
         note(f"FUZZ_SEED={SEED:#x}, {len(wire)} bytes: {wire[:_SHOWN].decode()}")
         try:
-            outcome = _tried(form, wire, tried)
+            outcome = _run_within_limits(form, wire, tried)
         except BaseException:
             tried.failed = True
             raise
@@ -68,21 +68,23 @@ def test_whatever_is_stored_costs_itself_alone(
     assert tried.outcomes.total(), "the budget is over before it has begun"
 
 
-def _tried(form: Form, wire: bytes, tried: Tried) -> str:
+def _run_within_limits(form: CrdVersion, wire: bytes, tried: FuzzReport) -> str:
     """Take an object through, and return its outcome if that has kept to the bounds."""
     # A list is read in a thread where that takes long, so it has no part in the time.
     listed = is_listed(form, wire)
     taken_s, outcome = _timed(form, wire)
     assert listed is (outcome != "malformed")
     large = outcome == LARGE
-    most_s, most_bytes = (LARGE_TIME_S, LARGE_MEMORY_BYTES) if large else (TIME_S, MEMORY_BYTES)
+    most_s, most_bytes = (
+        (LARGE_MAX_TIME_S, LARGE_MAX_MEMORY_BYTES) if large else (MAX_TIME_S, MAX_MEMORY_BYTES)
+    )
     if taken_s > most_s:
         # Once more, without collecting the garbage of all others.
         gc.collect()
         taken_s = min(taken_s, _timed(form, wire)[0], _timed(form, wire)[0])
     assert taken_s <= most_s, f"{taken_s * 1000:.0f} ms of {most_s * 1000:.0f}"
     peak = 0
-    if tried.outcomes.total() % EACH_MEASURED == 0 or len(wire) > LARGE_BYTES:
+    if tried.outcomes.total() % MEASURE_EVERY == 0 or len(wire) > ALWAYS_MEASURED_BYTES:
         peak = _peak_bytes(form, wire)
         assert peak <= most_bytes, f"{peak / 1e6:.1f} MB of {most_bytes / 1e6:.1f}"
     if not large:
@@ -91,16 +93,16 @@ def _tried(form: Form, wire: bytes, tried: Tried) -> str:
     return outcome
 
 
-def _timed(form: Form, wire: bytes) -> tuple[float, str]:
+def _timed(form: CrdVersion, wire: bytes) -> tuple[float, str]:
     started = time.thread_time()
-    outcome = through(form, wire)
+    outcome = run_pipeline(form, wire)
     return time.thread_time() - started, outcome
 
 
-def _peak_bytes(form: Form, wire: bytes) -> int:
+def _peak_bytes(form: CrdVersion, wire: bytes) -> int:
     tracemalloc.start()
     try:
-        through(form, wire)
+        run_pipeline(form, wire)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -11,7 +11,7 @@ import pytest
 
 from dlctl.api.meta import PODS
 from dlctl.api.pods import Pod
-from dlctl.informers.backoff import Backoff
+from dlctl.informers.backoff import ReflectorBackoff
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
@@ -23,7 +23,7 @@ asyncio.set_event_loop(None)
 
 
 @attrs.define
-class FakeClock:
+class ManualClock:
     """Time that moves only when a test says so."""
 
     seconds: float = 1000.0
@@ -36,7 +36,7 @@ class FakeClock:
 
 
 @attrs.define
-class CountedBackoff(Backoff):
+class CountedBackoff(ReflectorBackoff):
     """Pauses that take no time and are counted; ``None`` in the list is what was asked for."""
 
     pauses: list[float] = attrs.field(factory=list)
@@ -71,7 +71,7 @@ class Watching:
         return self.informer.store.resource_version
 
     @property
-    def told(self) -> list[tuple[str, str | None, str | None]]:
+    def versions(self) -> list[tuple[str, str | None, str | None]]:
         """Return name, old and new version of each change."""
         return [
             (
@@ -88,12 +88,17 @@ class Watching:
 
 @asynccontextmanager
 async def watching(
-    server: ScriptedServer, *, synced: bool = True, clock: FakeClock | None = None, **options: Any
+    server: ScriptedServer, *, synced: bool = True, clock: ManualClock | None = None, **options: Any
 ) -> AsyncIterator[Watching]:
     """Run an informer for the duration of the block, and wait for its first list."""
-    backoff, metrics = CountedBackoff(clock or FakeClock()), Metrics()
+    backoff, metrics = CountedBackoff(clock or ManualClock()), Metrics()
     async with Client(server.config, metrics=metrics) as client:
-        options = {"clock": clock or FakeClock(), "backoff": backoff, "metrics": metrics, **options}
+        options = {
+            "clock": clock or ManualClock(),
+            "backoff": backoff,
+            "metrics": metrics,
+            **options,
+        }
         informer = Informer(client, PODS, Pod, **options)
         watch = Watching(informer, backoff, metrics, [])
         informer.add_handler(watch.changes.append)

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from dlctl.kube.config import ClusterConfig
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
@@ -27,18 +27,18 @@ def pod(name: str, version: int | str = 1, **meta: Any) -> dict[str, Any]:
 
 def listed(
     *items: Any, version: int | str = 10, continue_: str = "", kind: str = "PodList"
-) -> Answer:
+) -> Handler:
     """Answer with a list, or a page of it."""
     meta = {"resourceVersion": str(version), "continue": continue_}
     return _json(200, {"kind": kind, "metadata": meta, "items": list(items)})
 
 
-def refused(code: int, reason: str, message: str = "", **details: Any) -> Answer:
+def refused(code: int, reason: str, message: str = "", **details: Any) -> Handler:
     """Answer with a failure."""
     return _json(code, _status(code, reason, message, details))
 
 
-def _json(code: int, body: Any) -> Answer:
+def _json(code: int, body: Any) -> Handler:
     async def answer(_: web.Request) -> web.StreamResponse:
         return web.Response(
             status=code, body=msgspec.json.encode(body), content_type="application/json"
@@ -78,7 +78,7 @@ def _event(type_: str, obj: Any) -> bytes:
     return msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
 
 
-def watched(*lines: bytes, then: str = "close") -> Answer:
+def watched(*lines: bytes, then: str = "close") -> Handler:
     """Answer with events, then ``close`` the watch, ``hold`` it open or ``cut`` the connection."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -104,9 +104,9 @@ class ScriptedServer:
     """
 
     url: str = ""
-    lists: deque[Answer] = attrs.field(factory=deque)
-    watches: deque[Answer] = attrs.field(factory=deque)
-    streams: deque[Answer] = attrs.field(factory=deque)
+    lists: deque[Handler] = attrs.field(factory=deque)
+    watches: deque[Handler] = attrs.field(factory=deque)
+    streams: deque[Handler] = attrs.field(factory=deque)
     # What was asked for, streamed lists that nobody noted an answer for excepted.
     seen: list[tuple[str, dict[str, str]]] = attrs.field(factory=list)
     open: int = 0

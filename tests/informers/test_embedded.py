@@ -16,13 +16,13 @@ from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer, serve
-from tests.informers.conftest import CountedBackoff, FakeClock, until
+from tests.informers.conftest import CountedBackoff, ManualClock, until
 
 SELECTOR = "app=x"
 
 
 @attrs.define
-class Lab:
+class InformerHarness:
     """A server, a client that writes, and an informer that watches some of what is written."""
 
     server: ApiServer
@@ -63,7 +63,7 @@ class Lab:
 
 
 @pytest.fixture
-async def lab() -> AsyncIterator[Lab]:
+async def harness() -> AsyncIterator[InformerHarness]:
     view: dict[ObjectKey, Object] = {}
 
     def see(change: Change[Object]) -> None:
@@ -82,31 +82,33 @@ async def lab() -> AsyncIterator[Lab]:
             CONFIG_MAPS,
             Object,
             label_selector=SELECTOR,
-            clock=FakeClock(),
-            backoff=CountedBackoff(FakeClock()),
+            clock=ManualClock(),
+            backoff=CountedBackoff(ManualClock()),
         )
         informer.add_handler(see)
         async with asyncio.TaskGroup() as group:
-            lab = Lab(server, client, informer, view)
+            lab = InformerHarness(server, client, informer, view)
             running = group.create_task(lab.run())
             yield lab
             running.cancel()
 
 
-async def test_initial_objects_come_in_a_stream(lab: Lab) -> None:
-    await lab.write("a", "1")
-    await lab.settled()
-    asked = Counter({a.verb: n for a, n in lab.server.audit.items() if a.user_agent == "watcher"})
+async def test_initial_objects_come_in_a_stream(harness: InformerHarness) -> None:
+    await harness.write("a", "1")
+    await harness.settled()
+    asked = Counter(
+        {a.verb: n for a, n in harness.server.audit.items() if a.user_agent == "watcher"}
+    )
     assert asked == {"watch": 1}
 
 
-async def test_objects_are_seen_as_long_as_the_selector_matches(lab: Lab) -> None:
-    await lab.write("a", "1")
-    await lab.settled()
-    await lab.write("a", "2", app="y")
-    await lab.write("b", "1", app="y")
-    await lab.settled()
-    assert lab.informer.store.get(ObjectKey("default", "a")) is None
+async def test_objects_are_seen_as_long_as_the_selector_matches(harness: InformerHarness) -> None:
+    await harness.write("a", "1")
+    await harness.settled()
+    await harness.write("a", "2", app="y")
+    await harness.write("b", "1", app="y")
+    await harness.settled()
+    assert harness.informer.store.get(ObjectKey("default", "a")) is None
 
 
 @pytest.mark.parametrize(
@@ -121,43 +123,45 @@ async def test_objects_are_seen_as_long_as_the_selector_matches(lab: Lab) -> Non
         pytest.param(
             Fault(verb="watch", status=status.too_many_requests("later", 1)), id="throttled"
         ),
-        pytest.param(Fault(verb="watch", status=status.internal("broken")), id="broken"),
+        pytest.param(Fault(verb="watch", status=status.internal_error("broken")), id="broken"),
         pytest.param(
             Fault(verb="watch", status=status.too_large_version(9999, 1)), id="from the future"
         ),
     ],
 )
-async def test_fault_on_the_way_loses_nothing(lab: Lab, fault: Fault) -> None:
-    faults = lab.server.faults
+async def test_fault_on_the_way_loses_nothing(harness: InformerHarness, fault: Fault) -> None:
+    faults = harness.server.faults
     for each in (fault, Fault(verb="watch", cut_after=5), attrs.evolve(fault, times=2)):
         faults.add(each)
-    await lab.write("a", "1")
-    await lab.write("b", "1")
-    await lab.settled()
-    await lab.delete("a")
+    await harness.write("a", "1")
+    await harness.write("b", "1")
+    await harness.settled()
+    await harness.delete("a")
     for text in "123456":
-        await lab.write("c", text)
-    await lab.settled()
-    await until(lambda: faults.taken == 4)
+        await harness.write("c", text)
+    await harness.settled()
+    await until(lambda: faults.matched == 4)
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_any_series_of_writes_and_faults_ends_in_the_truth(lab: Lab, seed: int) -> None:
+async def test_any_series_of_writes_and_faults_ends_in_the_truth(
+    harness: InformerHarness, seed: int
+) -> None:
     dice = random.Random(seed)
-    lab.started.set()
+    harness.started.set()
     for _ in range(40):
         if dice.random() < 0.2:
             faults = [
                 Fault(verb="watch", cut_after=dice.randrange(3)),
                 Fault(verb="watch", status=status.expired("old"), in_stream=True),
-                Fault(verb="list", status=status.internal("broken")),
+                Fault(verb="list", status=status.internal_error("broken")),
                 Fault(verb="watch", reset="before"),
             ]
-            lab.server.faults.add(dice.choice(faults))
+            harness.server.faults.add(dice.choice(faults))
         name = f"o{dice.randrange(6)}"
         if dice.random() < 0.3:
-            await lab.delete(name)
+            await harness.delete(name)
         else:
-            await lab.write(name, str(dice.random()), app=dice.choice("xxy"))
-    lab.server.faults.clear()
-    await lab.settled()
+            await harness.write(name, str(dice.random()), app=dice.choice("xxy"))
+    harness.server.faults.clear()
+    await harness.settled()

@@ -36,7 +36,7 @@ async def test_gap_shows_as_deletions_first_then_changes_and_nothing_for_the_unc
     server.watches += [watched(EXPIRED)]
     async with watching(server) as watch:
         await until(lambda: watch.version == "20")
-        assert watch.told[3:] == [
+        assert watch.versions[3:] == [
             ("gone", "1", None),
             ("new", None, "14"),
             ("changed", "3", "13"),
@@ -180,7 +180,7 @@ async def test_resync_tells_of_every_object_and_asks_the_server_nothing(
     server.lists += [listed(pod("a", 3), version=10)]
     async with watching(server, resync_s=0.001) as watch:
         await until(lambda: len(watch.changes) >= 3)
-        assert watch.told[1] == ("a", "3", "3")
+        assert watch.versions[1] == ("a", "3", "3")
     assert len(server.asked("list")) == 1
 
 
@@ -222,8 +222,8 @@ async def test_informer_of_what_is_not_served_waits_for_nothing_until_it_is(
     server.streams += [refused(404, "NotFound") for _ in range(3)]
     server.streams += [watched(added(pod("a")), bookmark(7, INITIAL_END), then="hold")]
     async with watching(server, synced=False) as watch:
-        assert not watch.informer.waits_for_nothing
-        await until(lambda: watch.informer.waits_for_nothing)
+        assert not watch.informer.synced_or_unserved
+        await until(lambda: watch.informer.synced_or_unserved)
         assert not watch.informer.has_synced
         await until(lambda: watch.informer.has_synced)
         assert watch.names == ["a"]

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import ObjectKey
-from dlctl.informers.feed import Feed
+from dlctl.informers.store_syncer import StoreSyncer
 from tests.informers.conftest import until, watching
 from tests.informers.scripted import (
-    Answer,
+    Handler,
     ScriptedServer,
     failure,
     listed,
@@ -110,7 +110,7 @@ async def test_pages_that_expire_midway_give_way_to_one_full_list(server: Script
     ],
 )
 async def test_version_from_the_future_gives_way_to_the_newest_at_once(
-    server: ScriptedServer, answer: Answer
+    server: ScriptedServer, answer: Handler
 ) -> None:
     server.lists += [listed(pod("a"), version=10), answer, listed(pod("b"), version=5)]
     server.watches += [watched(EXPIRED)]
@@ -166,7 +166,7 @@ async def test_malformed_object_of_a_relist_leaves_what_was_known_of_it(
     async with watching(server) as watch:
         await until(lambda: watch.version == "20")
         assert watch.names == ["a", "b"]
-        assert watch.told == [("a", None, "3"), ("b", None, "1")]
+        assert watch.versions == [("a", None, "3"), ("b", None, "1")]
 
 
 async def test_malformed_object_is_told_once_until_it_is_well_formed(
@@ -192,14 +192,14 @@ async def test_error_that_nobody_has_thought_of_ends_a_watch_and_no_reflector(
     server.lists += [listed(pod("a"), version=10), listed(pod("b"), version=20)]
     server.watches += [watched(modified(pod("a", 11)), then="hold")]
     faults = [RuntimeError("a bug")]
-    apply = Feed.apply
+    apply = StoreSyncer.apply
 
     def failing(*args: Any) -> None:
         if faults:
             raise faults.pop()
         apply(*args)
 
-    monkeypatch.setattr(Feed, "apply", failing)
+    monkeypatch.setattr(StoreSyncer, "apply", failing)
     async with watching(server) as watch:
         await until(lambda: watch.version == "20")
         assert watch.names == ["b"]

@@ -119,11 +119,11 @@ def test_emptied_store_has_the_same_indexes_and_gives_them_back() -> None:
     store = Store[Object](labels=["job"])
     store.add_index("words", words)
     store.put(make_object("a", job="x"))
-    fresh = store.emptied()
+    fresh = store.empty_copy()
     assert len(fresh) == 0
     fresh.put(make_object("b", job="y", words="v"))
     fresh.resource_version = "7"
-    store.become(fresh)
+    store.replace_contents(fresh)
     assert store.labelled("job", "x") == []
     assert store.labelled("job", "y") == store.indexed("words", "v") == [*store]
     assert store.resource_version == "7"

@@ -48,7 +48,7 @@ async def test_changes_before_the_end_are_part_of_the_list(server: ScriptedServe
     events = added(pod("a", 1)), added(pod("b", 2)), modified(pod("a", 3)), deleted(pod("b", 4))
     server.streams += [watched(*events, bookmark(13, INITIAL_END), then="hold")]
     async with watching(server) as watch:
-        assert watch.told == [("a", None, "3")]
+        assert watch.versions == [("a", None, "3")]
 
 
 async def test_events_after_the_list_come_on_the_same_stream(server: ScriptedServer) -> None:
@@ -129,7 +129,7 @@ async def test_streaming_is_tried_again_after_it_has_failed(server: ScriptedServ
     async with watching(server) as watch:
         await until(lambda: watch.version == "20")
         assert watch.names == ["c"]
-        assert watch.told[0] == ("a", None, "1")
+        assert watch.versions[0] == ("a", None, "1")
 
 
 async def test_throttled_watch_after_a_streamed_list_costs_no_other_list(

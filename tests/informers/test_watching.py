@@ -2,8 +2,8 @@
 
 import pytest
 
-from dlctl.informers.streams import WATCH_S
-from tests.informers.conftest import FakeClock, until, watching
+from dlctl.informers.watch_stream import WATCH_TIMEOUT_S
+from tests.informers.conftest import ManualClock, until, watching
 from tests.informers.scripted import (
     ScriptedServer,
     added,
@@ -33,7 +33,7 @@ async def test_store_follows_events(listing: ScriptedServer) -> None:
     async with watching(listing) as watch:
         await until(lambda: watch.version == "14")
         assert watch.names == ["a", "c"]
-        assert watch.told == [
+        assert watch.versions == [
             ("a", None, "3"),
             ("b", None, "11"),
             ("a", "3", "12"),
@@ -82,7 +82,7 @@ async def test_watches_are_asked_to_last_five_to_ten_minutes(listing: ScriptedSe
     async with watching(listing):
         await until(lambda: len(listing.asked("watch")) == 21)
     durations = [int(query["timeoutSeconds"]) for query in listing.asked("watch")]
-    assert WATCH_S[0] <= min(durations) < max(durations) <= WATCH_S[1]
+    assert WATCH_TIMEOUT_S[0] <= min(durations) < max(durations) <= WATCH_TIMEOUT_S[1]
     assert all(query["allowWatchBookmarks"] == "true" for query in listing.asked("watch"))
 
 
@@ -117,7 +117,7 @@ async def test_error_event_leads_to_a_list_after_a_pause(
     async with watching(server) as watch:
         await until(lambda: watch.version == "20")
         assert watch.backoff.pauses == [0]
-        assert watch.told == [("a", None, "3"), ("a", "3", None), ("b", None, "11")]
+        assert watch.versions == [("a", None, "3"), ("a", "3", None), ("b", None, "11")]
     assert len(server.asked("list")) == 2
 
 
@@ -143,7 +143,7 @@ async def test_watch_that_ends_at_once_without_an_event_leads_to_a_list_after_a_
 
 
 async def test_quiet_watch_that_lasted_is_no_short_one(listing: ScriptedServer) -> None:
-    class Ticking(FakeClock):
+    class Ticking(ManualClock):
         def monotonic(self) -> float:
             self.seconds += 1
             return self.seconds
@@ -173,7 +173,7 @@ async def test_malformed_object_of_an_event_keeps_stream_version_and_what_was_kn
     listing.watches += [watched(broken, then="hold")]
     async with watching(listing) as watch:
         await until(lambda: watch.version == "12")
-        assert watch.told == [("a", None, "3")]
+        assert watch.versions == [("a", None, "3")]
         assert watch.names == ["a"]
         assert watch.sample("informer_malformed_objects_total", **LABELS) == 1
     assert len(listing.asked("watch")) == 1
@@ -185,7 +185,7 @@ async def test_deletion_of_a_malformed_object_is_told_by_what_was_known(
     listing.watches += [watched(deleted(pod("a", 12, labels={"x": 1})), then="hold")]
     async with watching(listing) as watch:
         await until(lambda: watch.version == "12")
-        assert watch.told == [("a", None, "3"), ("a", "3", None)]
+        assert watch.versions == [("a", None, "3"), ("a", "3", None)]
 
 
 async def test_event_without_a_name_is_malformed(listing: ScriptedServer) -> None:

@@ -5,14 +5,16 @@ In the embedded world time is compacted; in a real one a test has what time it t
 
 import pytest
 
-from tests.support.realworld import KUBECONFIG, real_world
-from tests.support.world import world
+from tests.support.harness import start_cluster
+from tests.support.real_harness import KUBECONFIG, start_real_cluster
 
-_EMBEDDED = pytest.param(world, id="embedded", marks=pytest.mark.looptime(noop_cycles=8))
-_REAL = pytest.param(real_world, id="real", marks=[pytest.mark.real, pytest.mark.timeout(150)])
+_EMBEDDED = pytest.param(start_cluster, id="embedded", marks=pytest.mark.looptime(noop_cycles=8))
+_REAL = pytest.param(
+    start_real_cluster, id="real", marks=[pytest.mark.real, pytest.mark.timeout(150)]
+)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "world" in metafunc.fixturenames:
+    if "start_cluster" in metafunc.fixturenames:
         both = KUBECONFIG and not metafunc.definition.get_closest_marker("embedded_only")
-        metafunc.parametrize("world", [_EMBEDDED, _REAL] if both else [_EMBEDDED])
+        metafunc.parametrize("start_cluster", [_EMBEDDED, _REAL] if both else [_EMBEDDED])

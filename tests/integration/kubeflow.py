@@ -6,11 +6,11 @@ from typing import Any
 from dlctl.api.meta import CRDS, ObjectKey
 from dlctl.dialects.kinds import Kind
 from tests.builders import kind_of, training_job
-from tests.support.fates import RUNS_ON, Fate
-from tests.support.world import World
+from tests.support.harness import ClusterHarness
+from tests.support.outcomes import KEEPS_RUNNING, Outcome
 
 JSON = dict[str, Any]
-Fates = dict[str, Sequence[Fate]]
+Fates = dict[str, Sequence[Outcome]]
 KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
 # Whom the success of a kind depends on that workers alone do not decide.
 CHIEFS = {"XGBoostJob": "Master", "MXJob": "Scheduler", "MPIJob": "Launcher"}
@@ -56,13 +56,13 @@ def replica_specs(manifest: JSON) -> JSON:
 def forever(*replicas: str) -> Fates:
     """Return fates of replicas that run until they are stopped; by default, of all chiefs."""
     chiefs = [f"{chief.lower()}-0" for chief in CHIEFS.values()]
-    return dict.fromkeys(replicas or chiefs, (RUNS_ON,))
+    return dict.fromkeys(replicas or chiefs, (KEEPS_RUNNING,))
 
 
-async def lift_rules(cluster: World, kind: Kind) -> None:
+async def lift_rules(cluster: ClusterHarness, kind: Kind) -> None:
     """Have jobs accepted as before there were rules, or under another operator's definition."""
     cluster.require_embedded("other tests use the definitions")
-    key = ObjectKey("", kind.resource.qualified)
+    key = ObjectKey("", kind.resource.group_resource)
     definition = await cluster.user.get(CRDS, key, JSON)
     for version in definition["spec"]["versions"]:
         anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -71,25 +71,25 @@ async def lift_rules(cluster: World, kind: Kind) -> None:
     await cluster.user.patch(CRDS, key, versions)
 
 
-async def change(cluster: World, kind: str, spec: JSON, *, subresource: str = "") -> None:
+async def change(cluster: ClusterHarness, kind: str, spec: JSON, *, subresource: str = "") -> None:
     resource = kind_of("kubeflow.org/v1", kind).resource
     await cluster.user.patch(resource, cluster.key(), {"spec": spec}, subresource=subresource)
 
 
-async def running(cluster: World) -> None:
+async def running(cluster: ClusterHarness) -> None:
     await cluster.until(lambda: bool(cluster.condition("Running")))
 
 
-def conditions(cluster: World) -> list[tuple[str, str, str]]:
+def conditions(cluster: ClusterHarness) -> list[tuple[str, str, str]]:
     """Return type, status and reason of all conditions, in their order."""
     stated = cluster.status().get("conditions") or ()
     return [(c["type"], c["status"], c["reason"]) for c in stated]
 
 
-def message(cluster: World, type_: str) -> str:
+def message(cluster: ClusterHarness, type_: str) -> str:
     stated = cluster.status().get("conditions") or ()
     return next((str(c["message"]) for c in stated if c["type"] == type_), "")
 
 
-def made(cluster: World, replica: str) -> int:
-    return sum(n for member, n in cluster.history.made.items() if str(member.replica) == replica)
+def created(cluster: ClusterHarness, replica: str) -> int:
+    return sum(n for member, n in cluster.history.created.items() if str(member.replica) == replica)

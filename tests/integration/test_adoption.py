@@ -6,12 +6,12 @@ from typing import Any, Final
 import pytest
 
 from dlctl.api.meta import PODS
-from dlctl.frameworks.kubeflow.elastic import AUTOSCALERS
+from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import kind_of, renderer_of
 from tests.integration.test_autoscaling import change, elastic, limits
-from tests.integration.test_operator_swap import (
+from tests.integration.test_training_operator_migration import (
     AT_END,
     CREATED,
     RUN,
@@ -25,15 +25,15 @@ from tests.integration.test_operator_swap import (
     timestamp,
     uids,
 )
-from tests.support.fates import DONE
-from tests.support.predecessor import left_behind as children_left
-from tests.support.world import World, Worlds
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import DONE
+from tests.support.training_operator import operator_children as children_left
 
 JSON = dict[str, Any]
 JOBS: Final = 8
 
 
-def requests(cluster: World, verb: str, resource: str, subresource: str = "") -> int:
+def requests(cluster: ClusterHarness, verb: str, resource: str, subresource: str = "") -> int:
     return sum(
         count
         for audited, count in cluster.server.audit.items()
@@ -43,9 +43,9 @@ def requests(cluster: World, verb: str, resource: str, subresource: str = "") ->
 
 
 async def test_namespace_is_listed_once_for_all_jobs_and_each_child_is_written_once(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         for number in range(JOBS):
             await left_behind(cluster, tf_job(name=f"job-{number}"), CREATED, RUNNING, **RUN)
         children = uids(cluster)
@@ -66,9 +66,9 @@ async def test_namespace_is_listed_once_for_all_jobs_and_each_child_is_written_o
 
 
 async def test_ended_job_that_keeps_its_pods_is_written_once_and_they_are_not(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         stated = (CREATED, STOPPED, SUCCEEDED)
         fates = {replica: [DONE] for replica in ("chief-0", "ps-0", "worker-0", "worker-1")}
         done = timestamp(cluster.clock.now())
@@ -79,7 +79,7 @@ async def test_ended_job_that_keeps_its_pods_is_written_once_and_they_are_not(
         assert cluster.history.writes().total() == 1
 
 
-async def all_but_one_adopted(cluster: World) -> None:
+async def all_but_one_adopted(cluster: ClusterHarness) -> None:
     """Have a job adopted but for linear-worker-1, whose patch is on the way."""
     await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
     late = Fault(verb="patch", resource="pods", name="linear-worker-1", delay_s=5.0)
@@ -88,8 +88,8 @@ async def all_but_one_adopted(cluster: World) -> None:
     await cluster.until(lambda: labelled(cluster) == 7)
 
 
-async def test_pod_that_goes_while_it_is_adopted_is_made_again(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_pod_that_goes_while_it_is_adopted_is_made_again(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         await all_but_one_adopted(cluster)
         await cluster.user.delete(PODS, cluster.key("linear-worker-1"), grace_period_s=0)
         await cluster.until(lambda: len(cluster.pods()) == 3)
@@ -97,8 +97,10 @@ async def test_pod_that_goes_while_it_is_adopted_is_made_again(world: Worlds) ->
         await cluster.until(lambda: phases(cluster) == ["Running"] * 4)
 
 
-async def test_pod_that_changes_while_it_is_adopted_is_adopted_all_the_same(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_pod_that_changes_while_it_is_adopted_is_adopted_all_the_same(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         await all_but_one_adopted(cluster)
         body = {"metadata": {"annotations": {"x": "y"}}}
         await cluster.user.patch(PODS, cluster.key("linear-worker-1"), body)
@@ -107,21 +109,26 @@ async def test_pod_that_changes_while_it_is_adopted_is_adopted_all_the_same(worl
         assert requests(cluster, "list", "pods") <= 2
 
 
-async def test_missing_child_is_not_taken_for_a_missing_job(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_missing_child_is_not_taken_for_a_missing_job(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(elastic())
         await cluster.until(lambda: limits(cluster) == [(1, 3)])
         await cluster.settled()
-        gone = status.not_found(AUTOSCALERS, "linear")
+        gone = status.not_found(HORIZONTAL_POD_AUTOSCALERS, "linear")
         cluster.server.faults.add(
-            Fault(verb="patch", resource=AUTOSCALERS.qualified, status=gone, times=3)
+            Fault(
+                verb="patch",
+                resource=HORIZONTAL_POD_AUTOSCALERS.group_resource,
+                status=gone,
+                times=3,
+            )
         )
         await change(cluster, {"elasticPolicy": {"maxReplicas": 5}})
         await cluster.until(lambda: limits(cluster) == [(1, 5)])
 
 
-def at_end(cluster: World) -> JSON:
+def at_end(cluster: ClusterHarness) -> JSON:
     succeeded = {
         "type": "Succeeded",
         "status": "True",
@@ -130,11 +137,11 @@ def at_end(cluster: World) -> JSON:
     return {"conditions": [succeeded], "completionTime": timestamp(cluster.clock.now())}
 
 
-def at_rest(cluster: World) -> JSON:
+def at_rest(cluster: ClusterHarness) -> JSON:
     return {"conditions": [{"type": "Suspended", "status": "True"}]}
 
 
-def at_work(cluster: World) -> JSON:
+def at_work(cluster: ClusterHarness) -> JSON:
     return {"conditions": [{"type": "Running", "status": "True"}]}
 
 
@@ -148,21 +155,21 @@ def at_work(cluster: World) -> JSON:
     ],
 )
 async def test_autoscaler_that_another_operator_has_left_goes_with_the_run(
-    stated: Callable[[World], JSON], policy: JSON, world: Worlds
+    stated: Callable[[ClusterHarness], JSON], policy: JSON, start_cluster: StartCluster
 ) -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         kind = kind_of("kubeflow.org/v1", "PyTorchJob")
         manifest = elastic(**policy)
         fates = {"worker-0": [DONE], "worker-1": [DONE]}
         job = await cluster.submit(manifest, fates, decider="worker-0")
         for resource, child in children_left(renderer_of({**manifest, **job})):
-            if resource == AUTOSCALERS or stated is at_work:
+            if resource == HORIZONTAL_POD_AUTOSCALERS or stated is at_work:
                 await cluster.user.create(resource, cluster.namespace, child)
         if stated is at_work:
             await cluster.until(lambda: phases(cluster) == ["Succeeded"] * 2)
         body = {"status": stated(cluster)}
         await cluster.user.patch(kind.resource, cluster.key(), body, subresource="status")
-        await cluster.caught_up()
-        assert cluster.objects(AUTOSCALERS)
+        await cluster.sync()
+        assert cluster.objects(HORIZONTAL_POD_AUTOSCALERS)
         cluster.start()
-        await cluster.until(lambda: not cluster.objects(AUTOSCALERS))
+        await cluster.until(lambda: not cluster.objects(HORIZONTAL_POD_AUTOSCALERS))

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from dlctl.frameworks.kubeflow.elastic import AUTOSCALERS
+from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS
 from tests.builders import kind_of, training_job
-from tests.support.world import World, Worlds
+from tests.support.harness import ClusterHarness, StartCluster
 
 JSON = dict[str, Any]
 JOBS = kind_of("kubeflow.org/v1", "PyTorchJob").resource
@@ -19,19 +19,19 @@ def elastic(**run_policy: Any) -> JSON:
     return job
 
 
-async def change(cluster: World, spec: JSON) -> None:
+async def change(cluster: ClusterHarness, spec: JSON) -> None:
     await cluster.user.patch(JOBS, cluster.key(), {"spec": spec})
 
 
-def limits(cluster: World) -> list[tuple[int, int]]:
-    scalers = cluster.objects(AUTOSCALERS)
+def limits(cluster: ClusterHarness) -> list[tuple[int, int]]:
+    scalers = cluster.objects(HORIZONTAL_POD_AUTOSCALERS)
     return [(s["spec"]["minReplicas"], s["spec"]["maxReplicas"]) for s in scalers]
 
 
 async def test_autoscaler_follows_the_policy_and_goes_while_the_job_is_suspended(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(elastic())
         await cluster.until(lambda: limits(cluster) == [(1, 3)])
@@ -46,8 +46,8 @@ async def test_autoscaler_follows_the_policy_and_goes_while_the_job_is_suspended
         await cluster.until(lambda: not limits(cluster))
 
 
-async def test_autoscaler_does_not_outlive_the_run(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_autoscaler_does_not_outlive_the_run(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(elastic(activeDeadlineSeconds=3))
         await cluster.until(lambda: limits(cluster))

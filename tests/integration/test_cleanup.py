@@ -13,14 +13,14 @@ from tests.integration.kubeflow import (
     only,
     replica_specs,
 )
-from tests.support.fates import DONE, RUNS_ON
-from tests.support.hollow import replica_of
-from tests.support.world import World, Worlds
+from tests.support.fake_kubelet import replica_of
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING
 
 SIDECAR = "upload"
 
 
-def replicas(cluster: World) -> list[str]:
+def replicas(cluster: ClusterHarness) -> list[str]:
     return sorted(str(replica_of(name, "linear")) for name in cluster.pods())
 
 
@@ -45,7 +45,7 @@ def cleaned(kind: str, policy: str, *, sidecar: bool = False) -> JSON:
 
 
 def going_on(kind: str) -> Fates:
-    return dict.fromkeys(others(kind), (RUNS_ON,))
+    return dict.fromkeys(others(kind), (KEEPS_RUNNING,))
 
 
 def others(kind: str) -> set[str]:
@@ -55,9 +55,9 @@ def others(kind: str) -> set[str]:
 @pytest.mark.parametrize("policy", ["None", "Running", "All"])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_pod_that_has_just_ended_stays_unless_all_pods_go(
-    kind: str, policy: str, world: Worlds
+    kind: str, policy: str, start_cluster: StartCluster
 ) -> None:
-    async with world(kinds=only(kind)) as cluster:
+    async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
         last = decider(kind)
         await cluster.submit(cleaned(kind, policy), going_on(kind), decider=last)
@@ -72,9 +72,9 @@ async def test_pod_that_has_just_ended_stays_unless_all_pods_go(
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_sidecar_of_a_chief_that_is_done_goes_on_and_its_job_has_ended(
-    kind: str, world: Worlds
+    kind: str, start_cluster: StartCluster
 ) -> None:
-    async with world(kinds=only(kind)) as cluster:
+    async with start_cluster(kinds=only(kind)) as cluster:
         cluster.node.sidecars.add(SIDECAR)
         cluster.start()
         last = decider(kind)
@@ -94,8 +94,10 @@ async def test_sidecar_of_a_chief_that_is_done_goes_on_and_its_job_has_ended(
         assert pod["status"]["phase"] == "Succeeded"
 
 
-async def test_sidecar_that_never_ends_does_not_keep_a_job_from_its_end(world: Worlds) -> None:
-    async with world(kinds=only("TFJob")) as cluster:
+async def test_sidecar_that_never_ends_does_not_keep_a_job_from_its_end(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("TFJob")) as cluster:
         cluster.node.sidecars.add(SIDECAR)
         cluster.start()
         job = cleaned("TFJob", "Running", sidecar=True)
@@ -105,8 +107,8 @@ async def test_sidecar_that_never_ends_does_not_keep_a_job_from_its_end(world: W
         await cluster.until(lambda: not cluster.pods())
 
 
-async def test_all_pods_go_though_a_sidecar_still_works(world: Worlds) -> None:
-    async with world(kinds=only("TFJob")) as cluster:
+async def test_all_pods_go_though_a_sidecar_still_works(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("TFJob")) as cluster:
         cluster.node.sidecars.add(SIDECAR)
         cluster.start()
         await cluster.submit(
@@ -116,8 +118,8 @@ async def test_all_pods_go_though_a_sidecar_still_works(world: Worlds) -> None:
         await cluster.until(lambda: not cluster.pods())
 
 
-async def test_pod_that_has_just_ended_beside_the_chief_stays(world: Worlds) -> None:
-    async with world(kinds=only("XGBoostJob")) as cluster:
+async def test_pod_that_has_just_ended_beside_the_chief_stays(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("XGBoostJob")) as cluster:
         # All end within the second that the kubelet takes to report the first one's phase.
         cluster.node.phase_lag_s = 5.0
         cluster.start()

@@ -10,8 +10,8 @@ import pytest
 
 from dlctl.api.meta import Resource
 from tests.builders import bare_job, kind_of, mxjob, training_job
-from tests.dialects.elastic.manifests import elastic_job
-from tests.support.world import World, Worlds
+from tests.dialects.et_operator.manifests import elastic_job
+from tests.support.harness import ClusterHarness, StartCluster
 
 HELD = "HELD"
 # A RecursionError of Python's default limit, and its most, of which the page is larger than that.
@@ -23,7 +23,7 @@ def deep(wire: dict[str, Any], levels: int) -> bytes:
     return msgspec.json.encode(wire).replace(f'"{HELD}"'.encode(), b"[" * levels + b"]" * levels)
 
 
-async def post(cluster: World, resource: Resource, body: bytes) -> None:
+async def post(cluster: ClusterHarness, resource: Resource, body: bytes) -> None:
     """Create an object from bytes: no client of ours encodes what nests that deep."""
     config = cluster.server.config()
     access = await config.credentials.access()
@@ -43,10 +43,10 @@ def deep_job(name: str, levels: int) -> bytes:
 
 @pytest.mark.parametrize("levels", LEVELS)
 async def test_job_that_nests_deep_is_refused_and_its_neighbour_trains(
-    world: Worlds, levels: int
+    start_cluster: StartCluster, levels: int
 ) -> None:
     kind = kind_of()
-    async with world(kinds=[kind]) as cluster:
+    async with start_cluster(kinds=[kind]) as cluster:
         await post(cluster, kind.resource, deep_job("before", levels))
         cluster.start()
         await post(cluster, kind.resource, deep_job("after", levels))
@@ -74,14 +74,14 @@ async def test_job_that_nests_deep_is_refused_and_its_neighbour_trains(
     ],
 )
 async def test_job_of_any_form_that_nests_deep_is_refused(
-    world: Worlds, wire: dict[str, Any]
+    start_cluster: StartCluster, wire: dict[str, Any]
 ) -> None:
     kind = kind_of(wire["apiVersion"], wire["kind"])
     # Encoded and decoded, it shares nothing with the other tests.
     wire = msgspec.json.decode(msgspec.json.encode({**wire, "metadata": {"name": "deep"}}))
     templates = list(pod_templates(wire["spec"]))
     templates[0]["x"] = HELD
-    async with world(kinds=[kind]) as cluster:
+    async with start_cluster(kinds=[kind]) as cluster:
         cluster.start()
         await post(cluster, kind.resource, deep(wire, 1_500))
         await cluster.until(lambda: "nested deeper" in str(cluster.events("deep")))

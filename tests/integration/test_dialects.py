@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS, SERVICES
-from dlctl.dialects.kinds import kinds
+from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.mxnet import MXJob
-from dlctl.local.apiserver.changes import Change, table_of
+from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
 from tests.builders import bare_job, kind_of, mxjob, template
 from tests.builders import manifest as build
 from tests.sample_framework.ring_dlctl import RingJob
-from tests.support.fates import RUNS_ON
-from tests.support.hollow import replica_of
+from tests.support.fake_kubelet import replica_of
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import KEEPS_RUNNING
 from tests.support.typed_clients import undecodable_status
-from tests.support.world import World, Worlds
 
 JSON = dict[str, Any]
 ALL = ["scheduler-0", "server-0", "worker-0", "worker-1"]
@@ -26,7 +26,7 @@ def replicas(objects: list[JSON]) -> list[str]:
     return sorted(str(replica_of(obj["metadata"]["name"], "linear")) for obj in objects)
 
 
-def env(cluster: World, replica: str) -> Mapping[str, str]:
+def env(cluster: ClusterHarness, replica: str) -> Mapping[str, str]:
     pods = {
         str(replica_of(pod["metadata"]["name"], "linear")): pod for pod in cluster.objects(PODS)
     }
@@ -44,12 +44,12 @@ def env(cluster: World, replica: str) -> Mapping[str, str]:
     ],
 )
 async def test_job_gets_its_children_and_runs_to_success(
-    manifest: JSON, pods: list[str], services: list[str], world: Worlds
+    manifest: JSON, pods: list[str], services: list[str], start_cluster: StartCluster
 ) -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         chief = "worker-0" if manifest["kind"] == "TFJob" else "scheduler-0"
-        job = await cluster.submit(manifest, {chief: [RUNS_ON]})
+        job = await cluster.submit(manifest, {chief: [KEEPS_RUNNING]})
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
 
         children = cluster.owned(PODS, job) + cluster.owned(SERVICES, job)
@@ -73,17 +73,17 @@ async def test_job_gets_its_children_and_runs_to_success(
         assert "SuccessfulCreate" in cluster.events()
 
 
-async def end(cluster: World, replica: str) -> None:
+async def end(cluster: ClusterHarness, replica: str) -> None:
     """Have one replica end well, whatever its script says."""
     for pod in cluster.objects(PODS):
         if str(replica_of(pod["metadata"]["name"], "linear")) == replica:
             await cluster.node.finish(pod["metadata"]["uid"])
 
 
-async def test_local_job_is_one_process_without_services(world: Worlds) -> None:
+async def test_local_job_is_one_process_without_services(start_cluster: StartCluster) -> None:
     chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 0}}
     manifest = mxjob(jobMode="local", terminationPolicy=chief, cleanupPodPolicy="None")
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         job = await cluster.submit(manifest, {})
         assert (await cluster.ended())["state"] == "Succeeded"
@@ -92,9 +92,9 @@ async def test_local_job_is_one_process_without_services(world: Worlds) -> None:
         assert "env" not in cluster.objects(PODS)[0]["spec"]["containers"][0]
 
 
-async def test_framework_of_another_package_runs_end_to_end(world: Worlds) -> None:
-    theirs = kinds({"MXJob": MXJob, "RingJob": RingJob})
-    async with world(kinds=theirs) as cluster:
+async def test_framework_of_another_package_runs_end_to_end(start_cluster: StartCluster) -> None:
+    theirs = served_kinds({"MXJob": MXJob, "RingJob": RingJob})
+    async with start_cluster(kinds=theirs) as cluster:
         cluster.start()
         await cluster.submit(bare_job("RingJob", master=1, worker=2), script=None)
         await cluster.until(lambda: len(cluster.pods()) == 3)
@@ -104,9 +104,11 @@ async def test_framework_of_another_package_runs_end_to_end(world: Worlds) -> No
         assert (await cluster.ended())["state"] == "Succeeded"
 
 
-async def test_jobs_whose_names_begin_alike_keep_their_own_children(world: Worlds) -> None:
+async def test_jobs_whose_names_begin_alike_keep_their_own_children(
+    start_cluster: StartCluster,
+) -> None:
     name = "a-name-that-is-longer-than-forty-characters"
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         first = await cluster.submit(mxjob(name=f"{name}-1"), {})
         second = await cluster.submit(mxjob(name=f"{name}-2", cleanupPodPolicy="None"), {})
@@ -135,19 +137,19 @@ def listed_tf_job() -> JSON:
     ],
 )
 async def test_statuses_of_a_list_form_of_kubeflow_decode_in_typed_clients_all_along(
-    manifest: JSON, chief: str, world: Worlds
+    manifest: JSON, chief: str, start_cluster: StartCluster
 ) -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         kind = kind_of("kubeflow.org/v1", manifest["kind"])
         seen: list[JSON] = []
 
-        def notice(change: Change) -> None:
+        def notice(change: StorageEvent) -> None:
             if change.table == table_of(kind.resource) and change.new is not None:
                 seen.append(change.new.decoded(kind.resource).get("status") or {})
 
         cluster.server.storage.observers.append(notice)
         cluster.start()
-        await cluster.submit(manifest, {chief: [RUNS_ON]}, decider=chief)
+        await cluster.submit(manifest, {chief: [KEEPS_RUNNING]}, decider=chief)
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
         await end(cluster, chief)
         assert (await cluster.ended())["replicaStatuses"]["Worker"] == {"succeeded": 2}

@@ -7,11 +7,11 @@ import pytest
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.api.meta import PODS
-from dlctl.dialects.kinds import Kind, by_api_version, kinds
+from dlctl.dialects.kinds import Kind, kind_of_api_version, served_kinds
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.mxnet import MXJob
 from tests.builders import bare_job
-from tests.support.world import World, Worlds
+from tests.support.harness import ClusterHarness, StartCluster
 
 JSON = dict[str, Any]
 HERE = "tests/integration/test_framework_faults.py:"
@@ -34,15 +34,19 @@ class FlawedJob(DLJob):
 
 
 def served() -> list[Kind]:
-    return [k for k in kinds({"FlawedJob": FlawedJob, "MXJob": MXJob}) if "mpba" in str(k.resource)]
+    return [
+        k
+        for k in served_kinds({"FlawedJob": FlawedJob, "MXJob": MXJob})
+        if "mpba" in str(k.resource)
+    ]
 
 
 def flawed(monkeypatch: pytest.MonkeyPatch, flaw: str) -> None:
     monkeypatch.setattr(FlawedJob, "flaw", flaw)
 
 
-async def submit(cluster: World) -> None:
-    kind = by_api_version(cluster.kinds, "mpba.fbk.eu/v1", "FlawedJob")
+async def submit(cluster: ClusterHarness) -> None:
+    kind = kind_of_api_version(cluster.kinds, "mpba.fbk.eu/v1", "FlawedJob")
     assert kind is not None
     wire = bare_job("FlawedJob", "flawed", master=1, worker=1)
     body = {**wire, "metadata": {"name": "flawed"}}
@@ -54,10 +58,10 @@ async def submit(cluster: World) -> None:
     [("raises", "IndexError: list index out of range"), ("returns a number", "type int for RANK")],
 )
 async def test_new_job_fails_with_file_and_line_and_others_run(
-    flaw: str, said: str, world: Worlds, monkeypatch: pytest.MonkeyPatch
+    flaw: str, said: str, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flawed(monkeypatch, flaw)
-    async with world(kinds=served()) as cluster:
+    async with start_cluster(kinds=served()) as cluster:
         running = cluster.start()
         await submit(cluster)
         await cluster.submit(bare_job(), {})
@@ -75,9 +79,9 @@ async def test_new_job_fails_with_file_and_line_and_others_run(
 
 @pytest.mark.embedded_only("its kind has no definition that all tests share")
 async def test_running_job_is_blocked_and_goes_on_once_the_bug_is_mended(
-    world: Worlds, monkeypatch: pytest.MonkeyPatch
+    start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with world(kinds=served()) as cluster:
+    async with start_cluster(kinds=served()) as cluster:
         cluster.start()
         await submit(cluster)
         await cluster.until(lambda: cluster.status("flawed").get("phase") == "Running")

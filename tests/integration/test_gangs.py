@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from dlctl.api.gangs import PLUGIN_GROUPS, VOLCANO_GROUPS
+from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS
 from dlctl.api.meta import (
     CONFIG_MAPS,
     CRDS,
@@ -16,10 +16,10 @@ from dlctl.api.meta import (
 )
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
-from dlctl.reconcilers.gang_retries import RETRIED_AT
+from dlctl.reconcilers.children.gang_retries import GANG_RETRIED_AT
 from tests.builders import kind_of, mxjob, renderer_of, training_job
-from tests.support.podgroups import admit, install_ganged, serve_pod_groups, start_ganged
-from tests.support.world import World, Worlds
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.pod_groups import admit, install_with_gangs, serve_pod_groups, start_with_gangs
 
 JSON = dict[str, Any]
 VOLCANO: Final = "volcano"
@@ -35,15 +35,15 @@ def job_of(kind: str = "JAXJob", /, **counts: int) -> JSON:
     return job
 
 
-def groups(cluster: World, resource: Resource = VOLCANO_GROUPS) -> list[JSON]:
+def groups(cluster: ClusterHarness, resource: Resource = VOLCANO_POD_GROUPS) -> list[JSON]:
     return cluster.objects(resource)
 
 
-def pods(cluster: World) -> list[JSON]:
+def pods(cluster: ClusterHarness) -> list[JSON]:
     return cluster.objects(PODS)
 
 
-def written(cluster: World, *verbs: str) -> int:
+def written(cluster: ClusterHarness, *verbs: str) -> int:
     """Return how often the controller has written PodGroups, or asked for it."""
     return sum(
         count
@@ -54,7 +54,7 @@ def written(cluster: World, *verbs: str) -> int:
     )
 
 
-def writes(cluster: World) -> int:
+def writes(cluster: ClusterHarness) -> int:
     return sum(
         count
         for entry, count in cluster.server.audit.items()
@@ -63,14 +63,16 @@ def writes(cluster: World) -> int:
     )
 
 
-async def change(cluster: World, spec: JSON, kind: str = "JAXJob") -> None:
+async def change(cluster: ClusterHarness, spec: JSON, kind: str = "JAXJob") -> None:
     jobs = kind_of("kubeflow.org/v1", kind).resource
     await cluster.user.patch(jobs, cluster.key(), {"spec": spec})
 
 
-async def test_pods_are_made_once_volcano_has_admitted_their_gang(world: Worlds) -> None:
-    async with world() as cluster:
-        await start_ganged(cluster, VOLCANO)
+async def test_pods_are_made_once_volcano_has_admitted_their_gang(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, VOLCANO)
         await cluster.submit(job_of())
         await cluster.until(lambda: groups(cluster))
         await cluster.settled()
@@ -90,9 +92,11 @@ async def test_pods_are_made_once_volcano_has_admitted_their_gang(world: Worlds)
         await cluster.until(lambda: "SetPodTemplateSchedulerName" in cluster.events())
 
 
-async def test_pod_group_goes_with_the_run_and_comes_back_with_it(world: Worlds) -> None:
-    async with world() as cluster:
-        await start_ganged(cluster, VOLCANO)
+async def test_pod_group_goes_with_the_run_and_comes_back_with_it(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, VOLCANO)
         await cluster.submit(job_of())
         await cluster.until(lambda: groups(cluster))
         await admit(cluster)
@@ -109,26 +113,28 @@ async def test_pod_group_goes_with_the_run_and_comes_back_with_it(world: Worlds)
         await cluster.until(lambda: cluster.condition("Running"))
 
 
-async def test_pod_group_is_gone_when_the_job_has_ended(world: Worlds) -> None:
-    async with world() as cluster:
-        await start_ganged(cluster, "coscheduler")
+async def test_pod_group_is_gone_when_the_job_has_ended(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, "coscheduler")
         job = job_of()
         job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 3}
         await cluster.submit(job)
-        await cluster.until(lambda: groups(cluster, PLUGIN_GROUPS))
+        await cluster.until(lambda: groups(cluster, COSCHEDULING_POD_GROUPS))
         await cluster.ended()
-        await cluster.until(lambda: not groups(cluster, PLUGIN_GROUPS))
+        await cluster.until(lambda: not groups(cluster, COSCHEDULING_POD_GROUPS))
 
 
-async def test_pod_group_is_written_when_its_job_changes_and_not_otherwise(world: Worlds) -> None:
-    async with world() as cluster:
-        await start_ganged(cluster, VOLCANO)
+async def test_pod_group_is_written_when_its_job_changes_and_not_otherwise(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, VOLCANO)
         job = job_of()
         job["spec"]["runPolicy"] = {"schedulingPolicy": {"minResources": {"cpu": 1, "gpu": 1}}}
         await cluster.submit(job)
         await cluster.until(lambda: groups(cluster))
         others = {"spec": {"queue": "of-the-namespace", "minTaskMember": {"worker": 1}}}
-        await cluster.user.patch(VOLCANO_GROUPS, cluster.key(), others)
+        await cluster.user.patch(VOLCANO_POD_GROUPS, cluster.key(), others)
         await admit(cluster)
         await cluster.until(lambda: cluster.condition("Running"))
         await admit(cluster, phase="Running")
@@ -145,20 +151,22 @@ async def test_pod_group_is_written_when_its_job_changes_and_not_otherwise(world
         assert written(cluster, "create", "update", "get", "delete") == 1
 
 
-async def test_annotations_of_the_pod_group_follow_those_of_its_job(world: Worlds) -> None:
+async def test_annotations_of_the_pod_group_follow_those_of_its_job(
+    start_cluster: StartCluster,
+) -> None:
     jobs = kind_of("kubeflow.org/v1", "JAXJob").resource
 
-    def stated(cluster: World) -> JSON:
+    def stated(cluster: ClusterHarness) -> JSON:
         (group,) = groups(cluster)
         return {n: v for n, v in group["metadata"]["annotations"].items() if "dlctl" not in n}
 
-    async with world() as cluster:
-        await start_ganged(cluster, VOLCANO)
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, VOLCANO)
         await cluster.submit(job_of())
         await cluster.until(lambda: groups(cluster))
         theirs = {"volcano.sh/theirs": "c"}
         await cluster.user.patch(
-            VOLCANO_GROUPS, cluster.key(), {"metadata": {"annotations": theirs}}
+            VOLCANO_POD_GROUPS, cluster.key(), {"metadata": {"annotations": theirs}}
         )
         for own in ({"a": "1", "b": "1"}, {"a": "2", "b": None}, {"a": None}):
             await cluster.user.patch(jobs, cluster.key(), {"metadata": {"annotations": own}})
@@ -170,31 +178,33 @@ async def test_annotations_of_the_pod_group_follow_those_of_its_job(world: World
         assert written(cluster, "patch") == 3
 
 
-async def test_scheduler_with_the_plugin_sees_the_pods_at_once(world: Worlds) -> None:
-    async with world() as cluster:
-        await start_ganged(cluster, "coscheduler")
+async def test_scheduler_with_the_plugin_sees_the_pods_at_once(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, "coscheduler")
         job = job_of()
         job["spec"]["runPolicy"] = {"schedulingPolicy": {"scheduleTimeoutSeconds": 30}}
         await cluster.submit(job)
         await cluster.until(lambda: cluster.condition("Running"))
-        (group,) = groups(cluster, PLUGIN_GROUPS)
+        (group,) = groups(cluster, COSCHEDULING_POD_GROUPS)
         assert group["spec"] == {"minMember": 2, "scheduleTimeoutSeconds": 30}
         labels = [pod["metadata"]["labels"] for pod in pods(cluster)]
         assert {own["scheduling.x-k8s.io/pod-group"] for own in labels} == {"linear"}
 
 
 @pytest.mark.parametrize("scheduler", [VOLCANO, "coscheduler"])
-async def test_launcher_is_scheduled_with_its_workers(scheduler: str, world: Worlds) -> None:
-    resource = VOLCANO_GROUPS if scheduler == VOLCANO else PLUGIN_GROUPS
+async def test_launcher_is_scheduled_with_its_workers(
+    scheduler: str, start_cluster: StartCluster
+) -> None:
+    resource = VOLCANO_POD_GROUPS if scheduler == VOLCANO else COSCHEDULING_POD_GROUPS
     job = job_of("MPIJob", Launcher=1, Worker=2)
     for entry in job["spec"]["mpiReplicaSpecs"].values():
         (container,) = entry["template"]["spec"]["containers"]
         container["resources"] = {"requests": {"cpu": 2}}
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         # Two such jobs fit into 8 CPU but for their launchers: each is started whole or not at all.
         cluster.require_embedded("there, a scheduler of its own finds room for pods")
-        cluster.node.room.clear()
-        await start_ganged(cluster, scheduler)
+        cluster.node.has_room.clear()
+        await start_with_gangs(cluster, scheduler)
         await cluster.submit(job)
         await cluster.until(lambda: groups(cluster, resource))
         (group,) = groups(cluster, resource)
@@ -204,22 +214,22 @@ async def test_launcher_is_scheduled_with_its_workers(scheduler: str, world: Wor
             await admit(cluster)
         # All that is counted is there for the scheduler to place, though no worker runs.
         await cluster.until(lambda: len(cluster.pods()) == 3)
-        await cluster.lapse(20)
+        await cluster.advance(20)
         assert not any(pod["spec"].get("schedulingGates") for pod in pods(cluster))
         # What the launcher reads once it has waited for its workers is complete from the start.
         configs = cluster.objects(CONFIG_MAPS)
         (config,) = [c for c in configs if c["metadata"]["name"] == "linear-config"]
         assert config["data"]["discover_hosts.sh"].count("linear-worker-") == 2
 
-        cluster.node.room.set()
+        cluster.node.has_room.set()
         await cluster.until(lambda: cluster.condition("Running"))
 
 
-async def test_launcher_is_in_the_queue_of_its_job(world: Worlds) -> None:
+async def test_launcher_is_in_the_queue_of_its_job(start_cluster: StartCluster) -> None:
     job = job_of("MPIJob", Launcher=1, Worker=2)
     job["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "research"}}
-    async with world() as cluster:
-        await start_ganged(cluster, VOLCANO)
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, VOLCANO)
         await cluster.submit(job)
         await cluster.until(lambda: groups(cluster))
         await admit(cluster)
@@ -229,9 +239,9 @@ async def test_launcher_is_in_the_queue_of_its_job(world: Worlds) -> None:
         assert groups(cluster)[0]["spec"]["queue"] == "research"
 
 
-async def test_gangs_of_the_older_forms_are_told_too(world: Worlds) -> None:
-    async with world() as cluster:
-        await start_ganged(cluster, VOLCANO)
+async def test_gangs_of_the_older_forms_are_told_too(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, VOLCANO)
         await cluster.submit(mxjob(workers=1, schedulerName=SCHEDULER))
         await cluster.until(lambda: groups(cluster))
         await admit(cluster)
@@ -239,7 +249,7 @@ async def test_gangs_of_the_older_forms_are_told_too(world: Worlds) -> None:
         assert groups(cluster)[0]["spec"]["minMember"] == 3
 
 
-async def leave(cluster: World, job: JSON) -> list[str]:
+async def leave(cluster: ClusterHarness, job: JSON) -> list[str]:
     """Leave a running job as training-operator leaves it; return the UIDs of its pods."""
     created = await cluster.submit(job)
     resource = kind_of("kubeflow.org/v1", "JAXJob").resource
@@ -248,12 +258,12 @@ async def leave(cluster: World, job: JSON) -> list[str]:
     await cluster.user.patch(resource, cluster.key(), status, subresource="status")
     owner = owner_reference(resource, name="linear", uid=created["metadata"]["uid"])
     group = {
-        "apiVersion": VOLCANO_GROUPS.api_version,
-        "kind": VOLCANO_GROUPS.kind,
+        "apiVersion": VOLCANO_POD_GROUPS.api_version,
+        "kind": VOLCANO_POD_GROUPS.kind,
         "metadata": {"name": "linear", "ownerReferences": [owner]},
         "spec": {"minMember": 2, "queue": "moved-there"},
     }
-    await cluster.user.create(VOLCANO_GROUPS, cluster.namespace, group)
+    await cluster.user.create(VOLCANO_POD_GROUPS, cluster.namespace, group)
     await admit(cluster, phase="Running")
     renderer = renderer_of({**job, **created})
     uids = []
@@ -265,9 +275,9 @@ async def leave(cluster: World, job: JSON) -> list[str]:
     return uids
 
 
-async def test_gang_that_training_operator_has_left_goes_on(world: Worlds) -> None:
-    async with world() as cluster:
-        kinds = await install_ganged(cluster, VOLCANO)
+async def test_gang_that_training_operator_has_left_goes_on(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        kinds = await install_with_gangs(cluster, VOLCANO)
         left = await leave(cluster, job_of())
         cluster.start(kinds=kinds)
         await cluster.until(lambda: "labels" in groups(cluster)[0]["metadata"])
@@ -277,81 +287,90 @@ async def test_gang_that_training_operator_has_left_goes_on(world: Worlds) -> No
         assert groups(cluster)[0]["spec"] == {"minMember": 2, "queue": "moved-there"}
 
 
-def retried(cluster: World) -> str:
+def retried(cluster: ClusterHarness) -> str:
     """Return when the scheduler was last asked to look at the gang again."""
-    (group,) = groups(cluster, PLUGIN_GROUPS)
-    return str((group["metadata"].get("annotations") or {}).get(RETRIED_AT, ""))
+    (group,) = groups(cluster, COSCHEDULING_POD_GROUPS)
+    return str((group["metadata"].get("annotations") or {}).get(GANG_RETRIED_AT, ""))
 
 
-async def test_gang_that_waits_is_retried_until_it_is_scheduled(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_gang_that_waits_is_retried_until_it_is_scheduled(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         cluster.require_embedded("there, a scheduler of its own finds room for pods")
-        cluster.node.room.clear()
-        kinds = await install_ganged(cluster, "coscheduler")
+        cluster.node.has_room.clear()
+        kinds = await install_with_gangs(cluster, "coscheduler")
         first = cluster.start(kinds=kinds)
         await cluster.submit(job_of())
         await cluster.until(lambda: len(cluster.pods()) == 2)
         assert retried(cluster) == ""
         await cluster.until(lambda: retried(cluster))
         before = written(cluster, "patch")
-        await cluster.lapse(300)
+        await cluster.advance(300)
         assert 9 <= written(cluster, "patch") - before <= 11
 
         # What was done is known to the next controller.
         await first.kill()
         before, last = written(cluster, "patch"), retried(cluster)
         cluster.start(kinds=kinds)
-        await cluster.lapse(10)
+        await cluster.advance(10)
         assert written(cluster, "patch") - before <= 1
         await cluster.until(lambda: retried(cluster) > last)
 
-        cluster.node.room.set()
+        cluster.node.has_room.set()
         await cluster.until(lambda: cluster.condition("Running"))
-        await cluster.lapse(60)
+        await cluster.advance(60)
         before = written(cluster, "patch")
-        await cluster.lapse(300)
+        await cluster.advance(300)
         assert written(cluster, "patch") == before
 
 
-async def test_gang_of_volcano_is_not_retried(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_gang_of_volcano_is_not_retried(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.require_embedded("there, a scheduler of its own finds room for pods")
-        cluster.node.room.clear()
-        await start_ganged(cluster, VOLCANO)
+        cluster.node.has_room.clear()
+        await start_with_gangs(cluster, VOLCANO)
         await cluster.submit(job_of())
         await cluster.until(lambda: groups(cluster))
         await admit(cluster)
         await cluster.until(lambda: len(cluster.pods()) == 2)
-        await cluster.lapse(300)
+        await cluster.advance(300)
         assert written(cluster, "patch") == 0
 
 
 @pytest.mark.embedded_only("it takes away the definition that others use")
 async def test_definition_of_pod_groups_that_is_removed_leaves_the_job_known(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
-    async with world() as cluster:
-        await start_ganged(cluster, "coscheduler")
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, "coscheduler")
         await cluster.submit(job_of())
         await cluster.until(lambda: cluster.condition("Running"))
-        await cluster.user.delete(CRDS, ObjectKey("", PLUGIN_GROUPS.qualified))
+        await cluster.user.delete(CRDS, ObjectKey("", COSCHEDULING_POD_GROUPS.group_resource))
         await cluster.until(lambda: "not served" in cluster.condition("Blocked"))
-        await serve_pod_groups(cluster.user, PLUGIN_GROUPS)
-        await cluster.until(lambda: groups(cluster, PLUGIN_GROUPS))
+        await serve_pod_groups(cluster.user, COSCHEDULING_POD_GROUPS)
+        await cluster.until(lambda: groups(cluster, COSCHEDULING_POD_GROUPS))
         await cluster.until(lambda: not cluster.condition("Blocked"))
 
 
-async def test_pod_group_that_goes_before_its_patch_leaves_the_job_known(world: Worlds) -> None:
+async def test_pod_group_that_goes_before_its_patch_leaves_the_job_known(
+    start_cluster: StartCluster,
+) -> None:
     gone = StatusError(404, "NotFound", 'podgroups "linear" not found')
-    async with world() as cluster:
-        await start_ganged(cluster, "coscheduler")
+    async with start_cluster() as cluster:
+        await start_with_gangs(cluster, "coscheduler")
         await cluster.submit(job_of())
         await cluster.until(lambda: cluster.condition("Running"))
-        fault = Fault(verb="patch", resource=PLUGIN_GROUPS.qualified, status=gone, times=2)
+        fault = Fault(
+            verb="patch", resource=COSCHEDULING_POD_GROUPS.group_resource, status=gone, times=2
+        )
         cluster.server.faults.add(fault)
         policy = {"schedulingPolicy": {"scheduleTimeoutSeconds": 7}}
         await change(cluster, {"runPolicy": policy})
         await cluster.until(
-            lambda: groups(cluster, PLUGIN_GROUPS)[0]["spec"].get("scheduleTimeoutSeconds") == 7
+            lambda: (
+                groups(cluster, COSCHEDULING_POD_GROUPS)[0]["spec"].get("scheduleTimeoutSeconds")
+                == 7
+            )
         )
         assert "FailedCreatePodGroup" not in cluster.events()

@@ -16,16 +16,16 @@ from tests.integration.kubeflow import (
     only,
     running,
 )
-from tests.support.fates import DONE, RUNS_ON, Exit, Fate
-from tests.support.hollow import replica_of
-from tests.support.world import Worlds
+from tests.support.fake_kubelet import replica_of
+from tests.support.harness import StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_job_that_takes_too_long_fails_though_nothing_happens(
-    kind: str, world: Worlds
+    kind: str, start_cluster: StartCluster
 ) -> None:
-    async with world(kinds=only(kind)) as cluster:
+    async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
         job = job_of(kind, run_policy={"activeDeadlineSeconds": 2, "cleanPodPolicy": "Running"})
         workers = forever("worker-0", "worker-1", "worker-2")
@@ -40,8 +40,10 @@ async def test_job_that_takes_too_long_fails_though_nothing_happens(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_restarts_by_exit_code_count_for_the_limit(kind: str, world: Worlds) -> None:
-    async with world(kinds=only(kind)) as cluster:
+async def test_restarts_by_exit_code_count_for_the_limit(
+    kind: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
         job = job_of(kind, policy="ExitCode", run_policy={"backoffLimit": 2})
         await cluster.submit(job, {"worker-1": [Exit(137), Exit(137), DONE]})
@@ -53,11 +55,11 @@ async def test_restarts_by_exit_code_count_for_the_limit(kind: str, world: World
         assert ended["completionTime"]
 
 
-async def test_restarts_in_place_count_for_the_limit(world: Worlds) -> None:
-    async with world(kinds=only("PyTorchJob")) as cluster:
+async def test_restarts_in_place_count_for_the_limit(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, run_policy={"backoffLimit": 2})
-        await cluster.submit(job, {"worker-0": [Exit(1), Exit(1), RUNS_ON]})
+        await cluster.submit(job, {"worker-0": [Exit(1), Exit(1), KEEPS_RUNNING]})
         await cluster.ended()
         assert "backoff limit" in cluster.condition("Failed")
 
@@ -65,10 +67,10 @@ async def test_restarts_in_place_count_for_the_limit(world: Worlds) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("last", [DONE, Exit(1)], ids=["succeeded", "failed"])
 async def test_job_is_deleted_when_its_time_is_over_however_it_ended(
-    last: Fate, kind: str, world: Worlds
+    last: Outcome, kind: str, start_cluster: StartCluster
 ) -> None:
     jobs = kind_of("kubeflow.org/v1", kind).resource
-    async with world(kinds=only(kind)) as cluster:
+    async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
         job = job_of(kind, policy="ExitCode", run_policy={"ttlSecondsAfterFinished": 1})
         fates: Fates = {} if last == DONE else {"worker-0": [last], **forever()}
@@ -88,34 +90,36 @@ async def test_job_is_deleted_when_its_time_is_over_however_it_ended(
         pytest.param("", ["master-0", "worker-0", "worker-1"], id="by default"),
     ],
 )
-async def test_services_go_with_their_pods(policy: str, left: list[str], world: Worlds) -> None:
+async def test_services_go_with_their_pods(
+    policy: str, left: list[str], start_cluster: StartCluster
+) -> None:
     run_policy: JSON = {"cleanPodPolicy": policy} if policy else {}
-    async with world(kinds=only("PyTorchJob")) as cluster:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Master": 1, "Worker": 2}, run_policy=run_policy)
-        await cluster.submit(job, {"worker-1": [RUNS_ON]})
+        await cluster.submit(job, {"worker-1": [KEEPS_RUNNING]})
         await cluster.ended()
         await cluster.settled()
         assert replicas(cluster.pods()) == replicas(cluster.services()) == left
 
 
 async def test_service_goes_with_its_pod_though_its_deletion_failed_at_first(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
     refused = Fault(
         verb="delete",
         resource="services",
         user_agent="dlctl",
-        status=status.internal("not now"),
+        status=status.internal_error("not now"),
         times=2,
     )
-    async with world(kinds=only("PyTorchJob")) as cluster:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.server.faults.add(refused)
         cluster.start()
         job = job_of(
             "PyTorchJob", {"Master": 1, "Worker": 1}, run_policy={"cleanPodPolicy": "Running"}
         )
-        await cluster.submit(job, {"worker-0": [RUNS_ON]})
+        await cluster.submit(job, {"worker-0": [KEEPS_RUNNING]})
         await cluster.ended()
         await cluster.settled()
         assert replicas(cluster.services()) == ["master-0"]
@@ -123,20 +127,20 @@ async def test_service_goes_with_its_pod_though_its_deletion_failed_at_first(
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_nothing_is_written_of_a_job_that_another_controller_manages(
-    kind: str, world: Worlds
+    kind: str, start_cluster: StartCluster
 ) -> None:
-    async with world(kinds=only(kind)) as cluster:
+    async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
         await cluster.submit(job_of(kind, run_policy={"managedBy": "kueue.x-k8s.io/multikueue"}))
-        await cluster.lapse(300)
+        await cluster.advance(300)
         await cluster.settled()
         assert not cluster.history.writes()
         assert not cluster.status()
         assert not cluster.events()
 
 
-async def test_job_managed_by_training_operator_is_ours(world: Worlds) -> None:
-    async with world(kinds=only("JAXJob")) as cluster:
+async def test_job_managed_by_training_operator_is_ours(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("JAXJob")) as cluster:
         cluster.start()
         job = job_of("JAXJob", run_policy={"managedBy": "kubeflow.org/training-operator"})
         await cluster.submit(job, {})
@@ -144,8 +148,8 @@ async def test_job_managed_by_training_operator_is_ours(world: Worlds) -> None:
         assert cluster.condition("Succeeded")
 
 
-async def test_verdict_on_a_limit_is_written_before_pods_go(world: Worlds) -> None:
-    async with world(kinds=only("JAXJob")) as cluster:
+async def test_verdict_on_a_limit_is_written_before_pods_go(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("JAXJob")) as cluster:
         cluster.start()
         job = job_of("JAXJob", run_policy={"activeDeadlineSeconds": 2, "cleanPodPolicy": "All"})
         await cluster.submit(job, forever("worker-0"))
@@ -154,7 +158,11 @@ async def test_verdict_on_a_limit_is_written_before_pods_go(world: Worlds) -> No
         conflict = status.conflict(jobs, "linear", "somebody else was faster")
         cluster.server.faults.add(
             Fault(
-                verb="patch", resource=jobs.qualified, user_agent="dlctl", status=conflict, times=3
+                verb="patch",
+                resource=jobs.group_resource,
+                user_agent="dlctl",
+                status=conflict,
+                times=3,
             )
         )
         await cluster.until(lambda: len(cluster.pods()) < 3)

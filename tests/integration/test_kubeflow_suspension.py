@@ -16,19 +16,19 @@ from tests.integration.kubeflow import (
     only,
     running,
 )
-from tests.support.world import World, Worlds
+from tests.support.harness import ClusterHarness, StartCluster
 
 FOREVER = {**forever("worker-0"), **forever()}
 
 
-async def is_suspended(cluster: World) -> None:
+async def is_suspended(cluster: ClusterHarness) -> None:
     await cluster.until(lambda: bool(cluster.condition("Suspended")) and not cluster.pods())
     await cluster.settled()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_job_is_suspended_and_resumed(kind: str, world: Worlds) -> None:
-    async with world(kinds=only(kind)) as cluster:
+async def test_job_is_suspended_and_resumed(kind: str, start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
         await cluster.submit(job_of(kind, {"Worker": 1, **chief_of(kind)}), FOREVER)
         await running(cluster)
@@ -63,16 +63,16 @@ async def test_job_is_suspended_and_resumed(kind: str, world: Worlds) -> None:
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob"])
 async def test_job_that_is_created_suspended_begins_when_it_is_resumed(
-    kind: str, world: Worlds
+    kind: str, start_cluster: StartCluster
 ) -> None:
-    async with world(kinds=only(kind)) as cluster:
+    async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
         await cluster.submit(job_of(kind, {"Worker": 2}, run_policy={"suspend": True}), {})
         await is_suspended(cluster)
         created = ("Created", "True", f"{kind}Created")
         assert conditions(cluster) == [created, ("Suspended", "True", f"{kind}Suspended")]
         assert "startTime" not in cluster.status()
-        assert not cluster.history.made
+        assert not cluster.history.created
 
         await change(cluster, kind, {"runPolicy": {"suspend": False}})
         status = await cluster.ended()
@@ -86,9 +86,9 @@ async def test_job_that_is_created_suspended_begins_when_it_is_resumed(
 
 
 async def test_job_that_is_resumed_at_once_gets_over_the_pods_that_are_going(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
-    async with world(kinds=only("TFJob")) as cluster:
+    async with start_cluster(kinds=only("TFJob")) as cluster:
         cluster.start()
         job = job_of("TFJob", {"Worker": 2}, policy="Never")
         await cluster.submit(job, forever("worker-0", "worker-1"))
@@ -100,23 +100,23 @@ async def test_job_that_is_resumed_at_once_gets_over_the_pods_that_are_going(
         await cluster.settled()
         assert not cluster.condition("Failed")
         assert len(cluster.pods()) == 2
-        assert not cluster.history.breaches
+        assert not cluster.history.violations
 
 
 @pytest.mark.embedded_only("the deadline is longer than a test may take")
-async def test_deadline_counts_from_when_the_job_was_resumed(world: Worlds) -> None:
-    async with world(kinds=only("PyTorchJob")) as cluster:
+async def test_deadline_counts_from_when_the_job_was_resumed(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Worker": 1}, run_policy={"activeDeadlineSeconds": 600})
         await cluster.submit(job, FOREVER)
         await running(cluster)
         await change(cluster, "PyTorchJob", {"runPolicy": {"suspend": True}})
         await is_suspended(cluster)
-        await cluster.lapse(3600)
+        await cluster.advance(3600)
         assert not cluster.condition("Failed")
         await change(cluster, "PyTorchJob", {"runPolicy": {"suspend": False}})
         await running(cluster)
-        await cluster.lapse(500)
+        await cluster.advance(500)
         assert cluster.condition("Running")
-        await cluster.lapse(150)
+        await cluster.advance(150)
         assert "longer than specified deadline" in cluster.condition("Failed")

@@ -8,20 +8,20 @@ import pytest
 
 from dlctl.api.meta import CRDS, PODS, SERVICES, ObjectKey
 from tests.builders import KINDS, bare_job, kind_of, mxjob
-from tests.support.fates import RUNS_ON, Fate, script_of
-from tests.support.hollow import replica_of
-from tests.support.world import World, Worlds
+from tests.support.fake_kubelet import replica_of
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import KEEPS_RUNNING, Outcome, script_of
 
 JSON = dict[str, Any]
 KIND = kind_of()
-STEADY: Mapping[str, Sequence[Fate]] = {
-    "scheduler-0": [RUNS_ON],
-    "worker-0": [RUNS_ON],
-    "worker-1": [RUNS_ON],
+STEADY: Mapping[str, Sequence[Outcome]] = {
+    "scheduler-0": [KEEPS_RUNNING],
+    "worker-0": [KEEPS_RUNNING],
+    "worker-1": [KEEPS_RUNNING],
 }
 
 
-async def running(cluster: World, manifest: JSON | None = None) -> JSON:
+async def running(cluster: ClusterHarness, manifest: JSON | None = None) -> JSON:
     """Submit a job that does not end, and wait until all of it runs."""
     job = await cluster.submit(manifest or mxjob(), STEADY)
     await cluster.until(lambda: cluster.status().get("phase") == "Running")
@@ -29,20 +29,22 @@ async def running(cluster: World, manifest: JSON | None = None) -> JSON:
     return job
 
 
-async def test_children_go_with_their_job(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_children_go_with_their_job(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await running(cluster)
         await cluster.user.delete(KIND.resource, cluster.key())
         await cluster.until(lambda: not cluster.pods() and not cluster.services())
-        made = sum(cluster.history.made.values())
+        made = sum(cluster.history.created.values())
         await cluster.settled()
         assert not cluster.pods()
-        assert sum(cluster.history.made.values()) == made == 4
+        assert sum(cluster.history.created.values()) == made == 4
 
 
-async def test_job_made_again_under_its_name_at_once_is_another_job(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_job_made_again_under_its_name_at_once_is_another_job(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         old = await running(cluster)
         await cluster.user.delete(KIND.resource, cluster.key())
@@ -52,11 +54,13 @@ async def test_job_made_again_under_its_name_at_once_is_another_job(world: World
         await cluster.settled()
         # Those of the old one are for the garbage collector, which has a pace of its own.
         await cluster.until(lambda: len(cluster.pods()) == len(cluster.owned(PODS, new)))
-        assert not cluster.history.breaches
+        assert not cluster.history.violations
 
 
-async def test_job_made_again_with_the_names_of_the_old_one_waits_for_them(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_job_made_again_with_the_names_of_the_old_one_waits_for_them(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await running(cluster, mxjob(RuntimeId="same"))
         await cluster.user.delete(KIND.resource, cluster.key())
@@ -66,8 +70,8 @@ async def test_job_made_again_with_the_names_of_the_old_one_waits_for_them(world
         await cluster.until(lambda: len(cluster.owned(PODS, new)) == len(cluster.pods()) == 4)
 
 
-async def test_scale_down_removes_what_is_left_over(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_scale_down_removes_what_is_left_over(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         job = await running(cluster)
         specs = mxjob(workers=1)["spec"]["replicaSpecs"]
@@ -81,8 +85,10 @@ async def test_scale_down_removes_what_is_left_over(world: Worlds) -> None:
 
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
-async def test_crd_may_be_installed_after_the_controller_has_started(world: Worlds) -> None:
-    async with world(installed=()) as cluster:
+async def test_crd_may_be_installed_after_the_controller_has_started(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(installed=()) as cluster:
         controller = cluster.start()
         await cluster.settled()
         assert controller.manager.synced, "a rollout would wait for ever"
@@ -92,9 +98,11 @@ async def test_crd_may_be_installed_after_the_controller_has_started(world: Worl
 
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
-async def test_kind_without_its_crd_does_not_keep_the_others_waiting(world: Worlds) -> None:
+async def test_kind_without_its_crd_does_not_keep_the_others_waiting(
+    start_cluster: StartCluster,
+) -> None:
     others = [kind for kind in KINDS if kind.resource.kind != "TFJob"]
-    async with world(installed=others) as cluster:
+    async with start_cluster(installed=others) as cluster:
         cluster.start()
         await cluster.submit(mxjob(), {})
         assert (await cluster.ended())["state"] == "Succeeded"
@@ -102,17 +110,17 @@ async def test_kind_without_its_crd_does_not_keep_the_others_waiting(world: Worl
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
 async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_errors(
-    caplog: pytest.LogCaptureFixture, world: Worlds
+    caplog: pytest.LogCaptureFixture, start_cluster: StartCluster
 ) -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await running(cluster)
-        await cluster.user.delete(CRDS, ObjectKey("", KIND.resource.qualified))
+        await cluster.user.delete(CRDS, ObjectKey("", KIND.resource.group_resource))
         await cluster.until(lambda: not cluster.pods())
         await cluster.settled()
         caplog.clear()
         requests = sum(cluster.server.audit.values())
-        await cluster.lapse(300)
+        await cluster.advance(300)
         assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
         # Asking for the kind goes on, but at the back-off's pace.
         warned = [record for record in caplog.records if record.levelno == logging.WARNING]
@@ -124,11 +132,11 @@ async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_e
 
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
-async def test_crd_that_comes_back_brings_its_jobs_back(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_crd_that_comes_back_brings_its_jobs_back(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await running(cluster)
-        await cluster.user.delete(CRDS, ObjectKey("", KIND.resource.qualified))
+        await cluster.user.delete(CRDS, ObjectKey("", KIND.resource.group_resource))
         await cluster.until(lambda: not cluster.pods())
         await cluster.install(KIND)
         await cluster.submit(mxjob(), script=script_of(mxjob()))

@@ -10,9 +10,9 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.options import Options
 from tests.builders import kind_of, mxjob
-from tests.support.fates import DONE, RUNS_ON
-from tests.support.hollow import NODE
-from tests.support.world import NAMESPACE, World, world
+from tests.support.fake_kubelet import NODE_NAME
+from tests.support.harness import NAMESPACE, ClusterHarness, start_cluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
 JSON = dict[str, Any]
@@ -25,15 +25,15 @@ LOST = "linear-worker-abcd-1"
 KEY = ObjectKey(NAMESPACE, LOST)
 
 
-async def start(cluster: World) -> str:
+async def start(cluster: ClusterHarness) -> str:
     """Have a job run, and return the UID of the pod that is to be lost."""
     cluster.start()
-    await cluster.submit(JOB, {"scheduler-0": [RUNS_ON], "worker-1": [RUNS_ON, DONE]})
+    await cluster.submit(JOB, {"scheduler-0": [KEEPS_RUNNING], "worker-1": [KEEPS_RUNNING, DONE]})
     await cluster.until(lambda: runs(cluster))
     return uid(cluster)
 
 
-async def lose_node(cluster: World) -> None:
+async def lose_node(cluster: ClusterHarness) -> None:
     """Let no word of the pod's node through, and have its pod evicted as the control plane does."""
     conflict = status.conflict(PODS, LOST, "the node is not there")
     cluster.server.faults.add(
@@ -54,28 +54,28 @@ async def lose_node(cluster: World) -> None:
     await asyncio.sleep(1)
 
 
-def pods(cluster: World) -> list[JSON]:
+def pods(cluster: ClusterHarness) -> list[JSON]:
     return [pod for pod in cluster.objects(PODS) if pod["metadata"]["name"] == LOST]
 
 
-def uid(cluster: World) -> str:
+def uid(cluster: ClusterHarness) -> str:
     return "".join(pod["metadata"]["uid"] for pod in pods(cluster))
 
 
-def runs(cluster: World) -> bool:
+def runs(cluster: ClusterHarness) -> bool:
     return any((pod.get("status") or {}).get("phase") == "Running" for pod in pods(cluster))
 
 
-def is_replaced(cluster: World, lost: str) -> bool:
+def is_replaced(cluster: ClusterHarness, lost: str) -> bool:
     return uid(cluster) not in ("", lost)
 
 
-def deletions(cluster: World) -> int:
+def deletions(cluster: ClusterHarness) -> int:
     return cluster.history.writes()["delete", "pods"]
 
 
 async def test_pod_of_a_lost_node_is_replaced_when_its_time_is_over() -> None:
-    async with world(options=IMPATIENT) as cluster:
+    async with start_cluster(options=IMPATIENT) as cluster:
         lost = await start(cluster)
         asked = cluster.clock.monotonic()
         await lose_node(cluster)
@@ -87,16 +87,16 @@ async def test_pod_of_a_lost_node_is_replaced_when_its_time_is_over() -> None:
         await cluster.settled()
         told = cluster.events()["PodForceDeleted"]
         assert LOST in told
-        assert NODE in told
+        assert NODE_NAME in told
         assert "may still run" in told
         assert deletions(cluster) == 1
         # The new pod has met its fate; the loss was nobody's failure.
         assert "restarts" not in cluster.status()
-        assert not cluster.history.breaches
+        assert not cluster.history.violations
 
 
 async def test_nothing_asks_for_the_pod_while_its_time_lasts() -> None:
-    async with world(options=IMPATIENT) as cluster:
+    async with start_cluster(options=IMPATIENT) as cluster:
         await start(cluster)
         await cluster.settled()
         await lose_node(cluster)
@@ -108,7 +108,7 @@ async def test_nothing_asks_for_the_pod_while_its_time_lasts() -> None:
 
 
 async def test_pod_of_a_lost_node_stays_for_ever_where_nothing_is_set() -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         lost = await start(cluster)
         await lose_node(cluster)
         await asyncio.sleep(1800)
@@ -117,7 +117,7 @@ async def test_pod_of_a_lost_node_stays_for_ever_where_nothing_is_set() -> None:
 
 
 async def test_node_that_comes_back_in_time_keeps_force_away() -> None:
-    async with world(options=IMPATIENT) as cluster:
+    async with start_cluster(options=IMPATIENT) as cluster:
         lost = await start(cluster)
         await lose_node(cluster)
         await asyncio.sleep(GRACE_S + AFTER_S / 2)
@@ -130,7 +130,7 @@ async def test_node_that_comes_back_in_time_keeps_force_away() -> None:
 
 
 async def test_pod_that_finalizers_keep_is_deleted_by_force_only_once() -> None:
-    async with world(options=IMPATIENT) as cluster:
+    async with start_cluster(options=IMPATIENT) as cluster:
         lost = await start(cluster)
         await cluster.user.patch(PODS, KEY, {"metadata": {"finalizers": ["a.b/c"]}})
         await lose_node(cluster)
@@ -142,13 +142,13 @@ async def test_pod_that_finalizers_keep_is_deleted_by_force_only_once() -> None:
         await cluster.user.patch(PODS, KEY, {"metadata": {"finalizers": None}})
         await cluster.until(lambda: runs(cluster))
         assert is_replaced(cluster, lost)
-        assert not cluster.history.breaches
+        assert not cluster.history.violations
 
 
 async def test_force_that_is_refused_is_tried_again_ever_later() -> None:
-    refusal = status.internal("the storage is ill")
+    refusal = status.internal_error("the storage is ill")
     fault = Fault(verb="delete", resource="pods", user_agent="dlctl", status=refusal, times=None)
-    async with world(options=IMPATIENT) as cluster:
+    async with start_cluster(options=IMPATIENT) as cluster:
         lost = await start(cluster)
         await lose_node(cluster)
         cluster.server.faults.clear()
@@ -162,9 +162,9 @@ async def test_force_that_is_refused_is_tried_again_ever_later() -> None:
 
 
 async def test_pod_of_a_job_that_has_ended_goes_by_force_too() -> None:
-    async with world(options=IMPATIENT) as cluster:
+    async with start_cluster(options=IMPATIENT) as cluster:
         cluster.start()
-        await cluster.submit(JOB, {"worker-1": [RUNS_ON]})
+        await cluster.submit(JOB, {"worker-1": [KEEPS_RUNNING]})
         await cluster.until(lambda: runs(cluster))
         await lose_node(cluster)
         await cluster.ended()
@@ -176,7 +176,7 @@ async def test_pod_of_a_job_that_has_ended_goes_by_force_too() -> None:
 
 
 async def test_pod_of_a_job_that_was_deleted_is_left_to_the_garbage_collector() -> None:
-    async with world(options=IMPATIENT) as cluster:
+    async with start_cluster(options=IMPATIENT) as cluster:
         await start(cluster)
         await lose_node(cluster)
         await cluster.user.delete(kind_of().resource, ObjectKey(NAMESPACE, "linear"))

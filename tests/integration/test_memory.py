@@ -7,7 +7,7 @@ import pytest
 from dlctl.dialects.kinds import Kind
 from tests.builders import kind_of, mxjob
 from tests.integration.kubeflow import job_of
-from tests.support.world import Running, World, Worlds
+from tests.support.harness import ClusterHarness, RunningController, StartCluster
 
 JSON = dict[str, Any]
 LARGE = "x" * 50_000
@@ -29,7 +29,7 @@ def with_large_template(manifest: JSON) -> JSON:
     return manifest
 
 
-def kept_bytes(running: Running, cluster: World, kind: Kind) -> int:
+def kept_bytes(running: RunningController, cluster: ClusterHarness, kind: Kind) -> int:
     (informer,) = [i for i in running.manager._informers if i.resource == kind.resource]
     job = informer.store.get(cluster.key())
     assert job is not None
@@ -38,9 +38,9 @@ def kept_bytes(running: Running, cluster: World, kind: Kind) -> int:
 
 @pytest.mark.parametrize(("kind", "manifest"), FORMS)
 async def test_spec_of_a_job_that_is_done_is_dropped_and_its_policies_hold(
-    kind: Kind, manifest: JSON, world: Worlds
+    kind: Kind, manifest: JSON, start_cluster: StartCluster
 ) -> None:
-    async with world(kinds=[kind]) as cluster:
+    async with start_cluster(kinds=[kind]) as cluster:
         running = cluster.start()
         await cluster.submit(with_large_template(manifest), {})
         await cluster.ended()
@@ -59,10 +59,12 @@ async def test_spec_of_a_job_that_is_done_is_dropped_and_its_policies_hold(
         await cluster.until(lambda: not cluster.objects(kind.resource))
 
 
-async def test_spec_of_an_invalid_job_is_dropped_and_it_stays_as_it_is(world: Worlds) -> None:
+async def test_spec_of_an_invalid_job_is_dropped_and_it_stays_as_it_is(
+    start_cluster: StartCluster,
+) -> None:
     manifest = with_large_template(mxjob())
     manifest["spec"]["terminationPolicy"] = {"chief": {"replicaName": "WORKER", "replicaIndex": 7}}
-    async with world(kinds=[kind_of()]) as cluster:
+    async with start_cluster(kinds=[kind_of()]) as cluster:
         running = cluster.start()
         await cluster.submit(manifest)
         await cluster.until(lambda: cluster.condition("Failed"))

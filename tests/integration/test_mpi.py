@@ -13,17 +13,17 @@ from dlctl.api.meta import (
     ObjectKey,
     Resource,
 )
-from dlctl.api.pods import WORKERS_RUNNING
+from dlctl.api.pods import WORKERS_RUNNING_GATE
 from tests.builders import kind_of, renderer_of, training_job
 from tests.integration.kubeflow import change, lift_rules, only
-from tests.support.fates import DONE, RUNS_ON, Evicted, Exit, Fate
-from tests.support.predecessor import left_behind
-from tests.support.world import World, Worlds
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Evicted, Exit, Outcome
+from tests.support.training_operator import operator_children
 
 JSON = dict[str, Any]
 JOBS = kind_of("kubeflow.org/v1", "MPIJob").resource
 HELD: Final = {"schedulingGates": [{"name": "example.com/held"}]}
-RUNS: Final[dict[str, list[Fate]]] = {"launcher-0": [RUNS_ON]}
+RUNS: Final[dict[str, list[Outcome]]] = {"launcher-0": [KEEPS_RUNNING]}
 COMPANIONS: Final = {
     ROLES: "linear-launcher",
     SERVICE_ACCOUNTS: "linear-launcher",
@@ -44,7 +44,7 @@ def replicas(job: JSON, type_: str) -> JSON:
     return specs[type_]
 
 
-def gates(cluster: World, pod: str) -> list[str]:
+def gates(cluster: ClusterHarness, pod: str) -> list[str]:
     """Return what holds a pod back; a pod that is not there is held by that."""
     for found in cluster.objects(PODS):
         if found["metadata"]["name"] == pod:
@@ -52,12 +52,12 @@ def gates(cluster: World, pod: str) -> list[str]:
     return ["missing"]
 
 
-def phase(cluster: World, pod: str) -> str:
+def phase(cluster: ClusterHarness, pod: str) -> str:
     found = (p for p in cluster.objects(PODS) if p["metadata"]["name"] == pod)
     return next((str((p.get("status") or {}).get("phase")) for p in found), "")
 
 
-def hosts(cluster: World) -> list[str]:
+def hosts(cluster: ClusterHarness) -> list[str]:
     """Return the workers that an elastic program would find."""
     for config in cluster.objects(CONFIG_MAPS):
         if config["metadata"]["name"] == "linear-config":
@@ -66,21 +66,21 @@ def hosts(cluster: World) -> list[str]:
     return ["missing"]
 
 
-async def release(cluster: World, pod: str) -> None:
+async def release(cluster: ClusterHarness, pod: str) -> None:
     await cluster.user.patch(PODS, cluster.key(pod), {"spec": {"schedulingGates": None}})
 
 
-async def test_launcher_is_held_back_until_all_workers_run(world: Worlds) -> None:
+async def test_launcher_is_held_back_until_all_workers_run(start_cluster: StartCluster) -> None:
     job = mpi_job()
     replicas(job, "Worker")["template"]["spec"].update(HELD)
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, RUNS)
         await cluster.until(lambda: len(cluster.pods()) == 3)
         await release(cluster, "linear-worker-0")
         await cluster.until(lambda: phase(cluster, "linear-worker-0") == "Running")
         await cluster.settled()
-        assert gates(cluster, "linear-launcher") == [WORKERS_RUNNING]
+        assert gates(cluster, "linear-launcher") == [WORKERS_RUNNING_GATE]
         assert hosts(cluster) == []
 
         await release(cluster, "linear-worker-1")
@@ -89,10 +89,10 @@ async def test_launcher_is_held_back_until_all_workers_run(world: Worlds) -> Non
         await cluster.until(lambda: cluster.phase() == "Running")
 
 
-async def test_gates_of_the_users_own_stay(world: Worlds) -> None:
+async def test_gates_of_the_users_own_stay(start_cluster: StartCluster) -> None:
     job = mpi_job()
     replicas(job, "Launcher")["template"]["spec"].update(HELD)
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, RUNS)
         await cluster.until(lambda: gates(cluster, "linear-launcher") == ["example.com/held"])
@@ -103,17 +103,17 @@ async def test_gates_of_the_users_own_stay(world: Worlds) -> None:
         await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
 
 
-async def test_launcher_without_workers_waits_for_nobody(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_launcher_without_workers_waits_for_nobody(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(workers=0), RUNS)
         await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
 
 
-async def test_launcher_that_is_run_again_waits_again(world: Worlds) -> None:
+async def test_launcher_that_is_run_again_waits_again(start_cluster: StartCluster) -> None:
     job = mpi_job(workers=1)
     replicas(job, "Launcher")["restartPolicy"] = "ExitCode"
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, {"launcher-0": [Exit(143), DONE]})
         await cluster.ended()
@@ -122,19 +122,21 @@ async def test_launcher_that_is_run_again_waits_again(world: Worlds) -> None:
         assert gates(cluster, "linear-launcher") == []
 
 
-async def test_hosts_follow_the_workers_that_run(world: Worlds) -> None:
+async def test_hosts_follow_the_workers_that_run(start_cluster: StartCluster) -> None:
     job = mpi_job()
     replicas(job, "Worker")["restartPolicy"] = "OnFailure"
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(job, {**RUNS, "worker-0": [Evicted(), RUNS_ON]})
+        await cluster.submit(job, {**RUNS, "worker-0": [Evicted(), KEEPS_RUNNING]})
         await cluster.until(lambda: hosts(cluster) == ["linear-worker-1"])
         await cluster.until(lambda: hosts(cluster) == ["linear-worker-0", "linear-worker-1"])
         assert cluster.phase() == "Running"
 
 
-async def test_more_workers_are_hosts_that_the_launcher_may_enter(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_more_workers_are_hosts_that_the_launcher_may_enter(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(workers=1), RUNS)
         await cluster.until(lambda: cluster.phase() == "Running")
@@ -145,8 +147,10 @@ async def test_more_workers_are_hosts_that_the_launcher_may_enter(world: Worlds)
         assert role["rules"][-1]["resourceNames"] == ["linear-worker-0", "linear-worker-1"]
 
 
-async def test_suspended_job_keeps_all_but_its_pods_and_is_resumed(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_suspended_job_keeps_all_but_its_pods_and_is_resumed(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(), RUNS)
         await cluster.until(lambda: cluster.phase() == "Running")
@@ -160,8 +164,10 @@ async def test_suspended_job_keeps_all_but_its_pods_and_is_resumed(world: Worlds
         await cluster.until(lambda: hosts(cluster) == ["linear-worker-0", "linear-worker-1"])
 
 
-async def test_job_ends_with_its_launcher_and_its_workers_are_cleaned_up(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_job_ends_with_its_launcher_and_its_workers_are_cleaned_up(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(cleanPodPolicy="Running"), {})
         ended = await cluster.ended()
@@ -172,8 +178,8 @@ async def test_job_ends_with_its_launcher_and_its_workers_are_cleaned_up(world: 
         assert cluster.services() == []
 
 
-async def test_worker_that_fails_fails_the_job(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_worker_that_fails_fails_the_job(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(), {**RUNS, "worker-1": [Exit(1)]}, decider="worker-1")
         ended = await cluster.ended()
@@ -181,10 +187,12 @@ async def test_worker_that_fails_fails_the_job(world: Worlds) -> None:
         assert "because 1 Worker replica(s) failed" in cluster.condition("Failed")
 
 
-async def test_account_that_the_launcher_names_is_bound_and_not_made(world: Worlds) -> None:
+async def test_account_that_the_launcher_names_is_bound_and_not_made(
+    start_cluster: StartCluster,
+) -> None:
     job = mpi_job(workers=1)
     replicas(job, "Launcher")["template"]["spec"]["serviceAccountName"] = "default"
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, RUNS)
         await cluster.until(lambda: cluster.phase() == "Running")
@@ -193,8 +201,8 @@ async def test_account_that_the_launcher_names_is_bound_and_not_made(world: Worl
         assert cluster.owned(SERVICE_ACCOUNTS, cluster.job()) == []
 
 
-async def test_companions_that_are_deleted_are_made_again(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_companions_that_are_deleted_are_made_again(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(workers=1), RUNS)
         await cluster.until(lambda: cluster.phase() == "Running")
@@ -204,11 +212,13 @@ async def test_companions_that_are_deleted_are_made_again(world: Worlds) -> None
         assert hosts(cluster) == ["linear-worker-0"]
 
 
-async def test_job_that_training_operator_runs_goes_on_under_the_same_pods(world: Worlds) -> None:
+async def test_job_that_training_operator_runs_goes_on_under_the_same_pods(
+    start_cluster: StartCluster,
+) -> None:
     manifest = mpi_job(workers=1)
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         job = await cluster.submit(manifest, RUNS)
-        for child, obj in left_behind(renderer_of({**manifest, **job})):
+        for child, obj in operator_children(renderer_of({**manifest, **job})):
             await cluster.user.create(child, cluster.namespace, obj)
         await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
         running = {"type": "Running", "status": "True", "reason": "MPIJobRunning"}
@@ -223,13 +233,13 @@ async def test_job_that_training_operator_runs_goes_on_under_the_same_pods(world
         assert cluster.condition("Running")
 
 
-def uids(cluster: World) -> set[str]:
+def uids(cluster: ClusterHarness) -> set[str]:
     job = cluster.job()
     owned = [cluster.owned(resource, job) for resource in (PODS, *COMPANIONS)]
     return {obj["metadata"]["uid"] for objects in owned for obj in objects}
 
 
-def companions(cluster: World) -> dict[Resource, str]:
+def companions(cluster: ClusterHarness) -> dict[Resource, str]:
     job = cluster.job()
     return {
         resource: obj["metadata"]["name"]
@@ -238,19 +248,19 @@ def companions(cluster: World) -> dict[Resource, str]:
     }
 
 
-async def suspend(cluster: World, value: bool) -> None:
+async def suspend(cluster: ClusterHarness, value: bool) -> None:
     patch = {"spec": {"runPolicy": {"suspend": value}}}
     await cluster.user.patch(JOBS, cluster.key(), patch)
 
 
-def entered(cluster: World) -> list[str]:
+def entered(cluster: ClusterHarness) -> list[str]:
     """Return the pods in which the launcher may run programs."""
     roles = [r for r in cluster.objects(ROLES) if r["metadata"]["name"] == "linear-launcher"]
     rules = [rule for role in roles for rule in role["rules"]]
     return [n for r in rules if "pods/exec" in r["resources"] for n in r["resourceNames"]]
 
 
-async def foreign_pod(cluster: World, name: str) -> None:
+async def foreign_pod(cluster: ClusterHarness, name: str) -> None:
     spec = {"containers": [{"name": "vault", "image": "i"}]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
     await cluster.user.create(PODS, cluster.namespace, body)
@@ -259,12 +269,12 @@ async def foreign_pod(cluster: World, name: str) -> None:
 @pytest.mark.embedded_only("it names the node of the embedded cluster")
 @pytest.mark.parametrize("placed", [{}, {"nodeName": "hollow"}], ids=["gated", "placed by name"])
 async def test_pod_of_somebody_else_under_a_workers_name_cannot_be_entered(
-    world: Worlds, placed: JSON
+    start_cluster: StartCluster, placed: JSON
 ) -> None:
     job = mpi_job()
     replicas(job, "Launcher")["template"]["spec"].update(placed)
     granted: set[str] = set()
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await foreign_pod(cluster, "linear-worker-0")
         cluster.server.storage.observers.append(lambda change: granted.update(entered(cluster)))
@@ -281,12 +291,12 @@ async def test_pod_of_somebody_else_under_a_workers_name_cannot_be_entered(
 
 @pytest.mark.embedded_only("it names the node of the embedded cluster")
 async def test_launcher_placed_by_name_comes_after_the_role_that_names_its_workers(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
     job = mpi_job()
     replicas(job, "Launcher")["template"]["spec"]["nodeName"] = "hollow"
     seen: list[list[str]] = []
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.server.storage.observers.append(
             lambda change: seen.append(
                 entered(cluster) if "linear-launcher" in cluster.pods() else []
@@ -299,8 +309,8 @@ async def test_launcher_placed_by_name_comes_after_the_role_that_names_its_worke
     assert [names for names in seen if names] == [both] * (len(seen) - seen.index(both))
 
 
-async def test_role_is_written_once_when_all_workers_exist(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_role_is_written_once_when_all_workers_exist(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(workers=8), RUNS)
         await cluster.until(lambda: cluster.phase() == "Running")
@@ -309,11 +319,11 @@ async def test_role_is_written_once_when_all_workers_exist(world: Worlds) -> Non
 
 
 async def test_name_of_a_worker_that_is_gone_is_not_granted_until_its_pod_is_back(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
     job = mpi_job()
     replicas(job, "Worker")["restartPolicy"] = "OnFailure"
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, RUNS)
         await cluster.until(lambda: len(entered(cluster)) == 2)
@@ -330,8 +340,10 @@ async def test_name_of_a_worker_that_is_gone_is_not_granted_until_its_pod_is_bac
 
 
 @pytest.mark.parametrize("how", ["suspended", "ended"])
-async def test_job_without_pods_grants_access_to_none(world: Worlds, how: str) -> None:
-    async with world() as cluster:
+async def test_job_without_pods_grants_access_to_none(
+    start_cluster: StartCluster, how: str
+) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         launcher = {"launcher-0": [DONE]} if how == "ended" else RUNS
         await cluster.submit(mpi_job(cleanPodPolicy="All"), launcher)
@@ -352,10 +364,10 @@ async def test_job_without_pods_grants_access_to_none(world: Worlds, how: str) -
 
 @pytest.mark.parametrize("how", ["lost", "suspended", "ended"])
 async def test_name_of_a_worker_that_is_gone_is_not_granted_under_an_unreadable_spec(
-    world: Worlds, how: str
+    start_cluster: StartCluster, how: str
 ) -> None:
     broken = {"Worker": {"template": {"metadata": {"labels": {"a": 1}}}}}
-    async with world(kinds=only("MPIJob")) as cluster:
+    async with start_cluster(kinds=only("MPIJob")) as cluster:
         await lift_rules(cluster, kind_of("kubeflow.org/v1", "MPIJob"))
         first = cluster.start()
         await cluster.submit(mpi_job(cleanPodPolicy="All"), RUNS)
@@ -381,9 +393,9 @@ async def test_name_of_a_worker_that_is_gone_is_not_granted_under_an_unreadable_
 
 @pytest.mark.parametrize("name", ["resnet.v1.5", "3d-unet", "n" * 63])
 async def test_name_that_no_service_could_have_runs_as_under_training_operator(
-    name: str, world: Worlds
+    name: str, start_cluster: StartCluster
 ) -> None:
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         job = mpi_job()
         job["metadata"]["name"] = name

@@ -8,8 +8,8 @@ import yaml
 
 from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
+from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kinds import Kind
-from dlctl.dialects.wire import MAX_REPLICAS
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer
@@ -23,12 +23,12 @@ from tests.builders import (
     template,
     training_job,
 )
-from tests.dialects.elastic.manifests import elastic_job
-from tests.support.fates import RUNS_ON, Exit
-from tests.support.hollow_launcher import HollowLaunchers
-from tests.support.predecessor import left_behind
+from tests.dialects.et_operator.manifests import elastic_job
+from tests.support.fake_launcher import FakeLaunchers
+from tests.support.harness import ClusterHarness, StartCluster, owner_uid
+from tests.support.outcomes import KEEPS_RUNNING, Exit
 from tests.support.server import Server
-from tests.support.world import World, Worlds, owner_uid
+from tests.support.training_operator import operator_children
 
 JSON = dict[str, Any]
 Grant = tuple[str, str, str]
@@ -39,7 +39,7 @@ MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 UNUSED_IN_A_REAL_WORLD: Final = frozenset(
     {("", "pods/exec", "get"), ("", "nodes", "list"), ("", "nodes", "watch")}
 )
-COMPANIONS: Final = {resource for kind in KINDS for resource in kind.companion_resources}
+COMPANIONS: Final = {resource for kind in KINDS for resource in kind.dependent_resources}
 
 
 def role() -> JSON:
@@ -78,9 +78,9 @@ def demanded_by_admission(kinds: list[Kind]) -> set[Grant]:
     return owners | {(s.group, s.plural, "delete") for k in kinds for s in k.scalers}
 
 
-def handed_on(kinds: list[Kind]) -> set[Grant]:
+def delegated(kinds: list[Kind]) -> set[Grant]:
     """Return what the API server asks of who makes the roles of jobs: to hold it themselves."""
-    return {grant for kind in kinds for grant in kind.granted}
+    return {grant for kind in kinds for grant in kind.delegated_rules}
 
 
 def first_tfjob(name: str) -> JSON:
@@ -90,7 +90,7 @@ def first_tfjob(name: str) -> JSON:
     return manifest("kubeflow.org/v1alpha1", "TFJob", spec, name=name)
 
 
-async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
+async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> None:
     jobs = [
         mxjob(name="one", RuntimeId="abcd"),
         mxjob(name="two", RuntimeId="abcd"),
@@ -111,10 +111,10 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
             name="thirteen", worker={"replicas": 1, "maxReplicas": 1}, activeDeadlineSeconds=15
         ),
     ]
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         beyond = UNUSED_IN_A_REAL_WORLD
         if isinstance(cluster.server, ApiServer):
-            HollowLaunchers(cluster.server, cluster.clock)
+            FakeLaunchers(cluster.server, cluster.clock)
             beyond = frozenset()
         await take_names(cluster)
         await leave_jobs(cluster)
@@ -140,7 +140,7 @@ async def test_role_grants_exactly_what_is_used(world: Worlds) -> None:
             await cluster.until(partial(is_gone, cluster, job["metadata"]["name"]))
         await cluster.settled()
 
-        demanded = demanded_by_admission(KINDS) | handed_on(KINDS)
+        demanded = demanded_by_admission(KINDS) | delegated(KINDS)
         assert used(cluster.server) | demanded | beyond == granted()
 
 
@@ -153,7 +153,7 @@ def scaled(name: str, **counts: int) -> JSON:
     return job
 
 
-async def ask_to_scale(cluster: World, name: str) -> None:
+async def ask_to_scale(cluster: ClusterHarness, name: str) -> None:
     """Ask for what is no more than told: it cannot be."""
     for resource, wish in ((SCALE_INS, "toDelete"), (SCALE_OUTS, "toAdd")):
         spec = {"selector": {"name": name}, wish: {"count": MAX_REPLICAS}}
@@ -162,7 +162,7 @@ async def ask_to_scale(cluster: World, name: str) -> None:
         await cluster.user.create(resource, cluster.namespace, wire)
 
 
-def is_gone(cluster: World, name: str) -> bool:
+def is_gone(cluster: ClusterHarness, name: str) -> bool:
     try:
         cluster.job(name)
     except LookupError:
@@ -170,7 +170,7 @@ def is_gone(cluster: World, name: str) -> bool:
     return False
 
 
-async def take_names(cluster: World) -> None:
+async def take_names(cluster: ClusterHarness) -> None:
     """Make the controller look at a pod and at a service whose names it wants."""
     pod = {"metadata": {"name": "one-worker-abcd-0"}, **template()}
     service = {"metadata": {"name": "two-scheduler-abcd-0"}, "spec": {"ports": [{"port": 80}]}}
@@ -178,7 +178,7 @@ async def take_names(cluster: World) -> None:
     await cluster.user.create(SERVICES, cluster.namespace, service)
 
 
-async def leave_jobs(cluster: World) -> None:
+async def leave_jobs(cluster: ClusterHarness) -> None:
     """Leave jobs as training-operator leaves them, with children that have no label of ours."""
     for left in (
         scaled("left", Worker=1),
@@ -193,11 +193,11 @@ async def leave_jobs(cluster: World) -> None:
         name = left["metadata"]["name"]
         if name != "left-new":
             await cluster.user.patch(resource, cluster.key(name), body, subresource="status")
-        for child, own in left_behind(renderer_of({**left, **job})):
+        for child, own in operator_children(renderer_of({**left, **job})):
             await cluster.user.create(child, cluster.namespace, own)
 
 
-def is_ours(cluster: World, name: str) -> bool:
+def is_ours(cluster: ClusterHarness, name: str) -> bool:
     there = [
         child
         for resource in (PODS, SERVICES, *COMPANIONS)
@@ -206,7 +206,7 @@ def is_ours(cluster: World, name: str) -> bool:
     return all(MANAGED_BY_LABEL in child["metadata"]["labels"] for child in there)
 
 
-async def free_names(cluster: World) -> None:
+async def free_names(cluster: ClusterHarness) -> None:
     for name, resource in (("one", PODS), ("two", SERVICES)):
         await cluster.until(partial(cluster.condition, "Blocked", name))
         taken = next(o for o in cluster.objects(resource) if not owner_uid(o))
@@ -214,10 +214,10 @@ async def free_names(cluster: World) -> None:
         await cluster.user.delete(resource, key)
 
 
-def refuse_streamed_lists(cluster: World) -> None:
+def refuse_streamed_lists(cluster: ClusterHarness) -> None:
     """Be a server that does not know of them: every resource is listed in pages once."""
-    companions = [resource.qualified for resource in COMPANIONS]
-    jobs = [each.qualified for kind in KINDS for each in (kind.resource, *kind.scalers)]
+    companions = [resource.group_resource for resource in COMPANIONS]
+    jobs = [each.group_resource for kind in KINDS for each in (kind.resource, *kind.scalers)]
     for resource in ("pods", "services", "nodes", *companions, *jobs):
         refusal = status.bad_request("sendInitialEvents is forbidden for watch")
         cluster.server.faults.add(
@@ -225,12 +225,12 @@ def refuse_streamed_lists(cluster: World) -> None:
         )
 
 
-async def two_restarts_in_a_row(cluster: World) -> None:
+async def two_restarts_in_a_row(cluster: ClusterHarness) -> None:
     """Have an event counted up, which is a patch."""
     manifest = mxjob(name="again")
     for entry in manifest["spec"]["replicaSpecs"]:
         entry["template"]["spec"]["restartPolicy"] = "Never"
-    await cluster.submit(manifest, {"worker-0": [Exit(143), Exit(143), RUNS_ON]})
+    await cluster.submit(manifest, {"worker-0": [Exit(143), Exit(143), KEEPS_RUNNING]})
     await cluster.ended("again")
 
 

@@ -6,25 +6,25 @@ import pytest
 
 from dlctl.api.meta import EVENTS, PODS
 from tests.builders import kind_of, mxjob
-from tests.support.fates import DONE, RUNS_ON, Exit, Fate
-from tests.support.world import World, Worlds
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
 JSON = dict[str, Any]
 JOBS = kind_of().resource
-FOREVER: dict[str, list[Fate]] = {
-    "scheduler-0": [RUNS_ON],
-    "server-0": [RUNS_ON],
-    "worker-0": [RUNS_ON],
+FOREVER: dict[str, list[Outcome]] = {
+    "scheduler-0": [KEEPS_RUNNING],
+    "server-0": [KEEPS_RUNNING],
+    "worker-0": [KEEPS_RUNNING],
 }
 
 
-async def suspend(cluster: World, value: bool) -> None:
+async def suspend(cluster: ClusterHarness, value: bool) -> None:
     patch = {"spec": {"runPolicy": {"suspend": value}}}
     await cluster.user.patch(JOBS, cluster.key(), patch)
 
 
-async def test_job_is_suspended_and_resumed(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_job_is_suspended_and_resumed(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mxjob(workers=1), FOREVER)
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
@@ -40,9 +40,9 @@ async def test_job_is_suspended_and_resumed(world: Worlds) -> None:
         assert {"MXJobSuspended", "MXJobResumed"} <= set(cluster.events())
 
 
-async def test_job_that_takes_too_long_fails(world: Worlds) -> None:
+async def test_job_that_takes_too_long_fails(start_cluster: StartCluster) -> None:
     job = mxjob(workers=1, runPolicy={"activeDeadlineSeconds": 2})
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, FOREVER)
         ended = await cluster.ended()
@@ -51,19 +51,23 @@ async def test_job_that_takes_too_long_fails(world: Worlds) -> None:
         await cluster.until(lambda: not cluster.pods())
 
 
-async def test_job_fails_when_its_replicas_have_failed_too_often(world: Worlds) -> None:
+async def test_job_fails_when_its_replicas_have_failed_too_often(
+    start_cluster: StartCluster,
+) -> None:
     job = mxjob(workers=1, runPolicy={"backoffLimit": 2})
-    fates: dict[str, list[Fate]] = {**FOREVER, "worker-0": [Exit(137), Exit(137), DONE]}
-    async with world() as cluster:
+    fates: dict[str, list[Outcome]] = {**FOREVER, "worker-0": [Exit(137), Exit(137), DONE]}
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, fates)
         ended = await cluster.ended()
         assert (ended["state"], ended["failure"]["reason"]) == ("Failed", "BackoffLimitExceeded")
 
 
-async def test_job_is_deleted_when_its_time_after_the_end_is_over(world: Worlds) -> None:
+async def test_job_is_deleted_when_its_time_after_the_end_is_over(
+    start_cluster: StartCluster,
+) -> None:
     job = mxjob(workers=1, cleanupPodPolicy="None", runPolicy={"ttlSecondsAfterFinished": 2})
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job, {})
         assert (await cluster.ended())["state"] == "Succeeded"
@@ -73,13 +77,13 @@ async def test_job_is_deleted_when_its_time_after_the_end_is_over(world: Worlds)
 
 
 @pytest.mark.embedded_only("a controller that was away so long takes compacted time")
-async def test_time_runs_while_no_controller_does(world: Worlds) -> None:
+async def test_time_runs_while_no_controller_does(start_cluster: StartCluster) -> None:
     job = mxjob(workers=1, runPolicy={"ttlSecondsAfterFinished": 3600})
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         first = cluster.start()
         await cluster.submit(job, {})
         await cluster.ended()
         await first.kill()
-        await cluster.lapse(3600)
+        await cluster.advance(3600)
         cluster.start()
         await cluster.until(lambda: not cluster.objects(JOBS))

@@ -8,14 +8,16 @@ from dlctl.api.meta import PODS, UID, ObjectMeta
 from dlctl.local.apiserver.faults import Fault
 from dlctl.options import Options
 from tests.builders import kind_of
-from tests.support.world import Worlds
+from tests.support.harness import StartCluster
 
 
 @pytest.mark.embedded_only("the faults of a real server's proxy hold up its other clients")
 async def test_events_that_a_server_does_not_take_end_with_the_grace_period(
-    world: Worlds,
+    start_cluster: StartCluster,
 ) -> None:
-    async with world(kinds=[kind_of()], options=Options(grace_s=20.0)) as cluster:
+    async with start_cluster(
+        kinds=[kind_of()], options=Options(graceful_shutdown_timeout_s=20.0)
+    ) as cluster:
         running = cluster.start()
         await cluster.settled()
         hanging = Fault(verb="create", resource="events", delay_s=1e6, times=None)

@@ -4,13 +4,13 @@ from typing import Any
 
 from dlctl.api.meta import EVENTS, PODS
 from tests.builders import training_job
-from tests.support.fates import DONE, RUNS_ON, Exit, Fate
-from tests.support.world import World, Worlds
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
 JSON = dict[str, Any]
 
 
-def told(cluster: World) -> list[tuple[str, str, str]]:
+def event_messages(cluster: ClusterHarness) -> list[tuple[str, str, str]]:
     """Return the events of the job, in the order of their words."""
     events = [e for e in cluster.objects(EVENTS) if e["involvedObject"]["kind"] == "TFJob"]
     assert {event["source"]["component"] for event in events} == {"tfjob-controller"}
@@ -27,10 +27,15 @@ def tf_job(template_policy: str = "", **run_policy: Any) -> JSON:
     return job
 
 
-async def test_life_of_a_job_is_told_in_the_words_of_training_operator(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_life_of_a_job_is_told_in_the_words_of_training_operator(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
-        fates: dict[str, list[Fate]] = {"worker-0": [Exit(143), RUNS_ON], "chief-0": [DONE]}
+        fates: dict[str, list[Outcome]] = {
+            "worker-0": [Exit(143), KEEPS_RUNNING],
+            "chief-0": [DONE],
+        }
         manifest = tf_job("Always", cleanPodPolicy="All")
         await cluster.submit(manifest, fates, decider="chief-0")
         await cluster.ended()
@@ -39,7 +44,7 @@ async def test_life_of_a_job_is_told_in_the_words_of_training_operator(world: Wo
         overwritten = (
             "Restart policy in pod template will be overwritten by restart policy in replica spec"
         )
-        assert told(cluster) == [
+        assert event_messages(cluster) == [
             ("Normal", "ExitedWithCode", f"Pod: {where}.linear-chief-0 exited with code 0"),
             ("Normal", "ExitedWithCode", f"Pod: {where}.linear-worker-0 exited with code 143"),
             ("Normal", "SuccessfulCreatePod", "Created pod: linear-chief-0"),
@@ -65,17 +70,17 @@ async def test_life_of_a_job_is_told_in_the_words_of_training_operator(world: Wo
         ]
 
 
-async def test_child_that_cannot_be_made_is_told_once(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_child_that_cannot_be_made_is_told_once(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         pod = {
             "metadata": {"name": "linear-worker-0"},
             "spec": {"containers": [{"name": "other", "image": "x"}]},
         }
         await cluster.user.create(PODS, cluster.namespace, pod)
         cluster.start()
-        await cluster.submit(tf_job(), {"chief-0": [RUNS_ON]})
+        await cluster.submit(tf_job(), {"chief-0": [KEEPS_RUNNING]})
         await cluster.until(lambda: "FailedCreatePod" in cluster.events())
-        await cluster.lapse(120)
+        await cluster.advance(120)
         (event,) = [e for e in cluster.objects(EVENTS) if e["reason"] == "FailedCreatePod"]
         expected = 'Error creating: pods "linear-worker-0" already exists'
         assert (event["type"], event["message"], event["count"]) == ("Warning", expected, 1)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.builders import bare_job, kind_of, mxjob
-from tests.support.fates import RUNS_ON, Evicted, Fate
-from tests.support.world import World, Worlds
-from tests.support.world import world as embedded
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.harness import start_cluster as embedded
+from tests.support.outcomes import KEEPS_RUNNING, Evicted, Outcome
 
 JSON = dict[str, Any]
 JOBS = [
@@ -16,26 +16,26 @@ JOBS = [
     pytest.param(mxjob(group="fioravanzo.org"), id="fioravanzo.org"),
     pytest.param(bare_job(), id="mpba.fbk.eu"),
 ]
-STEADY: Mapping[str, Sequence[Fate]] = {
-    "scheduler-0": [RUNS_ON],
-    "worker-0": [RUNS_ON],
-    "worker-1": [RUNS_ON],
+STEADY: Mapping[str, Sequence[Outcome]] = {
+    "scheduler-0": [KEEPS_RUNNING],
+    "worker-0": [KEEPS_RUNNING],
+    "worker-1": [KEEPS_RUNNING],
 }
 
 
-async def running(cluster: World, manifest: JSON) -> None:
+async def running(cluster: ClusterHarness, manifest: JSON) -> None:
     await cluster.submit(manifest, STEADY)
     await cluster.until(lambda: cluster.status().get("phase") == "Running")
 
 
 @pytest.mark.parametrize("manifest", JOBS)
-async def test_running_job_costs_no_writes(manifest: JSON, world: Worlds) -> None:
-    async with world() as cluster:
+async def test_running_job_costs_no_writes(manifest: JSON, start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await running(cluster, manifest)
         await cluster.settled()
         job, writes = cluster.job(), cluster.history.writes()
-        await cluster.lapse(120)
+        await cluster.advance(120)
         assert cluster.history.writes() == writes
         assert cluster.job() == job
 
@@ -46,41 +46,45 @@ async def test_running_job_costs_no_writes_in_half_a_minute_of_real_time() -> No
     async with embedded() as cluster:
         cluster.start()
         await running(cluster, mxjob())
-        await cluster.lapse(5)
+        await cluster.advance(5)
         writes = cluster.history.writes()
-        await cluster.lapse(30)
+        await cluster.advance(30)
         assert cluster.history.writes() == writes
 
 
 @pytest.mark.parametrize("manifest", JOBS)
-async def test_reconciling_again_writes_nothing(manifest: JSON, world: Worlds) -> None:
+async def test_reconciling_again_writes_nothing(
+    manifest: JSON, start_cluster: StartCluster
+) -> None:
     kind = kind_of(manifest["apiVersion"], manifest["kind"])
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         controller = cluster.start()
         await running(cluster, manifest)
         await cluster.settled()
         writes = cluster.history.writes()
         for _ in range(3):
             controller.reconcile(kind)
-            await cluster.lapse(2)
+            await cluster.advance(2)
         assert cluster.history.writes() == writes
 
 
-async def test_new_controller_finds_nothing_to_write(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_new_controller_finds_nothing_to_write(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await running(cluster, mxjob())
         await cluster.settled()
         await cluster.kill_all()
         writes = cluster.history.writes()
         cluster.start()
-        await cluster.lapse(60)
+        await cluster.advance(60)
         assert cluster.history.writes() == writes
 
 
 @pytest.mark.embedded_only("a busy machine spreads the ends, and each second may write counts")
-async def test_small_job_costs_one_write_a_child_and_few_for_its_status(world: Worlds) -> None:
-    async with world() as cluster:
+async def test_small_job_costs_one_write_a_child_and_few_for_its_status(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mxjob(cleanupPodPolicy="None"), {})
         await cluster.ended()
@@ -93,21 +97,21 @@ async def test_small_job_costs_one_write_a_child_and_few_for_its_status(world: W
 
 
 @pytest.mark.embedded_only("it waits for longer than a real test may")
-async def test_replica_that_waits_for_its_turn_costs_no_writes(world: Worlds) -> None:
+async def test_replica_that_waits_for_its_turn_costs_no_writes(start_cluster: StartCluster) -> None:
     manifest = mxjob()
     for entry in manifest["spec"]["replicaSpecs"]:
         entry["template"]["spec"]["restartPolicy"] = "Never"
-    async with world() as cluster:
+    async with start_cluster() as cluster:
         cluster.start()
-        lost: Mapping[str, Sequence[Fate]] = {
+        lost: Mapping[str, Sequence[Outcome]] = {
             **STEADY,
-            "worker-0": [Evicted(), Evicted(), Evicted(), RUNS_ON],
+            "worker-0": [Evicted(), Evicted(), Evicted(), KEEPS_RUNNING],
         }
         await cluster.submit(manifest, lost)
         await cluster.until(
-            lambda: cluster.status().get("restarts", {}).get("worker-0", {}).get("tries") == 3
+            lambda: cluster.status().get("restarts", {}).get("worker-0", {}).get("attempts") == 3
         )
-        await cluster.lapse(5)
+        await cluster.advance(5)
         writes = cluster.history.writes()
-        await cluster.lapse(30)
+        await cluster.advance(30)
         assert cluster.history.writes() == writes

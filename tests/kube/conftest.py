@@ -15,11 +15,11 @@ from dlctl.kube.config import ClusterConfig
 from dlctl.metrics import Metrics
 
 TOKEN = "very-secret-token"
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @attrs.frozen
-class Seen:
+class SeenRequest:
     """A request as the server has seen it."""
 
     method: str
@@ -34,19 +34,21 @@ class Server:
     """Gives the answers noted, in their order, and repeats the last one."""
 
     url: str = ""
-    answers: deque[Answer] = attrs.field(factory=deque)
-    seen: list[Seen] = attrs.field(factory=list)
+    handlers: deque[Handler] = attrs.field(factory=deque)
+    seen: list[SeenRequest] = attrs.field(factory=list)
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         content = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
         body = msgspec.json.decode(content) if content else None
-        self.seen.append(Seen(request.method, request.path, dict(request.query), headers, body))
-        answer = self.answers.popleft() if len(self.answers) > 1 else self.answers[0]
+        self.seen.append(
+            SeenRequest(request.method, request.path, dict(request.query), headers, body)
+        )
+        answer = self.handlers.popleft() if len(self.handlers) > 1 else self.handlers[0]
         return await answer(request)
 
 
-def replies(body: Any, code: int = 200, **headers: str) -> Answer:
+def replies(body: Any, code: int = 200, **headers: str) -> Handler:
     async def answer(_: web.Request) -> web.StreamResponse:
         content = body if isinstance(body, bytes) else msgspec.json.encode(body)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -57,7 +59,7 @@ def replies(body: Any, code: int = 200, **headers: str) -> Answer:
     return answer
 
 
-def refuses(code: int, reason: str, message: str = "no", **headers: str) -> Answer:
+def refuses(code: int, reason: str, message: str = "no", **headers: str) -> Handler:
     status = {"kind": "Status", "code": code, "reason": reason, "message": message}
     return replies(status, code, **headers)
 
@@ -72,7 +74,7 @@ async def resets(request: web.Request) -> web.StreamResponse:
 @asynccontextmanager
 async def serving(server: Server) -> AsyncIterator[Server]:
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", server.answer)
+    app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -12,15 +12,15 @@ from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.errors import (
     ApiError,
+    ConnectRefusedError,
     NotFoundError,
-    RefusedError,
     ThrottledError,
     UnauthorizedError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
     UnreachableError,
 )
-from dlctl.kube.pace import TokenBucket
 from dlctl.kube.queries import PatchKind
+from dlctl.kube.rate_limiter import TokenBucket
 from dlctl.metrics import Metrics
 from tests.kube.conftest import TOKEN, Server, refuses, replies, resets
 
@@ -30,7 +30,7 @@ THROTTLED = refuses(429, "TooManyRequests", Retry_After="0")
 
 
 async def test_get_returns_the_type_asked_for(server: Server, client: Client) -> None:
-    server.answers += [replies({**POD, "status": {"phase": "Running"}})]
+    server.handlers += [replies({**POD, "status": {"phase": "Running"}})]
     pod = await client.get(PODS, KEY, Pod)
     assert (pod.key, pod.phase) == (KEY, "Running")
     raw = await client.get(PODS, KEY, dict[str, Any])
@@ -41,7 +41,7 @@ async def test_get_returns_the_type_asked_for(server: Server, client: Client) ->
 async def test_request_carries_token_agent_and_no_wish_for_compression(
     server: Server, client: Client
 ) -> None:
-    server.answers += [replies(POD)]
+    server.handlers += [replies(POD)]
     await client.get(PODS, KEY, Pod)
     headers = server.seen[0].headers
     assert headers["authorization"] == f"Bearer {TOKEN}"
@@ -53,7 +53,7 @@ async def test_list_spells_its_options_as_the_server_knows_them(
     server: Server, client: Client
 ) -> None:
     meta = {"resourceVersion": "7", "continue": "next", "remainingItemCount": 3}
-    server.answers += [replies({"kind": "PodList", "metadata": meta, "items": [POD]})]
+    server.handlers += [replies({"kind": "PodList", "metadata": meta, "items": [POD]})]
     page = await client.list(
         PODS,
         Pod,
@@ -75,7 +75,7 @@ async def test_list_spells_its_options_as_the_server_knows_them(
 
 
 async def test_write_sends_json_and_its_kind_of_patch(server: Server, client: Client) -> None:
-    server.answers += [replies(POD)]
+    server.handlers += [replies(POD)]
     created = await client.create(PODS, "ns", {"kind": "Pod"})
     assert created.metadata.uid == "u"
     await client.patch(PODS, KEY, {"status": None}, subresource="status")
@@ -92,7 +92,7 @@ async def test_write_sends_json_and_its_kind_of_patch(server: Server, client: Cl
 
 
 async def test_delete_names_the_one_that_is_meant(server: Server, client: Client) -> None:
-    server.answers += [replies(POD)]
+    server.handlers += [replies(POD)]
     left = await client.delete(PODS, KEY, uid=UID("u"), grace_period_s=0, propagation="Background")
     assert left
     assert left.key == KEY
@@ -106,13 +106,13 @@ async def test_delete_names_the_one_that_is_meant(server: Server, client: Client
 
 
 async def test_deletion_of_what_is_gone_is_done(server: Server, client: Client) -> None:
-    server.answers += [replies({"kind": "Status", "status": "Success"}), refuses(404, "NotFound")]
+    server.handlers += [replies({"kind": "Status", "status": "Success"}), refuses(404, "NotFound")]
     assert await client.delete(CRDS, ObjectKey("", "a")) is None
     assert await client.delete(PODS, KEY) is None
 
 
 async def test_delete_collection_is_bound_to_its_selection(server: Server, client: Client) -> None:
-    server.answers += [replies({"kind": "PodList"})]
+    server.handlers += [replies({"kind": "PodList"})]
     await client.delete_collection(PODS, namespace="ns", label_selector="a=b")
     [seen] = server.seen
     assert (seen.method, seen.path) == ("DELETE", "/api/v1/namespaces/ns/pods")
@@ -122,7 +122,7 @@ async def test_delete_collection_is_bound_to_its_selection(server: Server, clien
 async def test_throttled_request_is_sent_again_until_it_is_let_in(
     server: Server, client: Client, metrics: Metrics
 ) -> None:
-    server.answers += [THROTTLED, refuses(503, "", Retry_After="0"), THROTTLED, replies(POD)]
+    server.handlers += [THROTTLED, refuses(503, "", Retry_After="0"), THROTTLED, replies(POD)]
     await client.create(PODS, "ns", {})
     assert len(server.seen) == 4
     labels = {"code": "429", "verb": "POST", "host": server.url.removeprefix("http://")}
@@ -131,14 +131,14 @@ async def test_throttled_request_is_sent_again_until_it_is_let_in(
 
 
 async def test_throttled_request_is_given_up_at_last(server: Server, client: Client) -> None:
-    server.answers += [THROTTLED]
+    server.handlers += [THROTTLED]
     with pytest.raises(ThrottledError):
         await client.get(PODS, KEY, Pod)
     assert len(server.seen) == 11
 
 
 async def test_long_pause_is_left_to_the_caller(server: Server, client: Client) -> None:
-    server.answers += [refuses(429, "TooManyRequests", Retry_After="300")]
+    server.handlers += [refuses(429, "TooManyRequests", Retry_After="300")]
     with pytest.raises(ThrottledError) as raised:
         await client.get(PODS, KEY, Pod)
     assert raised.value.retry_after_s == 300
@@ -148,10 +148,10 @@ async def test_long_pause_is_left_to_the_caller(server: Server, client: Client) 
 async def test_read_survives_a_broken_connection_and_a_write_does_not(
     server: Server, client: Client
 ) -> None:
-    server.answers += [resets, replies(POD)]
+    server.handlers += [resets, replies(POD)]
     assert (await client.get(PODS, KEY, Pod)).key == KEY
-    server.answers.clear()
-    server.answers += [resets]
+    server.handlers.clear()
+    server.handlers += [resets]
     with pytest.raises(UnreachableError):
         await client.create(PODS, "ns", {})
     assert [seen.method for seen in server.seen].count("POST") == 1
@@ -160,7 +160,7 @@ async def test_read_survives_a_broken_connection_and_a_write_does_not(
 async def test_server_error_without_a_hint_is_not_tried_again(
     server: Server, client: Client
 ) -> None:
-    server.answers += [refuses(500, "InternalError", "etcd is down")]
+    server.handlers += [refuses(500, "InternalError", "etcd is down")]
     with pytest.raises(ApiError, match="etcd is down"):
         await client.get(PODS, KEY, Pod)
     assert len(server.seen) == 1
@@ -171,7 +171,7 @@ async def test_request_without_an_answer_ends(server: Server) -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    server.answers += [silent]
+    server.handlers += [silent]
     config = ClusterConfig.with_token(server.url, TOKEN)
     async with Client(config, request_timeout_s=0.01) as client:
         with pytest.raises(UnreachableError, match="no answer in time"):
@@ -186,10 +186,10 @@ async def test_silent_watch_ends(server: Server) -> None:
         await asyncio.Event().wait()
         return response
 
-    server.answers += [silent]
+    server.handlers += [silent]
     config = ClusterConfig.with_token(server.url, TOKEN)
     async with (
-        Client(config, watch_silence_s=0.2) as client,
+        Client(config, watch_idle_timeout_s=0.2) as client,
         client.watch(PODS) as watch,
     ):
         assert await anext(watch) == b"{}"
@@ -199,12 +199,12 @@ async def test_silent_watch_ends(server: Server) -> None:
 
 async def test_refused_connection_is_known_as_such(server: Server) -> None:
     async with Client(ClusterConfig.with_token("http://localhost:1", TOKEN)) as client:
-        with pytest.raises(RefusedError):
+        with pytest.raises(ConnectRefusedError):
             await client.get(PODS, KEY, Pod)
 
 
 async def test_redirect_is_not_followed(server: Server, client: Client) -> None:
-    server.answers += [replies(b"", 302, Location="http://elsewhere.example/")]
+    server.handlers += [replies(b"", 302, Location="http://elsewhere.example/")]
     with pytest.raises(ApiError):
         await client.get(PODS, KEY, Pod)
     assert len(server.seen) == 1
@@ -214,20 +214,20 @@ async def test_redirect_is_not_followed(server: Server, client: Client) -> None:
 async def test_answer_that_is_no_such_object_is_an_error_of_its_own(
     server: Server, client: Client, body: bytes
 ) -> None:
-    server.answers += [replies(body)]
-    with pytest.raises(UnexpectedAnswerError):
+    server.handlers += [replies(body)]
+    with pytest.raises(UnexpectedResponseError):
         await client.get(PODS, KEY, Pod)
 
 
 async def test_no_error_shows_the_token(server: Server, client: Client) -> None:
-    server.answers += [
+    server.handlers += [
         refuses(404, "NotFound"),
         replies(f"<html>{TOKEN}</html>".encode(), 502),
         refuses(401, "Unauthorized"),
         replies(b"{"),
     ]
     for _ in range(3):
-        with pytest.raises((ApiError, UnexpectedAnswerError)) as raised:
+        with pytest.raises((ApiError, UnexpectedResponseError)) as raised:
             await client.get(PODS, KEY, Object)
         assert TOKEN not in f"{raised.value!r} {raised.value}"
     assert TOKEN not in repr(ClusterConfig.with_token(server.url, TOKEN))
@@ -242,14 +242,14 @@ async def test_client_outside_of_its_block_says_so(server: Server) -> None:
 async def test_refused_credentials_that_cannot_be_renewed_are_an_error(
     server: Server, client: Client
 ) -> None:
-    server.answers += [refuses(401, "Unauthorized")]
+    server.handlers += [refuses(401, "Unauthorized")]
     with pytest.raises(UnauthorizedError):
         await client.get(PODS, KEY, Pod)
     assert len(server.seen) == 1
 
 
 async def test_log_is_streamed_as_it_comes(server: Server, client: Client) -> None:
-    server.answers += [replies(b"1\n2\n"), refuses(404, "NotFound")]
+    server.handlers += [replies(b"1\n2\n"), refuses(404, "NotFound")]
     async with client.stream("/api/v1/namespaces/ns/pods/a/log", {"follow": "true"}) as chunks:
         assert b"".join([chunk async for chunk in chunks]) == b"1\n2\n"
     assert server.seen[0].query == {"follow": "true"}
@@ -259,19 +259,19 @@ async def test_log_is_streamed_as_it_comes(server: Server, client: Client) -> No
 
 
 async def test_requests_are_counted(server: Server, client: Client, metrics: Metrics) -> None:
-    server.answers += [replies(POD)]
+    server.handlers += [replies(POD)]
     await client.get(PODS, KEY, Pod)
     labels = {"code": "200", "method": "GET", "host": server.url.removeprefix("http://")}
     assert metrics.registry.get_sample_value("rest_client_requests_total", labels) == 1
 
 
 async def test_limit_holds_requests_of_all_clients_that_share_it_back(server: Server) -> None:
-    server.answers += [replies(POD), replies(POD)]
+    server.handlers += [replies(POD), replies(POD)]
     config, metrics = ClusterConfig.with_token(server.url, TOKEN), Metrics()
     limit = TokenBucket(qps=5, burst=1)
     async with (
-        Client(config, metrics=metrics, limit=limit) as one,
-        Client(config, metrics=metrics, limit=limit) as other,
+        Client(config, metrics=metrics, rate_limiter=limit) as one,
+        Client(config, metrics=metrics, rate_limiter=limit) as other,
     ):
         await asyncio.gather(one.get(PODS, KEY, Pod), other.get(PODS, KEY, Pod))
 

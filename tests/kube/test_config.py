@@ -155,7 +155,7 @@ async def test_plugin_is_run_once_and_again_when_its_token_is_refused(
     path = write_kubeconfig(tmp_path / "config", write_plugin(runs), server=server.url)
     cluster = await load(path)
     pod = replies({"metadata": {"name": "a"}})
-    server.answers += [pod, pod, refuses(401, "Unauthorized"), pod]
+    server.handlers += [pod, pod, refuses(401, "Unauthorized"), pod]
     async with Client(cluster) as client:
         for _ in range(3):
             await client.get(PODS, ObjectKey("ns", "a"), Pod)
@@ -184,7 +184,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def make_due(cluster: ClusterConfig) -> None:
     assert isinstance(cluster.credentials, LoadedCredentials)
-    cluster.credentials._due = 0.0
+    cluster.credentials._reload_at = 0.0
 
 
 async def test_pod_finds_its_cluster(account: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from dlctl.api.job import JobObject
 from dlctl.api.meta import Object, ObjectKey
 from dlctl.api.pods import Pod
-from dlctl.api.undecoded import TOO_DEEP
-from dlctl.kube.decoding import decode, decode_page, salvage
-from dlctl.kube.errors import UnexpectedAnswerError
+from dlctl.api.undecoded_object import TOO_DEEP
+from dlctl.kube.decoding import decode, decode_page, identify_malformed
+from dlctl.kube.errors import UnexpectedResponseError
 
 
 def page(*items: Any, kind: str = "PodList", **meta: Any) -> bytes:
@@ -45,7 +45,7 @@ async def test_large_page_is_decoded_in_steps_with_the_same_result() -> None:
 
     async with asyncio.TaskGroup() as group:
         counting = group.create_task(count())
-        assert await decode_page(body, Object, one_step_bytes=0) == at_once
+        assert await decode_page(body, Object, single_pass_bytes=0) == at_once
         counting.cancel()
     assert turns >= 3
 
@@ -54,7 +54,7 @@ async def test_large_page_is_decoded_in_steps_with_the_same_result() -> None:
     "body", [b"", b"<html>", b"[]", b'{"metadata":3}', b'{"items":{}}', page(kind="Table")]
 )
 async def test_answer_that_is_no_list_is_an_error(body: bytes) -> None:
-    with pytest.raises(UnexpectedAnswerError):
+    with pytest.raises(UnexpectedResponseError):
         await decode_page(body, Pod)
 
 
@@ -75,7 +75,7 @@ async def test_list_may_be_null() -> None:
 def test_as_much_as_can_be_is_read_of_a_malformed_object(
     raw: bytes, key: ObjectKey | None, version: str
 ) -> None:
-    malformed = salvage(raw, ValueError("why"))
+    malformed = identify_malformed(raw, ValueError("why"))
     assert (malformed.key, malformed.resource_version, malformed.error) == (key, version, "why")
 
 
@@ -85,7 +85,7 @@ async def test_object_that_nests_deep_keeps_its_neighbours_and_its_metadata(
 ) -> None:
     body = page(*({**obj(name), "spec": "HERE", "status": {"a": 1}} for name in "abc"))
     body = body.replace(b'"HERE"', b"[" * 1500 + b"]" * 1500, 1)
-    decoded = await decode_page(body, JobObject, one_step_bytes=one_step_bytes)
+    decoded = await decode_page(body, JobObject, single_pass_bytes=one_step_bytes)
     assert [job.key.name for job in decoded.items] == ["a", "b", "c"]
     assert decoded.malformed == ()
     assert decoded.items[0].spec is TOO_DEEP
@@ -109,10 +109,10 @@ def test_answer_that_nests_deep_is_decoded() -> None:
 
 def test_answer_with_too_many_brackets_is_unexpected() -> None:
     body = b'{"metadata":{"name":"a"},"spec":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
-    with pytest.raises(UnexpectedAnswerError):
+    with pytest.raises(UnexpectedResponseError):
         decode(body, Object)
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b"}}}", b"", b'{"metadata":' + b"[" * 5000])
 def test_nothing_is_beyond_salvage(raw: bytes) -> None:
-    assert salvage(raw, ValueError("why")).key is None
+    assert identify_malformed(raw, ValueError("why")).key is None

@@ -16,19 +16,19 @@ from dlctl.kube.config import ClusterConfig
 from dlctl.kube.credentials import Access
 from dlctl.kube.errors import (
     ApiError,
-    DeadlineError,
+    ConnectRefusedError,
+    DeadlineExceededError,
     DisconnectedError,
     ForbiddenError,
     NotFoundError,
     OutputLimitError,
-    RefusedError,
     UnauthorizedError,
-    UnexpectedAnswerError,
-    WriteHeldError,
+    UnexpectedResponseError,
+    WriteFencedError,
 )
-from dlctl.kube.execs import Completed, OutputLimit
+from dlctl.kube.execs import ExecResult, OutputLimit
 from dlctl.metrics import Metrics
-from tests.kube.conftest import TOKEN, Answer, Server, refuses, replies, resets
+from tests.kube.conftest import TOKEN, Handler, Server, refuses, replies, resets
 
 POD = ObjectKey("ns", "launcher")
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
@@ -41,7 +41,7 @@ def failure(code: int | str, reason: str = "NonZeroExitCode") -> bytes:
     return b"\x03" + msgspec.json.encode(status)
 
 
-def says(*messages: bytes, protocol: str = V5, then: Answer | None = None) -> Answer:
+def sends(*messages: bytes, protocol: str = V5, then: Handler | None = None) -> Handler:
     """Return a conversation of these messages, after which the server hangs up."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -62,7 +62,7 @@ async def silence(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-async def feigns(request: web.Request) -> web.StreamResponse:
+async def fakes_handshake(request: web.Request) -> web.StreamResponse:
     """Answer as a WebSocket would, but for the challenge."""
     assert request.transport is not None
     request.transport.write(
@@ -71,7 +71,7 @@ async def feigns(request: web.Request) -> web.StreamResponse:
     return await silence(request)
 
 
-async def run(client: Client, *command: str, **options: object) -> Completed:
+async def run(client: Client, *command: str, **options: object) -> ExecResult:
     return await client.execute(POD, "main", command or ["true"], **options)  # type: ignore[arg-type]
 
 
@@ -84,11 +84,11 @@ async def test_request_names_the_container_the_words_and_the_streams(
         asked.append((request.query["container"], request.query.getall("command")))
         assert "stdin" not in request.query
         assert request.query["stdout"] == request.query["stderr"] == "true"
-        return await says(SUCCESS)(request)
+        return await sends(SUCCESS)(request)
 
-    server.answers.append(answer)
+    server.handlers.append(answer)
     words = ["sh", "-c", "a; b && c > d\n'\"%41+é", ""]
-    assert await run(client, *words) == Completed(0)
+    assert await run(client, *words) == ExecResult(0)
     assert asked == [("main", words)]
     [seen] = server.seen
     assert seen.path == "/api/v1/namespaces/ns/pods/launcher/exec"
@@ -101,21 +101,21 @@ async def test_output_comes_apart_and_the_exit_code_is_told(
     client: Client, server: Server, protocol: str
 ) -> None:
     messages = [b"\x01", b"\x02", b"\x01out", b"\x02err", b"\x01put", b"\x09new", failure(7)]
-    server.answers.append(says(*messages, protocol=protocol))
-    assert await run(client) == Completed(7, b"output", b"err")
+    server.handlers.append(sends(*messages, protocol=protocol))
+    assert await run(client) == ExecResult(7, b"output", b"err")
 
 
 async def test_status_may_come_in_pieces(client: Client, server: Server) -> None:
-    server.answers.append(says(SUCCESS[:9], b"\x01late", b"\x03" + SUCCESS[9:]))
-    assert await run(client) == Completed(0, b"late")
+    server.handlers.append(sends(SUCCESS[:9], b"\x01late", b"\x03" + SUCCESS[9:]))
+    assert await run(client) == ExecResult(0, b"late")
 
 
 async def test_server_need_not_hang_up(client: Client, server: Server) -> None:
-    server.answers.append(says(SUCCESS, then=silence))
-    assert await run(client) == Completed(0)
+    server.handlers.append(sends(SUCCESS, then=silence))
+    assert await run(client) == ExecResult(0)
 
 
-def pours(sent: list[int]) -> Answer:
+def floods(sent: list[int]) -> Handler:
     """Return a conversation in which output comes as fast as it is taken, without an end."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -134,7 +134,7 @@ async def test_command_that_writes_beyond_the_limit_is_hung_up_on(
     client: Client, server: Server
 ) -> None:
     sent: list[int] = []
-    server.answers.append(pours(sent))
+    server.handlers.append(floods(sent))
     with pytest.raises(OutputLimitError, match="more than 65536 bytes"):
         await run(client)
     # The rest is what is on the way in the buffers of two sockets.
@@ -147,9 +147,9 @@ async def test_output_beyond_the_limit_is_freed_at_once(client: Client, server: 
     with no_collection():
         tracemalloc.start()
         for _ in range(4):
-            server.answers.append(pours([]))
+            server.handlers.append(floods([]))
             with pytest.raises(OutputLimitError):
-                await run(client, limit=OutputLimit(whole))
+                await run(client, output_limit=OutputLimit(whole))
         kept, _ = tracemalloc.get_traced_memory()
     assert kept < whole
 
@@ -168,18 +168,18 @@ def no_collection() -> Iterator[None]:
 async def test_end_of_longer_output_is_kept_where_it_is_asked_for(
     client: Client, server: Server
 ) -> None:
-    server.answers.append(says(*[b"\x01" + b"%060d" % n for n in range(60)], SUCCESS))
-    completed = await run(client, limit=OutputLimit(100, keeps_end=True))
-    assert completed == Completed(0, (b"%060d" % 58)[-40:] + b"%060d" % 59, truncated=True)
+    server.handlers.append(sends(*[b"\x01" + b"%060d" % n for n in range(60)], SUCCESS))
+    completed = await run(client, output_limit=OutputLimit(100, keep_end=True))
+    assert completed == ExecResult(0, (b"%060d" % 58)[-40:] + b"%060d" % 59, truncated=True)
 
 
 async def test_output_without_an_end_is_read_at_a_bounded_rate(
     client: Client, server: Server
 ) -> None:
     sent: list[int] = []
-    server.answers.append(pours(sent))
-    with pytest.raises(DeadlineError):
-        await run(client, limit=OutputLimit(keeps_end=True), timeout_s=1)
+    server.handlers.append(floods(sent))
+    with pytest.raises(DeadlineExceededError):
+        await run(client, output_limit=OutputLimit(keep_end=True), timeout_s=1)
     assert sum(sent) < 16 << 20
 
 
@@ -203,9 +203,9 @@ async def test_input_is_given_in_pieces_and_closed_where_that_can_be_said(
         await socket.send_bytes(SUCCESS)
         return socket
 
-    server.answers.append(answer)
+    server.handlers.append(answer)
     completed = await client.execute(POD, "main", ["cat"], stdin=b"x" * 100_000, timeout_s=5)
-    assert completed == Completed(0)
+    assert completed == ExecResult(0)
     assert heard == b"x" * 100_000
     assert closes == [b"\xff\0"] * closed
 
@@ -222,7 +222,7 @@ async def test_input_is_given_in_pieces_and_closed_where_that_can_be_said(
 async def test_refusal_is_told_in_the_words_of_the_server(
     client: Client, server: Server, code: int, reason: str, error: type[ApiError]
 ) -> None:
-    server.answers.append(refuses(code, reason, "because"))
+    server.handlers.append(refuses(code, reason, "because"))
     with pytest.raises(error, match="because"):
         await run(client)
 
@@ -231,21 +231,21 @@ async def test_refusal_is_told_in_the_words_of_the_server(
     "answer",
     [
         pytest.param(replies({}), id="an ordinary answer"),
-        pytest.param(says(protocol="chat"), id="other protocols"),
-        pytest.param(feigns, id="a wrong answer to the challenge"),
+        pytest.param(sends(protocol="chat"), id="other protocols"),
+        pytest.param(fakes_handshake, id="a wrong answer to the challenge"),
     ],
 )
 async def test_server_that_speaks_no_such_protocol_is_not_taken_for_one(
-    client: Client, server: Server, answer: Answer
+    client: Client, server: Server, answer: Handler
 ) -> None:
-    server.answers.append(answer)
-    with pytest.raises(UnexpectedAnswerError) as caught:
+    server.handlers.append(answer)
+    with pytest.raises(UnexpectedResponseError) as caught:
         await run(client, "secret")
     assert "secret" not in str(caught.value)
 
 
 async def test_redirect_is_not_followed(client: Client, server: Server) -> None:
-    server.answers.append(replies({}, 307, Location=f"{server.url}/elsewhere"))
+    server.handlers.append(replies({}, 307, Location=f"{server.url}/elsewhere"))
     with pytest.raises(ApiError):
         await run(client)
     assert len(server.seen) == 1
@@ -255,7 +255,7 @@ async def test_command_that_could_not_be_started_is_an_error(
     client: Client, server: Server
 ) -> None:
     body = {"status": "Failure", "code": 500, "reason": "InternalError", "message": "no such file"}
-    server.answers.append(says(b"\x03" + msgspec.json.encode(body)))
+    server.handlers.append(sends(b"\x03" + msgspec.json.encode(body)))
     with pytest.raises(ApiError, match="no such file"):
         await run(client)
 
@@ -263,21 +263,21 @@ async def test_command_that_could_not_be_started_is_an_error(
 @pytest.mark.parametrize("then", [None, resets], ids=["closed", "reset"])
 @pytest.mark.parametrize("said", [[], [b"\x01out"], [SUCCESS[:-3]]], ids=["", "output", "a part"])
 async def test_end_of_the_connection_without_a_status_is_an_error(
-    client: Client, server: Server, said: list[bytes], then: Answer | None
+    client: Client, server: Server, said: list[bytes], then: Handler | None
 ) -> None:
-    server.answers.append(says(*said, then=then))
+    server.handlers.append(sends(*said, then=then))
     with pytest.raises(DisconnectedError):
         await run(client)
 
 
 @pytest.mark.parametrize(
-    "answer", [says(b"\x01out", then=silence), silence], ids=["command", "server"]
+    "answer", [sends(b"\x01out", then=silence), silence], ids=["command", "server"]
 )
 async def test_deadline_holds_for_the_command_and_for_the_way_to_it(
-    client: Client, server: Server, answer: Answer
+    client: Client, server: Server, answer: Handler
 ) -> None:
-    server.answers.append(answer)
-    with pytest.raises(DeadlineError, match=r"in ns/launcher has not ended in 0\.1 s"):
+    server.handlers.append(answer)
+    with pytest.raises(DeadlineExceededError, match=r"in ns/launcher has not ended in 0\.1 s"):
         await run(client, timeout_s=0.1)
 
 
@@ -294,7 +294,7 @@ async def test_cancelling_closes_the_connection_at_once(client: Client, server: 
             closed.set()
         return socket
 
-    server.answers.append(answer)
+    server.handlers.append(answer)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         task = group.create_task(run(client))
         await begun.wait()
@@ -312,20 +312,20 @@ async def test_input_that_nobody_reads_holds_up_neither_the_deadline_nor_the_end
         await over.wait()
         return await resets(request)
 
-    server.answers.append(says(then=deaf))
-    with pytest.raises(DeadlineError):
+    server.handlers.append(sends(then=deaf))
+    with pytest.raises(DeadlineExceededError):
         await client.execute(POD, "main", ["true"], stdin=b"x" * (8 << 20), timeout_s=0.2)
     over.set()
 
 
 async def test_command_is_sent_only_while_writes_may_be(server: Server) -> None:
-    server.answers.append(says(SUCCESS))
+    server.handlers.append(sends(SUCCESS))
     answers = [True]
     config = ClusterConfig.with_token(server.url, TOKEN)
     async with Client(config, may_write=lambda: answers[-1]) as client:
-        assert await run(client) == Completed(0)
+        assert await run(client) == ExecResult(0)
         answers.append(False)
-        with pytest.raises(WriteHeldError):
+        with pytest.raises(WriteFencedError):
             await run(client)
     assert len(server.seen) == 1
 
@@ -335,22 +335,22 @@ async def test_credentials_that_were_refused_are_renewed_once(server: Server) ->
         async def access(self, refused: Access | None = None) -> Access:
             return Access({"Authorization": "Bearer new" if refused else "Bearer old"})
 
-    server.answers += [refuses(401, "Unauthorized"), says(SUCCESS)]
+    server.handlers += [refuses(401, "Unauthorized"), sends(SUCCESS)]
     async with Client(ClusterConfig(server.url, Renewed())) as client:
-        assert await run(client) == Completed(0)
+        assert await run(client) == ExecResult(0)
     assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer old", "Bearer new"]
 
 
 async def test_server_that_is_not_there_is_an_error_of_ours(client: Client) -> None:
     async with Client(ClusterConfig("http://127.0.0.1:1")) as client:
-        with pytest.raises(RefusedError):
+        with pytest.raises(ConnectRefusedError):
             await run(client)
 
 
 async def test_commands_are_counted_with_the_requests(
     client: Client, server: Server, metrics: Metrics
 ) -> None:
-    server.answers += [says(SUCCESS), refuses(404, "NotFound")]
+    server.handlers += [sends(SUCCESS), refuses(404, "NotFound")]
     await run(client)
     with pytest.raises(NotFoundError):
         await run(client)

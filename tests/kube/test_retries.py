@@ -6,12 +6,12 @@ from dlctl.errors import DlctlError
 from dlctl.kube.errors import (
     ApiError,
     ConflictError,
+    ConnectRefusedError,
     DisconnectedError,
-    RefusedError,
     ThrottledError,
     UnreachableError,
 )
-from dlctl.kube.retries import LONGEST_PAUSE_S, MAX_RETRIES, delay_s
+from dlctl.kube.retries import MAX_DELAY_S, MAX_RETRIES, delay_s
 
 
 def throttled(code: int, after_s: float = 2) -> ThrottledError:
@@ -26,10 +26,10 @@ def throttled(code: int, after_s: float = 2) -> ThrottledError:
         pytest.param("PATCH", throttled(503), 2, id="write, 503"),
         pytest.param("GET", throttled(504), 2, id="read, 504"),
         pytest.param("POST", throttled(500), None, id="write that may be done"),
-        pytest.param("GET", throttled(429, LONGEST_PAUSE_S + 1), None, id="too long"),
+        pytest.param("GET", throttled(429, MAX_DELAY_S + 1), None, id="too long"),
         pytest.param("GET", DisconnectedError("x"), 0.1, id="read, reset"),
         pytest.param("DELETE", DisconnectedError("x"), None, id="write, reset"),
-        pytest.param("GET", RefusedError("x"), None, id="refused"),
+        pytest.param("GET", ConnectRefusedError("x"), None, id="refused"),
         pytest.param("GET", UnreachableError("x"), None, id="timed out"),
         pytest.param("GET", ApiError("x", code=500, reason=""), None, id="500"),
         pytest.param("PUT", ConflictError("x", code=409, reason=""), None, id="conflict"),
@@ -53,4 +53,4 @@ def test_tries_come_to_an_end() -> None:
 def test_reconnecting_slows_down() -> None:
     pauses = [delay_s("GET", DisconnectedError("x"), attempt, 0.0) for attempt in range(10)]
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
-    assert max(pause or 0 for pause in pauses) == LONGEST_PAUSE_S
+    assert max(pause or 0 for pause in pauses) == MAX_DELAY_S

@@ -9,16 +9,16 @@ import pytest
 
 from dlctl.api.meta import LEASES, ObjectKey
 from dlctl.kube.client import Client
-from dlctl.leaderelection.claim import Claim
-from dlctl.leaderelection.record import JSON
-from dlctl.leaderelection.timing import Timing
+from dlctl.leaderelection.lease_lock import LeaseLock
+from dlctl.leaderelection.lease_record import JSON
+from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.metrics import Metrics
 
 KEY: Final = ObjectKey("default", "dlctl")
 LEASE_PATH: Final = "leases.coordination.k8s.io"
 # The smallest that leave each step some time of its own.
-QUICK: Final = Timing(lease_s=1.0, renew_s=0.6, retry_s=0.15, stall_s=5.0)
+QUICK: Final = LeaseTiming(lease_s=1.0, renew_s=0.6, retry_s=0.15, stall_s=5.0)
 
 
 @attrs.define
@@ -53,7 +53,7 @@ def stored_lease(server: ApiServer) -> JSON:
 
 
 @attrs.define
-class Court:
+class LeaseServer:
     """A server, a client per user agent, and the lease as it is stored."""
 
     server: ApiServer
@@ -91,12 +91,12 @@ class Court:
 
 
 @pytest.fixture
-async def court() -> AsyncIterator[Court]:
+async def lease_server() -> AsyncIterator[LeaseServer]:
     async with (
         serve(tls=False) as server,
         Client(server.config(), user_agent="user") as user,
     ):
-        yield Court(server, user)
+        yield LeaseServer(server, user)
 
 
 @pytest.fixture
@@ -110,6 +110,8 @@ def metrics() -> Metrics:
 
 
 @pytest.fixture
-async def claim(court: Court, clock: FakeClock, metrics: Metrics) -> AsyncIterator[Claim]:
-    async with Client(court.server.config(), user_agent="ours") as client:
-        yield Claim(client, KEY, "us", Timing(), clock, metrics)
+async def lease_lock(
+    lease_server: LeaseServer, clock: FakeClock, metrics: Metrics
+) -> AsyncIterator[LeaseLock]:
+    async with Client(lease_server.server.config(), user_agent="ours") as client:
+        yield LeaseLock(client, KEY, "us", LeaseTiming(), clock, metrics)

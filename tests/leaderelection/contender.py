@@ -15,14 +15,14 @@ from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.leaderelection.election import Election
-from dlctl.leaderelection.timing import Timing
+from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.leaderelection.watchdog import ProcessWatchdog
 
 # When the loop stops, some wait for an answer and some for the time of their next write.
 WRITERS: Final = 6
 
 
-class Asleep(ProcessWatchdog):
+class InertWatchdog(ProcessWatchdog):
     """A watchdog that lets anything pass, to see whether the gate alone does."""
 
     def arm(self, seconds: float) -> None:
@@ -35,8 +35,8 @@ async def contend(settings: dict[str, Any]) -> None:
     async def connect() -> ClusterConfig:
         return ClusterConfig.with_token(settings["url"], settings["token"])
 
-    watchdog = ProcessWatchdog() if settings["watchdog"] else Asleep()
-    timing = Timing(**settings["timing"])
+    watchdog = ProcessWatchdog() if settings["watchdog"] else InertWatchdog()
+    timing = LeaseTiming(**settings["timing"])
     election = Election(
         connect, "dlctl", timing=timing, watchdog=watchdog, identity=settings["name"]
     )
@@ -52,7 +52,7 @@ async def contend(settings: dict[str, Any]) -> None:
 
     loop.add_reader(sys.stdin, told)
     client = Client(config, user_agent=settings["name"], may_write=election.may_write)
-    async with client, election.held(stop) as leading:
+    async with client, election.leading(stop) as leading:
         if leading:
             sys.stdout.write("leading\n")
             sys.stdout.flush()

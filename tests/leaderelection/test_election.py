@@ -8,9 +8,9 @@ import pytest
 
 from dlctl.errors import ConfigError
 from dlctl.kube.config import ClusterConfig
-from dlctl.leaderelection.claim import LeaseLostError
 from dlctl.leaderelection.election import Election
-from dlctl.leaderelection.leadership import Unelected
+from dlctl.leaderelection.leadership import NoLeaderElection
+from dlctl.leaderelection.lease_lock import LeaseLostError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer
@@ -21,12 +21,12 @@ from tests.leaderelection.conftest import (
     FakeWatchdog,
     stored_lease,
 )
-from tests.leaderelection.elsewhere import served_elsewhere
+from tests.leaderelection.threaded_server import serve_in_thread
 
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:
-    with served_elsewhere() as server:
+    with serve_in_thread() as server:
         yield server
 
 
@@ -55,7 +55,7 @@ async def test_lease_is_held_for_the_block_and_not_a_moment_less(
 ) -> None:
     election, stop = elect(), asyncio.Event()
     assert (status_of(election), election.may_write()) == (0, False)
-    async with election.held(stop) as leading:
+    async with election.leading(stop) as leading:
         assert leading
         assert (status_of(election), election.may_write()) == (1, True)
         stop.set()
@@ -75,11 +75,11 @@ async def test_standby_takes_over_when_the_leader_has_stopped(
     order = []
 
     async def stand_by() -> None:
-        async with second.held(stop):
+        async with second.leading(stop):
             order.append("second leads")
 
     async with asyncio.TaskGroup() as group:
-        async with first.held(stop):
+        async with first.leading(stop):
             group.create_task(stand_by())
             await asyncio.sleep(QUICK.retry_s * 2)
             order.append("first ends")
@@ -90,9 +90,9 @@ async def test_standby_that_is_told_to_stop_never_leads(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     first, second, stop = elect("first"), elect("second"), asyncio.Event()
-    async with first.held(asyncio.Event()):
+    async with first.leading(asyncio.Event()):
         asyncio.get_running_loop().call_later(QUICK.retry_s, stop.set)
-        async with second.held(stop) as leading:
+        async with second.leading(stop) as leading:
             assert not leading
         assert holder(server) == "first"
         assert not second.may_write()
@@ -103,7 +103,7 @@ async def test_one_who_stops_before_the_start_does_not_lead(
 ) -> None:
     stop = asyncio.Event()
     stop.set()
-    async with elect().held(stop) as leading:
+    async with elect().leading(stop) as leading:
         assert not leading
     assert holder(server) == ""
 
@@ -114,8 +114,8 @@ async def test_loss_cancels_the_block_and_leaves_the_lease_alone(
     election, told = elect(), []
 
     async def lead() -> None:
-        async with election.held(asyncio.Event()):
-            broken = status.internal("broken")
+        async with election.leading(asyncio.Event()):
+            broken = status.internal_error("broken")
             server.faults.add(Fault(resource=LEASE_PATH, verb="write", status=broken, times=None))
             began = time.monotonic()
             try:
@@ -137,7 +137,7 @@ async def test_blocked_event_loop_costs_nothing_while_the_thread_renews(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     election = elect()
-    async with election.held(asyncio.Event()) as leading:
+    async with election.leading(asyncio.Event()) as leading:
         assert leading
         time.sleep(QUICK.lease_s * 1.2)  # noqa: ASYNC251 - that is what is tested
         assert election.may_write()
@@ -149,7 +149,7 @@ async def test_failure_of_the_work_gives_the_lease_back_and_is_raised_by_itself(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     async def work() -> None:
-        async with elect().held(asyncio.Event()):
+        async with elect().leading(asyncio.Event()):
             assert holder(server) == "us"
             raise ZeroDivisionError
 
@@ -164,7 +164,7 @@ async def test_cancelled_work_gives_the_lease_back(
     started = asyncio.Event()
 
     async def work() -> None:
-        async with elect().held(asyncio.Event()):
+        async with elect().leading(asyncio.Event()):
             started.set()
             await asyncio.sleep(60)
 
@@ -182,15 +182,15 @@ async def test_cluster_that_cannot_be_found_ends_the_candidacy() -> None:
 
     election = Election(connect, KEY.name, timing=QUICK, watchdog=FakeWatchdog())
     with pytest.raises(ConfigError, match="no cluster"):
-        async with election.held(asyncio.Event()):
+        async with election.leading(asyncio.Event()):
             pytest.fail("nobody can lead")
 
 
 async def test_controller_that_is_alone_leads_from_start_to_stop() -> None:
-    async with Unelected().held(asyncio.Event()) as leading:
+    async with NoLeaderElection().leading(asyncio.Event()) as leading:
         assert leading
-        assert Unelected().may_write()
-        assert Unelected().healthy()
+        assert NoLeaderElection().may_write()
+        assert NoLeaderElection().healthy()
 
 
 def test_identities_are_unique() -> None:

@@ -11,29 +11,29 @@ import pytest
 
 from dlctl.api.meta import LEASES
 from dlctl.kube.client import Client
-from dlctl.leaderelection.claim import Claim, LeaseLostError
 from dlctl.leaderelection.elector import Elector
-from dlctl.leaderelection.tenure import Tenure
-from dlctl.leaderelection.timing import Timing
+from dlctl.leaderelection.lease_lock import LeaseLock, LeaseLostError
+from dlctl.leaderelection.lease_timing import LeaseTiming
+from dlctl.leaderelection.lease_validity import LeaseValidity
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from dlctl.metrics import Metrics
-from tests.leaderelection.conftest import KEY, LEASE_PATH, Court, FakeWatchdog
-from tests.support.timing import LoopClock, let_time_pass
+from tests.leaderelection.conftest import KEY, LEASE_PATH, FakeWatchdog, LeaseServer
+from tests.support.timing import LoopClock, tick_on_read
 
 pytestmark = pytest.mark.looptime(noop_cycles=8)
-TIMING = Timing()
+TIMING = LeaseTiming()
 
 
-class ObservedTenure(Tenure):
+class ObservedValidity(LeaseValidity):
     """A tenure that tells when it begins or goes on: only then can two be in force at once."""
 
-    told: Callable[[], None]
+    on_extended: Callable[[], None]
 
-    def renewed(self, at: float) -> None:
-        super().renewed(at)
-        self.told()
+    def extend(self, at: float) -> None:
+        super().extend(at)
+        self.on_extended()
 
 
 @attrs.define
@@ -43,7 +43,7 @@ class Candidate:
     name: str
     elector: Elector
     group: asyncio.TaskGroup
-    silence_s: float = 0.0
+    unresponsive_s: float = 0.0
     loss: LeaseLostError | None = None
     task: "asyncio.Task[None] | None" = None
 
@@ -53,7 +53,7 @@ class Candidate:
     @property
     def leads(self) -> bool:
         """Tell whether it would write now; the dead do not, whatever they believed."""
-        return self.task is not None and not self.task.done() and self.elector.tenure.may_write()
+        return self.task is not None and not self.task.done() and self.elector.validity.may_write()
 
     async def kill(self) -> None:
         assert self.task
@@ -61,42 +61,44 @@ class Candidate:
         await asyncio.wait([self.task])
 
     async def stop(self) -> None:
-        self.elector.tenure.resign()
+        self.elector.validity.resign()
         await self.kill()
-        await self.elector.give_back()
+        await self.elector.release()
 
     async def _serve(self) -> None:
         try:
-            await self.elector.win()
-            await self.elector.keep()
+            await self.elector.acquire()
+            await self.elector.renew()
         except LeaseLostError as error:
             self.loss = error
 
 
 @attrs.define
-class Race:
+class CandidateGroup:
     """Candidates for one lease, and when each of them led."""
 
-    court: Court
+    lease_server: LeaseServer
     group: asyncio.TaskGroup
     stack: AsyncExitStack
     candidates: list[Candidate] = attrs.field(factory=list)
-    together: bool = False
+    overlapped: bool = False
     renewed: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     async def join(self) -> Candidate:
         name = f"candidate-{len(self.candidates)}"
         clock, metrics = LoopClock(), Metrics()
         client = Client(
-            self.court.server.config(), user_agent=name, request_timeout_s=TIMING.request_s
+            self.lease_server.server.config(),
+            user_agent=name,
+            request_timeout_s=TIMING.request_timeout_s,
         )
         await self.stack.enter_async_context(client)
-        claim = Claim(client, KEY, name, TIMING, clock, metrics)
-        tenure = ObservedTenure(TIMING, clock, FakeWatchdog())
-        tenure.told = self.observe
+        claim = LeaseLock(client, KEY, name, TIMING, clock, metrics)
+        tenure = ObservedValidity(TIMING, clock, FakeWatchdog())
+        tenure.on_extended = self.observe
         elector = Elector(claim, tenure, lambda: 0.0, random.Random(len(self.candidates)))
         candidate = Candidate(name, elector, self.group)
-        elector.silence_s = lambda: candidate.silence_s
+        elector.unresponsive_s = lambda: candidate.unresponsive_s
         self.candidates.append(candidate)
         candidate.start()
         return candidate
@@ -106,7 +108,7 @@ class Race:
         return [candidate for candidate in self.candidates if candidate.leads]
 
     def observe(self) -> None:
-        self.together |= len(self.leaders) > 1
+        self.overlapped |= len(self.leaders) > 1
         self.renewed.set()
         self.renewed.clear()
 
@@ -119,38 +121,38 @@ class Race:
                 await self.renewed.wait()
         return loop.time() - began
 
-    def ails(self, candidate: Candidate, **how: Any) -> None:
+    def fail_requests(self, candidate: Candidate, **how: Any) -> None:
         """Let the requests of one candidate for the lease fail from now on."""
         fault = Fault(resource=LEASE_PATH, user_agent=candidate.name, times=None)
-        self.court.server.faults.add(attrs.evolve(fault, **how))
+        self.lease_server.server.faults.add(attrs.evolve(fault, **how))
 
 
 @asynccontextmanager
-async def running(court: Court) -> AsyncIterator[Race]:
-    let_time_pass()
+async def running(lease_server: LeaseServer) -> AsyncIterator[CandidateGroup]:
+    tick_on_read()
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-        race = Race(court, group, stack)
+        race = CandidateGroup(lease_server, group, stack)
         yield race
         for candidate in race.candidates:
             await candidate.kill()
-        assert not race.together
+        assert not race.overlapped
 
 
-async def test_leader_stays_leader_for_as_long_as_it_renews(court: Court) -> None:
-    async with running(court) as race:
+async def test_leader_stays_leader_for_as_long_as_it_renews(lease_server: LeaseServer) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
         second = await race.join()
         await asyncio.sleep(100)
         assert race.leaders == [first]
-        assert race.court.spec["leaseTransitions"] == 0
+        assert race.lease_server.spec["leaseTransitions"] == 0
         # One read for each renewal that it sees, and a few in between.
-        assert race.court.requests(second.name).count("get") <= 70
-        assert race.court.requests(second.name).count("update") == 0
+        assert race.lease_server.requests(second.name).count("get") <= 70
+        assert race.lease_server.requests(second.name).count("update") == 0
 
 
-async def test_lease_that_is_given_back_is_taken_at_once(court: Court) -> None:
-    async with running(court) as race:
+async def test_lease_that_is_given_back_is_taken_at_once(lease_server: LeaseServer) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
         second = await race.join()
@@ -160,11 +162,11 @@ async def test_lease_that_is_given_back_is_taken_at_once(court: Court) -> None:
 
 
 async def test_lease_that_is_given_back_is_taken_soon_where_nothing_can_be_watched(
-    court: Court,
+    lease_server: LeaseServer,
 ) -> None:
-    async with running(court) as race:
+    async with running(lease_server) as race:
         forbidden = status.forbidden(LEASES, KEY.name, "no watch for you")
-        race.court.server.faults.add(Fault(verb="watch", status=forbidden, times=None))
+        race.lease_server.server.faults.add(Fault(verb="watch", status=forbidden, times=None))
         first = await race.join()
         await race.led_by(first, within_s=1)
         second = await race.join()
@@ -173,8 +175,10 @@ async def test_lease_that_is_given_back_is_taken_soon_where_nothing_can_be_watch
         assert await race.led_by(second, within_s=4.5) > 0
 
 
-async def test_leader_that_dies_is_succeeded_when_its_lease_ran_out(court: Court) -> None:
-    async with running(court) as race:
+async def test_leader_that_dies_is_succeeded_when_its_lease_ran_out(
+    lease_server: LeaseServer,
+) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
         second = await race.join()
@@ -187,133 +191,151 @@ async def test_leader_that_dies_is_succeeded_when_its_lease_ran_out(court: Court
     "how",
     [
         pytest.param({"status": status.conflict(LEASES, KEY.name)}, id="conflicts"),
-        pytest.param({"status": status.internal("broken")}, id="errors"),
+        pytest.param({"status": status.internal_error("broken")}, id="errors"),
         pytest.param({"status": status.too_many_requests("busy", 1)}, id="too many requests"),
         pytest.param({"reset": "before"}, id="resets"),
         pytest.param({"delay_s": 1e4}, id="hangs"),
     ],
 )
 async def test_leader_that_cannot_renew_stops_before_another_starts(
-    court: Court, how: dict[str, Any]
+    lease_server: LeaseServer, how: dict[str, Any]
 ) -> None:
-    async with running(court) as race:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
         second = await race.join()
         await asyncio.sleep(5)
-        race.ails(first, **how)
+        race.fail_requests(first, **how)
         await race.led_by(second, within_s=TIMING.lease_s + 2)
         assert "was not renewed for 9 s" in str(first.loss)
 
 
-async def test_trouble_shorter_than_the_deadline_costs_nothing(court: Court) -> None:
-    async with running(court) as race:
+async def test_trouble_shorter_than_the_deadline_costs_nothing(lease_server: LeaseServer) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
         await race.join()
-        for how in ({"delay_s": 1e4}, {"reset": "before"}, {"status": status.internal("broken")}):
-            race.ails(first, **how)
+        for how in (
+            {"delay_s": 1e4},
+            {"reset": "before"},
+            {"status": status.internal_error("broken")},
+        ):
+            race.fail_requests(first, **how)
             await asyncio.sleep(6)
-            race.court.server.faults.clear()
+            race.lease_server.server.faults.clear()
             await asyncio.sleep(6)
             assert race.leaders == [first]
 
 
 @pytest.mark.parametrize("how", [{"delay_s": 1e4}, {"reset": "before"}, {"reset": "after"}])
-async def test_candidate_survives_any_trouble(court: Court, how: dict[str, Any]) -> None:
-    async with running(court) as race:
+async def test_candidate_survives_any_trouble(
+    lease_server: LeaseServer, how: dict[str, Any]
+) -> None:
+    async with running(lease_server) as race:
         fault = Fault(resource=LEASE_PATH, times=None)
-        race.court.server.faults.add(attrs.evolve(fault, **how))
+        race.lease_server.server.faults.add(attrs.evolve(fault, **how))
         first = await race.join()
         await asyncio.sleep(60)
         assert not race.leaders
-        race.court.server.faults.clear()
+        race.lease_server.server.faults.clear()
         await race.led_by(first, within_s=12)
 
 
-async def test_lease_that_another_took_by_force_is_lost_at_the_next_renewal(court: Court) -> None:
-    async with running(court) as race:
+async def test_lease_that_another_took_by_force_is_lost_at_the_next_renewal(
+    lease_server: LeaseServer,
+) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
-        await race.court.put({"holderIdentity": "an administrator", "leaseDurationSeconds": 15})
+        await race.lease_server.put(
+            {"holderIdentity": "an administrator", "leaseDurationSeconds": 15}
+        )
         await asyncio.sleep(TIMING.retry_s + 0.1)
-        assert not first.elector.tenure.may_write()
+        assert not first.elector.validity.may_write()
         assert "an administrator" in str(first.loss)
 
 
-async def test_candidate_whose_event_loop_hangs_lets_others_go_first(court: Court) -> None:
-    async with running(court) as race:
+async def test_candidate_whose_event_loop_hangs_lets_others_go_first(
+    lease_server: LeaseServer,
+) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
-        first.silence_s = 0.1
+        first.unresponsive_s = 0.1
         second = await race.join()
         await race.led_by(second, within_s=1)
 
 
-async def test_leader_whose_event_loop_hangs_gives_way_after_a_while(court: Court) -> None:
-    async with running(court) as race:
+async def test_leader_whose_event_loop_hangs_gives_way_after_a_while(
+    lease_server: LeaseServer,
+) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
         second = await race.join()
-        first.silence_s = TIMING.stall_s
+        first.unresponsive_s = TIMING.stall_s
         await asyncio.sleep(60)
         assert race.leaders == [first]
-        first.silence_s += 1
+        first.unresponsive_s += 1
         await race.led_by(second, within_s=TIMING.retry_s + TIMING.lease_s + 1)
         assert "blocked for 31.0 s" in str(first.loss)
 
 
 async def test_stop_that_meets_a_request_on_its_way_still_gives_the_lease_back(
-    court: Court,
+    lease_server: LeaseServer,
 ) -> None:
-    async with running(court) as race:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
-        race.ails(first, verb="update", delay_s=1e4, times=1)
+        race.fail_requests(first, verb="update", delay_s=1e4, times=1)
         await asyncio.sleep(TIMING.retry_s + 1)
         await first.stop()
-        assert race.court.holder == ""
+        assert race.lease_server.holder == ""
 
 
-@pytest.mark.parametrize("how", [{"reset": "before"}, {"status": status.internal("broken")}])
-async def test_release_is_tried_again(court: Court, how: dict[str, Any]) -> None:
-    async with running(court) as race:
+@pytest.mark.parametrize("how", [{"reset": "before"}, {"status": status.internal_error("broken")}])
+async def test_release_is_tried_again(lease_server: LeaseServer, how: dict[str, Any]) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
-        race.ails(first, times=3, **how)
+        race.fail_requests(first, times=3, **how)
         await first.stop()
-        assert race.court.holder == ""
+        assert race.lease_server.holder == ""
 
 
-async def test_release_without_the_right_to_it_is_given_up_at_once(court: Court) -> None:
-    async with running(court) as race:
+async def test_release_without_the_right_to_it_is_given_up_at_once(
+    lease_server: LeaseServer,
+) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
-        race.ails(first, status=StatusError(403, "Forbidden", "no"))
+        race.fail_requests(first, status=StatusError(403, "Forbidden", "no"))
         began = asyncio.get_running_loop().time()
         await first.stop()
         assert asyncio.get_running_loop().time() - began < 0.1
-        assert race.court.holder == first.name
+        assert race.lease_server.holder == first.name
 
 
-async def test_release_is_given_up_after_the_deadline(court: Court) -> None:
-    async with running(court) as race:
+async def test_release_is_given_up_after_the_deadline(lease_server: LeaseServer) -> None:
+    async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
-        race.ails(first, delay_s=1e4)
+        race.fail_requests(first, delay_s=1e4)
         began = asyncio.get_running_loop().time()
         await first.stop()
         assert asyncio.get_running_loop().time() - began <= TIMING.renew_s + 0.1
-        assert race.court.holder == first.name
+        assert race.lease_server.holder == first.name
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_no_two_lead_at_one_moment_whatever_happens(court: Court, seed: int) -> None:
+async def test_no_two_lead_at_one_moment_whatever_happens(
+    lease_server: LeaseServer, seed: int
+) -> None:
     """Three candidates; faults, deaths, stops and returns at random."""
-    async with running(court) as race:
+    async with running(lease_server) as race:
         chance = random.Random(seed)
         troubles: list[dict[str, Any]] = [
             {"status": status.conflict(LEASES, KEY.name)},
-            {"status": status.internal("broken")},
+            {"status": status.internal_error("broken")},
             {"reset": "before"},
             {"reset": "after"},
             {"delay_s": 4.0},
@@ -331,14 +353,14 @@ async def test_no_two_lead_at_one_moment_whatever_happens(court: Court, seed: in
                     await candidate.stop()
                     await race.join()
                 case 2:
-                    race.court.server.faults.clear()
+                    race.lease_server.server.faults.clear()
                 case _:
-                    race.ails(
+                    race.fail_requests(
                         candidate, probability=chance.choice((0.7, 1.0)), **chance.choice(troubles)
                     )
             await asyncio.sleep(chance.uniform(0, 12))
-        race.court.server.faults.clear()
+        race.lease_server.server.faults.clear()
         await race.join()
         await asyncio.sleep(TIMING.lease_s + 5)
         assert len(race.leaders) == 1
-        assert race.leaders[0].name == race.court.holder
+        assert race.leaders[0].name == race.lease_server.holder

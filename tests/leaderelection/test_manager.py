@@ -8,21 +8,21 @@ import attrs
 import pytest
 
 from dlctl.kube.client import Client
-from dlctl.leaderelection.claim import LeaseLostError
+from dlctl.leaderelection.lease_lock import LeaseLostError
 from dlctl.local.apiserver.faults import Fault
 from dlctl.manager import Manager
 from dlctl.metrics import Metrics
 from tests.builders import mxjob
-from tests.support.world import World, world
+from tests.support.harness import ClusterHarness, start_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.slow]
 
 
 @attrs.define(eq=False)
-class ToldLeadership:
+class ManualLeadership:
     """A leadership that is won and lost when a test says so; it notes what the block left."""
 
-    cluster: World
+    cluster: ClusterHarness
     won: asyncio.Event = attrs.field(factory=asyncio.Event)
     lost: asyncio.Event = attrs.field(factory=asyncio.Event)
     writes_at_release: int | None = None
@@ -34,7 +34,7 @@ class ToldLeadership:
         return True
 
     @asynccontextmanager
-    async def held(self, stop: asyncio.Event) -> AsyncIterator[bool]:
+    async def leading(self, stop: asyncio.Event) -> AsyncIterator[bool]:
         try:
             async with asyncio.TaskGroup() as group:
                 losing = group.create_task(self._lose())
@@ -56,21 +56,24 @@ class ToldLeadership:
 class Managed:
     """A manager whose leadership a test decides upon."""
 
-    cluster: World
-    leadership: ToldLeadership
+    cluster: ClusterHarness
+    leadership: ManualLeadership
     manager: Manager
     stop: asyncio.Event
     task: "asyncio.Task[None]"
 
 
-def writes(cluster: World) -> int:
+def writes(cluster: ClusterHarness) -> int:
     return cluster.history.writes().total()
 
 
 @asynccontextmanager
 async def managing() -> AsyncIterator[Managed]:
-    async with world() as cluster, Client(cluster.server.config(), user_agent="dlctl") as client:
-        leadership, stop = ToldLeadership(cluster), asyncio.Event()
+    async with (
+        start_cluster() as cluster,
+        Client(cluster.server.config(), user_agent="dlctl") as client,
+    ):
+        leadership, stop = ManualLeadership(cluster), asyncio.Event()
         manager = Manager(
             client,
             cluster.kinds,
@@ -119,7 +122,7 @@ async def test_lease_is_given_back_when_nothing_is_written_any_more() -> None:
         )
         await cluster.submit(mxjob(), {})
         await asyncio.sleep(2)
-        assert cluster.server.faults.taken
+        assert cluster.server.faults.matched
         managed.stop.set()
         await managed.task
         assert managed.leadership.writes_at_release == writes(cluster)
@@ -138,7 +141,7 @@ async def test_lost_lease_ends_all_without_grace() -> None:
         )
         await cluster.submit(mxjob(), {})
         await asyncio.sleep(5)
-        assert cluster.server.faults.taken
+        assert cluster.server.faults.matched
         managed.leadership.lost.set()
         with pytest.raises(LeaseLostError, match="it is gone"):
             async with asyncio.timeout(1):

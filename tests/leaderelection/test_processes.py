@@ -13,9 +13,9 @@ import attrs
 import pytest
 
 from dlctl.api.meta import CONFIG_MAPS
-from dlctl.local.apiserver.changes import Change, table_of
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer, serve
+from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
 from tests.leaderelection.conftest import LEASE_PATH, stored_lease
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ class Writes:
     last: dict[str, float] = attrs.field(factory=dict)
     noticed: asyncio.Event = attrs.field(factory=asyncio.Event)
 
-    def notice(self, change: Change) -> None:
+    def notice(self, change: StorageEvent) -> None:
         if change.table == _CONFIG_MAPS and change.new:
             name = change.new.key.name.split("-")[0]
             self.first.setdefault(name, time.monotonic())
@@ -59,7 +59,7 @@ class Contender:
 
 
 @attrs.define
-class Arena:
+class ContenderGroup:
     """A server and the processes that contend for a lease on it."""
 
     server: ApiServer
@@ -68,7 +68,7 @@ class Arena:
     announced: "asyncio.Queue[str]" = attrs.field(factory=asyncio.Queue)
     contenders: list[Contender] = attrs.field(factory=list)
 
-    async def enter(self, name: str, *, watchdog: bool = True) -> Contender:
+    async def start(self, name: str, *, watchdog: bool = True) -> Contender:
         settings: dict[str, Any] = {
             "url": self.server.url,
             "token": self.server.token,
@@ -116,9 +116,9 @@ class Arena:
 
 
 @asynccontextmanager
-async def open_arena() -> AsyncIterator[Arena]:
+async def contender_group() -> AsyncIterator[ContenderGroup]:
     async with serve(tls=False) as server, asyncio.TaskGroup() as group:
-        arena = Arena(server, group)
+        arena = ContenderGroup(server, group)
         server.storage.observers.append(arena.writes.notice)
         try:
             yield arena
@@ -130,9 +130,9 @@ async def open_arena() -> AsyncIterator[Arena]:
 
 
 async def test_killed_leader_is_succeeded_and_that_one_hands_over_in_order() -> None:
-    async with open_arena() as arena:
+    async with contender_group() as arena:
         for name in ("first", "second", "third"):
-            await arena.enter(name)
+            await arena.start(name)
         killed = await arena.leader()
         await arena.wrote(killed)
         killed.process.kill()
@@ -151,8 +151,8 @@ async def test_killed_leader_is_succeeded_and_that_one_hands_over_in_order() -> 
 
 
 async def test_hanging_process_that_cannot_renew_ends_and_writes_no_more() -> None:
-    async with open_arena() as arena:
-        first = await arena.enter("first")
+    async with contender_group() as arena:
+        first = await arena.start("first")
         await arena.wrote(first)
         arena.keep_from_renewing()
         await first.tell("60")
@@ -165,8 +165,8 @@ async def test_hanging_process_that_cannot_renew_ends_and_writes_no_more() -> No
 
 async def test_loop_that_wakes_up_past_the_deadline_writes_nothing_of_what_it_had_begun() -> None:
     """The watchdog is asleep here: the gate has to do it alone."""
-    async with open_arena() as arena:
-        first = await arena.enter("first", watchdog=False)
+    async with contender_group() as arena:
+        first = await arena.start("first", watchdog=False)
         await arena.wrote(first)
         arena.keep_from_renewing()
         await first.tell("1.3")
@@ -177,8 +177,8 @@ async def test_loop_that_wakes_up_past_the_deadline_writes_nothing_of_what_it_ha
 
 
 async def test_leader_whose_loop_hangs_ends_though_it_could_renew() -> None:
-    async with open_arena() as arena:
-        first = await arena.enter("first")
+    async with contender_group() as arena:
+        first = await arena.start("first")
         await arena.wrote(first)
         await first.tell("60")
         told = time.monotonic()
@@ -187,9 +187,9 @@ async def test_leader_whose_loop_hangs_ends_though_it_could_renew() -> None:
 
 
 async def test_process_that_was_stopped_past_its_lease_writes_nothing_when_it_goes_on() -> None:
-    async with open_arena() as arena:
+    async with contender_group() as arena:
         for name in ("first", "second"):
-            await arena.enter(name)
+            await arena.start(name)
         stopped = await arena.leader()
         await arena.wrote(stopped)
         stopped.process.send_signal(signal.SIGSTOP)

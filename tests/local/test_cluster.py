@@ -17,8 +17,8 @@ from dlctl.api.meta import ObjectKey
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
+from dlctl.local.node.api_types import NODES
 from dlctl.local.node.node import NodeOptions
-from dlctl.local.node.wire import NODES
 
 HOST = NodeOptions(network="host")
 

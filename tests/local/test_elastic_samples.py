@@ -18,8 +18,8 @@ import yaml
 
 from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import PODS, SERVICES, ObjectKey, Resource
-from dlctl.cli.extras import LaptopOptions
-from dlctl.cli.laptop import Laptop, laptop
+from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.local_options import LocalOptions
 from tests.builders import KINDS, kind_of
 from tests.support.history import History
 
@@ -70,8 +70,8 @@ done
 
 
 @attrs.frozen
-class Stage:
-    running: Laptop
+class RunningSample:
+    running: LocalControlPlane
     history: History
     end: Path
 
@@ -116,7 +116,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(prefix: Path) -> AsyncIterator[Stage]:
+async def staged(prefix: Path) -> AsyncIterator[RunningSample]:
     end = prefix / "end"
     program = prefix / "bin" / "horovodrun"
     program.parent.mkdir(parents=True)
@@ -124,10 +124,10 @@ async def staged(prefix: Path) -> AsyncIterator[Stage]:
     program.chmod(0o755)
     sample = yaml.safe_load((FOLDER / "training_job.yaml").read_text())
     (container,) = sample["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"]
-    async with laptop(KINDS, LaptopOptions({container["image"]: prefix})) as running:
+    async with local_control_plane(KINDS, LocalOptions({container["image"]: prefix})) as running:
         if not running.cluster.network.isolated:
             pytest.skip(f"no namespaces: {running.cluster.network.reason}")
-        yield Stage(running, History(running.cluster.server), end)
+        yield RunningSample(running, History(running.cluster.server), end)
 
 
 @pytest.mark.slow
@@ -158,4 +158,4 @@ async def test_flow_of_the_readme_runs_unchanged(tmp_path: Path) -> None:
         status = await stage.reached(resource, NAME, "Succeeded")
         assert (await stage.log()).startswith("--log-level DEBUG --verbose -np 2 --min-np 1")
         await stage.until(lambda: not stage.workers(PODS) and not stage.workers(SERVICES))
-        assert not stage.history.breaches
+        assert not stage.history.violations

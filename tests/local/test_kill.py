@@ -55,15 +55,15 @@ def job(gates: Path) -> JSON:
 
 
 @attrs.define(eq=False)
-class Scene:
+class KillScenario:
     """The cluster with the job on it, as seen from outside, and the one controller at a time."""
 
     client: Client
     environment: dict[str, str]
     gates: Path
     pods: Informer[Pod]
-    made: dict[str, str] = attrs.field(factory=dict)
-    together: list[str] = attrs.field(factory=list)
+    created: dict[str, str] = attrs.field(factory=dict)
+    duplicates: list[str] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         self.pods.add_handler(self._notice)
@@ -72,14 +72,14 @@ class Scene:
         """Note every pod there ever was, and every moment with two pods of one replica."""
         if change.new is None:
             return
-        self.made.setdefault(change.new.metadata.uid, change.new.metadata.name)
+        self.created.setdefault(change.new.metadata.uid, change.new.metadata.name)
         there = Counter(_replica(pod.metadata.name) for pod in self.pods.store)
-        self.together += [replica for replica, count in there.items() if count > 1]
+        self.duplicates += [replica for replica, count in there.items() if count > 1]
 
     @property
-    def tries(self) -> Counter[str]:
+    def pod_counts(self) -> Counter[str]:
         """Return how many pods each replica has had."""
-        return Counter(map(_replica, self.made.values()))
+        return Counter(map(_replica, self.created.values()))
 
     @asynccontextmanager
     async def controller(self) -> AsyncIterator[Process]:
@@ -109,7 +109,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+async def kill_scenario(tmp_path: Path) -> AsyncIterator[KillScenario]:
     kubeconfig = tmp_path / "kubeconfig"
     gates = tmp_path / "gates"
     gates.mkdir()
@@ -124,7 +124,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
             pods = Informer(client, PODS, Pod)
             watching = asyncio.create_task(pods.run())
             await client.create(kind_of().resource, "default", job(gates), JSON)
-            yield Scene(client, environment, gates, pods)
+            yield KillScenario(client, environment, gates, pods)
             watching.cancel()
             await asyncio.wait([watching])
         up.send_signal(signal.SIGINT)
@@ -170,16 +170,16 @@ async def assert_ends_in_order(process: Process) -> None:
     assert not [line for line in lines if "error" in line or "Traceback" in line]
 
 
-async def assert_ended_well(scene: Scene) -> None:
-    status = await scene.until(lambda status: status.get("phase") == "Done")
+async def assert_ended_well(scenario: KillScenario) -> None:
+    status = await scenario.until(lambda status: status.get("phase") == "Done")
     assert status["state"] == "Succeeded", status
     assert "failure" not in status
     assert status["restarts"]["worker-1"]["failures"] == 1
     assert set(status["restarts"]) == {"worker-1"}
-    assert scene.tries == {"scheduler-0": 1, "server-0": 1, "worker-0": 1, "worker-1": 2}
-    assert not scene.together
+    assert scenario.pod_counts == {"scheduler-0": 1, "server-0": 1, "worker-0": 1, "worker-1": 2}
+    assert not scenario.duplicates
     async with asyncio.timeout(LIMIT_S):
-        while scene.pods.store:  # noqa: ASYNC110 - seen from outside
+        while scenario.pods.store:  # noqa: ASYNC110 - seen from outside
             await asyncio.sleep(0.02)
 
 
@@ -188,15 +188,15 @@ async def assert_ended_well(scene: Scene) -> None:
 async def test_job_survives_what_happens_to_its_controller_at_telling_moments(
     tmp_path: Path,
 ) -> None:
-    async with scene(tmp_path) as stage:
+    async with kill_scenario(tmp_path) as stage:
         async with stage.controller():
-            await stage.until(lambda _: stage.made)
+            await stage.until(lambda _: stage.created)
         async with stage.controller():
             await stage.until(lambda status: status.get("phase") == "Running")
             stage.open("lose")
             await stage.until(lost)
         async with stage.controller() as ending:
-            await stage.until(lambda _: stage.tries["worker-1"] == 2)
+            await stage.until(lambda _: stage.pod_counts["worker-1"] == 2)
             await assert_ends_in_order(ending)
         # The scheduler, which decides, and all workers are done while nobody looks.
         stage.open("end")
@@ -212,7 +212,7 @@ async def test_job_survives_kills_of_its_controller_at_any_moment(
 ) -> None:
     chance = random.Random(seed)
 
-    async def kill_some(stage: Scene) -> None:
+    async def kill_some(stage: KillScenario) -> None:
         for _ in range(3):
             async with stage.controller() as process:
                 assert process.stderr is not None
@@ -220,15 +220,15 @@ async def test_job_survives_kills_of_its_controller_at_any_moment(
                 await process.stderr.readline()
                 await asyncio.sleep(chance.uniform(0, 0.4))
 
-    async with scene(tmp_path) as stage:
+    async with kill_scenario(tmp_path) as stage:
         await kill_some(stage)
         async with stage.controller():
             await stage.until(lambda status: status.get("phase") == "Running")
-            await stage.until(lambda _: len(stage.made) == 4)
+            await stage.until(lambda _: len(stage.created) == 4)
         stage.open("lose")
         await kill_some(stage)
         async with stage.controller():
-            await stage.until(lambda _: stage.tries["worker-1"] == 2)
+            await stage.until(lambda _: stage.pod_counts["worker-1"] == 2)
         stage.open("end")
         await kill_some(stage)
         async with stage.controller():

@@ -9,25 +9,27 @@ import pytest
 
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
-from tests.local.node.lab import Lab
-from tests.local.node.rights import grant, rule
-from tests.local.node.talks import start
+from tests.local.node.exec_streams import start
+from tests.local.node.harness import NodeHarness
+from tests.local.node.rbac import grant, rule
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 
 @pytest.fixture
-async def lab() -> AsyncIterator[Lab]:
+async def harness() -> AsyncIterator[NodeHarness]:
     async with LocalCluster() as cluster, Client(cluster.config()) as client:
-        yield Lab(cluster, client)
+        yield NodeHarness(cluster, client)
 
 
-async def kubectl(lab: Lab, *args: str, stdin: bytes | None = None) -> tuple[int | None, str, str]:
+async def kubectl(
+    harness: NodeHarness, *args: str, stdin: bytes | None = None
+) -> tuple[int | None, str, str]:
     assert KUBECTL is not None
     process = await asyncio.create_subprocess_exec(
         KUBECTL,
-        *("--kubeconfig", str(lab.cluster.kubeconfig_path), *args),
+        *("--kubeconfig", str(harness.cluster.kubeconfig_path), *args),
         stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -37,35 +39,35 @@ async def kubectl(lab: Lab, *args: str, stdin: bytes | None = None) -> tuple[int
     return process.returncode, out.decode(), err.decode()
 
 
-async def test_kubectl_runs_commands(lab: Lab) -> None:
-    await start(lab, "web")
+async def test_kubectl_runs_commands(harness: NodeHarness) -> None:
+    await start(harness, "web")
 
     script = "echo out; echo err >&2; exit 7"
-    code, out, err = await kubectl(lab, "exec", "web", "--", "sh", "-c", script)
+    code, out, err = await kubectl(harness, "exec", "web", "--", "sh", "-c", script)
     assert (code, out) == (7, "out\n")
     assert err == "err\ncommand terminated with exit code 7\n"
 
     sent = b"x" * 100_000
-    assert await kubectl(lab, "exec", "-i", "web", "--", "wc", "-c", stdin=sent) == (
+    assert await kubectl(harness, "exec", "-i", "web", "--", "wc", "-c", stdin=sent) == (
         0,
         "100000\n",
         "",
     )
-    code, _, err = await kubectl(lab, "exec", "absent", "--", "true")
+    code, _, err = await kubectl(harness, "exec", "absent", "--", "true")
     assert (code, err) == (1, 'Error from server (NotFound): pods "absent" not found\n')
-    code, _, err = await kubectl(lab, "exec", "web", "--", "no-such-program")
+    code, _, err = await kubectl(harness, "exec", "web", "--", "no-such-program")
     assert code == 1
     assert "no-such-program: No such file or directory" in err
 
 
-async def test_pod_runs_commands_in_another_as_its_account_may(lab: Lab) -> None:
+async def test_pod_runs_commands_in_another_as_its_account_may(harness: NodeHarness) -> None:
     """What the launcher of an MPIJob does; elsewhere than in a pod, kubectl is the owner's."""
-    if not lab.isolated:
-        pytest.skip(f"no namespaces: {lab.cluster.network.reason}")
-    await start(lab, "worker-0")
-    await start(lab, "worker-1")
+    if not harness.isolated:
+        pytest.skip(f"no namespaces: {harness.cluster.network.reason}")
+    await start(harness, "worker-0")
+    await start(harness, "worker-1")
     await grant(
-        lab,
+        harness,
         "launcher",
         rule("pods", "get", "list", "watch"),
         rule("pods/exec", "create", resourceNames=["worker-0"]),
@@ -73,8 +75,8 @@ async def test_pod_runs_commands_in_another_as_its_account_may(lab: Lab) -> None
     script = (
         f"for i in 0 1; do {KUBECTL} exec worker-$i -- /bin/sh -c 'echo ran on $HOSTNAME'; done"
     )
-    await lab.run("launcher", command=["sh", "-c", script], serviceAccountName="launcher")
-    log = await lab.log("launcher")
+    await harness.run("launcher", command=["sh", "-c", script], serviceAccountName="launcher")
+    log = await harness.log("launcher")
     assert "ran on worker-0\n" in log
     assert "ran on worker-1\n" not in log
     assert 'cannot create resource "pods/exec"' in log
@@ -82,7 +84,7 @@ async def test_pod_runs_commands_in_another_as_its_account_may(lab: Lab) -> None
 
 async def test_cluster_ends_though_a_command_runs() -> None:
     async with LocalCluster() as cluster, Client(cluster.config()) as client:
-        lab = Lab(cluster, client)
+        lab = NodeHarness(cluster, client)
         await start(lab, "web")
         assert KUBECTL is not None
         process = await asyncio.create_subprocess_exec(

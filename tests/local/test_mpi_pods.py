@@ -15,8 +15,8 @@ from dlctl.api.meta import CONFIG_MAPS
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
 from tests.local.node.builders import make_container
-from tests.local.node.lab import Lab
-from tests.local.node.rights import grant, rule
+from tests.local.node.harness import NodeHarness
+from tests.local.node.rbac import grant, rule
 
 KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 pytestmark = [
@@ -35,9 +35,9 @@ CONFIG = {
 
 
 @pytest.fixture
-async def lab() -> AsyncIterator[Lab]:
+async def harness() -> AsyncIterator[NodeHarness]:
     async with LocalCluster() as cluster, Client(cluster.config()) as client:
-        yield Lab(cluster, client)
+        yield NodeHarness(cluster, client)
 
 
 def config_volume(*names: str) -> dict[str, Any]:
@@ -52,21 +52,21 @@ CONFIG_MOUNT = {"name": "config", "mountPath": "/etc/mpi"}
 KUBECTL_MOUNT = {"name": "kubectl", "mountPath": "/opt/kube"}
 
 
-async def test_mpirun_starts_its_processes_in_other_pods(lab: Lab) -> None:
-    if not lab.isolated:
-        pytest.skip(f"no namespaces: {lab.cluster.network.reason}")
-    await lab.create(CONFIG_MAPS, "mpi-config", data=CONFIG)
+async def test_mpirun_starts_its_processes_in_other_pods(harness: NodeHarness) -> None:
+    if not harness.isolated:
+        pytest.skip(f"no namespaces: {harness.cluster.network.reason}")
+    await harness.create(CONFIG_MAPS, "mpi-config", data=CONFIG)
     await grant(
-        lab,
+        harness,
         "mpi-launcher",
         rule("pods", "get", "list", "watch"),
         rule("pods/exec", "create", resourceNames=[*WORKERS]),
     )
     for name in WORKERS:
         worker = make_container(command=["sleep", "1000"], volumeMounts=[CONFIG_MOUNT])
-        await lab.start(name, containers=[worker], volumes=[config_volume("kubexec.sh")])
+        await harness.start(name, containers=[worker], volumes=[config_volume("kubexec.sh")])
     for name in WORKERS:
-        await lab.until(name, lambda status: status["phase"] == "Running")
+        await harness.until(name, lambda status: status["phase"] == "Running")
     env = {
         "OMPI_MCA_plm_rsh_agent": "/etc/mpi/kubexec.sh",
         "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
@@ -84,14 +84,14 @@ async def test_mpirun_starts_its_processes_in_other_pods(lab: Lab) -> None:
         env=[{"name": name, "value": value} for name, value in env.items()],
         volumeMounts=[CONFIG_MOUNT, KUBECTL_MOUNT],
     )
-    status = await lab.run(
+    status = await harness.run(
         "mpi-launcher",
         serviceAccountName="mpi-launcher",
         initContainers=[delivery],
         containers=[mpirun],
         volumes=[config_volume(*CONFIG), {"name": "kubectl", "emptyDir": {}}],
     )
-    log = await lab.log("mpi-launcher")
+    log = await harness.log("mpi-launcher")
     assert status["phase"] == "Succeeded", log
     said = sorted(line for line in log.splitlines() if line.startswith("rank "))
     assert said == [f"rank {rank} of 3 on {name}" for rank, name in enumerate(WORKERS)]

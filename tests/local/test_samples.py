@@ -19,9 +19,9 @@ import pytest
 import yaml
 
 from dlctl.api.meta import PODS, ObjectKey
-from dlctl.cli.extras import LaptopOptions
-from dlctl.cli.laptop import Laptop, laptop
-from dlctl.dialects.kinds import by_api_version
+from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.local_options import LocalOptions
+from dlctl.dialects.kinds import kind_of_api_version
 from tests.builders import KINDS
 from tests.support.history import History
 
@@ -77,10 +77,10 @@ else:
 
 
 @attrs.frozen
-class Stage:
+class RunningSample:
     """A cluster with one sample on it, and what its processes have said."""
 
-    running: Laptop
+    running: LocalControlPlane
     history: History
     job: JSON
     said: Path
@@ -88,7 +88,7 @@ class Stage:
     @property
     def status(self) -> JSON:
         wire = self.job
-        kind = by_api_version(KINDS, wire["apiVersion"], wire["kind"])
+        kind = kind_of_api_version(KINDS, wire["apiVersion"], wire["kind"])
         assert kind is not None
         key = ObjectKey("default", wire["metadata"]["name"])
         stored = self.running.cluster.server.storage.get(kind.resource, key)
@@ -135,21 +135,21 @@ def environment(prefix: Path, manifest: JSON) -> Path:
 
 
 @asynccontextmanager
-async def staged(name: str, prefix: Path, *, stay: bool = False) -> AsyncIterator[Stage]:
+async def staged(name: str, prefix: Path, *, stay: bool = False) -> AsyncIterator[RunningSample]:
     manifest: JSON = yaml.safe_load(SAMPLES[name])
     said = environment(prefix, manifest)
     if stay:
         (said / "stay").touch()
-    kind = by_api_version(KINDS, manifest["apiVersion"], manifest["kind"])
+    kind = kind_of_api_version(KINDS, manifest["apiVersion"], manifest["kind"])
     assert kind is not None
     images = {container["image"]: prefix for container in containers(manifest)}
-    async with laptop(KINDS, LaptopOptions(images)) as running:
+    async with local_control_plane(KINDS, LocalOptions(images)) as running:
         history = History(running.cluster.server)
         job = await running.client.create(kind.resource, "default", manifest, JSON)
-        yield Stage(running, history, job, said)
+        yield RunningSample(running, history, job, said)
 
 
-def children(stage: Stage) -> tuple[int, int, int]:
+def children(stage: RunningSample) -> tuple[int, int, int]:
     """Return how many services and pods were made, and how many pods are to stay."""
     writes = stage.history.writes()
     pods = stage.running.cluster.server.storage.objects(PODS, "default")
@@ -175,10 +175,10 @@ async def test_sample_runs_to_its_end_unchanged(name: str, tmp_path: Path) -> No
         assert replicas(status) == {role: {"Succeeded": 1} for role in ROLES}
         assert "failure" not in status
         assert "restarts" not in status
-        assert {str(m.replica): n for m, n in stage.history.made.items()} == {
+        assert {str(m.replica): n for m, n in stage.history.created.items()} == {
             f"{role}-0": 1 for role in ROLES
         }
-        assert not stage.history.breaches
+        assert not stage.history.violations
         assert children(stage) == CHILDREN[stage.job["apiVersion"]]
 
     told = {role: stage.told(role) for role in ROLES}

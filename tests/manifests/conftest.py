@@ -15,7 +15,7 @@ from dlctl.api.meta import ObjectKey
 
 JSON = dict[str, Any]
 FOLDER: Final = Path(__file__).parents[2] / "manifests"
-Rendered = Callable[..., "Objects"]
+Render = Callable[..., "Objects"]
 
 
 @attrs.frozen
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def kustomize() -> Rendered:
+def kustomize() -> Render:
     """Render an overlay."""
     kubectl = _program("kubectl")
     return lambda overlay: Objects(
@@ -67,7 +67,7 @@ def kustomize() -> Rendered:
 
 
 @pytest.fixture(scope="session")
-def helm() -> Rendered:
+def helm() -> Render:
     """Render the chart as a release in ``dlctl-system``, with some values set."""
     program = _program("helm")
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from dlctl.options import Options
-from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
+from tests.manifests.conftest import FOLDER, JSON, Objects, Render
 from tests.manifests.test_kustomize import effective, rules
 
 # What tells a release apart, and who made it.
@@ -38,7 +38,7 @@ def environment(container: JSON) -> dict[str, str]:
     return {variable["name"]: variable["value"] for variable in container.get("env", ())}
 
 
-def test_chart_has_no_faults(helm: Rendered) -> None:
+def test_chart_has_no_faults(helm: Render) -> None:
     command = ["helm", "lint", "--strict", str(FOLDER / "chart")]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
@@ -52,14 +52,12 @@ def test_chart_has_no_faults(helm: Rendered) -> None:
     ],
 )
 def test_chart_and_overlay_install_the_same(
-    helm: Rendered, kustomize: Rendered, overlay: str, values: list[str]
+    helm: Render, kustomize: Render, overlay: str, values: list[str]
 ) -> None:
     assert contents(helm(*values)) == contents(kustomize(overlay))
 
 
-def test_chart_for_one_namespace_is_the_overlay_for_one(
-    helm: Rendered, kustomize: Rendered
-) -> None:
+def test_chart_for_one_namespace_is_the_overlay_for_one(helm: Render, kustomize: Render) -> None:
     chart, overlay = helm("singleNamespace=true"), kustomize("single-namespace")
     assert list(rules(chart)) == list(rules(overlay))
     assert chart.of_kind("ClusterRole") == chart.of_kind("ClusterRoleBinding") == []
@@ -67,7 +65,7 @@ def test_chart_for_one_namespace_is_the_overlay_for_one(
 
 
 def test_chart_and_component_show_the_metrics_to_the_same(
-    helm: Rendered, kustomize: Rendered, tmp_path: Path
+    helm: Render, kustomize: Render, tmp_path: Path
 ) -> None:
     def relative(*parts: str) -> str:
         return os.path.relpath(FOLDER.joinpath(*parts), tmp_path)
@@ -82,12 +80,12 @@ def test_chart_and_component_show_the_metrics_to_the_same(
     assert effective(chart.container()).metrics_authentication
 
 
-def test_settings_reach_the_controller(helm: Rendered) -> None:
+def test_settings_reach_the_controller(helm: Render) -> None:
     container = helm("settings.workers=8", "settings.restart-backoff=2.5").container()
     assert effective(container) == Options(leader_elect=True, workers=8, restart_backoff_s=2.5)
 
 
-def test_release_of_another_name_has_a_lease_of_its_own(helm: Rendered) -> None:
+def test_release_of_another_name_has_a_lease_of_its_own(helm: Render) -> None:
     chart = helm(release="second")
     (narrowed,) = [rule for rule in rules(chart) if "resourceNames" in rule]
     assert effective(chart.container()).leader_election_id == "second"
@@ -95,7 +93,7 @@ def test_release_of_another_name_has_a_lease_of_its_own(helm: Rendered) -> None:
     assert chart.one("Service")["spec"]["selector"]["app.kubernetes.io/instance"] == "second"
 
 
-def test_pods_of_the_chart_take_what_is_optional(helm: Rendered) -> None:
+def test_pods_of_the_chart_take_what_is_optional(helm: Render) -> None:
     spec = helm(
         "priorityClassName=high",
         "nodeSelector.disk=ssd",
@@ -111,12 +109,12 @@ def test_pods_of_the_chart_take_what_is_optional(helm: Rendered) -> None:
     assert spec["containers"][0]["image"] == "here/dlctl:2"
 
 
-def test_definitions_can_be_kept_or_left_out(helm: Rendered) -> None:
+def test_definitions_can_be_kept_or_left_out(helm: Render) -> None:
     kept = helm("crds.keep=true").of_kind("CustomResourceDefinition")
     annotations = [crd["metadata"]["annotations"] for crd in kept]
     assert annotations == [{"helm.sh/resource-policy": "keep"}] * len(kept)
     assert helm("crds.install=false").of_kind("CustomResourceDefinition") == []
 
 
-def test_network_policy_can_be_left_out(helm: Rendered) -> None:
+def test_network_policy_can_be_left_out(helm: Render) -> None:
     assert helm("networkPolicy.enabled=false").of_kind("NetworkPolicy") == []

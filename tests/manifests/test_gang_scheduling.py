@@ -8,9 +8,9 @@ import yaml
 
 from dlctl.dialects.rbac import cluster_role
 from tests.builders import KINDS
-from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
+from tests.manifests.conftest import FOLDER, JSON, Objects, Render
 from tests.manifests.test_kustomize import effective, rules
-from tests.support.podgroups import ganged
+from tests.support.pod_groups import kinds_with_gangs
 
 SCHEDULERS = {"volcano": "volcano", "scheduler-plugins": "scheduler-plugins-scheduler"}
 
@@ -18,14 +18,16 @@ SCHEDULERS = {"volcano": "volcano", "scheduler-plugins": "scheduler-plugins-sche
 def needed(scheduler: str) -> list[JSON]:
     """Return what the role lacks for such a scheduler."""
     without = cluster_role(KINDS)["rules"]
-    return [rule for rule in cluster_role(ganged(scheduler))["rules"] if rule not in without]
+    return [
+        rule for rule in cluster_role(kinds_with_gangs(scheduler))["rules"] if rule not in without
+    ]
 
 
 def about_pod_groups(objects: Objects) -> list[JSON]:
     return [rule for rule in rules(objects) if "podgroups" in rule["resources"]]
 
 
-def test_without_a_gang_scheduler_nothing_is_granted(helm: Rendered, kustomize: Rendered) -> None:
+def test_without_a_gang_scheduler_nothing_is_granted(helm: Render, kustomize: Render) -> None:
     assert about_pod_groups(helm()) == about_pod_groups(kustomize("cluster-wide")) == []
     assert about_pod_groups(helm("settings.gang-scheduler-name=none")) == []
 
@@ -33,7 +35,7 @@ def test_without_a_gang_scheduler_nothing_is_granted(helm: Rendered, kustomize: 
 @pytest.mark.parametrize("overlay", ["cluster-wide", "single-namespace"])
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_component_sets_the_scheduler_and_grants_what_it_takes(
-    kustomize: Rendered, tmp_path: Path, name: str, overlay: str
+    kustomize: Render, tmp_path: Path, name: str, overlay: str
 ) -> None:
     def relative(*parts: str) -> str:
         return os.path.relpath(FOLDER.joinpath(*parts), tmp_path)
@@ -51,7 +53,7 @@ def test_component_sets_the_scheduler_and_grants_what_it_takes(
 @pytest.mark.parametrize("scheduler", ["volcano", "our-own"])
 @pytest.mark.parametrize("namespace", [[], ["singleNamespace=true"]], ids=["all", "one"])
 def test_chart_grants_what_the_scheduler_takes_that_is_set(
-    helm: Rendered, scheduler: str, namespace: list[str]
+    helm: Render, scheduler: str, namespace: list[str]
 ) -> None:
     chart = helm(f"settings.gang-scheduler-name={scheduler}", *namespace)
     assert about_pod_groups(chart) == needed(scheduler)

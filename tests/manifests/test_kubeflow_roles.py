@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 import yaml
 
-from dlctl.dialects.kinds import kinds
-from dlctl.frameworks.registry import installed
-from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
+from dlctl.dialects.kinds import served_kinds
+from dlctl.frameworks.registry import installed_frameworks
+from tests.manifests.conftest import FOLDER, JSON, Objects, Render
 
 _AGGREGATES: Final = "rbac.authorization.kubeflow.org/aggregate-to-kubeflow-"
 READS: Final = {"get", "list", "watch"}
@@ -17,7 +17,7 @@ WRITES: Final = {"create", "delete", "patch", "update"}
 
 
 @pytest.fixture
-def rendered(kustomize: Rendered, tmp_path: Path) -> Objects:
+def rendered(kustomize: Render, tmp_path: Path) -> Objects:
     """The single namespace with the component: that one turns the roles it knows into others."""
 
     def relative(*parts: str) -> str:
@@ -58,7 +58,11 @@ def test_every_role_adds_to_the_one_that_profiles_bind(rendered: Objects) -> Non
 
 
 def test_jobs_of_every_kind_of_kubeflow_are_in(rendered: Objects) -> None:
-    served = {k.resource.plural for k in kinds(installed()) if k.resource.group == "kubeflow.org"}
+    served = {
+        k.resource.plural
+        for k in served_kinds(installed_frameworks())
+        if k.resource.group == "kubeflow.org"
+    }
     edit, view = roles(rendered)["edit"], roles(rendered)["view"]
     for verb in READS | WRITES:
         assert served <= granted(edit, verb)

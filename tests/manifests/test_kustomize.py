@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from dlctl.cli.settings import add_settings, settings
+from dlctl.cli.settings import add_settings, load_settings
 from dlctl.options import Options
 from tests.cli.conftest import Dlctl, dlctl  # noqa: F401 - a fixture
-from tests.manifests.conftest import FOLDER, JSON, Objects, Rendered
+from tests.manifests.conftest import FOLDER, JSON, Objects, Render
 
 OVERLAYS = ["cluster-wide", "monitoring", "single-namespace"]
 CLUSTER = os.environ.get("CONTRACT_KUBECONFIG", "")
@@ -27,7 +27,7 @@ def effective(container: JSON) -> Options:
         variable["name"]: variable.get("value") or variable["valueFrom"]["fieldRef"]["fieldPath"]
         for variable in container.get("env", ())
     }
-    return settings(parser.parse_args(flags), environment)
+    return load_settings(parser.parse_args(flags), environment)
 
 
 def rules(objects: Objects) -> Iterator[JSON]:
@@ -59,23 +59,23 @@ def test_definitions_are_current(dlctl: Dlctl) -> None:  # noqa: F811
     assert text == dlctl("crds").out, "run `make manifests`"
 
 
-def test_rendered_file_is_current(kustomize: Rendered) -> None:
+def test_rendered_file_is_current(kustomize: Render) -> None:
     text = (FOLDER / "install.yaml").read_text()
     assert text == kustomize("cluster-wide").text, "run `make manifests`"
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_pods_obey_the_restricted_standard(kustomize: Rendered, overlay: str) -> None:
+def test_pods_obey_the_restricted_standard(kustomize: Render, overlay: str) -> None:
     assert violations(kustomize(overlay).pod_spec()) == []
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_nothing_is_granted_by_wildcard(kustomize: Rendered, overlay: str) -> None:
+def test_nothing_is_granted_by_wildcard(kustomize: Render, overlay: str) -> None:
     assert [rule for rule in rules(kustomize(overlay)) if "*" in str(rule)] == []
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_secrets_can_be_made_and_not_read(kustomize: Rendered, overlay: str) -> None:
+def test_secrets_can_be_made_and_not_read(kustomize: Render, overlay: str) -> None:
     granted = [
         rule["verbs"] for rule in rules(kustomize(overlay)) if "secrets" in rule["resources"]
     ]
@@ -84,7 +84,7 @@ def test_secrets_can_be_made_and_not_read(kustomize: Rendered, overlay: str) -> 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_every_binding_names_a_role_and_an_account_that_are_there(
-    kustomize: Rendered, overlay: str
+    kustomize: Render, overlay: str
 ) -> None:
     objects = kustomize(overlay)
     present = {(kind, key.namespace, key.name) for kind, key in objects.by_identity()}
@@ -96,7 +96,7 @@ def test_every_binding_names_a_role_and_an_account_that_are_there(
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_every_selector_selects_the_controller(kustomize: Rendered, overlay: str) -> None:
+def test_every_selector_selects_the_controller(kustomize: Render, overlay: str) -> None:
     objects = kustomize(overlay)
     deployment = objects.one("Deployment")["spec"]
     labels = deployment["template"]["metadata"]["labels"]
@@ -110,16 +110,16 @@ def test_every_selector_selects_the_controller(kustomize: Rendered, overlay: str
     assert spread["matchLabelKeys"] == ["pod-template-hash"]
 
 
-def test_controller_takes_the_arguments_it_is_given(kustomize: Rendered) -> None:
+def test_controller_takes_the_arguments_it_is_given(kustomize: Render) -> None:
     assert effective(kustomize("cluster-wide").container()) == Options(leader_elect=True)
 
 
-def test_single_namespace_is_all_that_the_controller_looks_at(kustomize: Rendered) -> None:
+def test_single_namespace_is_all_that_the_controller_looks_at(kustomize: Render) -> None:
     options = effective(kustomize("single-namespace").container())
     assert options == Options(leader_elect=True, namespace="metadata.namespace")
 
 
-def test_lease_of_the_role_is_the_lease_of_the_controller(kustomize: Rendered) -> None:
+def test_lease_of_the_role_is_the_lease_of_the_controller(kustomize: Render) -> None:
     objects = kustomize("cluster-wide")
     narrowed = [rule for rule in rules(objects) if "resourceNames" in rule]
     assert [rule["resourceNames"] for rule in narrowed] == [
@@ -127,7 +127,7 @@ def test_lease_of_the_role_is_the_lease_of_the_controller(kustomize: Rendered) -
     ]
 
 
-def test_probes_and_service_use_the_port_that_is_served(kustomize: Rendered) -> None:
+def test_probes_and_service_use_the_port_that_is_served(kustomize: Render) -> None:
     objects = kustomize("cluster-wide")
     container = objects.container()
     (port,) = container["ports"]
@@ -137,24 +137,24 @@ def test_probes_and_service_use_the_port_that_is_served(kustomize: Rendered) -> 
     assert ports == {port["name"]} == {objects.one("Service")["spec"]["ports"][0]["targetPort"]}
 
 
-def test_slow_start_is_no_reason_to_be_killed(kustomize: Rendered) -> None:
+def test_slow_start_is_no_reason_to_be_killed(kustomize: Render) -> None:
     probe = kustomize("cluster-wide").container()["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 120
 
 
-def test_pod_outlives_the_grace_of_its_workers(kustomize: Rendered) -> None:
+def test_pod_outlives_the_grace_of_its_workers(kustomize: Render) -> None:
     grace_s = kustomize("cluster-wide").pod_spec()["terminationGracePeriodSeconds"]
-    assert grace_s >= Options().grace_s + 10
+    assert grace_s >= Options().graceful_shutdown_timeout_s + 10
 
 
-def test_single_namespace_grants_nothing_outside_of_it(kustomize: Rendered) -> None:
+def test_single_namespace_grants_nothing_outside_of_it(kustomize: Render) -> None:
     objects = kustomize("single-namespace")
     scoped = {key.namespace for kind, key in objects.by_identity() if not kind.startswith("Custom")}
     assert scoped == {"default"}
 
 
 def test_single_namespace_grants_what_the_cluster_wide_role_does_but_for_nodes(
-    kustomize: Rendered,
+    kustomize: Render,
 ) -> None:
     nodes, *rest = rules(kustomize("cluster-wide"))
     assert (nodes["resources"], nodes["verbs"]) == (["nodes"], ["list", "watch"])
@@ -181,7 +181,7 @@ def kubectl(*arguments: str, sent: Any = None) -> subprocess.CompletedProcess[st
     return subprocess.run(command, input=text, check=False, capture_output=True, text=True)
 
 
-def test_restricted_namespace_takes_the_pod(kustomize: Rendered, restricted_namespace: str) -> None:
+def test_restricted_namespace_takes_the_pod(kustomize: Render, restricted_namespace: str) -> None:
     template = kustomize("cluster-wide").one("Deployment")["spec"]["template"]
     spec = {**template["spec"], "serviceAccountName": "default"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dlctl"}, "spec": spec}
@@ -194,7 +194,7 @@ def test_restricted_namespace_takes_the_pod(kustomize: Rendered, restricted_name
 
 @pytest.mark.parametrize("overlay", ["cluster-wide", "single-namespace"])
 def test_real_server_takes_every_manifest(
-    kustomize: Rendered, restricted_namespace: str, overlay: str
+    kustomize: Render, restricted_namespace: str, overlay: str
 ) -> None:
     for obj in kustomize(overlay).all():
         meta = dict(obj["metadata"])

@@ -7,7 +7,7 @@ import pytest
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.metrics import Metrics
-from dlctl.probes.access import ReviewedAccess
+from dlctl.probes.authorization import DelegatedAuthorization
 from dlctl.probes.server import Health
 from dlctl.probes.server import serving as probes
 from tests.kube.conftest import Server, refuses, replies, serving
@@ -33,7 +33,7 @@ async def scrape(api: Server, *tokens: str | None) -> list[int]:
     config = ClusterConfig.with_token(api.url, "our-own")
     async with (
         Client(config, user_agent="dlctl/metrics") as client,
-        probes("127.0.0.1:0", Metrics().registry, Health(), ReviewedAccess(client)) as url,
+        probes("127.0.0.1:0", Metrics().registry, Health(), DelegatedAuthorization(client)) as url,
         aiohttp.ClientSession(url) as session,
     ):
         for token in tokens:
@@ -46,7 +46,7 @@ async def scrape(api: Server, *tokens: str | None) -> list[int]:
 
 
 async def test_known_user_who_may_is_let_in(api: Server) -> None:
-    api.answers.extend([replies(KNOWN, 201), replies(ALLOWED, 201)])
+    api.handlers.extend([replies(KNOWN, 201), replies(ALLOWED, 201)])
 
     assert await scrape(api, "theirs") == [200]
     reviewed, permitted = api.seen
@@ -63,12 +63,12 @@ async def test_known_user_who_may_is_let_in(api: Server) -> None:
 
 
 async def test_known_user_who_may_not_is_refused(api: Server) -> None:
-    api.answers.extend([replies(KNOWN, 201), replies(DENIED, 201)])
+    api.handlers.extend([replies(KNOWN, 201), replies(DENIED, 201)])
     assert await scrape(api, "theirs") == [403]
 
 
 async def test_unknown_token_is_refused(api: Server) -> None:
-    api.answers.append(replies(UNKNOWN, 201))
+    api.handlers.append(replies(UNKNOWN, 201))
     assert await scrape(api, "anything") == [403]
 
 
@@ -78,12 +78,12 @@ async def test_no_token_is_refused_unasked(api: Server) -> None:
 
 
 async def test_verdict_is_remembered_for_each_token(api: Server) -> None:
-    api.answers.extend([replies(KNOWN, 201), replies(ALLOWED, 201), replies(UNKNOWN, 201)])
+    api.handlers.extend([replies(KNOWN, 201), replies(ALLOWED, 201), replies(UNKNOWN, 201)])
 
     assert await scrape(api, "theirs", "theirs", "other", "other") == [200, 200, 403, 403]
     assert len(api.seen) == 3
 
 
 async def test_nobody_is_let_in_while_tokens_cannot_be_reviewed(api: Server) -> None:
-    api.answers.append(refuses(403, "Forbidden"))
+    api.handlers.append(refuses(403, "Forbidden"))
     assert await scrape(api, "theirs", "theirs") == [503, 503]

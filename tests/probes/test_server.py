@@ -42,13 +42,13 @@ async def test_metrics_are_there_for_everybody() -> None:
 @pytest.mark.looptime(noop_cycles=8)
 async def test_metrics_are_rendered_at_most_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered: list[float] = []
-    render = server._rendered
+    render = server._render
 
     async def counted(registry: CollectorRegistry) -> bytes:
         rendered.append(asyncio.get_running_loop().time())
         return await render(registry)
 
-    monkeypatch.setattr(server, "_rendered", counted)
+    monkeypatch.setattr(server, "_render", counted)
     async with served() as get:
         assert len({await get("/metrics") for _ in range(50)}) == 1
         await asyncio.sleep(1)

@@ -2,7 +2,7 @@
 
 from dlctl.api.status import JobPhase
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.job_metrics import JobFigures
+from dlctl.reconcilers.job_metrics import JobMetrics
 
 
 def jobs(metrics: Metrics) -> dict[tuple[str, str], float]:
@@ -12,29 +12,29 @@ def jobs(metrics: Metrics) -> dict[tuple[str, str], float]:
 
 def test_job_counts_in_the_phase_it_is_in() -> None:
     metrics = Metrics()
-    figures = JobFigures(metrics, "mxjobs.kubeflow.org")
-    figures.moved("a", None, JobPhase.NEW)
-    figures.moved("a", JobPhase.NEW, JobPhase.RUNNING)
+    figures = JobMetrics(metrics, "mxjobs.kubeflow.org")
+    figures.phase_changed("a", None, JobPhase.NEW)
+    figures.phase_changed("a", JobPhase.NEW, JobPhase.RUNNING)
     assert jobs(metrics) == {("a", "New"): 0, ("a", "Running"): 1}
 
 
 def test_namespace_without_jobs_leaves_no_series() -> None:
     metrics = Metrics()
-    figures = JobFigures(metrics, "mxjobs.kubeflow.org")
+    figures = JobMetrics(metrics, "mxjobs.kubeflow.org")
     for namespace in ("a", "b"):
-        figures.moved(namespace, None, JobPhase.NEW)
-    figures.moved("a", None, JobPhase.RUNNING)
-    figures.moved("a", JobPhase.NEW, None)
+        figures.phase_changed(namespace, None, JobPhase.NEW)
+    figures.phase_changed("a", None, JobPhase.RUNNING)
+    figures.phase_changed("a", JobPhase.NEW, None)
     assert ("a", "Running") in jobs(metrics)
-    figures.moved("a", JobPhase.RUNNING, None)
+    figures.phase_changed("a", JobPhase.RUNNING, None)
     assert jobs(metrics) == {("b", "New"): 1}
 
 
 def test_deletion_counts_for_training_operator_if_the_job_was_taken_up() -> None:
     metrics = Metrics()
-    figures = JobFigures(metrics, "tfjobs.kubeflow.org")
+    figures = JobMetrics(metrics, "tfjobs.kubeflow.org")
     for phase in (JobPhase.NEW, JobPhase.RUNNING):
-        figures.moved("a", None, phase)
-        figures.moved("a", phase, None)
+        figures.phase_changed("a", None, phase)
+        figures.phase_changed("a", phase, None)
     name, labels = "training_operator_jobs_deleted_total", {"framework": "tensorflow"}
     assert metrics.registry.get_sample_value(name, {"job_namespace": "a", **labels}) == 1

@@ -8,7 +8,7 @@ import pytest
 from dlctl.api.job import Replica
 from dlctl.api.pods import Service
 from dlctl.api.status import JobState, JobStatus, ReplicaStatus
-from dlctl.reconcilers.observe import Children, ObservedReplica, Situation, observe
+from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
 
 JOB = make_job(servers=0, workers=1)
@@ -16,41 +16,45 @@ WORKER = Replica("worker", 0)
 LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
 
 
-def seen(**pod: Any) -> ObservedReplica:
+def observed(**pod: Any) -> ObservedReplica:
     observed = observed_of(JOB, make_pod(JOB, WORKER, **pod))
     return next(one for one in observed.replicas if one.replica == WORKER)
 
 
 def test_replica_without_a_pod_is_missing() -> None:
     observed = observed_of(JOB)
-    assert [one.situation for one in observed.replicas] == [Situation.MISSING] * 2
+    assert [one.state for one in observed.replicas] == [ReplicaState.MISSING] * 2
 
 
 @pytest.mark.parametrize(
     ("pod", "situation"),
     [
-        pytest.param({"phase": "Pending"}, Situation.PENDING, id="pending"),
-        pytest.param({"state": RUNNING}, Situation.RUNNING, id="running"),
-        pytest.param({"state": exited(0)}, Situation.SUCCEEDED, id="success"),
-        pytest.param({"state": exited(1)}, Situation.BROKEN, id="permanent exit"),
+        pytest.param({"phase": "Pending"}, ReplicaState.PENDING, id="pending"),
+        pytest.param({"state": RUNNING}, ReplicaState.RUNNING, id="running"),
+        pytest.param({"state": exited(0)}, ReplicaState.SUCCEEDED, id="success"),
+        pytest.param({"state": exited(1)}, ReplicaState.FAILED_PERMANENT, id="permanent exit"),
         pytest.param(
-            {"phase": "Failed", "state": exited(137)}, Situation.LOST, id="retryable exit"
+            {"phase": "Failed", "state": exited(137)},
+            ReplicaState.FAILED_RETRYABLE,
+            id="retryable exit",
         ),
-        pytest.param({"phase": "Failed", "reason": "Evicted"}, Situation.LOST, id="eviction"),
         pytest.param(
-            {"state": RUNNING, "metadata": LEAVING}, Situation.TERMINATING, id="being deleted"
+            {"phase": "Failed", "reason": "Evicted"}, ReplicaState.FAILED_RETRYABLE, id="eviction"
+        ),
+        pytest.param(
+            {"state": RUNNING, "metadata": LEAVING}, ReplicaState.TERMINATING, id="being deleted"
         ),
         pytest.param(
             {"phase": "Failed", "reason": "Evicted", "metadata": LEAVING},
-            Situation.TERMINATING,
+            ReplicaState.TERMINATING,
             id="evicted and being deleted",
         ),
     ],
 )
 def test_situation_of_a_replica_is_read_from_its_pod(
-    pod: dict[str, Any], situation: Situation
+    pod: dict[str, Any], situation: ReplicaState
 ) -> None:
-    assert seen(**pod).situation is situation
+    assert observed(**pod).state is situation
 
 
 @pytest.mark.parametrize(
@@ -63,18 +67,20 @@ def test_situation_of_a_replica_is_read_from_its_pod(
 def test_container_that_the_kubelet_will_run_again_is_restarting(
     state: dict[str, Any], last_state: dict[str, Any] | None
 ) -> None:
-    one = seen(state=state, last_state=last_state)
-    assert (one.situation, one.restarting) == (Situation.PENDING, True)
+    one = observed(state=state, last_state=last_state)
+    assert (one.state, one.is_restarting) == (ReplicaState.PENDING, True)
 
 
 def test_container_that_starts_for_the_first_time_is_not_restarting() -> None:
-    assert not seen(phase="Pending", state={"waiting": {"reason": "ContainerCreating"}}).restarting
+    assert not observed(
+        phase="Pending", state={"waiting": {"reason": "ContainerCreating"}}
+    ).is_restarting
 
 
 def test_replica_recorded_as_completed_is_done_even_without_a_pod() -> None:
     done = ReplicaStatus("worker", JobState.SUCCEEDED, {}, frozenset({0}))
     job = attrs.evolve(JOB, status=JobStatus(replica_statuses=(done,)))
-    assert observed_of(job).situations[WORKER] is Situation.SUCCEEDED
+    assert observed_of(job).states[WORKER] is ReplicaState.SUCCEEDED
 
 
 @pytest.mark.parametrize(
@@ -87,12 +93,12 @@ def test_replica_recorded_as_completed_is_done_even_without_a_pod() -> None:
     ],
 )
 def test_container_that_cannot_start_says_why(reason: str, said: str) -> None:
-    assert seen(phase="Pending", state={"waiting": {"reason": reason}}).stuck == said
+    assert observed(phase="Pending", state={"waiting": {"reason": reason}}).waiting_reason == said
 
 
 def test_init_container_that_cannot_start_says_why() -> None:
     init = [{"name": "fetch", "state": {"waiting": {"reason": "InvalidImageName"}}}]
-    assert seen(phase="Pending", initContainerStatuses=init).stuck == (
+    assert observed(phase="Pending", initContainerStatuses=init).waiting_reason == (
         "its image name is malformed"
     )
 
@@ -104,7 +110,7 @@ def test_pod_that_no_node_takes_says_why() -> None:
         "reason": "Unschedulable",
         "message": "0/3 nodes are available: insufficient memory.",
     }
-    assert "insufficient memory" in seen(phase="Pending", conditions=[condition]).stuck
+    assert "insufficient memory" in observed(phase="Pending", conditions=[condition]).waiting_reason
 
 
 def test_pod_that_the_spec_does_not_account_for_is_surplus() -> None:

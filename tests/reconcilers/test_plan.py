@@ -10,7 +10,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState, JobStatus
-from dlctl.reconcilers import status
+from dlctl.reconcilers import job_status
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
@@ -44,7 +44,7 @@ def planned(
     return plan(job, observed, Desired(SERVED), now, policy)
 
 
-def carried_out(job: Job, made: Plan) -> Job:
+def applied(job: Job, made: Plan) -> Job:
     return attrs.evolve(job, status=made.status)
 
 
@@ -65,13 +65,13 @@ def test_new_job_gets_its_service_and_all_its_pods() -> None:
     made = planned(job)
     assert made.services == (SCHEDULER,)
     assert made.pods == tuple(job.replicas)
-    assert made.wake_after_s is None
+    assert made.requeue_after_s is None
 
 
 def test_job_that_has_all_it_needs_gets_nothing() -> None:
     job = make_job()
     pods, services = whole(job), (service(job),)
-    running = carried_out(job, planned(job, *pods, services=services))
+    running = applied(job, planned(job, *pods, services=services))
     assert planned(running, *pods, services=services) == Plan(running.status)
 
 
@@ -83,7 +83,7 @@ def test_local_job_gets_one_pod_and_no_service() -> None:
 
 
 def test_pod_deleted_from_outside_is_made_again_at_once() -> None:
-    job = carried_out(make_job(), planned(make_job(), *whole(make_job())))
+    job = applied(make_job(), planned(make_job(), *whole(make_job())))
     made = planned(job, *whole(job)[:-1])
     assert made.pods == (SECOND,)
     assert made.status.restarts == {}
@@ -99,14 +99,16 @@ def test_pod_that_does_not_leave_is_removed_by_force_when_its_time_is_over() -> 
     job = make_job()
     pods = whole(job, worker0={"state": RUNNING, "metadata": STUCK})
     waiting = planned(job, *pods, policy=IMPATIENT)
-    assert (waiting.forced_pods, waiting.wake_after_s) == ((), 60)
+    assert (waiting.force_deleted_pods, waiting.requeue_after_s) == ((), 60)
 
     over = planned(job, *pods, now=seconds(60.4), policy=IMPATIENT)
-    assert names(over.forced_pods) == [job.child_name(FIRST)]
+    assert names(over.force_deleted_pods) == [job.child_name(FIRST)]
     # The name is not free before the store shows so.
-    assert (over.pods, over.deleted_pods, over.wake_after_s) == ((), (), None)
+    assert (over.pods, over.deleted_pods, over.requeue_after_s) == ((), (), None)
 
-    gone = planned(job, *(pod for pod in pods if pod not in over.forced_pods), policy=IMPATIENT)
+    gone = planned(
+        job, *(pod for pod in pods if pod not in over.force_deleted_pods), policy=IMPATIENT
+    )
     assert gone.pods == (FIRST,)
     assert gone.status.restarts == {}
 
@@ -115,13 +117,13 @@ def test_pod_that_does_not_leave_stays_where_nothing_is_set() -> None:
     job = make_job()
     pods = whole(job, worker0={"state": RUNNING, "metadata": STUCK})
     made = planned(job, *pods, now=seconds(1e6))
-    assert (made.forced_pods, made.wake_after_s) == ((), None)
+    assert (made.force_deleted_pods, made.requeue_after_s) == ((), None)
 
 
 def test_surplus_pod_that_does_not_leave_is_removed_by_force_too() -> None:
     pods = whole(make_job(), worker1={"state": RUNNING, "metadata": STUCK})
     made = planned(make_job(workers=1), *pods, now=seconds(60), policy=IMPATIENT)
-    assert made.forced_pods == (pods[-1],)
+    assert made.force_deleted_pods == (pods[-1],)
 
 
 @pytest.mark.parametrize("policy", ["All", "None"])
@@ -131,25 +133,25 @@ def test_pod_that_does_not_leave_is_removed_by_force_also_when_the_job_has_ended
     job = make_job(cleanupPodPolicy=policy)
     job = attrs.evolve(job, status=JobStatus(phase=JobPhase.DONE, state=JobState.SUCCEEDED))
     stuck = make_pod(job, SERVER, state=RUNNING, metadata=STUCK)
-    assert planned(job, stuck, policy=IMPATIENT) == Plan(job.status, wake_after_s=60)
+    assert planned(job, stuck, policy=IMPATIENT) == Plan(job.status, requeue_after_s=60)
     over = planned(job, stuck, now=seconds(60), policy=IMPATIENT)
-    assert over == Plan(job.status, forced_pods=(stuck,))
+    assert over == Plan(job.status, force_deleted_pods=(stuck,))
 
 
 def test_clean_up_leaves_force_for_later() -> None:
     job = make_job()
-    job = carried_out(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
+    job = applied(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
     stuck = make_pod(job, FIRST, state=RUNNING, metadata=STUCK)
     made = planned(job, stuck, now=seconds(9), policy=IMPATIENT)
-    assert (made.status.phase, made.wake_after_s) == (JobPhase.DONE, 51)
+    assert (made.status.phase, made.requeue_after_s) == (JobPhase.DONE, 51)
 
 
 def test_plan_wakes_for_whichever_comes_first() -> None:
     job = make_job()
     pods = whole(job, worker0=LOST, worker1={"state": RUNNING, "metadata": STUCK})
-    assert planned(job, *pods, policy=IMPATIENT).wake_after_s == 10
-    due = planned(carried_out(job, planned(job, *pods)), *pods, now=seconds(10), policy=IMPATIENT)
-    assert due.wake_after_s == 50
+    assert planned(job, *pods, policy=IMPATIENT).requeue_after_s == 10
+    due = planned(applied(job, planned(job, *pods)), *pods, now=seconds(10), policy=IMPATIENT)
+    assert due.requeue_after_s == 50
 
 
 def test_lost_pod_stays_until_its_replicas_turn() -> None:
@@ -157,23 +159,23 @@ def test_lost_pod_stays_until_its_replicas_turn() -> None:
     pods = whole(job, worker0=LOST)
     first = planned(job, *pods)
     assert (first.deleted_pods, first.pods) == ((), ())
-    assert first.wake_after_s == 10
+    assert first.requeue_after_s == 10
 
-    later = planned(carried_out(job, first), *pods, now=seconds(4))
-    assert (later.deleted_pods, later.wake_after_s) == ((), 6)
+    later = planned(applied(job, first), *pods, now=seconds(4))
+    assert (later.deleted_pods, later.requeue_after_s) == ((), 6)
 
-    due = planned(carried_out(job, first), *pods, now=seconds(10))
+    due = planned(applied(job, first), *pods, now=seconds(10))
     assert names(due.deleted_pods) == [job.child_name(FIRST)]
     assert due.pods == ()
-    assert due.wake_after_s is None
+    assert due.requeue_after_s is None
 
 
 def test_replica_whose_lost_pod_was_removed_early_still_waits_for_its_turn() -> None:
     job = make_job()
-    job = carried_out(job, planned(job, *whole(job, worker1=LOST)))
+    job = applied(job, planned(job, *whole(job, worker1=LOST)))
     rest = whole(job)[:-1]
     early = planned(job, *rest, now=seconds(3))
-    assert (early.pods, early.wake_after_s) == ((), 7)
+    assert (early.pods, early.requeue_after_s) == ((), 7)
     assert planned(job, *rest, now=seconds(10)).pods == (SECOND,)
 
 
@@ -181,12 +183,12 @@ def test_plan_wakes_for_the_replica_whose_turn_is_next() -> None:
     job = make_job()
     earlier = {"phase": "Failed", "state": exited(137, at=seconds(-4))}
     made = planned(job, *whole(job, worker0=LOST, worker1=earlier))
-    assert made.wake_after_s == 6
+    assert made.requeue_after_s == 6
 
 
 def test_worker_that_exited_0_is_not_run_again_even_when_its_pod_is_gone() -> None:
     job = make_job()
-    job = carried_out(job, planned(job, *whole(job, worker1={"state": exited(0)})))
+    job = applied(job, planned(job, *whole(job, worker1={"state": exited(0)})))
     assert planned(job, *whole(job)[:-1], services=(service(job),)) == Plan(job.status)
 
 
@@ -246,7 +248,7 @@ def test_clean_up_comes_to_an_end_and_only_once(policy: str) -> None:
         notes += [note.reason for note in made.notes]
         pods = tuple(pod for pod in pods if pod not in made.deleted_pods)
         services = tuple(one for one in services if one not in made.deleted_services)
-        job = carried_out(job, made)
+        job = applied(job, made)
     assert job.status.phase is JobPhase.DONE
     assert notes == ["MXJobSucceeded"]
     assert planned(job, *pods, services=services) == Plan(job.status)
@@ -254,7 +256,7 @@ def test_clean_up_comes_to_an_end_and_only_once(policy: str) -> None:
 
 def test_clean_up_is_done_when_the_rest_is_already_leaving() -> None:
     job = make_job()
-    job = carried_out(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
+    job = applied(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
     assert job.status.phase is JobPhase.CLEAN_UP
     leaving = make_pod(job, FIRST, state=RUNNING, metadata=LEAVING)
     assert planned(job, leaving).status.phase is JobPhase.DONE
@@ -305,31 +307,33 @@ def test_permanent_exit_fails_the_job_though_the_kubelet_runs_the_container_agai
 
 def test_late_success_of_the_chief_does_not_mend_a_failed_job() -> None:
     job = make_job()
-    job = carried_out(job, planned(job, *whole(job, worker0={"state": exited(1)})))
+    job = applied(job, planned(job, *whole(job, worker0={"state": exited(1)})))
     made = planned(job, *whole(job, scheduler0={"state": exited(0)}))
     assert made.status.state is JobState.FAILED
 
 
 def test_job_that_failed_before_it_ran_has_nothing_and_is_not_revived() -> None:
     job = make_job(runPolicy={"ttlSecondsAfterFinished": 60})
-    failed, _ = status.invalid(job.status, "MXJob", job.generation, "spec: is wrong", NOW)
+    failed, _ = job_status.invalid_status(
+        job.status, "MXJob", job.generation, "spec: is wrong", NOW
+    )
     job = attrs.evolve(job, status=failed)
     left = make_pod(job, FIRST, state=RUNNING)
     made = planned(job, left)
-    assert (made.status, made.deleted_pods, made.wake_after_s) == (failed, (left,), 60.0)
+    assert (made.status, made.deleted_pods, made.requeue_after_s) == (failed, (left,), 60.0)
 
     mended = planned(attrs.evolve(job, generation=2))
     assert (mended.status, mended.pods, mended.services) == (failed, (), ())
-    assert planned(job, now=NOW + datetime.timedelta(seconds=60)).expired
+    assert planned(job, now=NOW + datetime.timedelta(seconds=60)).ttl_expired
 
 
 def test_job_that_is_known_in_part_is_judged_and_otherwise_left_alone() -> None:
-    job = carried_out(make_job(), planned(make_job(), *whole(make_job())))
-    part = attrs.evolve(job, partial=True, invalid_reason="spec: is wrong")
+    job = applied(make_job(), planned(make_job(), *whole(make_job())))
+    part = attrs.evolve(job, is_partial=True, invalid_reason="spec: is wrong")
     surplus = make_pod(job, Replica("evaluator", 0), state=RUNNING)
     made = planned(part, make_pod(job, FIRST, state=RUNNING), surplus)
     assert (made.pods, made.services, made.deleted_pods, made.deleted_services) == ((),) * 4
-    assert not made.companions
+    assert not made.dependents
 
     ended = planned(part, make_pod(job, SCHEDULER, state=exited(0)), surplus)
     assert ended.status.state is JobState.SUCCEEDED

@@ -104,8 +104,8 @@ def test_no_replica_gets_a_second_pod_and_none_that_is_done_gets_another(
     there = {pod.metadata.name for pod in pods}
     for replica in made.pods:
         assert job.child_name(replica) not in there
-        assert replica.index not in made.status.completed(replica.type)
-    assert all(pod in pods and not pod.metadata.terminating for pod in made.deleted_pods)
+        assert replica.index not in made.status.completed_indexes(replica.type)
+    assert all(pod in pods and not pod.metadata.is_terminating for pod in made.deleted_pods)
 
 
 @settings(max_examples=60)
@@ -116,7 +116,7 @@ def test_what_a_status_has_counted_is_never_forgotten(
     before, pods = history(job, sights)
     after = planned(before, pods).status
     for type_ in FRAMEWORK.replica_types:
-        assert before.status.completed(type_) <= after.completed(type_)
+        assert before.status.completed_indexes(type_) <= after.completed_indexes(type_)
     for name, restart in before.status.restarts.items():
         assert after.restarts[name].failures >= restart.failures
     if before.status.phase is JobPhase.DONE:
@@ -135,9 +135,9 @@ def test_no_replica_of_a_job_that_goes_on_is_left_waiting_for_nothing(
     if made.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
         return
     # Of these the kubelet or the API server will tell more.
-    alive = {p.metadata.name for p in pods if not p.phase.finished or p.metadata.terminating}
+    alive = {p.metadata.name for p in pods if not p.phase.finished or p.metadata.is_terminating}
     alive |= {p.metadata.name for p in made.deleted_pods}
     for replica in job.replicas:
-        done = replica.index in made.status.completed(replica.type)
+        done = replica.index in made.status.completed_indexes(replica.type)
         moves = replica in made.pods or job.child_name(replica) in alive
-        assert done or moves or made.wake_after_s
+        assert done or moves or made.requeue_after_s

@@ -7,7 +7,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.pods import Pod, Service
-from dlctl.api.status import JobPhase, JobState, Restart
+from dlctl.api.status import JobPhase, JobState, RestartRecord
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
@@ -41,7 +41,7 @@ def running() -> Plan:
     return planned(job, *pods_of(job))
 
 
-def stated(made: Plan) -> list[tuple[str, bool, str]]:
+def condition_types(made: Plan) -> list[tuple[str, bool, str]]:
     return [(c.type, c.status, c.reason) for c in made.status.conditions]
 
 
@@ -49,7 +49,7 @@ def test_job_that_is_suspended_from_the_start_has_not_started() -> None:
     made = planned(job_of(suspended=True))
     assert (made.status.phase, made.status.start_time) == (JobPhase.SUSPENDED, None)
     assert (made.pods, made.services) == ((), ())
-    assert stated(made) == [
+    assert condition_types(made) == [
         ("Created", True, "MXJobCreated"),
         ("Suspended", True, "MXJobSuspended"),
     ]
@@ -63,7 +63,7 @@ def test_suspending_removes_pods_and_services_and_keeps_the_start() -> None:
     made = planned(job, leaving, *pods_of(job)[1:])
     assert (len(made.deleted_pods), len(made.deleted_services)) == (3, 4)
     assert made.status.start_time == NOW
-    assert stated(made) == [
+    assert condition_types(made) == [
         ("Created", True, "MXJobCreated"),
         ("Running", False, "MXJobSuspended"),
         ("Suspended", True, "MXJobSuspended"),
@@ -77,10 +77,10 @@ def test_resumed_job_begins_anew_and_counts_its_time_from_then() -> None:
     made = planned(job_of(suspended, suspended=False), now=LATER)
     assert len(made.pods) == 4
     assert (made.status.phase, made.status.start_time) == (JobPhase.CREATING, LATER)
-    assert ("Suspended", False, "MXJobResumed") in stated(made)
+    assert ("Suspended", False, "MXJobResumed") in condition_types(made)
     job = job_of(made, suspended=False)
     runs = planned(job, *pods_of(job), now=LATER)
-    assert [type_ for type_, *_ in stated(runs)] == ["Created", "Suspended", "Running"]
+    assert [type_ for type_, *_ in condition_types(runs)] == ["Created", "Suspended", "Running"]
 
 
 def test_worker_that_had_exited_0_runs_again_after_a_suspension() -> None:
@@ -88,7 +88,7 @@ def test_worker_that_had_exited_0_runs_again_after_a_suspension() -> None:
     *others, last = job.replicas
     done = make_pod(job, last, phase="Succeeded", state=exited(0))
     before = planned(job, *[make_pod(job, r, state=RUNNING) for r in others], done)
-    assert before.status.completed("worker") == {1}
+    assert before.status.completed_indexes("worker") == {1}
     suspended = planned(job_of(before, suspended=True))
     made = planned(job_of(suspended, suspended=False), now=LATER)
     assert last in made.pods
@@ -104,7 +104,7 @@ def test_job_that_has_ended_is_not_suspended_any_more() -> None:
 
 def test_failures_before_a_suspension_do_not_count_after_it() -> None:
     before = running()
-    restart = Restart(failures=2, tries=2, pod_uid="gone", reason="Error", ended=NOW)
+    restart = RestartRecord(failures=2, attempts=2, pod_uid="gone", reason="Error", finished_at=NOW)
     failing = attrs.evolve(
         before, status=attrs.evolve(before.status, restarts={"worker-0": restart})
     )

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from tests.support.realworld import KUBECONFIG
+from tests.support.real_harness import KUBECONFIG
 
 _HAS_SDK = find_spec("kubeflow") is not None
 collect_ignore_glob = [] if _HAS_SDK else ["test_*.py"]

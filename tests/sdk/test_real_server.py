@@ -10,8 +10,8 @@ from kubeflow.training import TrainingClient
 
 from tests.builders import kind_of
 from tests.sdk.jobs import IMAGE, JSON, KINDS, client_of, job, manifest, master
-from tests.support.fates import DONE, RUNS_ON, Exit, Fate, script_of
-from tests.support.realworld import KUBECONFIG, RealWorld, real_world
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome, script_of
+from tests.support.real_harness import KUBECONFIG, RealClusterHarness, start_real_cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.sdk, pytest.mark.timeout(150)]
 WAIT_S = 60
@@ -32,24 +32,24 @@ def waits_for(client: TrainingClient, name: str, *conditions: str) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_job_is_followed_through_a_restart_to_its_end(kind: str) -> None:
-    async with real_world(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
-        assert isinstance(cluster, RealWorld)
+    async with start_real_cluster(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
+        assert isinstance(cluster, RealClusterHarness)
         cluster.node.run_s = 2.0
         cluster.start()
         client = client_of(kind, KUBECONFIG, cluster.namespace)
-        made = job(client, steered(cluster, kind, Exit(137), DONE))
+        made = job(client, scheduled_by_script(cluster, kind, Exit(137), DONE))
         await asyncio.to_thread(follow, client, kind, made)
-        assert not cluster.history.breaches
+        assert not cluster.history.violations
 
 
-def steered(cluster: RealWorld, kind: str, *fates: Fate) -> JSON:
+def scheduled_by_script(cluster: RealClusterHarness, kind: str, *outcomes: Outcome) -> JSON:
     """Return a job whose pods run where a script says what becomes of the one that decides."""
     wire = manifest(kind, "a", ["true"], policy="ExitCode")
     first = master(kind, "a").removeprefix("a-")
     decider = first if first[-1].isdecimal() else f"{first}-0"
-    script = script_of(wire, {decider: fates}, decider=decider)
+    script = script_of(wire, {decider: outcomes}, decider=decider)
     cluster.node.scripts[cluster.key("a")] = script
-    return cluster.kubelet.steered(wire)
+    return cluster.kubelet.with_node_selector(wire)
 
 
 def follow(client: TrainingClient, kind: str, made: Any) -> None:
@@ -71,11 +71,11 @@ def follow(client: TrainingClient, kind: str, made: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_job_is_changed_by_patches_of_the_sdk(kind: str) -> None:
-    async with real_world(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
-        assert isinstance(cluster, RealWorld)
+    async with start_real_cluster(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
+        assert isinstance(cluster, RealClusterHarness)
         cluster.start()
         client = client_of(kind, KUBECONFIG, cluster.namespace)
-        made = job(client, steered(cluster, kind, RUNS_ON))
+        made = job(client, scheduled_by_script(cluster, kind, KEEPS_RUNNING))
         await asyncio.to_thread(suspend_and_resume, client, made)
 
 
@@ -108,7 +108,7 @@ def suspend_and_resume(client: TrainingClient, made: Any) -> None:
 async def test_job_is_made_of_parameters(
     kind: str, counts: dict[str, int], pods: list[str]
 ) -> None:
-    async with real_world(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
+    async with start_real_cluster(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
         cluster.start()
         client = client_of(kind, KUBECONFIG, cluster.namespace)
         names = await asyncio.to_thread(make, client, counts)

@@ -8,9 +8,9 @@ import attrs
 
 from dlctl.api.job import Replica
 from dlctl.api.meta import PODS, UID
-from dlctl.local.apiserver.changes import Change, Stored, table_of
-from dlctl.local.apiserver.front import Audited
-from tests.support.hollow import replica_of
+from dlctl.local.apiserver.handler import AuditKey
+from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject, table_of
+from tests.support.fake_kubelet import replica_of
 from tests.support.server import Server
 
 JSON = dict[str, Any]
@@ -30,23 +30,23 @@ class History:
     """Follows a server; ``breaches`` tells which invariants did not hold, and when."""
 
     server: Server
-    made: Counter[Member] = attrs.field(factory=Counter)
-    breaches: list[str] = attrs.field(factory=list)
+    created: Counter[Member] = attrs.field(factory=Counter)
+    violations: list[str] = attrs.field(factory=list)
     changed: asyncio.Event = attrs.field(factory=asyncio.Event)
     _there: dict[Member, set[str]] = attrs.field(factory=lambda: defaultdict(set))
 
     def __attrs_post_init__(self) -> None:
-        self.server.storage.observers.append(self._notice)
+        self.server.storage.observers.append(self._on_change)
 
     def writes(self, user_agent: str = "dlctl") -> Counter[tuple[str, str]]:
         """Return what a client has asked to be written: by verb and resource, status apart."""
         counted: Counter[tuple[str, str]] = Counter()
         for audited, count in self.server.audit.items():
             if user_agent in audited.user_agent and audited.verb in WRITES:
-                counted[audited.verb, spelt(audited)] += count
+                counted[audited.verb, rbac_resource(audited)] += count
         return counted
 
-    def _notice(self, change: Change) -> None:
+    def _on_change(self, change: StorageEvent) -> None:
         self.changed.set()
         if change.table != _PODS:
             return
@@ -57,23 +57,23 @@ class History:
             return
         pods = self._there[member]
         if change.old is None:
-            self.made[member] += 1
+            self.created[member] += 1
             if pods:
                 text = f"{member.replica} of job {member.job} has a second pod: {stored.key.name}"
-                self.breaches.append(f"revision {change.revision}: {text}")
+                self.violations.append(f"revision {change.revision}: {text}")
             pods.add(stored.uid)
         elif change.new is None:
             pods.discard(stored.uid)
 
 
-def spelt(audited: Audited) -> str:
+def rbac_resource(audited: AuditKey) -> str:
     """Return a resource as RBAC rules spell it."""
     below = f"/{audited.subresource}" if audited.subresource else ""
     plural, _, group = audited.resource.partition(".")
     return f"{plural}{below}.{group}" if group else f"{plural}{below}"
 
 
-def _member(stored: Stored) -> Member | None:
+def _member(stored: StoredObject) -> Member | None:
     owner = next((o for o in stored.meta.owner_references or () if o.get("controller")), None)
     if owner is None:
         return None

@@ -11,10 +11,16 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import ObjectKey, Resource
-from dlctl.api.nesting import flattened
+from dlctl.api.nesting import truncate_to_depth
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import ListPage
-from dlctl.local.apiserver.changes import Change, EventType, Stored, TableName, table_of
+from dlctl.local.apiserver.stored_objects import (
+    EventType,
+    StorageEvent,
+    StoredObject,
+    TableName,
+    table_of,
+)
 
 JSON = dict[str, Any]
 _CATCH_UP_S: Final = 10.0
@@ -23,9 +29,9 @@ _CATCH_UP_S: Final = 10.0
 @attrs.define(eq=False)
 class _Table:
     resource: Resource
-    objects: dict[ObjectKey, Stored] = attrs.field(factory=dict)
+    objects: dict[ObjectKey, StoredObject] = attrs.field(factory=dict)
     # By key the version last heard of, also of what is gone.
-    heard: dict[ObjectKey, int] = attrs.field(factory=dict)
+    seen_revisions: dict[ObjectKey, int] = attrs.field(factory=dict)
     changed: asyncio.Event = attrs.field(factory=asyncio.Event)
 
 
@@ -40,7 +46,7 @@ class Mirror:
     namespace: str
     tasks: asyncio.TaskGroup
     revision: int = 0
-    observers: list[Callable[[Change], None]] = attrs.field(factory=list)
+    observers: list[Callable[[StorageEvent], None]] = attrs.field(factory=list)
     _tables: dict[TableName, _Table] = attrs.field(factory=dict)
     _watches: list[asyncio.Task[None]] = attrs.field(factory=list)
 
@@ -58,10 +64,10 @@ class Mirror:
         for watch in self._watches:
             watch.cancel()
 
-    def get(self, resource: Resource, key: ObjectKey) -> Stored | None:
+    def get(self, resource: Resource, key: ObjectKey) -> StoredObject | None:
         return self._table(resource).objects.get(key)
 
-    def objects(self, resource: Resource, namespace: str = "") -> list[Stored]:
+    def objects(self, resource: Resource, namespace: str = "") -> list[StoredObject]:
         assert namespace == self.namespace
         return sorted(self._table(resource).objects.values(), key=lambda stored: stored.key.name)
 
@@ -84,7 +90,7 @@ class Mirror:
         async with watch as lines:
             async for line in lines:
                 # What nests deeper than the decoder can follow shows no more than that it is there.
-                event = msgspec.json.decode(flattened(line)[0])
+                event = msgspec.json.decode(truncate_to_depth(line)[0])
                 if event["type"] == "BOOKMARK":
                     continue
                 self._apply(table, EventType(event["type"]), event["object"])
@@ -92,15 +98,17 @@ class Mirror:
 
     def _apply(self, table: _Table, type_: EventType, obj: JSON) -> None:
         version = int(obj["metadata"]["resourceVersion"])
-        new = Stored.of(obj, version)
+        new = StoredObject.of(obj, version)
         old = table.objects.pop(new.key, None)
         if type_ is not EventType.DELETED:
             table.objects[new.key] = new
-        table.heard[new.key] = version
+        table.seen_revisions[new.key] = version
         self.revision += 1
         table.changed.set()
         gone = type_ is EventType.DELETED
-        change = Change(table_of(table.resource), new.key, version, old, None if gone else new)
+        change = StorageEvent(
+            table_of(table.resource), new.key, version, old, None if gone else new
+        )
         for observer in self.observers:
             observer(change)
 
@@ -114,7 +122,7 @@ class Mirror:
 def _shows(table: _Table, page: ListPage[JSON]) -> bool:
     """Tell whether a table is as fresh as a list."""
     listed = {_key(obj): int(obj["metadata"]["resourceVersion"]) for obj in page.items}
-    known = all(table.heard.get(key, 0) >= version for key, version in listed.items())
+    known = all(table.seen_revisions.get(key, 0) >= version for key, version in listed.items())
     late = [s for s in table.objects.values() if s.key not in listed]
     return known and all(stored.revision > int(page.resource_version) for stored in late)
 

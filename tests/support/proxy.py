@@ -16,12 +16,12 @@ from aiohttp import web
 from yarl import URL
 
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver.calls import Call
-from dlctl.local.apiserver.changes import Change
-from dlctl.local.apiserver.faults import Fault, Faults, broken, reset, strike
-from dlctl.local.apiserver.front import Audited, LargeRequest, call_of, failure
+from dlctl.local.apiserver.faults import Fault, Faults, abort, faulty_stream, inject
+from dlctl.local.apiserver.handler import AuditKey, LargeRequest, error_response, to_api_request
+from dlctl.local.apiserver.request_info import parse_path
+from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
-from dlctl.local.apiserver.targets import target
+from dlctl.local.apiserver.stored_objects import StorageEvent
 
 # Of the connection, not of the request; and what is said of the body here is said anew.
 _OURS: Final = frozenset(
@@ -42,27 +42,27 @@ class Proxy:
     # The newest that is known of; lists that are to be stale are older.
     version: int = 0
     faults: Faults = attrs.field(factory=Faults)
-    audit: Counter[Audited] = attrs.field(factory=Counter)
+    audit: Counter[AuditKey] = attrs.field(factory=Counter)
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             return await self._response(request)
         except StatusError as error:
-            return failure(error)
+            return error_response(error)
         except aiohttp.ClientError as error:
             # Who broke it, the server or its proxy, makes no difference to a client.
-            raise reset(request) from error
+            raise abort(request) from error
 
-    def note(self, change: Change) -> None:
+    def note(self, change: StorageEvent) -> None:
         self.version = max(self.version, change.revision)
 
     async def _response(self, request: web.BaseRequest) -> web.StreamResponse:
-        wanted = target(request.path)
+        wanted = parse_path(request.path)
         assert wanted is not None, request.path
-        call = await call_of(request, wanted)
-        self.audit[Audited(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
-        fault = self.faults.take(call) or _NO_FAULT
-        await strike(request, fault)
+        call = await to_api_request(request, wanted)
+        self.audit[AuditKey(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
+        fault = self.faults.match(call) or _NO_FAULT
+        await inject(request, fault)
         url = self._url(request, call, fault)
         async with self.upstream.request(
             request.method, url, data=call.body or None, headers=_passed(request.headers)
@@ -71,12 +71,12 @@ class Proxy:
                 return await _streamed(request, answer, fault)
             body = await answer.read()
         if fault.reset == "after":
-            raise reset(request)
+            raise abort(request)
         return web.Response(body=body, status=answer.status, headers=_passed(answer.headers))
 
-    def _url(self, request: web.BaseRequest, call: Call, fault: Fault) -> URL:
+    def _url(self, request: web.BaseRequest, api_request: ApiRequest, fault: Fault) -> URL:
         url = URL(self.server + request.raw_path, encoded=True)
-        may_be_old = call.verb == "list" and call.query.get("resourceVersion")
+        may_be_old = api_request.verb == "list" and api_request.query.get("resourceVersion")
         if not fault.stale_by or not may_be_old:
             return url
         version = max(self.version - fault.stale_by, int(may_be_old), 1)
@@ -84,7 +84,7 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxied(config: ClusterConfig) -> AsyncIterator[tuple[Proxy, str]]:
+async def serve_proxy(config: ClusterConfig) -> AsyncIterator[tuple[Proxy, str]]:
     """Serve a proxy before a server for the duration of the block; return it with its address."""
     access = await config.credentials.access()
     connector = aiohttp.TCPConnector(ssl=access.tls or True, limit=0)
@@ -121,14 +121,14 @@ async def _streamed(
     request: web.BaseRequest, answer: aiohttp.ClientResponse, fault: Fault
 ) -> web.StreamResponse:
     if fault.reset == "after":
-        raise reset(request)
+        raise abort(request)
     response = web.StreamResponse(headers=_passed(answer.headers))
     response.enable_chunked_encoding()
     await response.prepare(request)
     try:
         # A client that has gone away is nobody's fault.
         with suppress(ConnectionResetError):
-            async for chunk in broken(_lines(answer.content), fault):
+            async for chunk in faulty_stream(_lines(answer.content), fault):
                 await response.write(chunk)
             await response.write_eof()
     finally:

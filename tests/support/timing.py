@@ -19,7 +19,7 @@ class LoopClock:
         return asyncio.get_running_loop().time()
 
 
-def let_time_pass() -> None:
+def tick_on_read() -> None:
     """Have the running loop's clock move a tick whenever it is read.
 
     Compacted time stands still while there is work. Whoever is woken a rounding error too early,

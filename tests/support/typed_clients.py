@@ -92,15 +92,15 @@ _SPECS = {"TFJob": _TFJobSpec, "MXJob": _MXJobSpec}
 
 def undecodable_status(status: Any) -> str:
     """Return why a status cannot be decoded, or nothing."""
-    return _error(status, _Status)
+    return _decode_error(status, _Status)
 
 
 def undecodable_spec(spec: Any, kind: Literal["TFJob", "MXJob"]) -> str:
     """Return why a spec cannot be decoded, or nothing."""
-    return _error(spec, _SPECS[kind])
+    return _decode_error(spec, _SPECS[kind])
 
 
-def _error(value: Any, type_: type) -> str:
+def _decode_error(value: Any, type_: type) -> str:
     try:
         msgspec.convert(value, type_)
     except msgspec.ValidationError as error:

@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-__all__ = ("Field", "Kind", "parsed", "pod_types")
+__all__ = ("Field", "TypeDefinition", "parse_table", "pod_types")
 
 _FIELD: Final = re.compile(r"(?P<name>[^:]+):(?P<shape>(\[\]|\{\})*)(?P<type>\w+)(?P<rest>[!@\w]*)")
 _TABLES: Final = ("meta", "metrics", "pods")
@@ -32,7 +32,7 @@ class Field:
 
 
 @attrs.frozen
-class Kind:
+class TypeDefinition:
     """A struct: its fields by name, and the package that its definition is named after."""
 
     name: str
@@ -40,18 +40,18 @@ class Kind:
     fields: Mapping[str, Field]
 
     @property
-    def definition(self) -> str:
+    def definition_name(self) -> str:
         return f"{self.package}.{self.name}"
 
 
 @lru_cache(maxsize=1)
-def pod_types() -> Mapping[str, Kind]:
+def pod_types() -> Mapping[str, TypeDefinition]:
     """Return the types that a PodTemplateSpec or a MetricSpec consists of, by their short name."""
     texts = [(files(__package__) / f"{table}.types").read_text() for table in _TABLES]
-    return {kind.name: kind for text in texts for kind in parsed(text)}
+    return {kind.name: kind for text in texts for kind in parse_table(text)}
 
 
-def parsed(text: str) -> Iterator[Kind]:
+def parse_table(text: str) -> Iterator[TypeDefinition]:
     """Yield the types of a table."""
     package = ""
     for line in text.replace("\n    ", " ").splitlines():
@@ -59,11 +59,11 @@ def parsed(text: str) -> Iterator[Kind]:
             package = line.strip("[]")
             continue
         name, _, words = line.partition(" = ")
-        fields = [_field(word) for word in words.split()]
-        yield Kind(name, package, {field.name: field for field in fields})
+        fields = [_parse_field(word) for word in words.split()]
+        yield TypeDefinition(name, package, {field.name: field for field in fields})
 
 
-def _field(word: str) -> Field:
+def _parse_field(word: str) -> Field:
     match = _FIELD.fullmatch(word)
     assert match is not None, word
     shape = tuple(re.findall(r"\[\]|\{\}", match["shape"]))

@@ -11,11 +11,11 @@ class JAXJob(KubeflowJob):
     """Distributed JAX; process 0 is the coordinator."""
 
     job_type = "JAXJob"
-    tag = "jax"
+    field_prefix = "jax"
     replica_types = ["worker"]
     container_properties = {"name": "jax", "ports": [6666]}
     port_name = "jaxjob-port"
-    scales = True
+    is_scalable = True
 
     def is_master(self, replica: Replica) -> bool:
         return replica.index == 0
@@ -27,6 +27,6 @@ class JAXJob(KubeflowJob):
             "PYTHONUNBUFFERED": "1",
             "COORDINATOR_PORT": str(self.port("worker")),
             "COORDINATOR_ADDRESS": self.address("worker", 0),
-            "NUM_PROCESSES": str(self.job.size),
+            "NUM_PROCESSES": str(self.job.total_replicas),
             "PROCESS_ID": str(replica_index),
         }

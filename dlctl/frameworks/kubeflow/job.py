@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from dlctl.api.job import Deciders, Replica
+from dlctl.api.job import Replica, SuccessPolicy
 from dlctl.frameworks.dljob import DLJob
 
 
@@ -17,65 +17,65 @@ class KubeflowJob(DLJob, abstract=True):
 
     Beside what every framework states, a subclass states:
 
-    - ``tag``: begins the field of replica specs, ``tf`` in ``tfReplicaSpecs``;
+    - ``field_prefix``: begins the field of replica specs, ``tf`` in ``tfReplicaSpecs``;
     - ``port_name``: the name of the port where replicas meet;
-    - ``restart_policy``: of replicas that say nothing.
+    - ``default_restart_policy``: of replicas that say nothing.
     """
 
-    tag: ClassVar[str]
+    field_prefix: ClassVar[str]
     port_name: ClassVar[str]
-    restart_policy: ClassVar[str] = "Never"
-    equips_all_containers = True
+    default_restart_policy: ClassVar[str] = "Never"
+    sets_env_in_all_containers = True
     # Served beside v1, in the same form.
     older_versions: ClassVar[Sequence[str]] = ()
     # What replica types were called once, by what they are now; in lower case.
-    aliases: ClassVar[Mapping[str, str]] = {}
+    type_aliases: ClassVar[Mapping[str, str]] = {}
     # How replica types are spelt, where it is not with one capital.
-    spellings: ClassVar[Mapping[str, str]] = {}
+    type_names: ClassVar[Mapping[str, str]] = {}
     # How many replicas of a type there are that says nothing, where it is not one.
     default_replicas: ClassVar[Mapping[str, int]] = {}
     # Types of one replica, whose name goes without an index.
-    unnumbered: ClassVar[Collection[str]] = ()
+    unindexed_types: ClassVar[Collection[str]] = ()
     # Types whose pods are held back until all replicas of the others run.
-    waiting: ClassVar[Collection[str]] = ()
+    gated_types: ClassVar[Collection[str]] = ()
     # Types whose replicas are not counted any more when the job has ended.
-    uncounted_at_end: ClassVar[Collection[str]] = ()
+    uncounted_after_finish: ClassVar[Collection[str]] = ()
     # The reasons of conditions that are not the kind and the condition's type, by type.
-    reasons: ClassVar[Mapping[str, str]] = {}
+    reason_by_condition: ClassVar[Mapping[str, str]] = {}
     # The reason of the event about a child whose name is taken; none if empty.
-    taken_reason: ClassVar[str] = ""
+    name_conflict_reason: ClassVar[str] = ""
     # Whether ``kubectl get`` shows the age before the state.
-    age_first: ClassVar[bool] = False
+    shows_age_first: ClassVar[bool] = False
     # Whether ``kubectl scale`` sets the number of workers.
-    scales: ClassVar[bool] = False
+    is_scalable: ClassVar[bool] = False
     # Whether replicas are dialled by name: else there are neither services nor a port.
     has_services: ClassVar[bool] = True
     # Whether a container must have the framework's name.
-    names_container: ClassVar[bool] = True
+    requires_container_name: ClassVar[bool] = True
 
     @classmethod
-    def spelling(cls, replica_type: str) -> str:
+    def type_name(cls, replica_type: str) -> str:
         """Return a replica type as users write it: ``Worker``."""
-        return cls.spellings.get(replica_type, replica_type.capitalize())
+        return cls.type_names.get(replica_type, replica_type.capitalize())
 
     @classmethod
     def controller_name(cls) -> str:
         """Return the name that training-operator's labels and events have for the controller."""
         return f"{cls.job_type.lower()}-controller"
 
-    def deciders(self) -> Deciders:
+    def success_policy(self) -> SuccessPolicy:
         """Return whose fate is the job's: the master's where there is one, else the workers'."""
         masters = tuple(self.replicas_of("master"))
         if masters:
-            return Deciders(succeed=masters, run=masters)
+            return SuccessPolicy(success_replicas=masters, running_replicas=masters)
         workers = tuple(self.replicas_of("worker"))
-        return Deciders(succeed=workers, run=workers)
+        return SuccessPolicy(success_replicas=workers, running_replicas=workers)
 
     def is_master(self, replica: Replica) -> bool:
         """Tell whether a replica's pod is labelled as the one to ask for the job's logs."""
         return replica.type == "master"
 
-    def told_with_namespace(self) -> bool:
+    def namespaced_messages(self) -> bool:
         """Tell whether messages call the job by its namespace and name, or by its name alone."""
         return not self.number_of_replicas("master")
 
@@ -85,10 +85,10 @@ class KubeflowJob(DLJob, abstract=True):
 
 # A large job is read again and again, and most of that time would go into these.
 @lru_cache(maxsize=8)
-def _replicas(replica_type: str, number: int) -> Sequence[Replica]:
-    return tuple(Replica(replica_type, index) for index in range(number))
+def _replicas(replica_type: str, count: int) -> Sequence[Replica]:
+    return tuple(Replica(replica_type, index) for index in range(count))
 
 
-def compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """Return JSON as Go writes it, without blanks: some programs compare it as text."""
     return json.dumps(value, separators=(",", ":"))

@@ -6,19 +6,19 @@ The names, the order and the modes are training-operator's: scripts of users rel
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from dlctl.frameworks import launchers
-from dlctl.frameworks.kubeflow.mpi_files import CONFIG_PATH, DISCOVER_HOSTS, HOSTFILE, KUBEXEC
-from dlctl.frameworks.launchers import INIT_SIZE, KUBECTL_PATH, extended
+from dlctl.frameworks import launcher_access
+from dlctl.frameworks.kubeflow.mpi_config import CONFIG_PATH, DISCOVER_HOSTS, HOSTFILE, KUBEXEC
+from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH, append_items
 
 JSON = Mapping[str, Any]
-_CONFIG: Final = "mpi-job-config"
-_KUBECTL: Final = "mpi-job-kubectl"
+_CONFIG_VOLUME: Final = "mpi-job-config"
+_KUBECTL_VOLUME: Final = "mpi-job-kubectl"
 _EXECUTABLE: Final = 0o555
 _READABLE: Final = 0o444
 # What lets an image run in another container as it does in its own.
-_OF_IMAGE: Final = ("image", "imagePullPolicy", "securityContext")
+_IMAGE_FIELDS: Final = ("image", "imagePullPolicy", "securityContext")
 # One call for all, which watches each; one that fails, as while a worker is replaced, is repeated.
-_WAIT: Final = f"""\
+_WAIT_SCRIPT: Final = f"""\
 set --
 while read -r host _; do
   [ "$host" = "{{launcher}}" ] || set -- "$@" "pod/$host"
@@ -28,7 +28,7 @@ until {KUBECTL_PATH}/kubectl wait --for="$runs" --timeout=5m "$@"; do
   sleep 5
 done
 """
-_PATHS: Final = {_KUBECTL: KUBECTL_PATH, _CONFIG: CONFIG_PATH}
+_MOUNT_PATH_BY_VOLUME: Final = {_KUBECTL_VOLUME: KUBECTL_PATH, _CONFIG_VOLUME: CONFIG_PATH}
 
 
 def worker(pod_spec: JSON, config: str) -> JSON:
@@ -40,12 +40,12 @@ def worker(pod_spec: JSON, config: str) -> JSON:
     volume = _config_volume(config, {KUBEXEC: _EXECUTABLE})
     return {
         **pod_spec,
-        "containers": [extended(container, volumeMounts=_mounts(_CONFIG)), *others],
+        "containers": [append_items(container, volumeMounts=_mounts(_CONFIG_VOLUME)), *others],
         "volumes": [*(pod_spec.get("volumes") or []), volume],
     }
 
 
-def launcher(pod_spec: JSON, config: str, *, steps: Sequence[JSON]) -> JSON:
+def launcher(pod_spec: JSON, config: str, *, init_containers: Sequence[JSON]) -> JSON:
     """Return the spec of the launcher: all that mpirun needs is in its first container.
 
     ``steps`` are init containers, which run after those of the user.
@@ -56,18 +56,21 @@ def launcher(pod_spec: JSON, config: str, *, steps: Sequence[JSON]) -> JSON:
         for name, value in _environment(container, uses_gpu(pod_spec))
     ]
     modes = {KUBEXEC: _EXECUTABLE, HOSTFILE: _READABLE, DISCOVER_HOSTS: _EXECUTABLE}
-    volumes = [{"name": _KUBECTL, "emptyDir": {}}, _config_volume(config, modes)]
+    volumes = [{"name": _KUBECTL_VOLUME, "emptyDir": {}}, _config_volume(config, modes)]
     return {
         **pod_spec,
-        "initContainers": [*(pod_spec.get("initContainers") or []), *steps],
-        "containers": [extended(container, env=variables, volumeMounts=_mounts(*_PATHS)), *others],
+        "initContainers": [*(pod_spec.get("initContainers") or []), *init_containers],
+        "containers": [
+            append_items(container, env=variables, volumeMounts=_mounts(*_MOUNT_PATH_BY_VOLUME)),
+            *others,
+        ],
         "volumes": [*(pod_spec.get("volumes") or []), *volumes],
     }
 
 
-def delivery(image: str, namespace: str) -> JSON:
+def kubectl_init_container(image: str, namespace: str) -> JSON:
     """Return the init container that brings kubectl."""
-    return launchers.delivery(image, namespace, _mounts(*_PATHS))
+    return launcher_access.kubectl_init_container(image, namespace, _mounts(*_MOUNT_PATH_BY_VOLUME))
 
 
 def wait_for_workers(pod_spec: JSON, launcher: str) -> JSON:
@@ -76,13 +79,13 @@ def wait_for_workers(pod_spec: JSON, launcher: str) -> JSON:
     It has the image of the launcher itself, in which mpirun needs a shell as well.
     """
     container, *_ = pod_spec["containers"]
-    same = {field: container[field] for field in _OF_IMAGE if field in container}
+    image_fields = {field: container[field] for field in _IMAGE_FIELDS if field in container}
     return {
         "name": "wait-for-workers",
-        **same,
-        "command": ["/bin/sh", "-c", _WAIT.format(launcher=launcher)],
-        "resources": {"limits": dict(INIT_SIZE), "requests": dict(INIT_SIZE)},
-        "volumeMounts": _mounts(*_PATHS),
+        **image_fields,
+        "command": ["/bin/sh", "-c", _WAIT_SCRIPT.format(launcher=launcher)],
+        "resources": {"limits": dict(INIT_RESOURCES), "requests": dict(INIT_RESOURCES)},
+        "volumeMounts": _mounts(*_MOUNT_PATH_BY_VOLUME),
     }
 
 
@@ -109,9 +112,9 @@ def _environment(container: JSON, gpu: bool) -> Iterator[tuple[str, str]]:
 
 
 def _mounts(*volumes: str) -> list[JSON]:
-    return [{"name": volume, "mountPath": _PATHS[volume]} for volume in volumes]
+    return [{"name": volume, "mountPath": _MOUNT_PATH_BY_VOLUME[volume]} for volume in volumes]
 
 
 def _config_volume(config: str, modes: Mapping[str, int]) -> JSON:
     items = [{"key": name, "path": name, "mode": mode} for name, mode in modes.items()]
-    return {"name": _CONFIG, "configMap": {"name": config, "items": items}}
+    return {"name": _CONFIG_VOLUME, "configMap": {"name": config, "items": items}}

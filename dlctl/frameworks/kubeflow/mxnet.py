@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from dlctl.api.job import Deciders, Replica, ReplicaSpec
-from dlctl.frameworks.kubeflow.job import KubeflowJob, compact
+from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
+from dlctl.frameworks.kubeflow.job import KubeflowJob, compact_json
 
 _TUNER_KEY = "tuner-server-key"
 
@@ -14,35 +14,35 @@ class MXJob(KubeflowJob):
     """Distributed MXNet, training (MXTrain) or tuning the compiler (MXTune)."""
 
     job_type = "MXJob"
-    tag = "mx"
+    field_prefix = "mx"
     replica_types = ["scheduler", "server", "worker", "tunertracker", "tunerserver", "tuner"]
-    spellings = {"tunertracker": "TunerTracker", "tunerserver": "TunerServer"}
+    type_names = {"tunertracker": "TunerTracker", "tunerserver": "TunerServer"}
     container_properties = {"name": "mxnet", "ports": [9091]}
     port_name = "mxjob-port"
 
-    def deciders(self) -> Deciders:
+    def success_policy(self) -> SuccessPolicy:
         if self.job.spec.get("jobMode") == "MXTune":
             # Tracker and servers wait for ever; the tuner is what has an end.
             tuners = tuple(self.replicas_of("tuner"))
-            return Deciders(succeed=tuners, run=tuners)
+            return SuccessPolicy(success_replicas=tuners, running_replicas=tuners)
         schedulers = tuple(self.replicas_of("scheduler"))
         workers = tuple(self.replicas_of("worker"))
         if schedulers or self.number_of_replicas("server"):
-            return Deciders(succeed=schedulers, run=schedulers)
-        return Deciders(succeed=workers, run=workers)
+            return SuccessPolicy(success_replicas=schedulers, running_replicas=schedulers)
+        return SuccessPolicy(success_replicas=workers, running_replicas=workers)
 
     def is_master(self, replica: Replica) -> bool:
         return replica.type == "server"
 
-    def told_with_namespace(self) -> bool:
+    def namespaced_messages(self) -> bool:
         return False
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
         type_ = replica_spec.type
-        scheduler = self.job.spec_of("scheduler")
-        task = compact({"type": type_, "index": replica_index})
+        scheduler = self.job.replica_spec("scheduler")
+        task = compact_json({"type": type_, "index": replica_index})
         environment = {
             "MX_CONFIG": f'{{"cluster":{self._cluster},"labels":{self._labels},"task":{task}}}',
             "DMLC_PS_ROOT_PORT": str(scheduler.port if scheduler else 0),
@@ -59,11 +59,11 @@ class MXJob(KubeflowJob):
     # The same for all replicas, and as long as there are many of them.
     @cached_property
     def _cluster(self) -> str:
-        return compact({spec.type: self._addresses(spec) for spec in self._specs})
+        return compact_json({spec.type: self._addresses(spec) for spec in self._specs})
 
     @cached_property
     def _labels(self) -> str:
-        return compact({spec.type: _tuner_key(spec) for spec in self._specs})
+        return compact_json({spec.type: _tuner_key(spec) for spec in self._specs})
 
     @property
     def _specs(self) -> list[ReplicaSpec]:

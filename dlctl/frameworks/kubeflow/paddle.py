@@ -11,12 +11,12 @@ class PaddleJob(KubeflowJob):
     """Distributed PaddlePaddle; its launcher gathers the nodes at the first one."""
 
     job_type = "PaddleJob"
-    tag = "paddle"
+    field_prefix = "paddle"
     replica_types = ["master", "worker"]
     container_properties = {"name": "paddle", "ports": [36543]}
     port_name = "master"
-    restart_policy = "OnFailure"
-    scales = True
+    default_restart_policy = "OnFailure"
+    is_scalable = True
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
@@ -27,7 +27,7 @@ class PaddleJob(KubeflowJob):
         environment: dict[str, Any] = {
             "PYTHONUNBUFFERED": "1",
             "PADDLE_JOB_ID": self.job.key.name,
-            "PADDLE_NNODES": str(self.job.size),
+            "PADDLE_NNODES": str(self.job.total_replicas),
         }
         if Replica(replica_spec.type, replica_index) == first:
             # Its own name may not resolve yet; its address does without.

@@ -6,33 +6,33 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.companions import Companion
-from dlctl.api.job import Deciders, Replica, ReplicaSpec
-from dlctl.frameworks.kubeflow.elastic import AUTOSCALERS, ElasticPolicy
+from dlctl.api.dependents import Dependent
+from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
+from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS, ElasticPolicy
 
 # Of processes on a node; other words, such as "auto" and "gpu", are torchrun's to understand.
-_COUNT: Final = re.compile(r"[0-9]{1,9}")
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 class PyTorchJob(KubeflowJob):
     """Distributed PyTorch; with an elastic policy, as many workers as there happen to be."""
 
     job_type = "PyTorchJob"
-    tag = "pytorch"
+    field_prefix = "pytorch"
     replica_types = ["master", "worker"]
     container_properties = {"name": "pytorch", "ports": [23456]}
     port_name = "pytorchjob-port"
-    restart_policy = "OnFailure"
-    companion_resources = (AUTOSCALERS,)
-    scales = True
+    default_restart_policy = "OnFailure"
+    dependent_resources = (HORIZONTAL_POD_AUTOSCALERS,)
+    is_scalable = True
 
-    def deciders(self) -> Deciders:
-        deciders = super().deciders()
-        if ElasticPolicy.of(self.job) and not self.number_of_replicas("master"):
-            return attrs.evolve(deciders, one_is_enough=True)
-        return deciders
+    def success_policy(self) -> SuccessPolicy:
+        policy = super().success_policy()
+        if ElasticPolicy.from_job(self.job) and not self.number_of_replicas("master"):
+            return attrs.evolve(policy, any_succeeds=True)
+        return policy
 
     def is_master(self, replica: Replica) -> bool:
         first = "master" if self.number_of_replicas("master") else "worker"
@@ -43,41 +43,45 @@ class PyTorchJob(KubeflowJob):
     ) -> Mapping[str, Any]:
         return dict(self._environment(Replica(replica_spec.type, replica_index)))
 
-    def equip(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
+    def mutate_pod_spec(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
         if replica.type != "worker" or not self.number_of_replicas("master"):
             return pod_spec
-        waiting = init_containers(self.job.defaults, self.address("master", 0))
-        return {**pod_spec, "initContainers": [*(pod_spec.get("initContainers") or []), *waiting]}
+        init = init_containers(self.job.defaults, self.address("master", 0))
+        return {**pod_spec, "initContainers": [*(pod_spec.get("initContainers") or []), *init]}
 
-    def companions(
+    def dependents(
         self, running: Collection[Replica], present: Collection[Replica] | None = None
-    ) -> Iterator[Companion]:
-        elastic = ElasticPolicy.of(self.job)
+    ) -> Iterator[Dependent]:
+        elastic = ElasticPolicy.from_job(self.job)
         if elastic and (autoscaler := elastic.autoscaler(self.job)):
             yield autoscaler
 
-    def least_replicas(self, replica_type: str) -> int:
-        there = super().least_replicas(replica_type)
-        elastic = ElasticPolicy.of(self.job)
-        return min(elastic.least, there) if elastic and replica_type == "worker" else there
+    def min_available(self, replica_type: str) -> int:
+        replicas = super().min_available(replica_type)
+        elastic = ElasticPolicy.from_job(self.job)
+        return (
+            min(elastic.min_replicas, replicas)
+            if elastic and replica_type == "worker"
+            else replicas
+        )
 
     def _environment(self, replica: Replica) -> Iterator[tuple[str, str]]:
         yield "PYTHONUNBUFFERED", "1"
-        elastic = ElasticPolicy.of(self.job)
+        elastic = ElasticPolicy.from_job(self.job)
         stated = self.job.spec.get("nprocPerNode")
         processes = str(stated or "auto")
         if self.number_of_replicas("master"):
-            each = int(processes) if _COUNT.fullmatch(processes) else 1
+            each = int(processes) if _NUMBER.fullmatch(processes) else 1
             rank = replica.index + (replica.type == "worker")
             port = str(self.port("master"))
             yield from (("MASTER_PORT", port), ("PET_MASTER_PORT", port))
             yield "MASTER_ADDR", self.address("master", 0)
             yield "PET_MASTER_ADDR", self.address("master", 0)
-            yield "WORLD_SIZE", str(self.job.size * each)
+            yield "WORLD_SIZE", str(self.job.total_replicas * each)
             yield from (("RANK", str(rank)), ("PET_NODE_RANK", str(rank)))
-        if stated or elastic is None or elastic.processes is None:
+        if stated or elastic is None or elastic.nproc_per_node is None:
             yield "PET_NPROC_PER_NODE", processes
         if elastic:
-            yield from elastic.environment(self.address("worker", 0), self.port("worker"))
+            yield from elastic.env(self.address("worker", 0), self.port("worker"))
         else:
-            yield "PET_NNODES", str(self.job.size)
+            yield "PET_NNODES", str(self.job.total_replicas)

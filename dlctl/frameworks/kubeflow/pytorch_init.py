@@ -14,7 +14,7 @@ import yaml
 from dlctl.api.defaults import JobDefaults
 from dlctl.errors import ConfigError
 
-_BUILT_IN: Final = """\
+_DEFAULT_TEMPLATE: Final = """\
 - name: init-pytorch
   image: {{.InitContainerImage}}
   imagePullPolicy: IfNotPresent
@@ -30,7 +30,7 @@ _BUILT_IN: Final = """\
 _FLAG: Final = "--pytorch-init-container-template-file"
 # A dash beside the braces takes the white space away that is next to it.
 _ACTION: Final = re.compile(r"(?:\s*\{\{-\s|\{\{)\s*(.*?)\s*(?:\s-\}\}\s*|\}\})", re.DOTALL)
-_VALUES: Final = (".InitContainerImage", ".MasterAddr", ".MaxTries")
+_VARIABLES: Final = (".InitContainerImage", ".MasterAddr", ".MaxTries")
 
 
 # The same for all workers of a job, and YAML is slow to read.
@@ -40,18 +40,18 @@ def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any
 
     :raises ConfigError: if the template is not of the form of one.
     """
-    values = (defaults.pytorch_init_image, master, str(defaults.pytorch_init_tries))
-    filled_in = dict(zip(_VALUES, values, strict=True))
+    values = (defaults.pytorch_init_image, master, str(defaults.pytorch_init_max_tries))
+    value_by_variable = dict(zip(_VARIABLES, values, strict=True))
 
     def value(action: re.Match[str]) -> str:
-        if action[1] not in filled_in:
+        if action[1] not in value_by_variable:
             raise ConfigError(
                 f"{_FLAG}: {{{{{action[1]}}}}} is not understood: only "
-                f"{', '.join(f'{{{{{name}}}}}' for name in _VALUES)} are"
+                f"{', '.join(f'{{{{{name}}}}}' for name in _VARIABLES)} are"
             )
-        return filled_in[action[1]]
+        return value_by_variable[action[1]]
 
-    text = _ACTION.sub(value, defaults.pytorch_init_template or _BUILT_IN)
+    text = _ACTION.sub(value, defaults.pytorch_init_template or _DEFAULT_TEMPLATE)
     try:
         containers = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -61,7 +61,7 @@ def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any
     return containers
 
 
-def check(defaults: JobDefaults) -> None:
+def check_template(defaults: JobDefaults) -> None:
     """Find out at the start whether the template can be filled in.
 
     :raises ConfigError: if it cannot.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from dlctl.api.job import Deciders, Replica, ReplicaSpec
-from dlctl.frameworks.kubeflow.job import KubeflowJob, compact
+from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
+from dlctl.frameworks.kubeflow.job import KubeflowJob, compact_json
 
 _ALL_WORKERS = "AllWorkers"
 
@@ -14,25 +14,29 @@ class TFJob(KubeflowJob):
     """Distributed TensorFlow, described in TF_CONFIG; without a chief, worker 0 decides."""
 
     job_type = "TFJob"
-    tag = "tf"
+    field_prefix = "tf"
     replica_types = ["chief", "master", "ps", "worker", "evaluator"]
-    spellings = {"ps": "PS"}
+    type_names = {"ps": "PS"}
     # Of tf-operator's first draft of the map form.
-    aliases = {"eval": "evaluator"}
+    type_aliases = {"eval": "evaluator"}
     older_versions = ("v1alpha2", "v1beta1", "v1beta2")
     container_properties = {"name": "tensorflow", "ports": [2222]}
     port_name = "tfjob-port"
-    equips_all_containers = False
+    sets_env_in_all_containers = False
 
-    def deciders(self) -> Deciders:
-        dispensable = frozenset({"worker"} if self._dynamic else ())
+    def success_policy(self) -> SuccessPolicy:
+        tolerated = frozenset({"worker"} if self._has_dynamic_workers else ())
         chiefs = tuple(self._chiefs())
         if chiefs:
-            return Deciders(succeed=chiefs, run=chiefs, dispensable=dispensable)
+            return SuccessPolicy(
+                success_replicas=chiefs, running_replicas=chiefs, tolerated_types=tolerated
+            )
         workers = tuple(self.replicas_of("worker"))
-        every = self.job.spec.get("successPolicy") == _ALL_WORKERS
-        return Deciders(
-            succeed=workers if every else workers[:1], run=workers, dispensable=dispensable
+        all_workers = self.job.spec.get("successPolicy") == _ALL_WORKERS
+        return SuccessPolicy(
+            success_replicas=workers if all_workers else workers[:1],
+            running_replicas=workers,
+            tolerated_types=tolerated,
         )
 
     def is_master(self, replica: Replica) -> bool:
@@ -40,7 +44,7 @@ class TFJob(KubeflowJob):
             return replica.type in ("chief", "master")
         return replica == Replica("worker", 0)
 
-    def told_with_namespace(self) -> bool:
+    def namespaced_messages(self) -> bool:
         return True
 
     def address(self, replica_type: str, replica_index: int) -> str:
@@ -51,17 +55,17 @@ class TFJob(KubeflowJob):
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
-        if self.job.size == 1:
+        if self.job.total_replicas == 1:
             return {}
-        task = compact({"type": replica_spec.type, "index": replica_index})
-        if self._dynamic:
-            cluster = compact(self._sparse(replica_spec.type, replica_index))
+        task = compact_json({"type": replica_spec.type, "index": replica_index})
+        if self._has_dynamic_workers:
+            cluster = compact_json(self._sparse_cluster(replica_spec.type, replica_index))
             return {"TF_CONFIG": f'{{"cluster":{cluster},"task":{task}}}'}
         config = f'{{"cluster":{self._cluster},"task":{task},"environment":"cloud"}}'
         return {"TF_CONFIG": config}
 
     @property
-    def _dynamic(self) -> bool:
+    def _has_dynamic_workers(self) -> bool:
         return bool(self.job.spec.get("enableDynamicWorker"))
 
     def _chiefs(self) -> list[Replica]:
@@ -70,11 +74,11 @@ class TFJob(KubeflowJob):
     @cached_property
     def _cluster(self) -> str:
         # The same for all replicas, and as long as there are many of them.
-        return compact(
+        return compact_json(
             {
                 type_: self._addresses(type_)
                 for type_ in sorted(self.replica_types)
-                if self.job.spec_of(type_) is not None
+                if self.job.replica_spec(type_) is not None
             }
         )
 
@@ -85,7 +89,7 @@ class TFJob(KubeflowJob):
     def _endpoint(self, replica: Replica) -> str:
         return f"{self.address(replica.type, replica.index)}:{self.port(replica.type)}"
 
-    def _sparse(self, type_: str, index: int) -> Mapping[str, Any]:
+    def _sparse_cluster(self, type_: str, index: int) -> Mapping[str, Any]:
         """Return what one task must know of a cluster whose workers come and go."""
         own = self._endpoint(Replica(type_, index))
         if type_ == "ps":

@@ -12,7 +12,7 @@ class XGBoostJob(KubeflowJob):
     """Distributed gradient boosting; the master's end is the job's."""
 
     job_type = "XGBoostJob"
-    tag = "xgb"
+    field_prefix = "xgb"
     replica_types = ["master", "worker"]
     singletons = ["master"]
     container_properties = {"name": "xgboost", "ports": [9999]}
@@ -25,15 +25,17 @@ class XGBoostJob(KubeflowJob):
         environment = {
             "MASTER_PORT": str(self.port("master")),
             "MASTER_ADDR": self.address("master", 0),
-            "WORLD_SIZE": str(self.job.size),
+            "WORLD_SIZE": str(self.job.total_replicas),
             "RANK": str(replica_index + ahead),
             "PYTHONUNBUFFERED": "1",
         }
-        if self.job.size > 1:
+        if self.job.total_replicas > 1:
             environment["WORKER_PORT"] = str(self.port("worker"))
             environment["WORKER_ADDRS"] = self._workers
         return environment
 
     @cached_property
     def _workers(self) -> str:
-        return ",".join(self.address("worker", index) for index in range(self.job.size - 1))
+        return ",".join(
+            self.address("worker", index) for index in range(self.job.total_replicas - 1)
+        )

@@ -10,9 +10,9 @@ import attrs
 
 from dlctl.api.meta import SERVICES
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.changes import JSON, Change, table_of
 from dlctl.local.apiserver.status import Cause
 from dlctl.local.apiserver.storage import Storage
+from dlctl.local.apiserver.stored_objects import JSON, StorageEvent, table_of
 
 # The range that kubeadm takes, which users know from real clusters.
 NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
@@ -21,18 +21,18 @@ API_IP = str(NETWORK[1])
 
 
 @attrs.define(eq=False)
-class ServiceAddresses:
+class ClusterIPAllocator:
     """Gives each service that wants one a cluster IP of its own."""
 
     storage: Storage
-    _taken: dict[str, str] = attrs.field(factory=dict)
+    _allocated: dict[str, str] = attrs.field(factory=dict)
     # The first few are for the cluster itself.
     _next: int = 10
 
     def __attrs_post_init__(self) -> None:
         self.storage.observers.append(self._observe)
 
-    def prepared(self, service: JSON) -> JSON:
+    def prepare_for_create(self, service: JSON) -> JSON:
         """Return a new service with its address; one that is taken is refused."""
         spec: dict[str, Any] = service.get("spec") or {}
         wanted = spec.get("clusterIP")
@@ -40,25 +40,25 @@ class ServiceAddresses:
             return {**service, "spec": spec | {"clusterIPs": ["None"]}}
         if spec.get("type") == "ExternalName":
             return service
-        if wanted and wanted in self._taken:
+        if wanted and wanted in self._allocated:
             cause = Cause.invalid(
                 "spec.clusterIPs",
                 [wanted],
                 f"failed to allocate IP {wanted}: provided IP is already allocated",
             )
             raise status.invalid(SERVICES, service["metadata"]["name"], [cause])
-        address = wanted or self._free()
+        address = wanted or self._next_free()
         return {**service, "spec": spec | {"clusterIP": address, "clusterIPs": [address]}}
 
-    def _free(self) -> str:
+    def _next_free(self) -> str:
         for _ in range(NETWORK.num_addresses):
             address = str(NETWORK[self._next])
             self._next = (self._next + 1) % (NETWORK.num_addresses - 1) or 10
-            if address not in self._taken:
+            if address not in self._allocated:
                 return address
-        raise status.internal("failed to allocate a serviceIP: range is full")
+        raise status.internal_error("failed to allocate a serviceIP: range is full")
 
-    def _observe(self, change: Change) -> None:
+    def _observe(self, change: StorageEvent) -> None:
         if change.table != table_of(SERVICES) or (change.old and change.new):
             return
         stored = change.new or change.old
@@ -67,6 +67,6 @@ class ServiceAddresses:
         if not address or address == "None":
             return
         if change.new is not None:
-            self._taken[address] = stored.uid
+            self._allocated[address] = stored.uid
         else:
-            self._taken.pop(address, None)
+            self._allocated.pop(address, None)

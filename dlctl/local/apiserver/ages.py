@@ -12,10 +12,10 @@ def age_of(timestamp: str | None, now: datetime.datetime) -> str:
         since = datetime.datetime.fromisoformat(timestamp)
     except ValueError:
         return "<invalid>"
-    return age((now - since).total_seconds())
+    return human_duration((now - since).total_seconds())
 
 
-def age(elapsed_s: float) -> str:
+def human_duration(elapsed_s: float) -> str:
     """Return the time that has passed: two units as long as the smaller one matters."""
     seconds = int(elapsed_s)
     if seconds < -1:
@@ -25,21 +25,21 @@ def age(elapsed_s: float) -> str:
     if seconds < 120:
         return f"{seconds}s"
     if minutes < 10:
-        return _pair(minutes, "m", seconds % 60, "s")
+        return _two_units(minutes, "m", seconds % 60, "s")
     if hours < 3:
         return f"{minutes}m"
     if hours < 8:
-        return _pair(hours, "h", minutes % 60, "m")
+        return _two_units(hours, "h", minutes % 60, "m")
     if hours < 48:
         return f"{hours}h"
     if days < 8:
-        return _pair(days, "d", hours % 24, "h")
+        return _two_units(days, "d", hours % 24, "h")
     if days < 2 * 365:
         return f"{days}d"
     if days < 8 * 365:
-        return _pair(days // 365, "y", days % 365, "d")
+        return _two_units(days // 365, "y", days % 365, "d")
     return f"{days // 365}y"
 
 
-def _pair(big: int, big_unit: str, small: int, small_unit: str) -> str:
+def _two_units(big: int, big_unit: str, small: int, small_unit: str) -> str:
     return f"{big}{big_unit}{small}{small_unit}" if small else f"{big}{big_unit}"

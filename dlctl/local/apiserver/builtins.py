@@ -12,8 +12,10 @@ import attrs
 from dlctl.api import meta
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import columns, rbac, status
+from dlctl.local.apiserver.authentication import ACCOUNTS
 from dlctl.local.apiserver.autoscalers import autoscaler_causes, default_autoscaler
-from dlctl.local.apiserver.coreadmission import (
+from dlctl.local.apiserver.builtin_types import merge_keys
+from dlctl.local.apiserver.core_validation import (
     config_map_causes,
     config_map_update_causes,
     default_event,
@@ -24,14 +26,12 @@ from dlctl.local.apiserver.coreadmission import (
     secret_causes,
     secret_update_causes,
 )
-from dlctl.local.apiserver.identities import ACCOUNTS
-from dlctl.local.apiserver.kindtypes import merge_keys
-from dlctl.local.apiserver.podchecks import pod_causes
-from dlctl.local.apiserver.poddefaults import default_pod
-from dlctl.local.apiserver.podupdates import pod_update_causes
+from dlctl.local.apiserver.metadata_decoding import TypedDecoder
+from dlctl.local.apiserver.pod_defaults import default_pod
+from dlctl.local.apiserver.pod_update_validation import pod_update_causes
+from dlctl.local.apiserver.pod_validation import pod_causes
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
-from dlctl.local.apiserver.services import ServiceDefaults, service_causes, service_update_causes
-from dlctl.local.apiserver.shaping import Shaping
+from dlctl.local.apiserver.services import ServiceDefaulter, service_causes, service_update_causes
 from dlctl.local.apiserver.status import Cause
 
 Causes = Sequence[Cause]
@@ -61,25 +61,25 @@ class BuiltinStrategy:
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         """Return the paths of the fields that will be dropped."""
-        shaping = Shaping(self.resource)
-        shaping.shaped(obj)
+        shaping = TypedDecoder(self.resource)
+        shaping.decode(obj)
         return shaping.unknown
 
     def admit_create(self, obj: JSON) -> JSON:
-        shaped = Shaping(self.resource).shaped(obj)
+        shaped = TypedDecoder(self.resource).decode(obj)
         self.default(shaped)
         self._refuse(shaped, self.causes(shaped))
         return shaped
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
-        shaped = Shaping(self.resource).shaped(new)
+        shaped = TypedDecoder(self.resource).decode(new)
         self.default_update(old, shaped)
         self.default(shaped)
         self._refuse(shaped, [*self.causes(shaped), *self.update_causes(old, shaped)])
         return shaped
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
-        shaped = Shaping(self.resource).shaped(new)
+        shaped = TypedDecoder(self.resource).decode(new)
         kept = {key: value for key, value in old.items() if key not in ("metadata", "status")}
         result = kept | {"metadata": shaped["metadata"]}
         return result | ({"status": shaped["status"]} if "status" in shaped else {})
@@ -135,7 +135,7 @@ def register(registry: ResourceRegistry) -> None:
 
 def _served(strategy: BuiltinStrategy) -> ServedResource:
     resource = strategy.resource
-    name = resource.qualified
+    name = resource.group_resource
     return ServedResource(
         resource=resource,
         singular=_SINGULARS.get(name, resource.kind.lower()),
@@ -150,7 +150,7 @@ def _served(strategy: BuiltinStrategy) -> ServedResource:
 
 
 def _strategies() -> list[BuiltinStrategy]:
-    services = ServiceDefaults()
+    services = ServiceDefaulter()
     return [
         BuiltinStrategy(
             meta.PODS, default=default_pod, causes=pod_causes, update_causes=pod_update_causes
@@ -158,7 +158,7 @@ def _strategies() -> list[BuiltinStrategy]:
         BuiltinStrategy(
             meta.SERVICES,
             default=services.default,
-            default_update=services.carry_over,
+            default_update=services.keep_addresses,
             causes=service_causes,
             update_causes=service_update_causes,
         ),

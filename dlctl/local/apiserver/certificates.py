@@ -13,7 +13,7 @@ import trustme
 from dlctl.local.apiserver.addresses import API_IP
 
 # As pods call it, in any cluster.
-_INSIDE: Final = (
+_IN_CLUSTER_NAMES: Final = (
     API_IP,
     "kubernetes",
     *(f"kubernetes.default{end}" for end in ("", ".svc", ".svc.cluster.local")),
@@ -21,22 +21,22 @@ _INSIDE: Final = (
 
 
 @attrs.frozen
-class Identity:
+class ServingCertificate:
     """The server's TLS context and the authority that clients are to trust."""
 
     context: ssl.SSLContext
     ca_pem: bytes
 
 
-def identity(host: str) -> Identity:
+def issue_serving_certificate(host: str) -> ServingCertificate:
     """Make an authority and a certificate for the host, for this machine and for pods."""
-    names = dict.fromkeys(("localhost", "127.0.0.1", host, *_INSIDE))
+    names = dict.fromkeys(("localhost", "127.0.0.1", host, *_IN_CLUSTER_NAMES))
     authority = trustme.CA()
     certificate = authority.issue_cert(*(name for name in names if not _is_wildcard(name)))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     certificate.configure_cert(context)
-    return Identity(context, authority.cert_pem.bytes())
+    return ServingCertificate(context, authority.cert_pem.bytes())
 
 
 def _is_wildcard(host: str) -> bool:

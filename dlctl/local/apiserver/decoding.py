@@ -43,7 +43,7 @@ def wrong_type(value: Any, go_type: str) -> str:
     return f"json: cannot unmarshal {name} into Go value of type {go_type}"
 
 
-def unrecognized(problem: str, kind: str, body: bytes) -> str:
+def cannot_decode(problem: str, kind: str, body: bytes) -> str:
     """Return the refusal of a body that is no object of a kind."""
     if body.lstrip().startswith(b"{"):
         shown = body[:_SHOWN_BYTES].decode(errors="replace")
@@ -52,24 +52,24 @@ def unrecognized(problem: str, kind: str, body: bytes) -> str:
     return f"the object provided is unrecognized (must be of type {kind}): {problem} ({shown})"
 
 
-def no_object(value: Any) -> str:
+def missing_kind(value: Any) -> str:
     """Return why a value has no kind to go by."""
     return f"couldn't get version/kind; json parse error: {wrong_type(value, _TYPED)}"
 
 
-class _Twice(dict[str, Any]):
+class _DuplicateFieldsDict(dict[str, Any]):
     """An object that remembers which of its fields were there twice."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         names = [name for name, _ in pairs]
-        self.twice = [name for name in self if names.count(name) > 1]
+        self.duplicates = [name for name in self if names.count(name) > 1]
 
 
 def duplicate_fields(body: bytes) -> list[str]:
     """Return the paths of the fields that a JSON body has more than once."""
     try:
-        value = json.loads(body, object_pairs_hook=_Twice)
+        value = json.loads(body, object_pairs_hook=_DuplicateFieldsDict)
     except ValueError:
         return []
     return _duplicates(value, "")
@@ -78,10 +78,10 @@ def duplicate_fields(body: bytes) -> list[str]:
 def _duplicates(value: Any, path: str) -> list[str]:
     if isinstance(value, list):
         return [p for i, item in enumerate(value) for p in _duplicates(item, f"{path}[{i}]")]
-    if not isinstance(value, _Twice):
+    if not isinstance(value, _DuplicateFieldsDict):
         return []
     start = f"{path}." if path else ""
-    found = [f"{start}{name}" for name in value.twice]
+    found = [f"{start}{name}" for name in value.duplicates]
     return found + [p for name, item in value.items() for p in _duplicates(item, start + name)]
 
 

@@ -9,11 +9,11 @@ import datetime
 import attrs
 
 from dlctl.api.meta import ObjectKey
-from dlctl.local.apiserver import status, traits
-from dlctl.local.apiserver.changes import JSON, Stored
+from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.objects import Objects, timestamp
-from dlctl.local.apiserver.options import DeleteOptions
+from dlctl.local.apiserver.request_options import DeleteOptions
 from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.stored_objects import JSON, StoredObject
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
@@ -25,7 +25,7 @@ PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 class Deleted:
     """What a deletion left: ``stored`` is the object as last seen, ``gone`` whether it is away."""
 
-    stored: Stored
+    stored: StoredObject
     gone: bool
 
 
@@ -35,7 +35,7 @@ def delete(
     """Delete an object, or ask it to go: finalizers, grace or a namespace's contents remain."""
     stored = objects.get(served, key)
     _check_preconditions(served, stored, options)
-    if served.resource.qualified == "namespaces":
+    if served.resource.group_resource == "namespaces":
         return _delete_namespace(objects, served, stored, options)
     obj = stored.decoded(served.resource)
     meta = obj["metadata"]
@@ -53,7 +53,7 @@ def delete(
         del meta["finalizers"]
     waits = bool(meta.get("finalizers")) or bool(graceful)
     if options.dry_run:
-        return Deleted(Stored.of(obj, stored.revision), gone=not waits)
+        return Deleted(StoredObject.of(obj, stored.revision), gone=not waits)
     if waits or graceful is not None:
         stored = objects.storage.update(served.resource, stored, obj)
     if waits:
@@ -61,7 +61,9 @@ def delete(
     return Deleted(objects.storage.remove(served.resource, stored), gone=True)
 
 
-def _check_preconditions(served: ServedResource, stored: Stored, options: DeleteOptions) -> None:
+def _check_preconditions(
+    served: ServedResource, stored: StoredObject, options: DeleteOptions
+) -> None:
     # The kind instead of the resource is what the real server says here.
     kind = attrs.evolve(served.resource, plural=served.resource.kind)
     if options.uid is not None and options.uid != stored.uid:
@@ -145,7 +147,7 @@ def _finalizers(finalizers: list[str], propagation: str | None) -> list[str]:
 
 
 def _delete_namespace(
-    objects: Objects, served: ServedResource, stored: Stored, options: DeleteOptions
+    objects: Objects, served: ServedResource, stored: StoredObject, options: DeleteOptions
 ) -> Deleted:
     if stored.key.name in PROTECTED_NAMESPACES:
         raise status.forbidden(
@@ -156,14 +158,14 @@ def _delete_namespace(
     obj["metadata"].pop("deletionGracePeriodSeconds")
     obj["status"] = (obj.get("status") or {}) | {"phase": "Terminating"}
     if options.dry_run:
-        return Deleted(Stored.of(obj, stored.revision), gone=False)
+        return Deleted(StoredObject.of(obj, stored.revision), gone=False)
     if obj["metadata"].get("finalizers") or (obj.get("spec") or {}).get("finalizers"):
         return Deleted(objects.storage.update(served.resource, stored, obj), gone=False)
     return Deleted(objects.storage.remove(served.resource, stored), gone=True)
 
 
-def answer(served: ServedResource, deleted: Deleted) -> bytes | JSON:
+def delete_response(served: ServedResource, deleted: Deleted) -> bytes | JSON:
     """Return what a DELETE says: the object while it is there, then perhaps just a success."""
-    if not deleted.gone or traits.returned_when_deleted(served.resource):
+    if not deleted.gone or resource_traits.returns_deleted_object(served.resource):
         return deleted.stored.encoded(served.resource)
     return status.success(served.resource, deleted.stored.key.name, deleted.stored.uid)

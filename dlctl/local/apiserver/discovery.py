@@ -197,10 +197,10 @@ def _subresources(served: ServedResource) -> list[JSON]:
     if served.scale is not None:
         scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
         found.append(("scale", scale, _STATUS_VERBS))
-    if served.resource.qualified == "serviceaccounts":
+    if served.resource.group_resource == "serviceaccounts":
         token = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
         found.append(("token", token, ("create",)))
-    if served.resource.qualified == "namespaces":
+    if served.resource.group_resource == "namespaces":
         found.append(("finalize", own, ("update",)))
     if served.has_status:
         found.append(("status", own, _STATUS_VERBS))

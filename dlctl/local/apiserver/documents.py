@@ -10,25 +10,25 @@ from typing import Final
 import msgspec
 
 from dlctl.local.apiserver import discovery, openapi
-from dlctl.local.apiserver.calls import Reply
+from dlctl.local.apiserver.requests import BufferedResponse
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry
 
 # The Kubernetes whose behaviour is kept; kubectl compares it with its own version.
 _MINOR: Final = "36"
-Documents = Callable[[str, Mapping[str, str], str], Reply | None]
+Documents = Callable[[str, Mapping[str, str], str], BufferedResponse | None]
 
 
 def documents(registry: ResourceRegistry) -> Documents:
     """Return what answers a path, its query and the Accept header; None if it is no document."""
 
-    def answer(path: str, _query: Mapping[str, str], accept: str) -> Reply | None:
+    def answer(path: str, _query: Mapping[str, str], accept: str) -> BufferedResponse | None:
         parts = path.strip("/").split("/")
         if parts in (["api"], ["apis"]) and discovery.wants_aggregated(accept):
             everything = discovery.aggregated(registry, legacy=parts == ["api"])
             body = msgspec.json.encode(everything)
-            return Reply(body, content_type=discovery.AGGREGATED_TYPE)
+            return BufferedResponse(body, content_type=discovery.AGGREGATED_TYPE)
         document = _document(parts, registry)
-        return None if document is None else Reply(msgspec.json.encode(document))
+        return None if document is None else BufferedResponse(msgspec.json.encode(document))
 
     return answer
 

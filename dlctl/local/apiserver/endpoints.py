@@ -10,22 +10,29 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import Resource
-from dlctl.local.apiserver import bodies, deletion, lists, selectors, status, traits
-from dlctl.local.apiserver.calls import Call, Reply, Stream
-from dlctl.local.apiserver.changes import JSON, Stored
+from dlctl.local.apiserver import (
+    deletion,
+    lists,
+    request_bodies,
+    resource_traits,
+    selectors,
+    status,
+)
 from dlctl.local.apiserver.decoding import duplicate_fields
 from dlctl.local.apiserver.metadata import cannot_decode
+from dlctl.local.apiserver.metadata_decoding import TypedDecoder
 from dlctl.local.apiserver.objects import Objects
-from dlctl.local.apiserver.options import (
+from dlctl.local.apiserver.representations import Presenter, TableConvertor, negotiate
+from dlctl.local.apiserver.request_options import (
     DeleteOptions,
     ListOptions,
     WriteOptions,
-    object_version,
+    parse_object_version,
 )
-from dlctl.local.apiserver.representations import Presenter, Tables, wanted
+from dlctl.local.apiserver.requests import ApiRequest, BufferedResponse, StreamedResponse
 from dlctl.local.apiserver.resources import ServedResource
-from dlctl.local.apiserver.shaping import Shaping
 from dlctl.local.apiserver.status import Cause, StatusError
+from dlctl.local.apiserver.stored_objects import JSON, StoredObject
 from dlctl.local.apiserver.watches import BOOKMARK_INTERVAL_S, Watch
 
 _INCLUDED = ("None", "Metadata", "Object")
@@ -43,100 +50,114 @@ class Endpoints:
     """The verbs, on whatever resources are served at the time."""
 
     objects: Objects
-    tables: Tables
+    tables: TableConvertor
     bookmark_interval_s: float = BOOKMARK_INTERVAL_S
 
-    def get(self, served: ServedResource, call: Call) -> Reply:
-        wanted = object_version(call.query.get("resourceVersion", ""), "resourceVersion")
+    def get(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        wanted = parse_object_version(request.query.get("resourceVersion", ""), "resourceVersion")
         if wanted > self.objects.storage.revision:
             raise status.too_large_version(wanted, self.objects.storage.revision)
-        stored = self.objects.get(served, call.target.key)
-        return Reply(self._presenter(served, call).one(stored))
+        stored = self.objects.get(served, request.info.key)
+        return BufferedResponse(self._presenter(served, request).one(stored))
 
-    def list(self, served: ServedResource, call: Call) -> Reply:
-        options = ListOptions.read(call.query)
+    def list(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options = ListOptions.read(request.query)
         selector = _selector(served, options)
-        page = lists.page(
-            self.objects.storage, call.target.namespace, selector, options, stale_by=call.stale_by
+        page = lists.list_page(
+            self.objects.storage,
+            request.info.namespace,
+            selector,
+            options,
+            stale_by=request.stale_by,
         )
-        return Reply(self._presenter(served, call).many(page.items, page.meta))
+        return BufferedResponse(self._presenter(served, request).many(page.items, page.meta))
 
-    def watch(self, served: ServedResource, call: Call) -> Stream:
-        options = ListOptions.read(call.query)
+    def watch(self, served: ServedResource, request: ApiRequest) -> StreamedResponse:
+        options = ListOptions.read(request.query)
         watch = Watch(
             self.objects.storage,
-            self._presenter(served, call),
-            call.target.namespace,
+            self._presenter(served, request),
+            request.info.namespace,
             _selector(served, options),
             options,
             self.bookmark_interval_s,
         )
-        return Stream(watch.lines())
+        return StreamedResponse(watch.lines())
 
-    def create(self, served: ServedResource, call: Call) -> Reply:
-        options, presenter = _write_options(call, _Kind.CREATE), self._presenter(served, call)
-        obj = _sent_object(served, call)
-        _check_fields(served, call, obj, options)
-        stored = self.objects.create(served, call.target.namespace, obj, dry_run=options.dry_run)
-        return Reply(presenter.one(stored), 201)
+    def create(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options, presenter = _write_options(request, _Kind.CREATE), self._presenter(served, request)
+        obj = _sent_object(served, request)
+        _check_fields(served, request, obj, options)
+        stored = self.objects.create(served, request.info.namespace, obj, dry_run=options.dry_run)
+        return BufferedResponse(presenter.one(stored), 201)
 
-    def update(self, served: ServedResource, call: Call) -> Reply:
-        options, presenter = _write_options(call, _Kind.UPDATE), self._presenter(served, call)
-        obj = _sent_object(served, call)
-        bodies.check_name(obj, call.target)
-        _check_fields(served, call, obj, options)
-        key, resource = call.target.key, served.resource
+    def update(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options, presenter = _write_options(request, _Kind.UPDATE), self._presenter(served, request)
+        obj = _sent_object(served, request)
+        request_bodies.check_name(obj, request.info)
+        _check_fields(served, request, obj, options)
+        key, resource = request.info.key, served.resource
         absent = self.objects.storage.get(resource, key) is None
-        if absent and traits.created_on_update(resource) and not call.target.subresource:
+        if (
+            absent
+            and resource_traits.allows_create_on_update(resource)
+            and not request.info.subresource
+        ):
             stored = self.objects.create_by_update(served, key, obj, dry_run=options.dry_run)
-            return Reply(presenter.one(stored), 201)
-        return Reply(presenter.one(self._changed(served, call, lambda _: obj, options)))
+            return BufferedResponse(presenter.one(stored), 201)
+        return BufferedResponse(
+            presenter.one(self._update(served, request, lambda _: obj, options))
+        )
 
-    def patch(self, served: ServedResource, call: Call) -> Reply:
-        options, presenter = _write_options(call, _Kind.PATCH), self._presenter(served, call)
-        change = bodies.patch(call.body, call.content_type, served)
+    def patch(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options, presenter = _write_options(request, _Kind.PATCH), self._presenter(served, request)
+        change = request_bodies.patch(request.body, request.content_type, served)
 
         patched: JSON = {}
 
         def checked(obj: JSON) -> JSON:
             patched.update(change(obj))
-            result = bodies.sent_object(patched, served)
-            bodies.check_name(result, call.target)
+            result = request_bodies.decode_object(patched, served)
+            request_bodies.check_name(result, request.info)
             _check_patched_fields(served, result, options)
             return result
 
         try:
-            stored = self._changed(served, call, checked, options, guarded_by_uid=False)
+            stored = self._update(served, request, checked, options, guarded_by_uid=False)
         except StatusError as error:
-            raise _unfit(patched, error.problem) if error.problem else error from None
-        return Reply(presenter.one(stored))
+            raise (
+                _undecodable_patch_result(patched, error.problem) if error.problem else error
+            ) from None
+        return BufferedResponse(presenter.one(stored))
 
-    def delete(self, served: ServedResource, call: Call) -> Reply:
-        options = _delete_options(call)
-        deleted = deletion.delete(self.objects, served, call.target.key, options)
-        answer = deletion.answer(served, deleted)
-        return Reply(answer if isinstance(answer, bytes) else msgspec.json.encode(answer))
+    def delete(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options = _delete_options(request)
+        deleted = deletion.delete(self.objects, served, request.info.key, options)
+        answer = deletion.delete_response(served, deleted)
+        return BufferedResponse(
+            answer if isinstance(answer, bytes) else msgspec.json.encode(answer)
+        )
 
-    def deletecollection(self, served: ServedResource, call: Call) -> Reply:
-        chosen, presenter = ListOptions.read(call.query), self._presenter(served, call)
-        selector, options = _selector(served, chosen), _delete_options(call)
-        page = lists.page(self.objects.storage, call.target.namespace, selector, chosen)
+    def deletecollection(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        chosen, presenter = ListOptions.read(request.query), self._presenter(served, request)
+        selector, options = _selector(served, chosen), _delete_options(request)
+        page = lists.list_page(self.objects.storage, request.info.namespace, selector, chosen)
         deleted = [
             deletion.delete(self.objects, served, stored.key, options).stored
             for stored in page.items
         ]
-        return Reply(presenter.many(deleted, page.meta))
+        return BufferedResponse(presenter.many(deleted, page.meta))
 
-    def _changed(
+    def _update(
         self,
         served: ServedResource,
-        call: Call,
+        request: ApiRequest,
         change: Callable[[JSON], JSON],
         options: WriteOptions,
         *,
         guarded_by_uid: bool = True,
-    ) -> Stored:
-        target = call.target
+    ) -> StoredObject:
+        target = request.info
         return self.objects.update(
             served,
             target.key,
@@ -146,13 +167,13 @@ class Endpoints:
             dry_run=options.dry_run,
         )
 
-    def _presenter(self, served: ServedResource, call: Call) -> Presenter:
-        include = call.query.get("includeObject") or "Metadata"
+    def _presenter(self, served: ServedResource, request: ApiRequest) -> Presenter:
+        include = request.query.get("includeObject") or "Metadata"
         if include not in _INCLUDED:
             shown = Cause.invalid("includeObject", include, _INCLUDED_DETAIL).message
             message = f"Unable to convert to Table as requested: includeObject: {shown}"
             raise status.bad_request(message)
-        return Presenter(served, wanted(call.accept), self.tables, include)
+        return Presenter(served, negotiate(request.accept), self.tables, include)
 
 
 def _selector(served: ServedResource, options: ListOptions) -> selectors.Selector:
@@ -164,15 +185,15 @@ def _selector(served: ServedResource, options: ListOptions) -> selectors.Selecto
     )
 
 
-def _write_options(call: Call, kind: _Kind) -> WriteOptions:
-    return WriteOptions.read(call.query, call.dry_run, kind)
+def _write_options(request: ApiRequest, kind: _Kind) -> WriteOptions:
+    return WriteOptions.read(request.query, request.dry_run, kind)
 
 
-def _delete_options(call: Call) -> DeleteOptions:
-    body = call.body
+def _delete_options(request: ApiRequest) -> DeleteOptions:
+    body = request.body
     if body:
-        body = msgspec.json.encode(bodies.parsed(body, call.content_type))
-    return DeleteOptions.read(call.query, call.dry_run, body)
+        body = msgspec.json.encode(request_bodies.parse(body, request.content_type))
+    return DeleteOptions.read(request.query, request.dry_run, body)
 
 
 def _unknown_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> str:
@@ -180,21 +201,23 @@ def _unknown_fields(served: ServedResource, obj: JSON, options: WriteOptions) ->
     unknown = getattr(served.strategy, "unknown_fields", None)
     if options.field_validation != "Strict" or unknown is None:
         return ""
-    shaping = Shaping(served.resource)
+    shaping = TypedDecoder(served.resource)
     shaping.metadata(obj.get("metadata"))
     paths = [*shaping.unknown, *unknown(obj)]
     return ", ".join(f'unknown field "{path}"' for path in paths)
 
 
-def _sent_object(served: ServedResource, call: Call) -> JSON:
-    value = bodies.parsed(call.body, call.content_type, served.resource.kind)
-    return bodies.sent_object(value, served, call.body)
+def _sent_object(served: ServedResource, request: ApiRequest) -> JSON:
+    value = request_bodies.parse(request.body, request.content_type, served.resource.kind)
+    return request_bodies.decode_object(value, served, request.body)
 
 
-def _check_fields(served: ServedResource, call: Call, obj: JSON, options: WriteOptions) -> None:
+def _check_fields(
+    served: ServedResource, request: ApiRequest, obj: JSON, options: WriteOptions
+) -> None:
     unknown = _unknown_fields(served, obj, options)
     if options.field_validation == "Strict":
-        twice = [f'duplicate field "{path}"' for path in duplicate_fields(call.body)]
+        twice = [f'duplicate field "{path}"' for path in duplicate_fields(request.body)]
         unknown = ", ".join(filter(None, [unknown, *twice]))
     if unknown:
         raise cannot_decode(served.resource, f"strict decoding error: {unknown}")
@@ -202,10 +225,10 @@ def _check_fields(served: ServedResource, call: Call, obj: JSON, options: WriteO
 
 def _check_patched_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
     if unknown := _unknown_fields(served, obj, options):
-        raise _unfit(obj, f"strict decoding error: {unknown}")
+        raise _undecodable_patch_result(obj, f"strict decoding error: {unknown}")
 
 
-def _unfit(patched: JSON, problem: str) -> StatusError:
+def _undecodable_patch_result(patched: JSON, problem: str) -> StatusError:
     """Return the refusal of what a patch has made of an object."""
     cause = Cause.invalid("patch", msgspec.json.encode(patched).decode(), problem)
     # The real server names no kind here.

@@ -15,8 +15,8 @@ import msgspec
 from aiohttp import web
 
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.calls import Call, Conversation
-from dlctl.local.apiserver.options import flag
+from dlctl.local.apiserver.request_options import boolean
+from dlctl.local.apiserver.requests import ApiRequest, UpgradeResponse
 from dlctl.local.apiserver.status import StatusError
 
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -26,7 +26,7 @@ _CHUNK_BYTES: Final = 1 << 15
 _LINGER_S: Final = 0.5
 
 
-class Streams(Protocol):
+class ExecStreams(Protocol):
     """The streams of a command, which may be those of a terminal."""
 
     @property
@@ -42,11 +42,11 @@ class Streams(Protocol):
     def resize(self) -> Callable[[int, int], None]: ...
 
 
-class Session(Protocol):
+class ExecSession(Protocol):
     """A command that runs: its streams and its end."""
 
     @property
-    def streams(self) -> Streams: ...
+    def streams(self) -> ExecStreams: ...
 
     @property
     def exit_code(self) -> "asyncio.Future[int]": ...
@@ -74,45 +74,52 @@ class _Size(msgspec.Struct, rename="pascal"):
 
 
 # The command is ended with the block; a StatusError says why there is none.
-ExecSource = Callable[[ExecRequest], AbstractAsyncContextManager[Session]]
+ExecSource = Callable[[ExecRequest], AbstractAsyncContextManager[ExecSession]]
 
 
-def request(call: Call, container: str) -> ExecRequest:
+def parse_request(api_request: ApiRequest, container: str) -> ExecRequest:
     """Return what the call asks for, if that can be done."""
-    streams = {name: bool(flag(call.query, name)) for name in ("stdin", "stdout", "stderr", "tty")}
+    streams = {
+        name: bool(boolean(api_request.query, name))
+        for name in ("stdin", "stdout", "stderr", "tty")
+    }
     if not any(streams[name] for name in ("stdin", "stdout", "stderr")):
         raise status.bad_request("you must specify at least 1 of stdin, stdout, stderr")
-    if not call.command:
+    if not api_request.command:
         raise status.bad_request("you must specify a command")
     return ExecRequest(
-        call.target.namespace, call.target.name, container, tuple(call.command), **streams
+        api_request.info.namespace,
+        api_request.info.name,
+        container,
+        tuple(api_request.command),
+        **streams,
     )
 
 
-def conversation(asked: ExecRequest, source: ExecSource) -> Conversation:
+def exec_response(request: ExecRequest, source: ExecSource) -> UpgradeResponse:
     """Return the talk in which the command runs."""
 
     async def hold(socket: web.WebSocketResponse) -> None:
         try:
-            async with source(asked) as session:
-                end = _outcome(await _talk(socket, session, asked))
+            async with source(request) as session:
+                end = _exit_status(await _serve(socket, session, request))
         except StatusError as error:
             end = error.body()
         with suppress(ConnectionError):
             await socket.send_bytes(bytes([_ERROR]) + msgspec.json.encode(end))
 
-    return Conversation(_PROTOCOLS, hold)
+    return UpgradeResponse(_PROTOCOLS, hold)
 
 
-async def _talk(socket: web.WebSocketResponse, session: Session, asked: ExecRequest) -> int:
+async def _serve(socket: web.WebSocketResponse, session: ExecSession, request: ExecRequest) -> int:
     """Pass messages on until the command has ended; without a client it is made to."""
     async with asyncio.TaskGroup() as group:
-        listening = group.create_task(_listen(socket, session))
+        listening = group.create_task(_receive(socket, session))
         telling = [
-            group.create_task(_tell(socket, channel, stream, wanted=wanted))
+            group.create_task(_send_output(socket, channel, stream, wanted=wanted))
             for channel, stream, wanted in (
-                (_STDOUT, session.streams.stdout, asked.stdout),
-                (_STDERR, session.streams.stderr, asked.stderr),
+                (_STDOUT, session.streams.stdout, request.stdout),
+                (_STDERR, session.streams.stderr, request.stderr),
             )
         ]
         # A client that vanishes cancels this, and must not cancel what says that the command runs.
@@ -123,7 +130,7 @@ async def _talk(socket: web.WebSocketResponse, session: Session, asked: ExecRequ
     return exit_code
 
 
-async def _listen(socket: web.WebSocketResponse, session: Session) -> None:
+async def _receive(socket: web.WebSocketResponse, session: ExecSession) -> None:
     stdin = session.streams.stdin
     async for message in socket:
         if message.type is aiohttp.WSMsgType.TEXT:
@@ -137,11 +144,11 @@ async def _listen(socket: web.WebSocketResponse, session: Session) -> None:
         elif stdin is not None:
             # A command that reads no more is no failure; its end tells how it went.
             with suppress(ConnectionError):
-                await _give(stdin, data)
+                await _write_stdin(stdin, data)
     session.kill()
 
 
-async def _give(stdin: asyncio.StreamWriter, data: bytes) -> None:
+async def _write_stdin(stdin: asyncio.StreamWriter, data: bytes) -> None:
     if data[:1] == bytes([_STDIN]):
         stdin.write(data[1:])
         await stdin.drain()
@@ -149,14 +156,14 @@ async def _give(stdin: asyncio.StreamWriter, data: bytes) -> None:
         stdin.close()
 
 
-def _resize(streams: Streams, data: bytes) -> None:
+def _resize(streams: ExecStreams, data: bytes) -> None:
     # Of a size that cannot be read, or when the terminal is gone, nothing comes.
     with suppress(msgspec.DecodeError, OSError):
         size = msgspec.json.decode(data, type=_Size)
         streams.resize(size.width, size.height)
 
 
-async def _tell(
+async def _send_output(
     socket: web.WebSocketResponse, channel: int, stream: asyncio.StreamReader, *, wanted: bool
 ) -> None:
     with suppress(ConnectionError):
@@ -165,7 +172,7 @@ async def _tell(
                 await socket.send_bytes(bytes([channel]) + data)
 
 
-def _outcome(exit_code: int) -> dict[str, Any]:
+def _exit_status(exit_code: int) -> dict[str, Any]:
     """Return the Status by which clients learn of an exit code."""
     if not exit_code:
         return {"metadata": {}, "status": "Success"}

@@ -13,7 +13,7 @@ import attrs
 import msgspec
 from aiohttp import web
 
-from dlctl.local.apiserver.calls import Call
+from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -48,15 +48,15 @@ class Fault:
     lag_s: float = 0.0
     stale_by: int = 0
 
-    def matches(self, call: Call) -> bool:
-        target = call.target
+    def matches(self, request: ApiRequest) -> bool:
+        target = request.info
         return (
-            (self.verb in ("", call.verb) or (self.verb == "write" and call.verb in _WRITES))
+            (self.verb in ("", request.verb) or (self.verb == "write" and request.verb in _WRITES))
             and self.resource in ("", target.qualified)
             and self.subresource in (None, target.subresource)
             and self.namespace in ("", target.namespace)
             and self.name in ("", target.name)
-            and self.user_agent in call.user_agent
+            and self.user_agent in request.user_agent
         )
 
 
@@ -67,51 +67,51 @@ class Faults:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self.taken = 0
+        self.matched = 0
         self._random = random.Random(seed)
         # Each with how often it may still be taken; None is always.
-        self._waiting: list[tuple[Fault, int | None]] = []
+        self._pending: list[tuple[Fault, int | None]] = []
 
     def add(self, fault: Fault) -> None:
-        self._waiting.append((fault, fault.times))
+        self._pending.append((fault, fault.times))
 
     def clear(self) -> None:
-        self._waiting.clear()
+        self._pending.clear()
 
-    def take(self, call: Call) -> Fault | None:
+    def match(self, request: ApiRequest) -> Fault | None:
         """Return the fault of this request, if it has one; it counts as having happened."""
-        for index, (fault, times) in enumerate(self._waiting):
-            if not fault.matches(call):
+        for index, (fault, times) in enumerate(self._pending):
+            if not fault.matches(request):
                 continue
             if fault.probability < 1 and self._random.random() >= fault.probability:
                 continue
             if times is not None and times <= 1:
-                del self._waiting[index]
+                del self._pending[index]
             elif times is not None:
-                self._waiting[index] = (fault, times - 1)
-            self.taken += 1
+                self._pending[index] = (fault, times - 1)
+            self.matched += 1
             return fault
         return None
 
 
-async def strike(request: web.BaseRequest, fault: Fault) -> None:
+async def inject(request: web.BaseRequest, fault: Fault) -> None:
     """Do what goes wrong before anything is done; return if something is to be done at all."""
     if fault.delay_s:
         await asyncio.sleep(fault.delay_s)
     if fault.reset == "before":
-        raise reset(request)
+        raise abort(request)
     if fault.status and not fault.in_stream:
         raise fault.status
 
 
-def reset(request: web.BaseRequest) -> ConnectionResetError:
+def abort(request: web.BaseRequest) -> ConnectionResetError:
     """Abort the connection, and return what to raise."""
     if request.transport is not None:
         request.transport.abort()
     return ConnectionResetError("a fault was asked for")
 
 
-async def broken(chunks: AsyncIterator[bytes], fault: Fault) -> AsyncIterator[bytes]:
+async def faulty_stream(chunks: AsyncIterator[bytes], fault: Fault) -> AsyncIterator[bytes]:
     """Yield a stream as the fault has it."""
     if fault.status:
         body = msgspec.json.encode(fault.status.body())

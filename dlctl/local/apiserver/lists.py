@@ -12,10 +12,10 @@ import attrs
 import msgspec
 
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.changes import Stored
-from dlctl.local.apiserver.options import ListOptions, version
+from dlctl.local.apiserver.request_options import ListOptions, parse_version
 from dlctl.local.apiserver.selectors import Selector
 from dlctl.local.apiserver.storage import Storage, sort_key
+from dlctl.local.apiserver.stored_objects import StoredObject
 
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
 # The revision of a token that goes on with whatever is there by then.
@@ -39,7 +39,7 @@ class _Token(msgspec.Struct):
 class Page:
     """A list or a part of one, and the ``metadata`` that it is sent with."""
 
-    items: Sequence[Stored]
+    items: Sequence[StoredObject]
     revision: int
     continue_: str = ""
     remaining: int | None = None
@@ -54,7 +54,7 @@ class Page:
         return meta
 
 
-def page(
+def list_page(
     storage: Storage,
     namespace: str,
     selector: Selector,
@@ -69,7 +69,7 @@ def page(
     else:
         revision = _revision(storage, options)
         if stale_by and options.resource_version:
-            oldest = max(version(options.resource_version), storage.compacted, 1)
+            oldest = max(parse_version(options.resource_version), storage.compacted, 1)
             revision = max(oldest, revision - stale_by)
     found = storage.objects_at(selector.resource, namespace, revision)
     if start:
@@ -79,8 +79,8 @@ def page(
     return _limited(found, selector, options.limit, revision)
 
 
-def _limited(found: list[Stored], selector: Selector, limit: int, revision: int) -> Page:
-    items: list[Stored] = []
+def _limited(found: list[StoredObject], selector: Selector, limit: int, revision: int) -> Page:
+    items: list[StoredObject] = []
     for index, stored in enumerate(found):
         if not selector.matches(stored):
             continue
@@ -95,11 +95,13 @@ def _limited(found: list[Stored], selector: Selector, limit: int, revision: int)
 
 def _revision(storage: Storage, options: ListOptions) -> int:
     """Return as of which revision the first page shows the objects."""
-    wanted = version(options.resource_version)
+    wanted = parse_version(options.resource_version)
     if wanted > storage.revision:
         raise status.too_large_version(wanted, storage.revision)
     # Without a match rule a limit makes it exact: so it was before there were rules.
-    exact = options.match == "Exact" or (not options.match and options.limit > 0)
+    exact = options.resource_version_match == "Exact" or (
+        not options.resource_version_match and options.limit > 0
+    )
     return wanted if wanted and exact else storage.revision
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import names, status
-from dlctl.local.apiserver.changes import JSON
 from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.stored_objects import JSON
 
 _ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
 # No vowels and nothing that looks like another, so that no words come out.
@@ -70,7 +70,7 @@ def update_causes(old: JSON, sent: JSON) -> list[Cause]:
 def _rule(resource: Resource) -> names.Check:
     if resource.group == "rbac.authorization.k8s.io":
         return names.path_segment
-    return names.dns_label if resource.qualified in _LABEL_NAMES else names.dns_subdomain
+    return names.dns_label if resource.group_resource in _LABEL_NAMES else names.dns_subdomain
 
 
 def _generate_name_causes(prefix: str, resource: Resource) -> Iterator[Cause]:

@@ -7,15 +7,15 @@ import attrs
 
 from dlctl.api.meta import NAMESPACES, ObjectKey
 from dlctl.local.apiserver import deletion, status
-from dlctl.local.apiserver.changes import JSON, Stored
 from dlctl.local.apiserver.objects import Objects
-from dlctl.local.apiserver.options import DeleteOptions
+from dlctl.local.apiserver.request_options import DeleteOptions
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
+from dlctl.local.apiserver.stored_objects import JSON, StoredObject
 
 _FINALIZER = "kubernetes"
 
 
-def prepared(namespace: JSON) -> JSON:
+def prepare_for_create(namespace: JSON) -> JSON:
     """Return a new namespace as it is stored."""
     meta = namespace["metadata"]
     labels = (meta.get("labels") or {}) | {"kubernetes.io/metadata.name": meta["name"]}
@@ -30,7 +30,7 @@ def prepared(namespace: JSON) -> JSON:
     }
 
 
-def updated(old: JSON, new: JSON) -> JSON:
+def prepare_for_update(old: JSON, new: JSON) -> JSON:
     """Return a changed namespace; who may hold it back is said on creation and at the end."""
     name = {"kubernetes.io/metadata.name": new["metadata"]["name"]}
     meta = new["metadata"] | {"labels": (new["metadata"].get("labels") or {}) | name}
@@ -38,7 +38,7 @@ def updated(old: JSON, new: JSON) -> JSON:
 
 
 @attrs.frozen
-class NamespaceLife:
+class NamespaceLifecycle:
     """The rules that tie objects to their namespace."""
 
     objects: Objects
@@ -66,13 +66,13 @@ class NamespaceLife:
             error.details = (error.details or {}) | {"causes": [cause]}
             raise error
 
-    def furnish(self, name: str) -> None:
+    def create_default_account(self, name: str) -> None:
         """Give a namespace its default service account."""
         served = self.registry.find("", "v1", "serviceaccounts")
         if served and self.objects.storage.get(served.resource, ObjectKey(name, "default")) is None:
             self.objects.create(served, name, {"metadata": {"name": "default"}})
 
-    def empty(self, namespace: Stored) -> bool:
+    def delete_contents(self, namespace: StoredObject) -> bool:
         """Delete what is left in a terminating namespace; when nothing is, let it go.
 
         Return whether it is gone. What waits for others (grace, finalizers) needs another call.
@@ -92,11 +92,11 @@ class NamespaceLife:
                 DeleteOptions(propagation="Background"),
             )
         if not remaining or not any(self.objects.storage.in_namespace(namespace.key.name)):
-            self._finish(namespace.key)
+            self._finalize(namespace.key)
             return True
         return False
 
-    def _finish(self, key: ObjectKey) -> None:
+    def _finalize(self, key: ObjectKey) -> None:
         stored = self.objects.storage.get(NAMESPACES, key)
         if stored is None:
             return

@@ -12,20 +12,25 @@ import attrs
 
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.clock import Clock
-from dlctl.local.apiserver import metadata, status, traits
-from dlctl.local.apiserver.changes import JSON, Stored
-from dlctl.local.apiserver.options import object_version
+from dlctl.local.apiserver import metadata, resource_traits, status
+from dlctl.local.apiserver.metadata_decoding import decode_metadata
+from dlctl.local.apiserver.request_options import parse_object_version
 from dlctl.local.apiserver.resources import ServedResource
-from dlctl.local.apiserver.shaping import with_metadata
 from dlctl.local.apiserver.status import Cause, StatusError
 from dlctl.local.apiserver.storage import Storage
+from dlctl.local.apiserver.stored_objects import JSON, StoredObject
 
 # What is done to an object of one resource before it is created, beyond its strategy.
-Prepare = Callable[[JSON], JSON]
+PrepareForCreate = Callable[[JSON], JSON]
 # The same before an update, from the old object and the new one.
-PrepareUpdate = Callable[[JSON, JSON], JSON]
+PrepareForUpdate = Callable[[JSON, JSON], JSON]
 _GENERATE_TRIES = 8
-_KEPT = ("name", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_IMMUTABLE_METADATA = (
+    "name",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
 
 
 def timestamp(moment: datetime.datetime) -> str:
@@ -39,12 +44,12 @@ class Objects:
     storage: Storage
     clock: Clock
     # By qualified resource name.
-    prepare: dict[str, Prepare] = attrs.field(factory=dict)
-    prepare_update: dict[str, PrepareUpdate] = attrs.field(factory=dict)
+    prepare_for_create: dict[str, PrepareForCreate] = attrs.field(factory=dict)
+    prepare_for_update: dict[str, PrepareForUpdate] = attrs.field(factory=dict)
     # Refuses a new object in a namespace that does not take any.
     check_namespace: Callable[[ServedResource, JSON], None] = lambda _served, _obj: None
 
-    def get(self, served: ServedResource, key: ObjectKey) -> Stored:
+    def get(self, served: ServedResource, key: ObjectKey) -> StoredObject:
         stored = self.storage.get(served.resource, key)
         if stored is None:
             raise status.not_found(served.resource, key.name)
@@ -52,15 +57,15 @@ class Objects:
 
     def create(
         self, served: ServedResource, namespace: str, obj: JSON, *, dry_run: bool = False
-    ) -> Stored:
+    ) -> StoredObject:
         """Store a new object under its own or a generated name."""
         resource = served.resource
-        obj = with_metadata(obj, resource)
+        obj = decode_metadata(obj, resource)
         meta = obj["metadata"]
         if meta.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise status.StatusError(500, "", message)
-        _place(obj, namespace if resource.namespaced else "")
+        _set_namespace(obj, namespace if resource.namespaced else "")
         self.check_namespace(served, obj)
         prefix = meta.get("generateName", "")
         if meta.get("name") or not prefix:
@@ -71,7 +76,7 @@ class Objects:
                 return self._create_named(served, named, dry_run=dry_run)
         raise status.no_free_name(resource, prefix)
 
-    def _create_named(self, served: ServedResource, obj: JSON, *, dry_run: bool) -> Stored:
+    def _create_named(self, served: ServedResource, obj: JSON, *, dry_run: bool) -> StoredObject:
         resource = served.resource
         meta = {
             **obj["metadata"],
@@ -80,27 +85,29 @@ class Objects:
         }
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             meta.pop(name, None)
-        if traits.generation_kept(resource):
+        if resource_traits.has_generation(resource):
             meta["generation"] = 1
         obj = {**obj, "metadata": meta}
-        if served.has_status and not traits.status_taken_on_create(resource):
+        if served.has_status and not resource_traits.keeps_status_on_create(resource):
             obj.pop("status", None)
         sent, wrong = obj, metadata.causes(obj, resource)
-        obj = _unless(wrong, resource, obj, lambda: served.strategy.admit_create(sent))
-        if prepare := self.prepare.get(resource.qualified):
+        obj = _admit_unless_invalid(
+            wrong, resource, obj, lambda: served.strategy.admit_create(sent)
+        )
+        if prepare := self.prepare_for_create.get(resource.group_resource):
             obj = prepare(obj)
         if self.storage.get(resource, _key(obj)) is not None:
             raise status.already_exists(resource, obj["metadata"]["name"])
-        return Stored.of(obj, 0) if dry_run else self.storage.create(resource, obj)
+        return StoredObject.of(obj, 0) if dry_run else self.storage.create(resource, obj)
 
     def create_by_update(
         self, served: ServedResource, key: ObjectKey, obj: JSON, *, dry_run: bool = False
-    ) -> Stored:
+    ) -> StoredObject:
         """Store as a new object what an update has not found; that it had a version is forgotten.
 
         :raises StatusError: if it has a UID: then the sender means one that was there.
         """
-        obj = with_metadata(obj, served.resource)
+        obj = decode_metadata(obj, served.resource)
         _check_uid(served.resource, key, "", obj)
         meta = {name: v for name, v in obj["metadata"].items() if name != "resourceVersion"}
         return self.create(served, key.namespace, {**obj, "metadata": meta}, dry_run=dry_run)
@@ -114,7 +121,7 @@ class Objects:
         subresource: str = "",
         guarded_by_uid: bool = True,
         dry_run: bool = False,
-    ) -> Stored:
+    ) -> StoredObject:
         """Store what ``change`` makes of the current object; the same content is no write.
 
         The result of ``change`` is checked against the version it names itself, if it names one,
@@ -122,21 +129,21 @@ class Objects:
         """
         old_stored = self.get(served, key)
         old = old_stored.decoded(served.resource)
-        sent = with_metadata(change(old_stored.decoded(served.resource)), served.resource)
+        sent = decode_metadata(change(old_stored.decoded(served.resource)), served.resource)
         if guarded_by_uid:
             _check_uid(served.resource, key, old_stored.uid, sent)
         self._check_version(served, old_stored, sent)
-        new = self._admitted(served, old, sent, subresource)
-        return self._committed(served, old_stored, new, dry_run=dry_run)
+        new = self._admit(served, old, sent, subresource)
+        return self._commit(served, old_stored, new, dry_run=dry_run)
 
-    def _committed(
-        self, served: ServedResource, old: Stored, new: JSON, *, dry_run: bool
-    ) -> Stored:
-        finished = _finished_by(old, new)
+    def _commit(
+        self, served: ServedResource, old: StoredObject, new: JSON, *, dry_run: bool
+    ) -> StoredObject:
+        finished = _completes_deletion(old, new)
         if finished and not dry_run:
             self.storage.remove(served.resource, old)
         if finished or dry_run:
-            return Stored.of(new, old.revision)
+            return StoredObject.of(new, old.revision)
         return self.storage.update(served.resource, old, new)
 
     def rewrite(
@@ -146,7 +153,7 @@ class Objects:
         change: Callable[[JSON], JSON],
         *,
         dry_run: bool = False,
-    ) -> Stored:
+    ) -> StoredObject:
         """Store what ``change`` makes of the object, as the server itself: nothing is isolated."""
         old = self.get(served, key)
         before = old.decoded(served.resource)
@@ -156,24 +163,24 @@ class Objects:
             new = {**new, "metadata": new["metadata"] | {"generation": generation}}
         if not new["metadata"].get("finalizers"):
             new["metadata"].pop("finalizers", None)
-        return self._committed(served, old, new, dry_run=dry_run)
+        return self._commit(served, old, new, dry_run=dry_run)
 
-    def _check_version(self, served: ServedResource, old: Stored, sent: JSON) -> None:
+    def _check_version(self, served: ServedResource, old: StoredObject, sent: JSON) -> None:
         resource = served.resource
-        wanted = object_version(sent["metadata"].get("resourceVersion", ""))
+        wanted = parse_object_version(sent["metadata"].get("resourceVersion", ""))
         if wanted and wanted != old.revision:
             raise status.conflict(resource, old.key.name)
-        if not wanted and not traits.updated_unconditionally(resource):
+        if not wanted and not resource_traits.allows_unconditional_update(resource):
             cause = Cause.invalid("metadata.resourceVersion", 0, "must be specified for an update")
             plural = attrs.evolve(resource, kind=resource.plural)
             raise status.invalid(plural, old.key.name, [cause])
 
-    def _admitted(self, served: ServedResource, old: JSON, sent: JSON, subresource: str) -> JSON:
+    def _admit(self, served: ServedResource, old: JSON, sent: JSON, subresource: str) -> JSON:
         resource = served.resource
         before, wrong = old["metadata"], metadata.update_causes(old, sent)
-        _place(sent, before.get("namespace", ""))
-        kept = {name: before[name] for name in _KEPT if name in before}
-        meta = {k: v for k, v in sent["metadata"].items() if k not in _KEPT} | kept
+        _set_namespace(sent, before.get("namespace", ""))
+        kept = {name: before[name] for name in _IMMUTABLE_METADATA if name in before}
+        meta = {k: v for k, v in sent["metadata"].items() if k not in _IMMUTABLE_METADATA} | kept
         meta["uid"] = before["uid"]
         meta.pop("generation", None)
         if "generation" in before:
@@ -182,18 +189,22 @@ class Objects:
         if subresource == "status":
             isolated = _status_only(resource, old, new)
             # The metadata of custom resources is not looked at here, a wrong UID included.
-            wrong = wrong if traits.built_in(resource) else []
+            wrong = wrong if resource_traits.is_built_in(resource) else []
             wrong = [*metadata.causes(isolated, resource), *wrong]
-            new = _unless(wrong, resource, old, lambda: served.strategy.admit_status(old, isolated))
+            new = _admit_unless_invalid(
+                wrong, resource, old, lambda: served.strategy.admit_status(old, isolated)
+            )
         else:
             if served.has_status:
                 new.pop("status", None)
                 new |= {"status": old["status"]} if "status" in old else {}
-            prepare = self.prepare_update.get(resource.qualified)
+            prepare = self.prepare_for_update.get(resource.group_resource)
             if prepare and not subresource:
                 new = prepare(old, new)
             whole, wrong = new, [*metadata.causes(new, resource), *wrong]
-            new = _unless(wrong, resource, old, lambda: served.strategy.admit_update(old, whole))
+            new = _admit_unless_invalid(
+                wrong, resource, old, lambda: served.strategy.admit_update(old, whole)
+            )
         if "generation" in before and not subresource and _spec_differs(served, old, new):
             new = {**new, "metadata": new["metadata"] | {"generation": before["generation"] + 1}}
         return new
@@ -203,7 +214,7 @@ def _key(obj: JSON) -> ObjectKey:
     return ObjectKey(obj["metadata"].get("namespace", ""), obj["metadata"].get("name", ""))
 
 
-def check_place(obj: JSON, namespace: str) -> None:
+def check_namespace_match(obj: JSON, namespace: str) -> None:
     """Refuse an object that is sent to a namespace other than its own."""
     own = (obj.get("metadata") or {}).get("namespace")
     if own and own != namespace:
@@ -213,8 +224,8 @@ def check_place(obj: JSON, namespace: str) -> None:
         raise status.bad_request(message)
 
 
-def _place(obj: JSON, namespace: str) -> None:
-    check_place(obj, namespace)
+def _set_namespace(obj: JSON, namespace: str) -> None:
+    check_namespace_match(obj, namespace)
     meta = obj["metadata"]
     meta.pop("namespace", None)
     if namespace:
@@ -225,7 +236,10 @@ def _check_uid(resource: Resource, key: ObjectKey, uid: str, sent: JSON) -> None
     """Refuse what names another UID than the object's; any, if the object's is empty."""
     wanted = sent["metadata"].get("uid")
     if wanted and wanted != uid:
-        parts = (resource.group if not traits.built_in(resource) else "", resource.plural)
+        parts = (
+            resource.group if not resource_traits.is_built_in(resource) else "",
+            resource.plural,
+        )
         path = "/".join(filter(None, ("/registry", *parts, key.namespace, key.name)))
         message = (
             f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
@@ -235,7 +249,9 @@ def _check_uid(resource: Resource, key: ObjectKey, uid: str, sent: JSON) -> None
         raise status.conflict(resource, key.name, message)
 
 
-def _unless(wrong: list[Cause], resource: Resource, obj: JSON, admit: Callable[[], JSON]) -> JSON:
+def _admit_unless_invalid(
+    wrong: list[Cause], resource: Resource, obj: JSON, admit: Callable[[], JSON]
+) -> JSON:
     """Return what is admitted; what is wrong with metadata and the rest is told at once."""
     name = obj["metadata"].get("name", "")
     try:
@@ -252,7 +268,7 @@ def _unless(wrong: list[Cause], resource: Resource, obj: JSON, admit: Callable[[
 
 def _status_only(resource: Resource, old: JSON, new: JSON) -> JSON:
     kept = {name: value for name, value in old.items() if name != "status"}
-    if traits.built_in(resource):
+    if resource_traits.is_built_in(resource):
         # All but the owners goes through, as with the real server.
         owners = {k: v for k, v in old["metadata"].items() if k == "ownerReferences"}
         meta = {k: v for k, v in new["metadata"].items() if k != "ownerReferences"}
@@ -262,7 +278,7 @@ def _status_only(resource: Resource, old: JSON, new: JSON) -> JSON:
 
 def _spec_differs(served: ServedResource, old: JSON, new: JSON) -> bool:
     ignored = {"metadata", "status"} if served.has_status else {"metadata"}
-    if traits.built_in(served.resource):
+    if resource_traits.is_built_in(served.resource):
         return old.get("spec") != new.get("spec")
     return _without(old, ignored) != _without(new, ignored)
 
@@ -271,7 +287,7 @@ def _without(obj: Mapping[str, object], names: set[str]) -> Mapping[str, object]
     return {name: value for name, value in obj.items() if name not in names}
 
 
-def _finished_by(old: Stored, new: JSON) -> bool:
+def _completes_deletion(old: StoredObject, new: JSON) -> bool:
     """Tell whether an update takes away what a deletion has waited for."""
     if not old.meta.deletion_timestamp or old.meta.deletion_grace_period_seconds:
         return False

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from dlctl.api.core_types import Field, Kind
-from dlctl.local.apiserver.kindtypes import descriptions, kinds
-from dlctl.local.apiserver.openapipaths import paths
+from dlctl.api.core_types import Field, TypeDefinition
+from dlctl.local.apiserver.builtin_types import descriptions, kinds
+from dlctl.local.apiserver.openapi_paths import paths
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36.0"}
@@ -90,7 +90,7 @@ def v3(registry: ResourceRegistry, path: str) -> JSON | None:
 def definition_name(served: ServedResource) -> str:
     if served.openapi is not None:
         return _custom_name(served)
-    return kinds()[served.resource.kind].definition
+    return kinds()[served.resource.kind].definition_name
 
 
 def _custom_name(served: ServedResource) -> str:
@@ -111,7 +111,7 @@ def _hash(registry: ResourceRegistry, path: str) -> str:
 
 @lru_cache(maxsize=4)
 def _builtin_definitions(prefix: str) -> JSON:
-    return {kind.definition: _definition(kind, prefix) for kind in kinds().values()}
+    return {kind.definition_name: _definition(kind, prefix) for kind in kinds().values()}
 
 
 def _closure(name: str, prefix: str) -> JSON:
@@ -120,13 +120,13 @@ def _closure(name: str, prefix: str) -> JSON:
     pending = [name]
     while pending:
         kind = kinds()[pending.pop()]
-        if kind.definition not in found:
-            found[kind.definition] = _builtin_definitions(prefix)[kind.definition]
+        if kind.definition_name not in found:
+            found[kind.definition_name] = _builtin_definitions(prefix)[kind.definition_name]
             pending += [field.type for field in kind.fields.values() if field.type in kinds()]
     return found
 
 
-def _definition(kind: Kind, prefix: str) -> JSON:
+def _definition(kind: TypeDefinition, prefix: str) -> JSON:
     result: JSON = {"type": "object"}
     if said := descriptions().get(kind.name):
         result["description"] = said
@@ -139,7 +139,7 @@ def _definition(kind: Kind, prefix: str) -> JSON:
     return result
 
 
-def _described(schema: JSON, kind: Kind, field: Field) -> JSON:
+def _described(schema: JSON, kind: TypeDefinition, field: Field) -> JSON:
     said = descriptions().get(f"{kind.name}.{field.name}") or descriptions().get(f"*.{field.name}")
     extra: JSON = {"description": said} if said else {}
     if field.merge_key is not None:
@@ -159,14 +159,14 @@ def _property(field: Field, shape: tuple[str, ...], prefix: str) -> JSON:
             return {"type": "array", "items": inner}
         return {"type": "object", "additionalProperties": inner}
     if field.type in kinds():
-        return {"$ref": prefix + kinds()[field.type].definition}
+        return {"$ref": prefix + kinds()[field.type].definition_name}
     return (_V3_SCALARS if "components" in prefix else _SCALARS)[field.type]
 
 
 def _custom(served: ServedResource, prefix: str) -> JSON:
     """Return the schema of a custom kind with the fields that every object has."""
     schema = served.openapi or {}
-    said = _builtin_definitions(prefix)[kinds()["Pod"].definition]["properties"]
+    said = _builtin_definitions(prefix)[kinds()["Pod"].definition_name]["properties"]
     reference: JSON = {"$ref": prefix + _META}
     if "components" in prefix:
         reference = {"allOf": [reference], "description": said["metadata"].get("description", "")}

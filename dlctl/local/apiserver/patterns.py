@@ -20,7 +20,7 @@ _CLASSES: Final = {
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_re2(pattern: str) -> re.Pattern[str]:
     """Return the expression to search with; raise ``re.error`` for a malformed one."""
     for name, chars in _CLASSES.items():
         pattern = pattern.replace(name, chars)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dlctl.api.core_types import Field
 from dlctl.errors import DlctlError
-from dlctl.local.apiserver.kindtypes import kinds
+from dlctl.local.apiserver.builtin_types import kinds
 from dlctl.local.apiserver.resources import JSON
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -27,21 +27,21 @@ class ProtobufError(DlctlError):
     """The bytes are no object of a kind that can be read."""
 
 
-def decoded(body: bytes) -> JSON:
+def decode(body: bytes) -> JSON:
     """Return the object in the envelope that Kubernetes puts around protobuf."""
     if not body.startswith(_MAGIC):
         raise ProtobufError("the body does not begin as protobuf of Kubernetes does")
     envelope = dict(_fields(body[len(_MAGIC) :]))
     type_meta = dict(_fields(envelope.get(1, b"")))
     kind = type_meta.get(2, b"").decode()
-    if kind not in _numbers():
+    if kind not in _fields_by_number():
         raise ProtobufError(f"kind {kind} is not read from protobuf")
     head = {"kind": kind, "apiVersion": type_meta.get(1, b"").decode()}
     return head | _message(kind, envelope.get(2, b""))
 
 
 @lru_cache(maxsize=1)
-def _numbers() -> Mapping[str, Mapping[int, str]]:
+def _fields_by_number() -> Mapping[str, Mapping[int, str]]:
     """Return the fields of each message by number: their place in the line, from 1."""
     lines = (files(__package__) / "kinds" / "numbers.txt").read_text().splitlines()
     pairs = (line.split(" = ") for line in lines)
@@ -50,7 +50,7 @@ def _numbers() -> Mapping[str, Mapping[int, str]]:
 
 def _message(kind: str, data: bytes) -> JSON:
     result: JSON = {}
-    names = _numbers().get(kind, {})
+    names = _fields_by_number().get(kind, {})
     for number, raw in _fields(data):
         field = kinds()[kind].fields.get(names.get(number, ""))
         if field is None:

@@ -11,11 +11,11 @@ import attrs
 
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.calls import Call
-from dlctl.local.apiserver.changes import JSON, Stored
-from dlctl.local.apiserver.identities import User
+from dlctl.local.apiserver.authentication import User
+from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage import Storage
+from dlctl.local.apiserver.stored_objects import JSON, StoredObject
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 ROLES: Final = Resource(_GROUP, "v1", "roles", "Role")
@@ -26,13 +26,13 @@ CLUSTER_ROLE_BINDINGS: Final = Resource(
 )
 _ALL: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
 # What every user may read, so that a client finds out what is served.
-_OPEN_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
+_DISCOVERY_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
 # Reviews of oneself are open to everybody.
 _OPEN_RESOURCES: Final = ("selfsubjectaccessreviews", "selfsubjectreviews")
 
 
 @attrs.frozen
-class Act:
+class AccessAttributes:
     """A verb on a resource; ``resource`` includes the subresource."""
 
     verb: str
@@ -42,15 +42,15 @@ class Act:
     name: str = ""
 
     @classmethod
-    def of(cls, call: Call) -> "Act":
-        target = call.target
+    def of(cls, request: ApiRequest) -> "AccessAttributes":
+        target = request.info
         namespace, name = target.namespace, target.name
         if target.plural == "namespaces" and not target.group:
             namespace = name
-        if not name and call.verb in ("list", "watch", "deletecollection"):
-            name = _selected_name(call.query.get("fieldSelector", ""))
+        if not name and request.verb in ("list", "watch", "deletecollection"):
+            name = _selected_name(request.query.get("fieldSelector", ""))
         resource = "/".join(filter(None, (target.plural, target.subresource)))
-        verb = call.verb
+        verb = request.verb
         if resource == "pods/exec":
             # Over WebSockets it comes as a GET; who may not create is refused whatever the method.
             verb = "create"
@@ -74,20 +74,20 @@ class Authorizer:
 
     storage: Storage
 
-    def check(self, user: User, call: Call) -> None:
+    def authorize(self, user: User, request: ApiRequest) -> None:
         """Refuse a call that the user has no right to."""
-        act = Act.of(call)
-        if act.resource not in _OPEN_RESOURCES and not self.reason(user, act):
+        act = AccessAttributes.of(request)
+        if act.resource not in _OPEN_RESOURCES and not self.allowed_reason(user, act):
             raise _forbidden(user, act)
 
-    def reason(self, user: User, act: Act) -> str:
+    def allowed_reason(self, user: User, attributes: AccessAttributes) -> str:
         """Return by which right the user may do it; empty if there is none."""
-        if user.may_do_all:
+        if user.is_superuser:
             return "the token of the embedded cluster may do all"
-        for kind, binding in self._bindings(user, act.namespace):
+        for kind, binding in self._bindings(user, attributes.namespace):
             role = binding["roleRef"]
-            if any(act.matches(rule) for rule in self._rules(role, binding)):
-                name = "/".join(filter(None, (binding["metadata"]["name"], act.namespace)))
+            if any(attributes.matches(rule) for rule in self._rules(role, binding)):
+                name = "/".join(filter(None, (binding["metadata"]["name"], attributes.namespace)))
                 shown = binding["metadata"]["name"] if kind == CLUSTER_ROLE_BINDINGS.kind else name
                 return f'RBAC: allowed by {kind} "{shown}" of {role["kind"]} "{role["name"]}"'
         return ""
@@ -102,7 +102,7 @@ class Authorizer:
 
     def _rules(self, role: JSON, binding: JSON) -> list[JSON]:
         """Return the rules of a role; of one that is not there, none."""
-        stored: Stored | None
+        stored: StoredObject | None
         if role["kind"] == ROLES.kind:
             key = ObjectKey(binding["metadata"].get("namespace", ""), role["name"])
             resource, stored = ROLES, self.storage.get(ROLES, key)
@@ -116,27 +116,31 @@ class Authorizer:
 
 def check_path(user: User, path: str) -> None:
     """Refuse a path of no resource to who has no right to it."""
-    known = any(path == each or path.startswith(f"{each}/") for each in _OPEN_PATHS)
-    if not known and not user.may_do_all:
+    known = any(path == each or path.startswith(f"{each}/") for each in _DISCOVERY_PATHS)
+    if not known and not user.is_superuser:
         message = f'forbidden: User "{user.name}" cannot get path "{path}"'
         raise StatusError(403, "Forbidden", message, {})
 
 
-def impersonated(user: User, wanted: User) -> User:
+def impersonate(user: User, wanted: User) -> User:
     """Return who is to be taken for the user: only the owner may ask to be somebody else."""
-    if not user.may_do_all:
-        raise _forbidden(user, Act("impersonate", "", "users", name=wanted.name))
+    if not user.is_superuser:
+        raise _forbidden(user, AccessAttributes("impersonate", "", "users", name=wanted.name))
     return wanted
 
 
-def _forbidden(user: User, act: Act) -> StatusError:
-    where = f'in the namespace "{act.namespace}"' if act.namespace else "at the cluster scope"
-    message = (
-        f'User "{user.name}" cannot {act.verb} resource "{act.resource}" '
-        f'in API group "{act.group}" {where}'
+def _forbidden(user: User, attributes: AccessAttributes) -> StatusError:
+    where = (
+        f'in the namespace "{attributes.namespace}"'
+        if attributes.namespace
+        else "at the cluster scope"
     )
-    resource = Resource(act.group, "", act.resource.partition("/")[0], "")
-    return status.forbidden(resource, act.name, message)
+    message = (
+        f'User "{user.name}" cannot {attributes.verb} resource "{attributes.resource}" '
+        f'in API group "{attributes.group}" {where}'
+    )
+    resource = Resource(attributes.group, "", attributes.resource.partition("/")[0], "")
+    return status.forbidden(resource, attributes.name, message)
 
 
 def _is_subject(user: User, subject: Mapping[str, Any]) -> bool:

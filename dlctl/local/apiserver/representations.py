@@ -10,18 +10,18 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.local.apiserver import status, traits
-from dlctl.local.apiserver.changes import JSON, Stored, head
+from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.stored_objects import JSON, StoredObject, type_header
 
 _encode = msgspec.json.encode
 _JSON_TYPES: Final = ("application/json", "application/*", "*/*", "")
 METADATA_KIND: Final = ("PartialObjectMetadata", "meta.k8s.io/v1")
 # Makes the Table of some objects of one resource.
-Tables = Callable[[ServedResource, Sequence[JSON], str], JSON]
+TableConvertor = Callable[[ServedResource, Sequence[JSON], str], JSON]
 
 
-class View(enum.Enum):
+class Representation(enum.Enum):
     """The forms that one and the same object is shown in."""
 
     WHOLE = "whole"
@@ -29,7 +29,7 @@ class View(enum.Enum):
     TABLE = "Table"
 
 
-def wanted(accept: str) -> View:
+def negotiate(accept: str) -> Representation:
     """Return the first form of an Accept header that can be served; none is 406."""
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
@@ -38,11 +38,11 @@ def wanted(accept: str) -> View:
             continue
         match as_.get("as", "").removesuffix("List"):
             case "":
-                return View.WHOLE
+                return Representation.WHOLE
             case "Table" if as_.get("v") in ("v1", "v1beta1"):
-                return View.TABLE
+                return Representation.TABLE
             case "PartialObjectMetadata" if as_.get("v") in ("v1", "v1beta1"):
-                return View.METADATA
+                return Representation.METADATA
     raise status.not_acceptable("application/json")
 
 
@@ -51,35 +51,35 @@ class Presenter:
     """The chosen form of the objects of one resource, for one request."""
 
     served: ServedResource
-    view: View
-    tables: Tables
+    representation: Representation
+    convert_to_table: TableConvertor
     # Which objects a Table carries along: None, Metadata (the default) or Object.
     include: str = "Metadata"
 
-    def one(self, stored: Stored) -> bytes:
-        if self.view is View.WHOLE:
+    def one(self, stored: StoredObject) -> bytes:
+        if self.representation is Representation.WHOLE:
             return stored.encoded(self.served.resource)
         obj = stored.decoded(self.served.resource)
-        if self.view is View.METADATA:
+        if self.representation is Representation.METADATA:
             return _encode(_metadata_only(obj))
-        table = self.tables(self.served, [obj], self.include)
+        table = self.convert_to_table(self.served, [obj], self.include)
         meta = {"resourceVersion": str(stored.revision)}
         return _encode({**table, "metadata": meta})
 
-    def many(self, items: Sequence[Stored], list_meta: Mapping[str, Any]) -> bytes:
+    def many(self, items: Sequence[StoredObject], list_meta: Mapping[str, Any]) -> bytes:
         """Return the list in its chosen form."""
         resource = self.served.resource
-        if self.view is View.WHOLE:
+        if self.representation is Representation.WHOLE:
             listed = attrs.evolve(resource, kind=f"{resource.kind}List")
             return b'%b"metadata":%b,"items":[%b]}' % (
-                head(listed),
+                type_header(listed),
                 _encode(list_meta),
                 b",".join(self._item(stored) for stored in items),
             )
         objects = [stored.decoded(resource) for stored in items]
-        if self.view is View.TABLE:
+        if self.representation is Representation.TABLE:
             return _encode(
-                {**self.tables(self.served, objects, self.include), "metadata": list_meta}
+                {**self.convert_to_table(self.served, objects, self.include), "metadata": list_meta}
             )
         return _encode(
             {
@@ -90,9 +90,9 @@ class Presenter:
             }
         )
 
-    def _item(self, stored: Stored) -> bytes:
+    def _item(self, stored: StoredObject) -> bytes:
         # Typed lists of the real server leave out the kind of their items.
-        if traits.built_in(self.served.resource):
+        if resource_traits.is_built_in(self.served.resource):
             return stored.item()
         return stored.encoded(self.served.resource)
 

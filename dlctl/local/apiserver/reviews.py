@@ -6,11 +6,11 @@ from typing import Final
 import msgspec
 
 from dlctl.api.meta import Resource
-from dlctl.local.apiserver import bodies, status
+from dlctl.local.apiserver import request_bodies, status
+from dlctl.local.apiserver.authentication import User, named_user
 from dlctl.local.apiserver.builtins import BuiltinStrategy
-from dlctl.local.apiserver.calls import Call, Reply, Response
-from dlctl.local.apiserver.identities import User, named_user
-from dlctl.local.apiserver.rbac import Act, Authorizer
+from dlctl.local.apiserver.rbac import AccessAttributes, Authorizer
+from dlctl.local.apiserver.requests import ApiRequest, BufferedResponse, Response
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 
 _REVIEWS: Final = (
@@ -19,7 +19,7 @@ _REVIEWS: Final = (
     ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
 )
 
-Answer = Callable[[ServedResource, Call], Response]
+Handler = Callable[[ServedResource, ApiRequest], Response]
 
 
 def register(registry: ResourceRegistry) -> None:
@@ -36,35 +36,37 @@ def register(registry: ResourceRegistry) -> None:
         )
 
 
-def answering(otherwise: Answer, authorizer: Authorizer) -> Answer:
+def with_reviews(handler: Handler, authorizer: Authorizer) -> Handler:
     """Return what answers reviews itself and leaves all else to ``otherwise``."""
 
-    def answer(served: ServedResource, call: Call) -> Response:
+    def answer(served: ServedResource, call: ApiRequest) -> Response:
         if not served.create_only:
-            return otherwise(served, call)
-        if call.verb != "create" or call.target.name:
+            return handler(served, call)
+        if call.verb != "create" or call.info.name:
             raise status.method_not_allowed()
-        obj = bodies.sent_object(bodies.parsed(call.body, call.content_type), served)
+        obj = request_bodies.decode_object(
+            request_bodies.parse(call.body, call.content_type), served
+        )
         review = served.strategy.admit_create({**obj, "metadata": obj.get("metadata") or {}})
         if served.resource.kind == "SelfSubjectReview":
-            review["status"] = {"userInfo": call.user.wire()}
+            review["status"] = {"userInfo": call.user.user_info()}
         else:
-            review["status"] = _verdict(review.get("spec") or {}, call.user, authorizer)
-        return Reply(msgspec.json.encode(review), 201)
+            review["status"] = _decide(review.get("spec") or {}, call.user, authorizer)
+        return BufferedResponse(msgspec.json.encode(review), 201)
 
     return answer
 
 
-def _verdict(spec: JSON, asking: User, authorizer: Authorizer) -> JSON:
+def _decide(spec: JSON, asking: User, authorizer: Authorizer) -> JSON:
     user = named_user(spec["user"], spec.get("groups") or ()) if spec.get("user") else asking
     about = spec.get("resourceAttributes") or {}
     resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
-    act = Act(
+    act = AccessAttributes(
         about.get("verb", ""),
         about.get("group", ""),
         resource,
         about.get("namespace", ""),
         about.get("name", ""),
     )
-    reason = authorizer.reason(user, act)
+    reason = authorizer.allowed_reason(user, act)
     return {"allowed": bool(reason), **({"reason": reason} if reason else {})}

@@ -8,8 +8,8 @@ from typing import Any
 
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.changes import JSON
 from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.stored_objects import JSON
 
 
 def scale_of(obj: JSON, paths: Mapping[str, str]) -> JSON:
@@ -34,10 +34,10 @@ def check_scale(obj: JSON, paths: Mapping[str, str]) -> None:
     """Refuse to show the Scale of an object that does not say its replicas."""
     field = paths["specReplicasPath"]
     if _at(obj, field) is None:
-        raise status.internal(f'the spec replicas field "{field}" does not exist')
+        raise status.internal_error(f'the spec replicas field "{field}" does not exist')
 
 
-def scaled(obj: JSON, scale: JSON, resource: Resource, paths: Mapping[str, str]) -> JSON:
+def apply_scale(obj: JSON, scale: JSON, resource: Resource, paths: Mapping[str, str]) -> JSON:
     """Return the object with the replicas of the Scale, for the version that it names."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int):

@@ -10,9 +10,9 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.meta import Resource
-from dlctl.local.apiserver import status, traits
-from dlctl.local.apiserver.changes import Stored
-from dlctl.local.apiserver.labelselectors import Requirement, parse_labels
+from dlctl.local.apiserver import resource_traits, status
+from dlctl.local.apiserver.label_selectors import Requirement, parse_label_selector
+from dlctl.local.apiserver.stored_objects import StoredObject
 
 _META: Final = ("metadata.name", "metadata.namespace")
 _FIELDS: Final[Mapping[str, Sequence[str]]] = {
@@ -48,7 +48,7 @@ _FIELDS: Final[Mapping[str, Sequence[str]]] = {
 
 
 @attrs.frozen
-class FieldTerm:
+class FieldRequirement:
     """One condition on one field; an absent field has the value ""."""
 
     field: str
@@ -56,9 +56,11 @@ class FieldTerm:
     equal: bool = True
 
 
-def parse_fields(text: str, resource: Resource, selectable: Sequence[str]) -> list[FieldTerm]:
+def parse_field_selector(
+    text: str, resource: Resource, selectable: Sequence[str]
+) -> list[FieldRequirement]:
     """Parse a field selector; a field that is not selectable is a bad request."""
-    known = {*_META, *_FIELDS.get(resource.qualified, ()), *selectable}
+    known = {*_META, *_FIELDS.get(resource.group_resource, ()), *selectable}
     terms = []
     for part in filter(None, text.split(",")):
         found = re.fullmatch(r"\s*([^=!]*?)\s*(==|=|!=)\s*(.*?)\s*", part)
@@ -69,12 +71,12 @@ def parse_fields(text: str, resource: Resource, selectable: Sequence[str]) -> li
             continue
         if field not in known:
             raise status.bad_request(_unknown_field(field, resource))
-        terms.append(FieldTerm(field, value, op != "!="))
+        terms.append(FieldRequirement(field, value, op != "!="))
     return terms
 
 
 def _unknown_field(field: str, resource: Resource) -> str:
-    if not traits.built_in(resource) or resource.qualified in _FIELDS:
+    if not resource_traits.is_built_in(resource) or resource.group_resource in _FIELDS:
         return f"field label not supported: {field}"
     only = ", ".join(f'"{name}"' for name in _META)
     return f'"{field}" is not a known field selector: only {only}'
@@ -82,7 +84,7 @@ def _unknown_field(field: str, resource: Resource) -> str:
 
 def field_value(obj: Mapping[str, Any], resource: Resource, field: str) -> str:
     """Return a selectable field as text, as field selectors compare it."""
-    if resource.qualified == "events" and field == "source":
+    if resource.group_resource == "events" and field == "source":
         return str((obj.get("source") or {}).get("component") or obj.get("reportingComponent", ""))
     value: Any = obj
     for name in field.split("."):
@@ -100,20 +102,20 @@ class Selector:
 
     resource: Resource
     labels: Sequence[Requirement] = ()
-    fields: Sequence[FieldTerm] = ()
+    fields: Sequence[FieldRequirement] = ()
 
     @property
     def everything(self) -> bool:
         return not self.labels and not self.fields
 
-    def matches(self, stored: Stored | None) -> bool:
+    def matches(self, stored: StoredObject | None) -> bool:
         if stored is None:
             return False
         if not all(requirement.matches(stored.labels) for requirement in self.labels):
             return False
         return not self.fields or self._fields_match(stored)
 
-    def _fields_match(self, stored: Stored) -> bool:
+    def _fields_match(self, stored: StoredObject) -> bool:
         obj: Mapping[str, Any] = {}
         for term in self.fields:
             if term.field == "metadata.name":
@@ -129,4 +131,6 @@ class Selector:
 
 
 def parse(resource: Resource, labels: str, fields: str, selectable: Sequence[str]) -> Selector:
-    return Selector(resource, parse_labels(labels), parse_fields(fields, resource, selectable))
+    return Selector(
+        resource, parse_label_selector(labels), parse_field_selector(fields, resource, selectable)
+    )

@@ -16,24 +16,24 @@ from aiohttp import web
 
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver import builtins, certificates, gates, namespaces, reviews
-from dlctl.local.apiserver.addresses import ServiceAddresses
-from dlctl.local.apiserver.crds import Establisher
+from dlctl.local.apiserver import builtins, certificates, namespaces, reviews, scheduling_gates
+from dlctl.local.apiserver.addresses import ClusterIPAllocator
+from dlctl.local.apiserver.authentication import Tokens
+from dlctl.local.apiserver.crd_controller import CRDController
 from dlctl.local.apiserver.documents import documents
 from dlctl.local.apiserver.endpoints import Endpoints
 from dlctl.local.apiserver.execs import ExecSource
 from dlctl.local.apiserver.faults import Faults
-from dlctl.local.apiserver.front import Audited, Front, LargeRequest
-from dlctl.local.apiserver.gc import GarbageCollector
-from dlctl.local.apiserver.identities import Tokens
+from dlctl.local.apiserver.garbage_collector import GarbageCollector
+from dlctl.local.apiserver.handler import AuditKey, LargeRequest, RequestHandler
 from dlctl.local.apiserver.objects import Objects
 from dlctl.local.apiserver.rbac import Authorizer
+from dlctl.local.apiserver.request_info import RequestInfo
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.storage import WINDOW, Storage
 from dlctl.local.apiserver.subresources import LogSource, Subresources
-from dlctl.local.apiserver.tables import tabulator
-from dlctl.local.apiserver.targets import Target
-from dlctl.local.apiserver.tokenrequests import TokenRequests
+from dlctl.local.apiserver.tables import table_convertor
+from dlctl.local.apiserver.token_requests import TokenRequests
 
 _START_NAMESPACES = ("default", "kube-system")
 
@@ -49,10 +49,10 @@ class ApiServer:
     registry: ResourceRegistry
     objects: Objects
     faults: Faults
-    audit: Counter[Audited]
+    audit: Counter[AuditKey]
     _subresources: Subresources
     _runner: web.ServerRunner
-    _identity: certificates.Identity | None
+    _identity: certificates.ServingCertificate | None
 
     async def listen_on(self, listening: socket.socket) -> None:
         """Serve requests on one more socket, which becomes the server's."""
@@ -118,38 +118,38 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     objects = Objects(storage, clock)
     builtins.register(registry)
     reviews.register(registry)
-    Establisher(objects, registry).attach()
-    life = namespaces.NamespaceLife(objects, registry)
-    objects.prepare["namespaces"] = namespaces.prepared
-    objects.prepare_update["namespaces"] = namespaces.updated
-    objects.prepare["pods"] = gates.gating(clock)
-    objects.prepare["services"] = ServiceAddresses(storage).prepared
+    CRDController(objects, registry).attach()
+    life = namespaces.NamespaceLifecycle(objects, registry)
+    objects.prepare_for_create["namespaces"] = namespaces.prepare_for_create
+    objects.prepare_for_update["namespaces"] = namespaces.prepare_for_update
+    objects.prepare_for_create["pods"] = scheduling_gates.scheduling_gated_condition(clock)
+    objects.prepare_for_create["services"] = ClusterIPAllocator(storage).prepare_for_create
     objects.check_namespace = life.check
     collector = GarbageCollector(objects, registry, life)
     _create_namespaces(objects, registry)
 
-    endpoints = Endpoints(objects, tabulator(clock), bookmark_interval_s)
+    endpoints = Endpoints(objects, table_convertor(clock), bookmark_interval_s)
     tokens = Tokens(token or secrets.token_urlsafe(24), storage, clock)
     authorizer = Authorizer(storage)
     subresources = Subresources(endpoints, TokenRequests(tokens))
 
-    def find(target: Target) -> ServedResource | None:
+    def find(target: RequestInfo) -> ServedResource | None:
         return registry.find(target.group, target.version, target.plural)
 
-    def knows(target: Target) -> bool:
+    def knows(target: RequestInfo) -> bool:
         versions = {(each.resource.group, each.resource.version) for each in registry}
         return (target.group, target.version) in versions
 
-    front = Front(
+    front = RequestHandler(
         tokens=tokens,
         authorizer=authorizer,
         find=find,
-        knows=knows,
-        answer=reviews.answering(subresources.answer, authorizer),
+        is_known=knows,
+        serve=reviews.with_reviews(subresources.serve, authorizer),
         documents=documents(registry),
         faults=faults or Faults(),
     )
-    identity = certificates.identity(host) if tls else None
+    identity = certificates.issue_serving_certificate(host) if tls else None
     runner = web.ServerRunner(
         web.Server(
             front,
@@ -167,7 +167,7 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
         address = runner.addresses[0]
         server = ApiServer(
             url=f"{'https' if tls else 'http'}://{host}:{address[1]}",
-            token=tokens.owner_token,
+            token=tokens.admin_token,
             ca_pem=identity.ca_pem if identity else None,
             storage=storage,
             registry=registry,

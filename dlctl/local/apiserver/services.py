@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.local.apiserver.containerchecks import port_number
+from dlctl.local.apiserver.container_validation import port_number
 from dlctl.local.apiserver.names import dns_label, port_name
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
@@ -21,7 +21,7 @@ _HEADLESS: Final = "None"
 
 
 @attrs.define
-class ServiceDefaults:
+class ServiceDefaulter:
     """Fills in services; no node port is handed out twice."""
 
     _node_ports: int = 0
@@ -44,7 +44,7 @@ class ServiceDefaults:
             _default_addresses(spec)
         service.setdefault("status", {}).setdefault("loadBalancer", {})
 
-    def carry_over(self, old: JSON, new: JSON) -> None:
+    def keep_addresses(self, old: JSON, new: JSON) -> None:
         """Keep the addresses of a Service whose update does not name them."""
         before, after = old.get("spec", {}), new.setdefault("spec", {})
         if after.get("type", "ClusterIP") == "ExternalName":

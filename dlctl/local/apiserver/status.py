@@ -123,7 +123,7 @@ def success(resource: Resource, name: str, uid: str) -> dict[str, Any]:
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
-    message = f'{resource.qualified} "{name}" not found'
+    message = f'{resource.group_resource} "{name}" not found'
     return StatusError(404, "NotFound", message, _details(resource, name))
 
 
@@ -133,26 +133,26 @@ def unknown_path() -> StatusError:
 
 
 def already_exists(resource: Resource, name: str) -> StatusError:
-    message = f'{resource.qualified} "{name}" already exists'
+    message = f'{resource.group_resource} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, _details(resource, name))
 
 
 def no_free_name(resource: Resource, prefix: str) -> StatusError:
     """Return the answer when all the names tried after a prefix were taken."""
     message = (
-        f'{resource.qualified} "{prefix}" already exists, the server was not able to generate a '
-        "unique name for the object"
+        f'{resource.group_resource} "{prefix}" already exists, the server was not able to generate '
+        "a unique name for the object"
     )
     return StatusError(409, "AlreadyExists", message, _details(resource, prefix))
 
 
 def conflict(resource: Resource, name: str, message: str = MODIFIED) -> StatusError:
-    message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {message}'
+    message = f'Operation cannot be fulfilled on {resource.group_resource} "{name}": {message}'
     return StatusError(409, "Conflict", message, _details(resource, name))
 
 
 def forbidden(resource: Resource, name: str, message: str) -> StatusError:
-    subject = f'{resource.qualified} "{name}"' if name else resource.qualified
+    subject = f'{resource.group_resource} "{name}"' if name else resource.group_resource
     return StatusError(
         403, "Forbidden", f"{subject} is forbidden: {message}", _details(resource, name)
     )
@@ -209,7 +209,7 @@ def too_large(limit_bytes: int) -> StatusError:
 
 def not_supported(resource: Resource, verb: str) -> StatusError:
     """Return the refusal of a verb by a subresource of a custom resource."""
-    message = f'{verb} is not supported on resources of kind "{resource.qualified}"'
+    message = f'{verb} is not supported on resources of kind "{resource.group_resource}"'
     return StatusError(405, "MethodNotAllowed", message, _details(resource, ""))
 
 
@@ -227,6 +227,6 @@ def not_acceptable(accepted: str) -> StatusError:
     return StatusError(406, "NotAcceptable", message)
 
 
-def internal(message: str) -> StatusError:
+def internal_error(message: str) -> StatusError:
     details = {"causes": [{"message": message}]}
     return StatusError(500, "InternalError", f"Internal error occurred: {message}", details)

@@ -13,7 +13,7 @@ import attrs
 
 from dlctl.api.meta import ObjectKey, Resource
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.changes import Change, Stored, TableName, table_of
+from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject, TableName, table_of
 
 # A revision per write: a job of 1,000 pods makes some 6,000.
 WINDOW = 20_000
@@ -26,10 +26,10 @@ def sort_key(key: ObjectKey) -> str:
 
 @attrs.define
 class _Table:
-    objects: dict[str, Stored] = attrs.field(factory=dict)
+    objects: dict[str, StoredObject] = attrs.field(factory=dict)
     # Invariant: the sorted keys of ``objects``.
     order: list[str] = attrs.field(factory=list)
-    history: deque[Change] = attrs.field(factory=deque)
+    history: deque[StorageEvent] = attrs.field(factory=deque)
     watchers: list["Watcher"] = attrs.field(factory=list)
 
 
@@ -37,14 +37,14 @@ class _Table:
 class Watcher:
     """The changes of one table since a revision, in order, until it is closed."""
 
-    changes: deque[Change]
+    changes: deque[StorageEvent]
     # Called whenever ``changes`` was empty and is no longer.
     wake: Callable[[], None]
     # More than this waiting, and the watch is given up: its client can begin anew.
     limit: int
     overflowed: bool = False
 
-    def add(self, change: Change) -> None:
+    def add(self, change: StorageEvent) -> None:
         if self.overflowed:
             return
         if not self.changes:
@@ -54,7 +54,7 @@ class Watcher:
             self.overflowed = True
             self.changes.clear()
 
-    def take(self) -> list[Change]:
+    def drain(self) -> list[StorageEvent]:
         taken = list(self.changes)
         self.changes.clear()
         return taken
@@ -71,10 +71,10 @@ class Storage:
         self.revision = 1
         # Nothing at or before it can be told any more, except what is current.
         self.compacted = 0
-        self.observers: list[Callable[[Change], None]] = []
+        self.observers: list[Callable[[StorageEvent], None]] = []
         self._window = window
         self._tables: dict[TableName, _Table] = {}
-        self._unobserved: deque[Change] = deque()
+        self._pending_events: deque[StorageEvent] = deque()
 
     def _table(self, resource: Resource | TableName) -> _Table:
         name = table_of(resource) if isinstance(resource, Resource) else resource
@@ -83,22 +83,22 @@ class Storage:
             table = self._tables[name] = _Table()
         return table
 
-    def get(self, resource: Resource, key: ObjectKey) -> Stored | None:
+    def get(self, resource: Resource, key: ObjectKey) -> StoredObject | None:
         return self._table(resource).objects.get(sort_key(key))
 
-    def objects(self, resource: Resource, namespace: str = "") -> list[Stored]:
+    def objects(self, resource: Resource, namespace: str = "") -> list[StoredObject]:
         """Return the current objects, sorted by namespace and name."""
         table = self._table(resource)
         return [table.objects[key] for key in _within(table.order, namespace)]
 
-    def objects_at(self, resource: Resource, namespace: str, revision: int) -> list[Stored]:
+    def objects_at(self, resource: Resource, namespace: str, revision: int) -> list[StoredObject]:
         """Return the objects as they were at a revision; an old one is Expired."""
         if revision >= self.revision:
             return self.objects(resource, namespace)
         table = self._table(resource)
         if revision < self.compacted:
             raise status.expired("The resourceVersion for the provided list is too old.")
-        past: dict[str, Stored | None] = {}
+        past: dict[str, StoredObject | None] = {}
         for change in reversed(table.history):
             if change.revision <= revision:
                 break
@@ -106,41 +106,41 @@ class Storage:
         objects = {key: stored for key, stored in (table.objects | past).items() if stored}
         return [objects[key] for key in _within(sorted(objects), namespace)]
 
-    def create(self, resource: Resource, obj: Mapping[str, Any]) -> Stored:
+    def create(self, resource: Resource, obj: Mapping[str, Any]) -> StoredObject:
         """Store a new object; a name that is taken is AlreadyExists."""
-        stored = Stored.of(obj, self.revision + 1)
+        stored = StoredObject.of(obj, self.revision + 1)
         table = self._table(resource)
         at = sort_key(stored.key)
         if at in table.objects:
             raise status.already_exists(resource, stored.key.name)
         insort(table.order, at)
-        self._commit(Change(table_of(resource), stored.key, stored.revision, None, stored))
+        self._commit(StorageEvent(table_of(resource), stored.key, stored.revision, None, stored))
         return stored
 
-    def update(self, resource: Resource, old: Stored, obj: Mapping[str, Any]) -> Stored:
+    def update(self, resource: Resource, old: StoredObject, obj: Mapping[str, Any]) -> StoredObject:
         """Replace ``old``; Conflict unless it is current. The same content is no write."""
         self._require_current(resource, old)
-        stored = Stored.of(obj, self.revision + 1)
+        stored = StoredObject.of(obj, self.revision + 1)
         if stored.body == old.body:
             return old
-        self._commit(Change(table_of(resource), old.key, stored.revision, old, stored))
+        self._commit(StorageEvent(table_of(resource), old.key, stored.revision, old, stored))
         return stored
 
-    def remove(self, resource: Resource, old: Stored) -> Stored:
+    def remove(self, resource: Resource, old: StoredObject) -> StoredObject:
         """Remove an object; Conflict unless ``old`` is current. Return its last state."""
         self._require_current(resource, old)
-        change = Change(table_of(resource), old.key, self.revision + 1, old, None)
+        change = StorageEvent(table_of(resource), old.key, self.revision + 1, old, None)
         self._commit(change)
-        return change.gone()
+        return change.deleted_object()
 
-    def _require_current(self, resource: Resource, old: Stored) -> None:
+    def _require_current(self, resource: Resource, old: StoredObject) -> None:
         current = self.get(resource, old.key)
         if current is None:
             raise status.not_found(resource, old.key.name)
         if current is not old:
             raise status.conflict(resource, old.key.name)
 
-    def _commit(self, change: Change) -> None:
+    def _commit(self, change: StorageEvent) -> None:
         table = self._tables[change.table]
         at = sort_key(change.key)
         self.revision = change.revision
@@ -156,18 +156,18 @@ class Storage:
             watcher.add(change)
         self._observe(change)
 
-    def _observe(self, change: Change) -> None:
+    def _observe(self, change: StorageEvent) -> None:
         # An observer that writes comes back here: its change waits until all have seen this one.
-        self._unobserved.append(change)
-        if len(self._unobserved) > 1:
+        self._pending_events.append(change)
+        if len(self._pending_events) > 1:
             return
         try:
-            while self._unobserved:
+            while self._pending_events:
                 for observer in self.observers:
-                    observer(self._unobserved[0])
-                self._unobserved.popleft()
+                    observer(self._pending_events[0])
+                self._pending_events.popleft()
         finally:
-            self._unobserved.clear()
+            self._pending_events.clear()
 
     def compact(self, revision: int) -> None:
         """Forget what was before the revision: lists and watches from there are Expired."""
@@ -182,7 +182,7 @@ class Storage:
         if since < self.compacted:
             message = f"too old resource version: {since} ({self.compacted})"
             raise status.expired(message)
-        recent: deque[Change] = deque()
+        recent: deque[StorageEvent] = deque()
         for change in reversed(table.history):
             if change.revision <= since:
                 break
@@ -199,7 +199,7 @@ class Storage:
         """Return how many watches are open."""
         return sum(len(table.watchers) for table in self._tables.values())
 
-    def in_namespace(self, namespace: str) -> Iterator[tuple[TableName, Stored]]:
+    def in_namespace(self, namespace: str) -> Iterator[tuple[TableName, StoredObject]]:
         """Iterate over the objects that a namespace contains."""
         for name, table in list(self._tables.items()):
             for key in _within(table.order, namespace):

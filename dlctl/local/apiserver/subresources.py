@@ -10,16 +10,22 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import NAMESPACES, PODS
-from dlctl.local.apiserver import bodies, deletion, execs, status, traits
-from dlctl.local.apiserver.calls import Call, Conversation, Reply, Response, Stream
-from dlctl.local.apiserver.changes import JSON
+from dlctl.local.apiserver import deletion, execs, request_bodies, resource_traits, status
 from dlctl.local.apiserver.endpoints import Endpoints
-from dlctl.local.apiserver.execs import ExecSource, conversation
-from dlctl.local.apiserver.objects import check_place, timestamp
-from dlctl.local.apiserver.options import DeleteOptions, flag, integer
+from dlctl.local.apiserver.execs import ExecSource, exec_response
+from dlctl.local.apiserver.objects import check_namespace_match, timestamp
+from dlctl.local.apiserver.request_options import DeleteOptions, boolean, integer
+from dlctl.local.apiserver.requests import (
+    ApiRequest,
+    BufferedResponse,
+    Response,
+    StreamedResponse,
+    UpgradeResponse,
+)
 from dlctl.local.apiserver.resources import ServedResource
-from dlctl.local.apiserver.scales import check_scale, scale_of, scaled
-from dlctl.local.apiserver.tokenrequests import TokenRequests
+from dlctl.local.apiserver.scales import apply_scale, check_scale, scale_of
+from dlctl.local.apiserver.stored_objects import JSON
+from dlctl.local.apiserver.token_requests import TokenRequests
 
 _STATUS_VERBS: Final = ("get", "update", "patch")
 _CREATED: Final = {
@@ -47,7 +53,7 @@ class LogRequest:
 
 
 LogSource = Callable[[LogRequest], AsyncIterator[bytes]]
-Verb = Callable[[ServedResource, Call], Response]
+Handler = Callable[[ServedResource, ApiRequest], Response]
 
 
 @attrs.define
@@ -59,19 +65,19 @@ class Subresources:
     log_source: LogSource | None = None
     exec_source: ExecSource | None = None
 
-    def answer(self, served: ServedResource, call: Call) -> Response:
+    def serve(self, served: ServedResource, request: ApiRequest) -> Response:
         """Answer a call to an object or to what is below it."""
-        subresource = call.target.subresource
+        subresource = request.info.subresource
         if not subresource:
-            return self._verb(served, call)
+            return self._handler(served, request)
         allowed = self._allowed(served)
         if subresource not in allowed:
             raise status.unknown_path()
-        if call.verb not in allowed[subresource]:
-            if call.verb and not traits.built_in(served.resource):
-                raise status.not_supported(served.resource, call.verb)
+        if request.verb not in allowed[subresource]:
+            if request.verb and not resource_traits.is_built_in(served.resource):
+                raise status.not_supported(served.resource, request.verb)
             raise status.method_not_allowed()
-        particular: dict[str, Verb] = {
+        particular: dict[str, Handler] = {
             "binding": self._bind,
             "eviction": self._evict,
             "exec": self._exec,
@@ -79,7 +85,7 @@ class Subresources:
             "scale": self._scale,
             "token": self._token,
         }
-        return particular.get(subresource, self._verb)(served, call)
+        return particular.get(subresource, self._handler)(served, request)
 
     def _allowed(self, served: ServedResource) -> Mapping[str, tuple[str, ...]]:
         allowed: dict[str, tuple[str, ...]] = {}
@@ -90,63 +96,65 @@ class Subresources:
         if served.resource == PODS:
             allowed |= {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
             allowed["exec"] = ("get", "create")
-        if served.resource.qualified == "serviceaccounts":
+        if served.resource.group_resource == "serviceaccounts":
             allowed["token"] = ("create",)
-        if served.resource.qualified == "namespaces":
+        if served.resource.group_resource == "namespaces":
             allowed["finalize"] = ("update",)
         return allowed
 
-    def _verb(self, served: ServedResource, call: Call) -> Response:
-        verb: Verb | None = getattr(self.endpoints, call.verb) if call.verb else None
-        if call.verb == "deletecollection" and served.resource == NAMESPACES:
+    def _handler(self, served: ServedResource, request: ApiRequest) -> Response:
+        verb: Handler | None = getattr(self.endpoints, request.verb) if request.verb else None
+        if request.verb == "deletecollection" and served.resource == NAMESPACES:
             raise status.method_not_allowed()
         # Nothing is created in all namespaces at once.
         if verb is None or (
-            call.verb == "create"
-            and (call.target.name or (served.resource.namespaced and not call.target.namespace))
+            request.verb == "create"
+            and (request.info.name or (served.resource.namespaced and not request.info.namespace))
         ):
             raise status.method_not_allowed()
-        return verb(served, call)
+        return verb(served, request)
 
-    def _scale(self, served: ServedResource, call: Call) -> Reply:
+    def _scale(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         paths, objects = served.scale or {}, self.endpoints.objects
-        if call.verb == "get":
-            stored = objects.get(served, call.target.key)
+        if request.verb == "get":
+            stored = objects.get(served, request.info.key)
             check_scale(stored.decoded(served.resource), paths)
         else:
 
             def change(obj: JSON) -> JSON:
-                if call.verb == "patch":
-                    edit = bodies.patch(call.body, call.content_type, served)
+                if request.verb == "patch":
+                    edit = request_bodies.patch(request.body, request.content_type, served)
                     sent = edit(scale_of(obj, paths))
                 else:
-                    sent = bodies.parsed(call.body, call.content_type, "Scale")
-                    bodies.check_name(sent, call.target)
-                check_place(sent, call.target.namespace)
-                return scaled(obj, sent, served.resource, paths)
+                    sent = request_bodies.parse(request.body, request.content_type, "Scale")
+                    request_bodies.check_name(sent, request.info)
+                check_namespace_match(sent, request.info.namespace)
+                return apply_scale(obj, sent, served.resource, paths)
 
-            dry_run = bool(call.dry_run)
-            stored = objects.update(served, call.target.key, change, dry_run=dry_run)
-        return Reply(msgspec.json.encode(scale_of(stored.decoded(served.resource), paths)))
+            dry_run = bool(request.dry_run)
+            stored = objects.update(served, request.info.key, change, dry_run=dry_run)
+        return BufferedResponse(
+            msgspec.json.encode(scale_of(stored.decoded(served.resource), paths))
+        )
 
-    def _bind(self, served: ServedResource, call: Call) -> Reply:
-        binding = bodies.parsed(call.body, call.content_type)
+    def _bind(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        binding = request_bodies.parse(request.body, request.content_type)
         node = ((binding if isinstance(binding, dict) else {}).get("target") or {}).get("name")
         if not node:
             raise status.StatusError(500, "", "target.name: Required value")
-        if (binding.get("metadata") or {}).get("name") != call.target.name:
+        if (binding.get("metadata") or {}).get("name") != request.info.name:
             raise status.bad_request("name in URL does not match name in Binding object")
         now = timestamp(self.endpoints.objects.clock.now())
-        dry_run = bool(call.dry_run)
+        dry_run = bool(request.dry_run)
 
         def bound(pod: JSON) -> JSON:
             taken = (pod.get("spec") or {}).get("nodeName")
-            message = f'pod {call.target.name} is already assigned to node "{taken}"'
+            message = f'pod {request.info.name} is already assigned to node "{taken}"'
             if gated := (pod.get("spec") or {}).get("schedulingGates"):
-                message = f"pod {call.target.name} has non-empty .spec.schedulingGates"
+                message = f"pod {request.info.name} has non-empty .spec.schedulingGates"
             if taken or gated:
                 raise status.conflict(
-                    attrs.evolve(served.resource, plural="pods/binding"), call.target.name, message
+                    attrs.evolve(served.resource, plural="pods/binding"), request.info.name, message
                 )
             spec = (pod.get("spec") or {}) | {"nodeName": node}
             scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
@@ -156,48 +164,48 @@ class Subresources:
             state["conditions"] = [*others, scheduled]
             return {**pod, "spec": spec, "status": state}
 
-        self.endpoints.objects.rewrite(served, call.target.key, bound, dry_run=dry_run)
-        return Reply(msgspec.json.encode(_CREATED), 201)
+        self.endpoints.objects.rewrite(served, request.info.key, bound, dry_run=dry_run)
+        return BufferedResponse(msgspec.json.encode(_CREATED), 201)
 
-    def _evict(self, served: ServedResource, call: Call) -> Reply:
-        sent = bodies.parsed(call.body, call.content_type)
+    def _evict(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        sent = request_bodies.parse(request.body, request.content_type)
         options = msgspec.json.encode((sent or {}).get("deleteOptions") or {})
-        read = DeleteOptions.read({}, call.dry_run, options)
-        deletion.delete(self.endpoints.objects, served, call.target.key, read)
-        return Reply(msgspec.json.encode(_CREATED), 201)
+        read = DeleteOptions.read({}, request.dry_run, options)
+        deletion.delete(self.endpoints.objects, served, request.info.key, read)
+        return BufferedResponse(msgspec.json.encode(_CREATED), 201)
 
-    def _log(self, served: ServedResource, call: Call) -> Stream:
-        stored = self.endpoints.objects.get(served, call.target.key)
+    def _log(self, served: ServedResource, api_request: ApiRequest) -> StreamedResponse:
+        stored = self.endpoints.objects.get(served, api_request.info.key)
         pod = stored.decoded(served.resource)
-        query = call.query
+        query = api_request.query
         container = _container(pod, query.get("container", ""))
         if self.log_source is None:
-            raise status.bad_request(f"no node serves the logs of pod {call.target.name}")
+            raise status.bad_request(f"no node serves the logs of pod {api_request.info.name}")
         request = LogRequest(
-            namespace=call.target.namespace,
-            pod=call.target.name,
+            namespace=api_request.info.namespace,
+            pod=api_request.info.name,
             container=container,
-            previous=bool(flag(query, "previous")),
-            follow=bool(flag(query, "follow")),
+            previous=bool(boolean(query, "previous")),
+            follow=bool(boolean(query, "follow")),
             tail_lines=integer(query, "tailLines"),
-            timestamps=bool(flag(query, "timestamps")),
+            timestamps=bool(boolean(query, "timestamps")),
             since_s=integer(query, "sinceSeconds"),
             limit_bytes=integer(query, "limitBytes"),
         )
-        return Stream(self.log_source(request), "text/plain")
+        return StreamedResponse(self.log_source(request), "text/plain")
 
-    def _token(self, served: ServedResource, call: Call) -> Reply:
-        account = self.endpoints.objects.get(served, call.target.key)
-        return Reply(msgspec.json.encode(self.tokens.answer(account, call)), 201)
+    def _token(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        account = self.endpoints.objects.get(served, request.info.key)
+        return BufferedResponse(msgspec.json.encode(self.tokens.create(account, request)), 201)
 
-    def _exec(self, served: ServedResource, call: Call) -> Conversation:
-        pod = self.endpoints.objects.get(served, call.target.key).decoded(served.resource)
-        container = _container(pod, call.query.get("container", ""))
+    def _exec(self, served: ServedResource, request: ApiRequest) -> UpgradeResponse:
+        pod = self.endpoints.objects.get(served, request.info.key).decoded(served.resource)
+        container = _container(pod, request.query.get("container", ""))
         if not pod["spec"].get("nodeName"):
-            raise status.bad_request(f"pod {call.target.name} does not have a host assigned")
+            raise status.bad_request(f"pod {request.info.name} does not have a host assigned")
         if self.exec_source is None:
-            raise status.bad_request(f"no node runs commands in pod {call.target.name}")
-        return conversation(execs.request(call, container), self.exec_source)
+            raise status.bad_request(f"no node runs commands in pod {request.info.name}")
+        return exec_response(execs.parse_request(request, container), self.exec_source)
 
 
 def _container(pod: JSON, wanted: str) -> str:

@@ -13,12 +13,12 @@ import msgspec
 from dlctl.clock import Clock
 from dlctl.local.apiserver.ages import age_of
 from dlctl.local.apiserver.jsonpath import find
-from dlctl.local.apiserver.podrows import pod_cells, pod_conditions
+from dlctl.local.apiserver.pod_rows import pod_cells, pod_conditions
 from dlctl.local.apiserver.resources import JSON, Column, ServedResource
 from dlctl.local.apiserver.rows import CELLS
 
 # Makes the Table of some objects: of one resource, with None, Metadata or Object of each.
-Tables = Callable[[ServedResource, Sequence[JSON], str], JSON]
+TableConvertor = Callable[[ServedResource, Sequence[JSON], str], JSON]
 Cells = Callable[[JSON, datetime.datetime], Mapping[str, Any]]
 
 _NAME: Final = Column("Name", ".metadata.name", format="name", description="Name of the object.")
@@ -27,7 +27,7 @@ _AGE: Final = Column("Age", ".metadata.creationTimestamp", type="date", descript
 _CELLS: Final[Mapping[str, Cells]] = {**CELLS, "pods": pod_cells}
 
 
-def tabulator(clock: Clock) -> Tables:
+def table_convertor(clock: Clock) -> TableConvertor:
     """Return the function that makes tables, with ages as of the clock."""
 
     def tables(served: ServedResource, items: Sequence[JSON], include: str = "Metadata") -> JSON:
@@ -47,12 +47,12 @@ def table(
     columns = [*(served.columns or (_AGE,))]
     if not any(column.format == "name" for column in columns):
         columns.insert(0, _NAME)
-    cells = _CELLS.get(served.resource.qualified)
+    cells = _CELLS.get(served.resource.group_resource)
     rows = []
     for item in items:
         computed = cells(item, now) if cells else {}
         row: JSON = {"cells": [_cell(item, column, computed, now) for column in columns]}
-        if served.resource.qualified == "pods" and (conditions := pod_conditions(item)):
+        if served.resource.group_resource == "pods" and (conditions := pod_conditions(item)):
             row["conditions"] = conditions
         rows.append(row | _object(item, include))
     return {

@@ -11,7 +11,7 @@ import attrs
 
 from dlctl.local.apiserver.coercion import additional
 from dlctl.local.apiserver.formats import CHECKS
-from dlctl.local.apiserver.patterns import compiled
+from dlctl.local.apiserver.patterns import compile_re2
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
@@ -40,7 +40,7 @@ def type_name(value: Any) -> str:
     return "null"
 
 
-def correlated(old: Any, key: Any, schema: JSON, item: Any) -> Any:
+def old_counterpart(old: Any, key: Any, schema: JSON, item: Any) -> Any:
     """Return the old counterpart of an element of a list or object; ABSENT if there is none."""
     if isinstance(old, dict):
         return old.get(key, ABSENT)
@@ -151,7 +151,7 @@ class _Validation:
             yield Cause.too_long(self._field(path), limit)
         elif least is not None and len(value) < least:
             yield self._invalid(path, value, f"should be at least {least} chars long")
-        elif pattern and compiled(pattern).search(value) is None:
+        elif pattern and compile_re2(pattern).search(value) is None:
             yield self._invalid(path, value, f"should match '{pattern}'")
         check = CHECKS.get(schema.get("format", ""))
         if check is not None and not check(value):
@@ -182,7 +182,7 @@ class _Validation:
     def _array(self, value: list[Any], schema: JSON, path: str, old: Any) -> Iterator[Cause]:
         if "items" in schema:
             for index, item in enumerate(value):
-                before = correlated(old, index, schema, item)
+                before = old_counterpart(old, index, schema, item)
                 yield from self.causes(item, schema["items"], f"{path}[{index}]", before)
         yield from self._size(path, len(value), schema, "Items")
 
@@ -195,7 +195,7 @@ class _Validation:
             if field is not None:
                 # Bug-compatible: at the root, the path of an unlisted field starts with a dot.
                 where = key if key in properties and not path else f"{path}.{key}"
-                before = correlated(old, key, schema, value[key])
+                before = old_counterpart(old, key, schema, value[key])
                 yield from self.causes(value[key], field, where, before)
         for key in schema.get("required", ()):
             if key not in value:

@@ -12,11 +12,16 @@ import attrs
 import msgspec
 
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.changes import Change, EventType, Stored, frame
-from dlctl.local.apiserver.options import ListOptions, object_version
-from dlctl.local.apiserver.representations import METADATA_KIND, Presenter, View
+from dlctl.local.apiserver.representations import METADATA_KIND, Presenter, Representation
+from dlctl.local.apiserver.request_options import ListOptions, parse_object_version
 from dlctl.local.apiserver.selectors import Selector
 from dlctl.local.apiserver.storage import Storage
+from dlctl.local.apiserver.stored_objects import (
+    EventType,
+    StorageEvent,
+    StoredObject,
+    watch_event_line,
+)
 
 BOOKMARK_INTERVAL_S: Final = 60.0
 # A watch that is about to time out says first how far it came.
@@ -25,9 +30,9 @@ _LAST_BOOKMARK_S: Final = 2.0
 _TIMEOUT_S: Final = 30 * 60.0
 
 
-def error_frame(error: status.StatusError) -> bytes:
+def error_event_line(error: status.StatusError) -> bytes:
     """Return the line that ends a watch which cannot go on."""
-    return frame("ERROR", msgspec.json.encode(error.body()))
+    return watch_event_line("ERROR", msgspec.json.encode(error.body()))
 
 
 @attrs.define
@@ -46,7 +51,7 @@ class Watch:
 
     @_since.default
     def _(self) -> int:
-        return object_version(self.options.resource_version, "resourceVersion")
+        return parse_object_version(self.options.resource_version, "resourceVersion")
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Yield pieces of the stream until the watch times out; each is whole lines."""
@@ -60,16 +65,16 @@ class Watch:
             self._sent = since if since and not initial else self.storage.revision
             watcher = self.storage.watch(resource, self._sent, changed.set)
         except status.StatusError as error:
-            yield error_frame(error)
+            yield error_event_line(error)
             return
         try:
             # Also when it is empty: the headers are to be sent at once.
             yield b"".join(self._initial() if initial else ())
-            async for wait in self._turns(changed):
+            async for wait in self._wakeups(changed):
                 changed.clear()
                 if watcher.overflowed:
                     return
-                yield b"".join(self._frames(watcher.take())) + wait
+                yield b"".join(self._event_lines(watcher.drain())) + wait
         finally:
             self.storage.unwatch(resource, watcher)
 
@@ -81,11 +86,11 @@ class Watch:
     def _initial(self) -> Iterator[bytes]:
         for stored in self.storage.objects(self.selector.resource, self.namespace):
             if self.selector.matches(stored):
-                yield frame(EventType.ADDED, self.presenter.one(stored))
+                yield watch_event_line(EventType.ADDED, self.presenter.one(stored))
         if self.options.send_initial_events and self.options.bookmarks:
             yield self._bookmark({"k8s.io/initial-events-end": "true"})
 
-    async def _turns(self, changed: asyncio.Event) -> AsyncIterator[bytes]:
+    async def _wakeups(self, changed: asyncio.Event) -> AsyncIterator[bytes]:
         """Wake up for changes and bookmarks; yield the bookmark to be sent after the changes."""
         loop = asyncio.get_running_loop()
         timeout_s = self.options.timeout_s or _TIMEOUT_S
@@ -112,32 +117,32 @@ class Watch:
     def _bookmark(self, annotations: dict[str, str]) -> bytes:
         resource = self.selector.resource
         kind, api_version = resource.kind, resource.api_version
-        if self.presenter.view is View.METADATA:
+        if self.presenter.representation is Representation.METADATA:
             kind, api_version = METADATA_KIND
         meta: dict[str, object] = {"resourceVersion": str(max(self._sent, self.storage.revision))}
         if annotations:
             meta["annotations"] = annotations
         body = {"kind": kind, "apiVersion": api_version, "metadata": meta}
-        return frame("BOOKMARK", msgspec.json.encode(body))
+        return watch_event_line("BOOKMARK", msgspec.json.encode(body))
 
-    def _frames(self, changes: Iterable[Change]) -> Iterator[bytes]:
+    def _event_lines(self, changes: Iterable[StorageEvent]) -> Iterator[bytes]:
         for change in changes:
             # A version from the future is waited for.
             if change.revision <= self._sent or not self._in_namespace(change):
                 continue
-            type_ = seen_as(change, self.selector)
+            type_ = visible_event(change, self.selector)
             if type_ is None:
                 continue
-            if self.presenter.view is View.WHOLE:
-                yield change.frame(type_, self.selector.resource)
+            if self.presenter.representation is Representation.WHOLE:
+                yield change.event_line(type_, self.selector.resource)
             else:
-                yield frame(type_, self.presenter.one(_shown(change, type_)))
+                yield watch_event_line(type_, self.presenter.one(_as_event(change, type_)))
 
-    def _in_namespace(self, change: Change) -> bool:
+    def _in_namespace(self, change: StorageEvent) -> bool:
         return not self.namespace or change.key.namespace == self.namespace
 
 
-def seen_as(change: Change, selector: Selector) -> EventType | None:
+def visible_event(change: StorageEvent, selector: Selector) -> EventType | None:
     """Return what a change is to who sees only what is selected; None is nothing."""
     before = selector.matches(change.old)
     if selector.matches(change.new):
@@ -145,7 +150,7 @@ def seen_as(change: Change, selector: Selector) -> EventType | None:
     return EventType.DELETED if before else None
 
 
-def _shown(change: Change, type_: EventType) -> Stored:
+def _as_event(change: StorageEvent, type_: EventType) -> StoredObject:
     if change.new is None or type_ is EventType.DELETED:
-        return change.gone()
+        return change.deleted_object()
     return change.new

@@ -26,7 +26,7 @@ class AddressPool:
         self._fresh = (str(ip) for ip in network.hosts() if str(ip) != NODE_IP)
         self._returned: deque[str] = deque()
 
-    def take(self) -> str:
+    def allocate(self) -> str:
         ip = next(self._fresh, None)
         if ip is not None:
             return ip
@@ -34,5 +34,5 @@ class AddressPool:
             raise NoAddressError("no pod IP is left; delete some pods")
         return self._returned.popleft()
 
-    def give_back(self, ip: str) -> None:
+    def release(self, ip: str) -> None:
         self._returned.append(ip)

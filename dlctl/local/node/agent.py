@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from dlctl.local.node import container_init, linux, programs
-from dlctl.local.node.companions import COME, REQUEST_BYTES
-from dlctl.local.node.isolation import isolate
+from dlctl.local.node.exec_processes import EXEC_SIGNAL, REQUEST_BYTES
+from dlctl.local.node.namespaces import isolate
 from dlctl.local.node.protocol import (
-    Answer,
+    AgentStarted,
     CreateSandbox,
+    ExecInContainer,
     Exited,
-    KillInside,
+    KillExec,
     Message,
     RemoveSandbox,
     Request,
-    RunInside,
+    Response,
     StartContainer,
-    Started,
     StopContainer,
 )
 
@@ -70,9 +70,9 @@ class Agent:
                     if not self._receive():
                         return
                 elif isinstance(key.fileobj, socket.socket):
-                    self._pass_on(key.fileobj)
+                    self._forward_to_node(key.fileobj)
                 else:
-                    self._conclude_start(key.fd, key.data)
+                    self._finish_start(key.fd, key.data)
             self._reap()
 
     def _send(self, message: Message) -> None:
@@ -84,20 +84,20 @@ class Agent:
         *lines, rest = self._input.split(b"\n")
         self._input = bytearray(rest)
         for line in lines:
-            self._obey(_decode(line))
+            self._handle(_decode(line))
         return bool(data)
 
-    def _obey(self, request: Request) -> None:
+    def _handle(self, request: Request) -> None:
         if isinstance(request, StopContainer):
             self._stop(request)
             return
-        if isinstance(request, KillInside):
-            self._ring(request, [])
+        if isinstance(request, KillExec):
+            self._forward_to_init(request, [])
             return
         try:
-            if isinstance(request, RunInside):
+            if isinstance(request, ExecInContainer):
                 # Answered by the first process of the container.
-                self._run_inside(request)
+                self._exec(request)
                 return
             if isinstance(request, StartContainer):
                 # Answered when the program is executed, or was not.
@@ -105,9 +105,9 @@ class Agent:
                 return
             self._connect(request)
         except OSError as failure:
-            self._send(Answer(request.id, str(failure), 128))
+            self._send(Response(request.id, str(failure), 128))
         else:
-            self._send(Answer(request.id))
+            self._send(Response(request.id))
 
     def _connect(self, request: CreateSandbox | RemoveSandbox) -> None:
         if self._bridge is None:
@@ -158,16 +158,16 @@ class Agent:
             requests=requests,
         )
 
-    def _conclude_start(self, fd: int, request_id: int) -> None:
+    def _finish_start(self, fd: int, request_id: int) -> None:
         """Answer a start: an empty pipe closed by exec is success."""
         report = os.read(fd, 1 << 16)
         self._selector.unregister(fd)
         os.close(fd)
         if report:
             failure = _decode_failure(report)
-            self._send(Answer(request_id, failure.error, failure.exit_code))
+            self._send(Response(request_id, failure.error, failure.exit_code))
         else:
-            self._send(Answer(request_id))
+            self._send(Response(request_id))
 
     def _stop(self, stop: StopContainer) -> None:
         if (pid := self._pids.get(stop.container)) is None:
@@ -179,29 +179,29 @@ class Agent:
         else:
             os.kill(pid, container_init.KILL_TREE)
 
-    def _run_inside(self, request: RunInside) -> None:
+    def _exec(self, request: ExecInContainer) -> None:
         fds: list[int] = []
         try:
             read, write = (os.O_RDWR,) * 2 if request.terminal else (os.O_RDONLY, os.O_WRONLY)
             if request.stdin:
                 fds.append(_open_stream(request.stdin, read))
             fds += [_open_stream(path, write) for path in (request.stdout, request.stderr)]
-            if not self._ring(request, fds):
-                self._send(Answer(request.id, "the container has ended", 128))
+            if not self._forward_to_init(request, fds):
+                self._send(Response(request.id, "the container has ended", 128))
         finally:
             for fd in fds:
                 os.close(fd)
 
-    def _ring(self, request: RunInside | KillInside, fds: list[int]) -> bool:
+    def _forward_to_init(self, request: ExecInContainer | KillExec, fds: list[int]) -> bool:
         """Pass a request on to the first process of its container, if there is one."""
         line, pid = self._lines.get(request.container), self._pids.get(request.container)
         if line is None or pid is None:
             return False
         socket.send_fds(line, [msgspec.json.encode(request)], fds)
-        os.kill(pid, COME)
+        os.kill(pid, EXEC_SIGNAL)
         return True
 
-    def _pass_on(self, line: socket.socket) -> None:
+    def _forward_to_node(self, line: socket.socket) -> None:
         if data := line.recv(REQUEST_BYTES):
             self._node.sendall(data + b"\n")
         else:
@@ -246,13 +246,13 @@ def main(fd: int, mode: str) -> None:
         try:
             bridge = isolate(node, user_namespace=mode == "user")
         except (OSError, ImportError) as failure:
-            node.sendall(msgspec.json.encode(Started(error=str(failure))) + b"\n")
+            node.sendall(msgspec.json.encode(AgentStarted(error=str(failure))) + b"\n")
             return
-    started = msgspec.json.encode(Started()) + b"\n"
+    started = msgspec.json.encode(AgentStarted()) + b"\n"
     if bridge is None:
         node.sendall(started)
     else:
-        with bridge.door() as door:
+        with bridge.api_listener() as door:
             socket.send_fds(node, [started], [door.fileno()])
     Agent(node, bridge).serve()
 

@@ -16,11 +16,11 @@ from typing import Final
 import msgspec
 
 from dlctl.errors import ConfigError
-from dlctl.local.node.protocol import LINE_LIMIT, Message, Started
-from dlctl.local.node.sandboxes import ANSWER_S, Network, NetworkChoice, Sandboxes
+from dlctl.local.node.protocol import LINE_LIMIT, AgentStarted, Message
+from dlctl.local.node.sandboxes import RESPONSE_TIMEOUT_S, Network, NetworkChoice, Sandboxes
 
-_END_S: Final = 10.0
-_GREETING_BYTES: Final = 1 << 16
+_STOP_TIMEOUT_S: Final = 10.0
+_HELLO_BYTES: Final = 1 << 16
 
 _decode = msgspec.json.Decoder(Message).decode
 
@@ -48,7 +48,7 @@ def _isolated_modes() -> tuple[str, ...]:
     return ("root", "user") if os.geteuid() == 0 else ("user",)
 
 
-_Agent = tuple[Started, socket.socket | None, asyncio.StreamReader, asyncio.StreamWriter]
+_Agent = tuple[AgentStarted, socket.socket | None, asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
@@ -70,7 +70,7 @@ async def _agent(log_path: Path, mode: str) -> AsyncIterator[_Agent]:
         stack.push_async_callback(_ended, process)
         # Before asyncio reads from the socket, which knows nothing of what comes beside the bytes.
         try:
-            started, door = await asyncio.to_thread(_greeting, ours)
+            started, door = await asyncio.to_thread(_receive_hello, ours)
         except BaseException:
             ours.shutdown(socket.SHUT_RDWR)
             ours.close()
@@ -84,21 +84,21 @@ async def _agent(log_path: Path, mode: str) -> AsyncIterator[_Agent]:
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(_END_S):
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
             await process.wait()
     if process.returncode is None:
         process.send_signal(signal.SIGKILL)
         await process.wait()
 
 
-def _greeting(agent: socket.socket) -> tuple[Started, socket.socket | None]:
+def _receive_hello(agent: socket.socket) -> tuple[AgentStarted, socket.socket | None]:
     """Return what the agent says first, and the socket that comes with it; blocking."""
-    agent.settimeout(ANSWER_S)
-    line, fds, _, _ = socket.recv_fds(agent, _GREETING_BYTES, 1)
+    agent.settimeout(RESPONSE_TIMEOUT_S)
+    line, fds, _, _ = socket.recv_fds(agent, _HELLO_BYTES, 1)
     if not line:
-        return Started(error="the agent ended before it said anything; see its log"), None
+        return AgentStarted(error="the agent ended before it said anything; see its log"), None
     for fd in fds:
         os.set_inheritable(fd, False)
     message = _decode(line)
     door = socket.socket(fileno=fds[0]) if fds else None
-    return message if isinstance(message, Started) else Started(), door
+    return message if isinstance(message, AgentStarted) else AgentStarted(), door

@@ -14,8 +14,8 @@ from dlctl.local.node.protocol import Mount
 
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 # Where kubeadm has it, which is outside the range of the pods.
-INSIDE_IP: Final = "10.96.0.1"
-INSIDE_PORT: Final = 443
+IN_CLUSTER_IP: Final = "10.96.0.1"
+IN_CLUSTER_PORT: Final = 443
 _OWNER_ONLY: Final = 0o600
 
 
@@ -28,7 +28,7 @@ class ApiAccess:
     ca_pem: bytes
 
     @property
-    def variables(self) -> dict[str, str]:
+    def env(self) -> dict[str, str]:
         """Return the variables by which programs learn that they are in a cluster."""
         port = str(self.port)
         return {
@@ -38,9 +38,9 @@ class ApiAccess:
         }
 
     @property
-    def inside(self) -> "ApiAccess":
+    def in_cluster(self) -> "ApiAccess":
         """Return the same server as isolated pods reach it."""
-        return attrs.evolve(self, host=INSIDE_IP, port=INSIDE_PORT)
+        return attrs.evolve(self, host=IN_CLUSTER_IP, port=IN_CLUSTER_PORT)
 
     def kubeconfig(self, token: str, namespace: str, ca_path: Path) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -60,7 +60,7 @@ class ApiAccess:
 
 
 @attrs.frozen
-class Account:
+class ServiceAccountFiles:
     """The files of a pod's service account, as a directory of this machine."""
 
     directory: Path

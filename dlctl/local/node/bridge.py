@@ -14,7 +14,7 @@ from pyroute2 import IPRoute, NetlinkError
 
 from dlctl.local.node import linux
 from dlctl.local.node.addresses import NODE_IP, PREFIX_LENGTH
-from dlctl.local.node.api_access import INSIDE_IP, INSIDE_PORT
+from dlctl.local.node.api_access import IN_CLUSTER_IP, IN_CLUSTER_PORT
 
 _BRIDGE = "dlctl0"
 # Of those that anybody may use.
@@ -22,7 +22,7 @@ _HARDWARE_ADDRESS = "02:0a:f4:00:00:01"
 
 
 @attrs.define
-class _Cable:
+class _Veth:
     netns_fd: int
     name: str
 
@@ -31,8 +31,8 @@ class Bridge:
     """The pods' network; every pod reaches every other, and the node, by IP."""
 
     def __init__(self) -> None:
-        self._home = _current_netns()
-        self._cables: dict[str, _Cable] = {}
+        self._host_netns_fd = _current_netns()
+        self._veths: dict[str, _Veth] = {}
         self._count = 0
         self._ip = IPRoute()
         try:
@@ -43,17 +43,17 @@ class Bridge:
             raise OSError(refusal.code, f"network bridge: {refusal}") from refusal
         self._index = self._ip.link_lookup(ifname=_BRIDGE)[0]
         self._ip.addr("add", index=self._index, address=NODE_IP, prefixlen=PREFIX_LENGTH)
-        self._ip.addr("add", index=self._index, address=INSIDE_IP, prefixlen=32)
+        self._ip.addr("add", index=self._index, address=IN_CLUSTER_IP, prefixlen=32)
         self._ip.link("set", index=self._index, state="up")
         self._ip.link("set", index=self._ip.link_lookup(ifname="lo")[0], state="up")
 
-    def door(self) -> socket.socket:
+    def api_listener(self) -> socket.socket:
         """Return a socket that listens where pods look for the API server, for who serves it."""
-        return socket.create_server((INSIDE_IP, INSIDE_PORT))
+        return socket.create_server((IN_CLUSTER_IP, IN_CLUSTER_PORT))
 
     def netns_fd(self, pod: str) -> int | None:
         """Return the pod's network namespace; None stands for the node's."""
-        cable = self._cables.get(pod)
+        cable = self._veths.get(pod)
         return cable.netns_fd if cable else None
 
     def attach(self, pod: str, ip: str) -> None:
@@ -81,11 +81,11 @@ class Bridge:
             inside.link("set", index=inner, state="up")
             # Leads to the API server and nowhere else; programs also learn their own address so.
             inside.route("add", gateway=NODE_IP)
-        self._cables[pod] = _Cable(netns_fd=netns_fd, name=name)
+        self._veths[pod] = _Veth(netns_fd=netns_fd, name=name)
 
     def detach(self, pod: str) -> None:
         """Forget the pod's namespace and take its cable away; it may have been detached before."""
-        if (cable := self._cables.pop(pod, None)) is None:
+        if (cable := self._veths.pop(pod, None)) is None:
             return
         # Closed last: without its namespace the kernel takes the cable away at a time of its own.
         try:
@@ -102,7 +102,7 @@ class Bridge:
             # A netlink socket stays in the namespace that it was opened in.
             inside = IPRoute()
         finally:
-            linux.setns(self._home, linux.CLONE_NEWNET)
+            linux.setns(self._host_netns_fd, linux.CLONE_NEWNET)
         with closing(inside):
             yield netns_fd, inside
 

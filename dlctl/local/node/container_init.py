@@ -16,14 +16,14 @@ from typing import NoReturn
 import msgspec
 
 from dlctl.local.node import linux, programs
-from dlctl.local.node.companions import COME, Companions
+from dlctl.local.node.exec_processes import EXEC_SIGNAL, ExecProcesses
 from dlctl.local.node.mounts import mount_all
 from dlctl.local.node.protocol import StartContainer
 
 # Asks for the end of the whole tree where no PID namespace does it; SIGKILL could not be told on.
 KILL_TREE = signal.SIGUSR2
 
-_WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, KILL_TREE, COME}
+_WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, KILL_TREE, EXEC_SIGNAL}
 
 
 def run(
@@ -49,7 +49,7 @@ def run(
         os._exit(report.exit_code)
     os.close(report_fd)
     os.close(log_fd)
-    os._exit(_wait(child, Companions(start, requests), isolated=isolated))
+    os._exit(_wait(child, ExecProcesses(start, requests), isolated=isolated))
 
 
 def _enter(start: StartContainer, netns_fd: int | None, *, isolated: bool) -> None:
@@ -70,26 +70,26 @@ def _enter(start: StartContainer, netns_fd: int | None, *, isolated: bool) -> No
         linux.mount("proc", "/proc", "proc")
 
 
-def _wait(child: int, companions: Companions, *, isolated: bool) -> int:
+def _wait(child: int, processes: ExecProcesses, *, isolated: bool) -> int:
     code = None
     while code is None:
         got = signal.sigwaitinfo(_WATCHED).si_signo
         if got == KILL_TREE:
             code = 128 + signal.SIGKILL
             break
-        if got == COME:
-            companions.obey()
+        if got == EXEC_SIGNAL:
+            processes.handle_requests()
         elif got in (signal.SIGTERM, signal.SIGINT):
             with suppress(ProcessLookupError):
                 os.kill(child, got)
-        code = _reap(child, companions)
+        code = _reap(child, processes)
     if not isolated:
         # In a PID namespace the kernel does this when its first process ends.
         _kill_descendants(child)
     return code
 
 
-def _reap(child: int, companions: Companions) -> int | None:
+def _reap(child: int, processes: ExecProcesses) -> int | None:
     """Bury whoever has ended; return the program's exit code if it is among them."""
     found = None
     with suppress(ChildProcessError):
@@ -98,7 +98,7 @@ def _reap(child: int, companions: Companions) -> int | None:
             if ended[0] == child:
                 found = code
             else:
-                companions.bury(ended[0], code)
+                processes.reap(ended[0], code)
     return found
 
 

@@ -11,16 +11,16 @@ from typing import Final
 import attrs
 
 from dlctl.clock import Clock
+from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.env import MissingReferenceError
 from dlctl.local.node.images import Image, NoCommandError
 from dlctl.local.node.launch import DEFAULT_MESSAGE_PATH, PodPaths
 from dlctl.local.node.logs import LogFiles, tail_position
 from dlctl.local.node.protocol import StartContainer
-from dlctl.local.node.restarts import Backoff, restarts
+from dlctl.local.node.restarts import CrashLoopBackoff, should_restart
 from dlctl.local.node.sandboxes import Sandboxes, StartError
 from dlctl.local.node.status import ContainerRecord, Running, Terminated, Waiting
 from dlctl.local.node.volumes import UnsupportedVolumeError
-from dlctl.local.node.wire import Container, NodePod
 
 # What may be mended from outside (a ConfigMap that comes later) is looked at again.
 CONFIG_RETRY_S: Final = 1.0
@@ -38,10 +38,10 @@ class ContainerRunner:
     pod: NodePod
     paths: PodPaths
     # Looks up what the container refers to anew, for each start.
-    compose: Callable[[Container, Image, Path], Awaitable[StartContainer]]
+    start_request: Callable[[Container, Image, Path], Awaitable[StartContainer]]
     warn: Callable[[str, str], None]
     sandboxes: Sandboxes
-    backoff: Backoff
+    backoff: CrashLoopBackoff
     clock: Clock
     changed: Callable[[], None]
     record: ContainerRecord = attrs.field(init=False)
@@ -80,14 +80,16 @@ class ContainerRunner:
             if ended is None:
                 break
             self.record.state = ended
-            if self._stopping.is_set() or not restarts(self.pod, ended.exit_code, init=self.init):
+            if self._stopping.is_set() or not should_restart(
+                self.pod, ended.exit_code, init=self.init
+            ):
                 break
             ran_s = (ended.finished_at - ended.started_at).total_seconds()
-            await self._hold_back(ended, self.backoff.after(ran_s))
+            await self._back_off(ended, self.backoff.delay_s(ran_s))
         self.record.done = True
         self.changed()
 
-    async def _hold_back(self, ended: Terminated, wait_s: float) -> None:
+    async def _back_off(self, ended: Terminated, wait_s: float) -> None:
         self.record.last = ended
         if wait_s:
             self.record.state = Waiting(
@@ -106,7 +108,7 @@ class ContainerRunner:
         try:
             exit_code = await self._start()
         except StartError as failure:
-            return await self._not_started(failure)
+            return await self._record_start_failure(failure)
         if exit_code is None:
             return None
         since = self.clock.now()
@@ -121,8 +123,8 @@ class ContainerRunner:
     async def _start(self) -> "asyncio.Future[int] | None":
         while not self._stopping.is_set():
             try:
-                await asyncio.to_thread(self._make_room)
-                start = await self.compose(self.container, self.image, self._log_path)
+                await asyncio.to_thread(self._rotate_logs)
+                start = await self.start_request(self.container, self.image, self._log_path)
             except (MissingReferenceError, NoCommandError, UnsupportedVolumeError) as failure:
                 self.record.state = Waiting("CreateContainerConfigError", str(failure))
                 self.warn("Failed", f"Error: {failure}")
@@ -137,11 +139,11 @@ class ContainerRunner:
             return exit_code
         return None
 
-    def _make_room(self) -> None:
-        self.logs.make_room(self.record.restarts)
+    def _rotate_logs(self) -> None:
+        self.logs.rotate(self.record.restarts)
         self.paths.message(self.container.name).write_bytes(b"")
 
-    async def _not_started(self, failure: StartError) -> Terminated:
+    async def _record_start_failure(self, failure: StartError) -> Terminated:
         await asyncio.to_thread(self._write_failure, str(failure))
         now = self.clock.now()
         return Terminated(failure.exit_code, "StartError", now, now, str(failure))

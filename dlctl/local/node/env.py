@@ -11,9 +11,9 @@ from typing import Final
 import attrs
 
 from dlctl.errors import DlctlError
-from dlctl.local.node.wire import Container, EnvVar, NodePod, ObjectReference
+from dlctl.local.node.api_types import Container, EnvVar, LocalObjectReference, NodePod
 
-PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER")
+INHERITED: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER")
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
@@ -24,7 +24,7 @@ class MissingReferenceError(DlctlError):
 
 
 @attrs.frozen
-class Sources:
+class ConfigSources:
     """What exists of the ConfigMaps and Secrets that a pod refers to, by name."""
 
     config_maps: Mapping[str, Mapping[str, bytes]] = attrs.field(factory=dict)
@@ -32,7 +32,7 @@ class Sources:
 
 
 @attrs.frozen
-class Place:
+class PodPlacement:
     """Where a pod runs, as its containers may ask."""
 
     node_name: str
@@ -50,7 +50,7 @@ def expand(text: str, env: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def field(pod: NodePod, path: str, place: Place) -> str:
+def field(pod: NodePod, path: str, place: PodPlacement) -> str:
     """Return a field of the pod as a string, or raise :class:`MissingReferenceError`."""
     if found := _SUBSCRIPT.fullmatch(path):
         which, key = found.groups()
@@ -60,8 +60,8 @@ def field(pod: NodePod, path: str, place: Place) -> str:
         "metadata.name": pod.metadata.name,
         "metadata.namespace": pod.metadata.namespace or "",
         "metadata.uid": pod.metadata.uid,
-        "metadata.labels": _listing(pod.metadata.labels),
-        "metadata.annotations": _listing(pod.metadata.annotations),
+        "metadata.labels": _format_map(pod.metadata.labels),
+        "metadata.annotations": _format_map(pod.metadata.annotations),
         "spec.nodeName": place.node_name,
         "spec.serviceAccountName": pod.spec.service_account_name or "default",
         "status.podIP": place.pod_ip,
@@ -74,12 +74,12 @@ def field(pod: NodePod, path: str, place: Place) -> str:
     return fields[path]
 
 
-def _listing(entries: Mapping[str, str] | None) -> str:
+def _format_map(entries: Mapping[str, str] | None) -> str:
     return "\n".join(f'{key}="{value}"' for key, value in sorted((entries or {}).items()))
 
 
 def environment(
-    container: Container, pod: NodePod, place: Place, sources: Sources
+    container: Container, pod: NodePod, place: PodPlacement, sources: ConfigSources
 ) -> dict[str, str]:
     """Return the variables that the manifest gives a container; later ones see earlier ones."""
     env: dict[str, str] = {}
@@ -100,14 +100,16 @@ def environment(
 
 
 def _content(
-    reference: ObjectReference, held: Mapping[str, Mapping[str, bytes]], kind: str
+    reference: LocalObjectReference, held: Mapping[str, Mapping[str, bytes]], kind: str
 ) -> Mapping[str, bytes]:
     if reference.name not in held and not reference.optional:
         raise MissingReferenceError(f'{kind} "{reference.name}" not found')
     return held.get(reference.name, {})
 
 
-def _value(variable: EnvVar, pod: NodePod, place: Place, sources: Sources) -> str | None:
+def _value(
+    variable: EnvVar, pod: NodePod, place: PodPlacement, sources: ConfigSources
+) -> str | None:
     source = variable.value_from
     if source is None:
         return variable.value or ""
@@ -120,7 +122,7 @@ def _value(variable: EnvVar, pod: NodePod, place: Place, sources: Sources) -> st
         if reference is None:
             continue
         content = _content(
-            ObjectReference(name=reference.name, optional=reference.optional), held, kind
+            LocalObjectReference(name=reference.name, optional=reference.optional), held, kind
         )
         if reference.key in content:
             return content[reference.key].decode()

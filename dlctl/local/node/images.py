@@ -14,13 +14,13 @@ import attrs
 
 from dlctl.errors import DlctlError
 
-_FOLDER: Final = Path(__file__).with_name("standins")
+_STAND_IN_DIRECTORY: Final = Path(__file__).with_name("standins")
 # By the names that the controller's settings have for them, which nobody needs to map.
-_STANDINS: Final = {
-    "alpine": _FOLDER / "alpine",
+_STAND_INS: Final = {
+    "alpine": _STAND_IN_DIRECTORY / "alpine",
     # As training-operator had it before 1.9, too.
-    "kubeflow/kubectl-delivery": _FOLDER / "kubectl-delivery",
-    "ghcr.io/kubeflow/training-v1/kubectl-delivery": _FOLDER / "kubectl-delivery",
+    "kubeflow/kubectl-delivery": _STAND_IN_DIRECTORY / "kubectl-delivery",
+    "ghcr.io/kubeflow/training-v1/kubectl-delivery": _STAND_IN_DIRECTORY / "kubectl-delivery",
 }
 
 
@@ -77,4 +77,4 @@ def find(images: Mapping[str, Path], name: str) -> Image:
     bare = name.partition("@")[0]
     if ":" in bare.rpartition("/")[2]:
         bare = bare.rpartition(":")[0]
-    return Image(name, images.get(name) or images.get(bare) or _STANDINS.get(bare))
+    return Image(name, images.get(name) or images.get(bare) or _STAND_INS.get(bare))

@@ -13,13 +13,13 @@ from typing import Final, Self
 import attrs
 
 from dlctl.api.meta import UID
-from dlctl.local.node.api_access import MOUNT_PATH, Account
-from dlctl.local.node.env import PASSED_ON, Place, Sources, environment, expand
+from dlctl.local.node.api_access import MOUNT_PATH, ServiceAccountFiles
+from dlctl.local.node.api_types import Container, NodePod, VolumeMount
+from dlctl.local.node.env import INHERITED, ConfigSources, PodPlacement, environment, expand
 from dlctl.local.node.images import Image
 from dlctl.local.node.protocol import Mount, StartContainer
 from dlctl.local.node.substitution import replace, volume_paths
 from dlctl.local.node.volumes import UnsupportedVolumeError
-from dlctl.local.node.wire import Container, NodePod, VolumeMount
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
@@ -73,11 +73,11 @@ class PodPaths:
         return self.root / "messages" / container
 
     @property
-    def _made(self) -> tuple[Path, ...]:
+    def _directories(self) -> tuple[Path, ...]:
         return self.volumes, self.work, self.scratch, self.kube, self.root / "messages"
 
     def make(self) -> None:
-        for path in self._made:
+        for path in self._directories:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def remove(self, *, keep_logs: bool) -> None:
@@ -85,21 +85,21 @@ class PodPaths:
         if not keep_logs:
             shutil.rmtree(self.root, ignore_errors=True)
         elif self.root.exists():
-            for file in (self.hosts, Account(self.account).kubeconfig):
+            for file in (self.hosts, ServiceAccountFiles(self.account).kubeconfig):
                 file.unlink(missing_ok=True)
-            for path in (*self._made, self.account):
+            for path in (*self._directories, self.account):
                 shutil.rmtree(path, ignore_errors=True)
 
 
 @attrs.frozen
-class Setting:
+class PodRuntime:
     """What the containers of a pod have in common once the pod has settled in."""
 
     pod: NodePod
-    place: Place
+    place: PodPlacement
     paths: PodPaths
     isolated: bool
-    sources: Sources
+    sources: ConfigSources
     volumes: Mapping[str, Path]
     # Name resolution for all pods: what comes in the place of files in /etc.
     etc: Mapping[str, Path]
@@ -107,10 +107,10 @@ class Setting:
     names: Mapping[str, str]
     # Variables that say where the API server is; empty where pods have no way to it.
     api: Mapping[str, str]
-    account: Account | None
+    account: ServiceAccountFiles | None
     warn: Callable[[str, str], None]
 
-    def compose(self, container: Container, image: Image, log_path: Path) -> StartContainer:
+    def start_request(self, container: Container, image: Image, log_path: Path) -> StartContainer:
         """Return the program to start; what is missing raises a DlctlError that names it."""
         given = environment(container, self.pod, self.place, self.sources)
         argv = [expand(word, given) for word in image.command(container.command, container.args)]
@@ -130,7 +130,7 @@ class Setting:
             scratch=str(self.paths.scratch),
         )
 
-    def words(self, container: Container, argv: Sequence[str]) -> list[str]:
+    def exec_argv(self, container: Container, argv: Sequence[str]) -> list[str]:
         """Return a command that is to run beside the container's own, as it is to be executed."""
         mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
         replacements = self._replacements(mounted)
@@ -143,7 +143,7 @@ class Setting:
         return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in shown)
 
     def _env(self, given: Mapping[str, str], image: Image) -> dict[str, str]:
-        env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        env = {name: os.environ[name] for name in INHERITED if name in os.environ}
         env |= {"HOSTNAME": self.pod.hostname, **self.api}
         if self.account and not self.isolated:
             env["KUBECONFIG"] = str(self.account.kubeconfig)
@@ -194,9 +194,9 @@ class Setting:
         path = container.termination_message_path
         if path and path != DEFAULT_MESSAGE_PATH:
             mounts.append(Mount(str(self.paths.message(container.name)), path))
-        return [*mounts, *self._identity(container)]
+        return [*mounts, *self._user_mounts(container)]
 
-    def _identity(self, container: Container) -> list[Mount]:
+    def _user_mounts(self, container: Container) -> list[Mount]:
         """Return what makes the container its own account, and not the owner of this machine."""
         mounts = []
         if self.account and not self._is_mounted(MOUNT_PATH, container):

@@ -15,11 +15,11 @@ import attrs
 _CHUNK_BYTES: Final = 1 << 16
 # How long a line of a followed log may take to be seen.
 _POLL_S: Final = 0.1
-_KEPT_STARTS: Final = 2
+_KEPT_LOGS: Final = 2
 
 
 @attrs.frozen
-class LogQuery:
+class LogOptions:
     """Which part of a log is wanted."""
 
     previous: bool = False
@@ -37,14 +37,14 @@ class LogFiles:
     def path(self, start: int) -> Path:
         return self.directory / f"{start}.log"
 
-    def make_room(self, start: int) -> None:
+    def rotate(self, start: int) -> None:
         """Prepare for a start; what is older than its predecessor goes."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        if start >= _KEPT_STARTS:
-            self.path(start - _KEPT_STARTS).unlink(missing_ok=True)
+        if start >= _KEPT_LOGS:
+            self.path(start - _KEPT_LOGS).unlink(missing_ok=True)
 
 
-async def read(path: Path, query: LogQuery, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def read(path: Path, query: LogOptions, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
     """Yield the file, and with ``follow`` what is added to it until ``ended``."""
     left = query.limit_bytes
     position = await asyncio.to_thread(tail_position, path, query.tail_lines)

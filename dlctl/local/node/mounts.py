@@ -27,8 +27,8 @@ def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
     ordered = sorted(map(_resolved, mounts), key=lambda entry: Path(entry.target).parts)
     # All are opened before the first is mounted, which may well hide the others (on /tmp).
     sources = [os.open(entry.source, os.O_PATH | os.O_CLOEXEC) for entry in ordered]
-    if any(_lacks_way(Path(entry.target)) for entry in ordered):
-        _open_up(_ROOT, scratch)
+    if any(_lacks_parent(Path(entry.target)) for entry in ordered):
+        _overlay_tmpfs(_ROOT, scratch)
     done: list[Path] = []
     for entry, fd in zip(ordered, sources, strict=True):
         target = Path(entry.target)
@@ -47,7 +47,7 @@ def _resolved(entry: Mount) -> Mount:
     return Mount(entry.source, os.path.realpath(entry.target), entry.read_only)
 
 
-def _lacks_way(target: Path) -> bool:
+def _lacks_parent(target: Path) -> bool:
     """Whether not even the first directory on the way to the target exists."""
     return not (_ROOT / target.relative_to(_ROOT).parts[0]).exists()
 
@@ -61,7 +61,7 @@ def _make_read_only(target: Path) -> None:
 def _make_mount_point(target: Path, *, directory: bool, inside: Iterable[Path]) -> None:
     parent = next(path for path in target.parents if path.is_dir())
     if parent != _ROOT and not any(parent.is_relative_to(volume) for volume in inside):
-        _open_up(parent, parent)
+        _overlay_tmpfs(parent, parent)
     target.parent.mkdir(parents=True, exist_ok=True)
     if directory:
         target.mkdir()
@@ -69,16 +69,16 @@ def _make_mount_point(target: Path, *, directory: bool, inside: Iterable[Path]) 
         target.touch()
 
 
-def _open_up(parent: Path, place: Path) -> None:
+def _overlay_tmpfs(parent: Path, place: Path) -> None:
     """Put a tmpfs in the place of a directory that shows the same entries and takes new ones.
 
     Nothing can be mounted over the root, so its copy is made elsewhere and becomes the root.
     """
-    with _held(parent) as behind:
+    with _opened(parent) as behind:
         mode = parent.stat().st_mode & 0o7777
         linux.mount("tmpfs", str(place), "tmpfs", data=f"mode={mode:o}")
         for name in sorted(os.listdir(behind)):
-            _show(behind / name, place / name)
+            _bind_entry(behind / name, place / name)
     if parent == _ROOT:
         os.chroot(place)
     # Also where the parent was the working directory, which still is the one below the tmpfs.
@@ -86,7 +86,7 @@ def _open_up(parent: Path, place: Path) -> None:
 
 
 @contextmanager
-def _held(directory: Path) -> Iterator[Path]:
+def _opened(directory: Path) -> Iterator[Path]:
     """Keep a directory within reach, whatever is mounted over it."""
     fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -95,7 +95,7 @@ def _held(directory: Path) -> Iterator[Path]:
         os.close(fd)
 
 
-def _show(entry: Path, twin: Path) -> None:
+def _bind_entry(entry: Path, twin: Path) -> None:
     if entry.is_symlink():
         twin.symlink_to(entry.readlink())
         return

@@ -25,18 +25,18 @@ from dlctl.local.node import logs
 from dlctl.local.node.addresses import LOOPBACK_IP, AddressPool
 from dlctl.local.node.agent_process import open_sandboxes
 from dlctl.local.node.api_access import ApiAccess
-from dlctl.local.node.logs import LogQuery
-from dlctl.local.node.names import NameTable
+from dlctl.local.node.api_types import NODES, NodePod, NodeService
+from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
+from dlctl.local.node.hosts_files import HostsFiles
+from dlctl.local.node.logs import LogOptions
 from dlctl.local.node.node_object import node_object
+from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
-from dlctl.local.node.pod_home import NodeContext
-from dlctl.local.node.pod_reports import PodReports
+from dlctl.local.node.pod_setup import NodeContext
 from dlctl.local.node.pod_worker import PodWorker
 from dlctl.local.node.restarts import RestartDelays
 from dlctl.local.node.sandboxes import Network, NetworkChoice
-from dlctl.local.node.sessions import Command, NotRunningError, Session
 from dlctl.local.node.status import Waiting
-from dlctl.local.node.wire import NODES, NodePod, NodeService
 
 NODE_NAME: Final = "localhost"
 
@@ -76,7 +76,7 @@ class Node:
         self.options = options
         self._api = api
         # Once the node is ready: what listens where isolated pods look for the API server.
-        self.door: socket.socket | None = None
+        self.api_listener: socket.socket | None = None
         self.clock = clock or SystemClock()
         self.pods = Informer(client, PODS, NodePod, clock=self.clock)
         # None until the node runs: only then it is known what the machine grants.
@@ -95,15 +95,15 @@ class Node:
         """Run pods until cancelled, or until the agent that all containers hang on is lost."""
         await asyncio.to_thread(self._run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
         etc = await asyncio.to_thread(_write_etc, self._run_dir / "etc")
-        names = NameTable(self._services.store)
+        names = HostsFiles(self._services.store)
         self._services.add_handler(lambda _: names.services_changed())
         events = PodEvents(self._client, self.options.name, self.clock)
         async with (
             open_sandboxes(self._run_dir / "agent.log", choice=self.options.network) as sandboxes,
             asyncio.TaskGroup() as group,
         ):
-            self.network, self.door = sandboxes.network, sandboxes.door
-            api = self._api.inside if self._api and self.network.isolated else self._api
+            self.network, self.api_listener = sandboxes.network, sandboxes.api_listener
+            api = self._api.in_cluster if self._api and self.network.isolated else self._api
             context = NodeContext(
                 node_name=self.options.name,
                 run_dir=self._run_dir,
@@ -114,24 +114,30 @@ class Node:
                 addresses=AddressPool(),
                 services=self._services.store,
                 etc=etc,
-                reports=PodReports(self._client),
+                pod_api=PodApi(self._client),
                 events=events,
                 clock=self.clock,
                 keep_logs=self.options.keep_logs,
                 api=api,
             )
             contents = [informer.run for informer in self._contents]
-            for part in (sandboxes.listen, self._services.run, self.pods.run, names.run, *contents):
+            for part in (
+                sandboxes.receive,
+                self._services.run,
+                self.pods.run,
+                names.run,
+                *contents,
+            ):
                 group.create_task(part(), name=f"node: {part.__qualname__}")
             group.create_task(events.run(), name="node: events")
             await self._register(context.host_ip)
             await self._services.wait_synced()
-            self.pods.add_handler(lambda change: self._notice(change, context, group))
+            self.pods.add_handler(lambda change: self._on_pod_change(change, context, group))
             for informer in self._contents:
-                informer.add_handler(partial(self._notice_content, informer.resource.kind))
+                informer.add_handler(partial(self._on_content_change, informer.resource.kind))
             self.ready.set()
 
-    def logs(self, pod: ObjectKey, container: str, query: LogQuery) -> AsyncIterator[bytes]:
+    def logs(self, pod: ObjectKey, container: str, query: LogOptions) -> AsyncIterator[bytes]:
         """Return the output of a container; raise at once if there is none to be had."""
         worker = self._worker(pod)
         runner = worker.runner(container) if worker else None
@@ -154,8 +160,8 @@ class Node:
         return logs.read(runner.logs.path(start), query, lambda: not runner.is_at(start))
 
     def session(
-        self, pod: ObjectKey, container: str, command: Command
-    ) -> AbstractAsyncContextManager[Session]:
+        self, pod: ObjectKey, container: str, command: ExecCommand
+    ) -> AbstractAsyncContextManager[ContainerSession]:
         """Run a command in a container for the duration of the block, beside its program.
 
         :raises NotRunningError: if the container does not run here.
@@ -171,13 +177,13 @@ class Node:
         found = [worker for worker in self._workers.values() if worker.pod.key == pod]
         return found[-1] if found else None
 
-    def _notice(
+    def _on_pod_change(
         self, change: Change[NodePod], context: NodeContext, group: asyncio.TaskGroup
     ) -> None:
         old, pod = change.old, change.new
         if old is not None and (pod is None or pod.metadata.uid != old.metadata.uid):
             if worker := self._workers.get(old.metadata.uid):
-                worker.vanish()
+                worker.object_removed()
         if pod is None or pod.spec.node_name != self.options.name:
             return
         uid = pod.metadata.uid
@@ -188,7 +194,7 @@ class Node:
         task = group.create_task(worker.run(), name=f"pod {pod.key}")
         task.add_done_callback(lambda _: self._workers.pop(uid))
 
-    def _notice_content(self, kind: str, change: Change[Object]) -> None:
+    def _on_content_change(self, kind: str, change: Change[Object]) -> None:
         if change.new is not None and not change.initial:
             for worker in self._workers.values():
                 worker.content_changed(kind, change.new.key)

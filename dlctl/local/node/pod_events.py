@@ -14,13 +14,13 @@ from dlctl.api.meta import EVENTS
 from dlctl.clock import Clock
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
+from dlctl.local.node.api_types import NodePod
 from dlctl.local.node.status import timestamp
-from dlctl.local.node.wire import NodePod
 
 logger = logging.getLogger(__name__)
 
-_WAITING_LIMIT: Final = 1000
-_REMEMBERED_LIMIT: Final = 10_000
+_QUEUE_LIMIT: Final = 1000
+_RECORDED_LIMIT: Final = 10_000
 
 
 @attrs.define
@@ -31,18 +31,18 @@ class PodEvents:
     node_name: str
     clock: Clock
     _queue: asyncio.Queue[tuple[NodePod, str, str]] = attrs.field(
-        init=False, factory=lambda: asyncio.Queue(_WAITING_LIMIT)
+        init=False, factory=lambda: asyncio.Queue(_QUEUE_LIMIT)
     )
-    _told: set[tuple[str, str, str]] = attrs.field(init=False, factory=set)
+    _recorded: set[tuple[str, str, str]] = attrs.field(init=False, factory=set)
 
     def warn(self, pod: NodePod, reason: str, message: str) -> None:
         """Queue a warning, from any thread's point of view at once; never waits."""
         told = (pod.metadata.uid, reason, message)
-        if told in self._told or self._queue.full():
+        if told in self._recorded or self._queue.full():
             return
-        if len(self._told) >= _REMEMBERED_LIMIT:
-            self._told.clear()
-        self._told.add(told)
+        if len(self._recorded) >= _RECORDED_LIMIT:
+            self._recorded.clear()
+        self._recorded.add(told)
         self._queue.put_nowait((pod, reason, message))
 
     async def run(self) -> NoReturn:

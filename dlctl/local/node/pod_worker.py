@@ -14,18 +14,23 @@ import attrs
 
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey
 from dlctl.local.node.addresses import NoAddressError
+from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
 from dlctl.local.node.env import MissingReferenceError, references
+from dlctl.local.node.exec_sessions import (
+    ContainerSession,
+    ExecCommand,
+    NotRunningError,
+    open_session,
+)
 from dlctl.local.node.images import Image, find
-from dlctl.local.node.launch import PodPaths, Setting
-from dlctl.local.node.pod_home import NodeContext, PodHome
+from dlctl.local.node.launch import PodPaths, PodRuntime
+from dlctl.local.node.pod_setup import NodeContext, PodSetup
 from dlctl.local.node.protocol import StartContainer
-from dlctl.local.node.restarts import Backoff
+from dlctl.local.node.restarts import CrashLoopBackoff
 from dlctl.local.node.sandboxes import StartError
-from dlctl.local.node.sessions import Command, NotRunningError, Session, open_session
-from dlctl.local.node.status import PodFacts, Waiting, status
+from dlctl.local.node.status import PodState, Waiting, status
 from dlctl.local.node.volumes import UnsupportedVolumeError
-from dlctl.local.node.wire import Container, NodePod
 
 
 class PodWorker:
@@ -35,31 +40,31 @@ class PodWorker:
         self.pod = pod
         self._context = context
         self._paths = PodPaths.of(context.run_dir, pod.metadata.uid)
-        self._home = PodHome(pod, context, self._paths)
-        self._facts = PodFacts(started_at=context.clock.now(), host_ip=context.host_ip)
-        self._setting: Setting | None = None
+        self._pod_setup = PodSetup(pod, context, self._paths)
+        self._state = PodState(started_at=context.clock.now(), host_ip=context.host_ip)
+        self._runtime: PodRuntime | None = None
         # The containers are to end, and (later, or never) the object is to go.
-        self._ending = asyncio.Event()
+        self._terminating = asyncio.Event()
         self._deleted = asyncio.Event()
         self._gone = False
-        self._over = False
+        self._finished = False
         self._kill_timer: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
         # What the volumes show may have changed.
         self._stale = asyncio.Event()
         self._reported: dict[str, Any] = {}
-        self._inits = [self._runner(c, init=True) for c in pod.spec.init_containers or ()]
-        self._mains = [self._runner(c, init=False) for c in pod.spec.containers]
-        self._facts.inits = [runner.record for runner in self._inits]
-        self._facts.containers = [runner.record for runner in self._mains]
-        if self._inits:
-            for record in self._facts.containers:
+        self._init_runners = [self._runner(c, init=True) for c in pod.spec.init_containers or ()]
+        self._runners = [self._runner(c, init=False) for c in pod.spec.containers]
+        self._state.init_containers = [runner.record for runner in self._init_runners]
+        self._state.containers = [runner.record for runner in self._runners]
+        if self._init_runners:
+            for record in self._state.containers:
                 record.state = Waiting("PodInitializing")
 
     def update(self, pod: NodePod) -> None:
         """Take note of a newer version; a deletion starts the containers' grace period."""
         self.pod = pod
-        if pod.metadata.terminating:
+        if pod.metadata.is_terminating:
             self._stop(pod.grace_s)
 
     def content_changed(self, kind: str, key: ObjectKey) -> None:
@@ -69,25 +74,27 @@ class PodWorker:
         if key.name in names and key.namespace == self.pod.metadata.namespace:
             self._stale.set()
 
-    def vanish(self) -> None:
+    def object_removed(self) -> None:
         """Take note that the object is gone: the containers get no time to end."""
         self._gone = True
         self._stop(0.0)
 
     def runner(self, container: str) -> ContainerRunner | None:
         """Return a container by name; the empty name means the first one."""
-        everyone = [*self._mains, *self._inits]
+        everyone = [*self._runners, *self._init_runners]
         return next((r for r in everyone if container in ("", r.container.name)), None)
 
-    def session(self, container: str, command: Command) -> AbstractAsyncContextManager[Session]:
+    def session(
+        self, container: str, command: ExecCommand
+    ) -> AbstractAsyncContextManager[ContainerSession]:
         """Run a command in a container for the duration of the block.
 
         :raises NotRunningError: if there is no program of the container at the time.
         """
         runner = self.runner(container)
-        if runner is None or not runner.running or self._setting is None:
+        if runner is None or not runner.running or self._runtime is None:
             raise NotRunningError(f'container not found ("{container}")')
-        words = self._setting.words(runner.container, command.argv)
+        words = self._runtime.exec_argv(runner.container, command.argv)
         return open_session(
             self._context.sandboxes,
             runner.running,
@@ -104,31 +111,31 @@ class PodWorker:
                 refreshing = group.create_task(self._refresh_volumes(), name="pod volumes")
                 deadline = self._arm_deadline()
                 try:
-                    await self._live()
+                    await self._run_pod()
                 finally:
                     refreshing.cancel()
                     if deadline:
                         deadline.cancel()
-                await self._home.leave()
-                self._over = True
+                await self._pod_setup.tear_down()
+                self._finished = True
                 self._changed.set()
         await self._deleted.wait()
         if self._kill_timer:
             self._kill_timer.cancel()
         if not self._gone:
-            await self._context.reports.remove(self.pod)
+            await self._context.pod_api.remove(self.pod)
         await asyncio.to_thread(self._paths.remove, keep_logs=self._context.keep_logs)
 
-    async def _live(self) -> None:
-        await self._settle_in()
-        for runner in self._inits:
-            if not self._ending.is_set():
+    async def _run_pod(self) -> None:
+        await self._set_up()
+        for runner in self._init_runners:
+            if not self._terminating.is_set():
                 await runner.run()
             if not runner.record.succeeded:
                 self._give_up()
                 return
         async with asyncio.TaskGroup() as group:
-            for runner in self._mains:
+            for runner in self._runners:
                 group.create_task(runner.run(), name=f"container {runner.container.name}")
 
     async def _refresh_volumes(self) -> None:
@@ -136,33 +143,33 @@ class PodWorker:
             await self._stale.wait()
             self._stale.clear()
             try:
-                await self._home.refresh()
+                await self._pod_setup.refresh_volumes()
             except OSError as failure:
                 self._warn("FailedMount", str(failure))
 
     def _give_up(self) -> None:
-        for record in self._facts.containers:
+        for record in self._state.containers:
             record.done = True
 
-    async def _settle_in(self) -> None:
+    async def _set_up(self) -> None:
         await asyncio.to_thread(self._paths.make)
-        while not self._ending.is_set():
+        while not self._terminating.is_set():
             try:
-                self._facts.ip = self._facts.ip or await self._home.connect()
+                self._state.ip = self._state.ip or await self._pod_setup.join_network()
                 self._mark_changed()
-                self._setting = await self._home.furnish(self._facts.ip, self._warn)
+                self._runtime = await self._pod_setup.create_volumes(self._state.ip, self._warn)
             except (StartError, NoAddressError) as failure:
                 self._warn("FailedCreatePodSandBox", str(failure))
             except (MissingReferenceError, UnsupportedVolumeError) as failure:
                 self._warn("FailedMount", str(failure))
             else:
                 return
-            await self._ends_within(CONFIG_RETRY_S)
+            await self._finished_within(CONFIG_RETRY_S)
 
-    async def _ends_within(self, seconds: float) -> None:
+    async def _finished_within(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await self._ending.wait()
+                await self._terminating.wait()
         except TimeoutError:
             return
 
@@ -174,19 +181,21 @@ class PodWorker:
             init=init,
             pod=self.pod,
             paths=self._paths,
-            compose=self._compose,
+            start_request=self._start_request,
             warn=self._warn,
             sandboxes=context.sandboxes,
-            backoff=Backoff(context.delays),
+            backoff=CrashLoopBackoff(context.delays),
             clock=context.clock,
             changed=self._mark_changed,
         )
 
-    async def _compose(self, container: Container, image: Image, log_path: Path) -> StartContainer:
-        assert self._setting is not None, "containers run only once the pod has settled in"
-        sources = await self._context.reports.sources(self.pod)
-        setting = attrs.evolve(self._setting, pod=self.pod, sources=sources)
-        return await asyncio.to_thread(setting.compose, container, image, log_path)
+    async def _start_request(
+        self, container: Container, image: Image, log_path: Path
+    ) -> StartContainer:
+        assert self._runtime is not None, "containers run only once the pod has settled in"
+        sources = await self._context.pod_api.sources(self.pod)
+        setting = attrs.evolve(self._runtime, pod=self.pod, sources=sources)
+        return await asyncio.to_thread(setting.start_request, container, image, log_path)
 
     def _arm_deadline(self) -> asyncio.TimerHandle | None:
         seconds = self.pod.spec.active_deadline_seconds
@@ -195,30 +204,30 @@ class PodWorker:
         return asyncio.get_running_loop().call_later(seconds, self._exceed_deadline)
 
     def _exceed_deadline(self) -> None:
-        self._facts.verdict = "DeadlineExceeded"
-        self._facts.message = "Pod was active on the node longer than the specified deadline"
-        self._end_containers(self.pod.grace_s)
+        self._state.failure_reason = "DeadlineExceeded"
+        self._state.message = "Pod was active on the node longer than the specified deadline"
+        self._stop_containers(self.pod.grace_s)
 
     def _stop(self, grace_s: float) -> None:
         self._deleted.set()
-        self._end_containers(grace_s)
+        self._stop_containers(grace_s)
 
-    def _end_containers(self, grace_s: float) -> None:
+    def _stop_containers(self, grace_s: float) -> None:
         """Ask all to end now and make them later; a second, shorter time replaces the first."""
-        self._ending.set()
-        for runner in [*self._inits, *self._mains]:
+        self._terminating.set()
+        for runner in [*self._init_runners, *self._runners]:
             runner.stop(kill=grace_s <= 0)
         if self._kill_timer:
             self._kill_timer.cancel()
         if grace_s > 0:
             loop = asyncio.get_running_loop()
-            self._kill_timer = loop.call_later(grace_s, self._end_containers, 0.0)
+            self._kill_timer = loop.call_later(grace_s, self._stop_containers, 0.0)
 
     def _warn(self, reason: str, message: str) -> None:
         self._context.events.warn(self.pod, reason, message)
 
     def _mark_changed(self) -> None:
-        self._context.names.set_ready(self.pod.metadata.uid, ready=self._facts.ready)
+        self._context.names.set_ready(self.pod.metadata.uid, ready=self._state.ready)
         self._changed.set()
 
     async def _report_changes(self) -> None:
@@ -227,21 +236,21 @@ class PodWorker:
             await self._changed.wait()
             self._changed.clear()
             # Looked at before, so that the last report is made with everything known.
-            over = self._over
+            over = self._finished
             if over and self._deleted.is_set():
                 # Nobody is to see a pod that goes end in two steps.
-                self._facts.over = True
+                self._state.finished = True
             await self._report()
-        if not self._facts.over:
+        if not self._state.finished:
             # First that the containers have terminated, then the phase, as kubelets report it.
-            self._facts.over = True
+            self._state.finished = True
             await self._report()
 
     async def _report(self) -> None:
         """Write the status if it differs from what the server was last seen to have."""
         if not self._gone:
             reported = self._reported.get("conditions", ())
-            wire = status(self.pod, self._facts, reported, self._context.clock.now())
+            wire = status(self.pod, self._state, reported, self._context.clock.now())
             if wire != self._reported:
                 self._reported = wire
-                self._gone = not await self._context.reports.write_status(self.pod, wire)
+                self._gone = not await self._context.pod_api.write_status(self.pod, wire)

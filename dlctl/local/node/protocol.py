@@ -58,13 +58,13 @@ class StopContainer(msgspec.Struct, frozen=True, tag="stop"):
     kill: bool = False
 
 
-class RunInside(msgspec.Struct, frozen=True, tag="run", kw_only=True):
+class ExecInContainer(msgspec.Struct, frozen=True, tag="run", kw_only=True):
     """Run one more program in a running container; its environment is the container's."""
 
     id: int
     container: str
     # Names this run of a program among those of the container.
-    run: str
+    exec_id: str
     argv: list[str]
     # Pipes or a terminal, which the node has opened at its end; without a path for its input, a
     # command has none.
@@ -74,14 +74,14 @@ class RunInside(msgspec.Struct, frozen=True, tag="run", kw_only=True):
     terminal: bool = False
 
 
-class KillInside(msgspec.Struct, frozen=True, tag="kill-run"):
+class KillExec(msgspec.Struct, frozen=True, tag="kill-run"):
     """Send SIGKILL to a program that was started by :class:`RunInside`; there is no answer."""
 
     container: str
-    run: str
+    exec_id: str
 
 
-class Started(msgspec.Struct, frozen=True, tag="started"):
+class AgentStarted(msgspec.Struct, frozen=True, tag="started"):
     """The agent's first message: whether the namespaces were granted, and if not, why.
 
     If they were, a socket comes with it that listens where pods look for the API server.
@@ -90,7 +90,7 @@ class Started(msgspec.Struct, frozen=True, tag="started"):
     error: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, tag="answer"):
+class Response(msgspec.Struct, frozen=True, tag="answer"):
     """How a request went; ``exit_code`` is what a shell would show for the failed start."""
 
     id: int
@@ -105,13 +105,15 @@ class Exited(msgspec.Struct, frozen=True, tag="exited"):
     exit_code: int
 
 
-class RunEnded(msgspec.Struct, frozen=True, tag="run-ended"):
+class ExecExited(msgspec.Struct, frozen=True, tag="run-ended"):
     """A program beside that of a container ended; all do, untold, when their container does."""
 
     container: str
-    run: str
+    exec_id: str
     exit_code: int
 
 
-Request = CreateSandbox | RemoveSandbox | StartContainer | StopContainer | RunInside | KillInside
-Message = Started | Answer | Exited | RunEnded
+Request = (
+    CreateSandbox | RemoveSandbox | StartContainer | StopContainer | ExecInContainer | KillExec
+)
+Message = AgentStarted | Response | Exited | ExecExited

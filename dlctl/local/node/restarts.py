@@ -6,7 +6,7 @@ As the kubelet does it: the first restart is at once, the next after ``base_s``,
 
 import attrs
 
-from dlctl.local.node.wire import NodePod
+from dlctl.local.node.api_types import NodePod
 
 
 @attrs.frozen
@@ -19,13 +19,13 @@ class RestartDelays:
 
 
 @attrs.define
-class Backoff:
+class CrashLoopBackoff:
     """The back-off of one container."""
 
     delays: RestartDelays
     _next_s: float = 0.0
 
-    def after(self, ran_s: float) -> float:
+    def delay_s(self, ran_s: float) -> float:
         """Return how long to wait after a run of this length."""
         if ran_s >= self.delays.reset_s:
             self._next_s = 0.0
@@ -34,7 +34,7 @@ class Backoff:
         return now_s
 
 
-def restarts(pod: NodePod, exit_code: int, *, init: bool) -> bool:
+def should_restart(pod: NodePod, exit_code: int, *, init: bool) -> bool:
     """Whether the pod's policy starts a container again that ended so."""
     policy = pod.spec.restart_policy or "Always"
     if init and policy == "Always":

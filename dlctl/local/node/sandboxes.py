@@ -14,15 +14,15 @@ import msgspec
 
 from dlctl.errors import DlctlError
 from dlctl.local.node.protocol import (
-    Answer,
     CreateSandbox,
+    ExecExited,
+    ExecInContainer,
     Exited,
-    KillInside,
+    KillExec,
     Message,
     RemoveSandbox,
     Request,
-    RunEnded,
-    RunInside,
+    Response,
     StartContainer,
     StopContainer,
 )
@@ -33,10 +33,10 @@ NetworkMode = Literal["isolated", "host"]
 NetworkChoice = Literal["auto", "isolated", "host"]
 
 # Executing a program takes milliseconds; this is for a machine that swaps.
-ANSWER_S: Final = 30.0
+RESPONSE_TIMEOUT_S: Final = 30.0
 _KILLED: Final = 128 + signal.SIGKILL
 
-Question = CreateSandbox | RemoveSandbox | StartContainer | RunInside
+AnsweredRequest = CreateSandbox | RemoveSandbox | StartContainer | ExecInContainer
 
 _decode = msgspec.json.Decoder(Message).decode
 
@@ -76,32 +76,32 @@ class Sandboxes:
         network: Network,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        door: socket.socket | None = None,
+        api_listener: socket.socket | None = None,
     ) -> None:
         self.network = network
         # Listens where isolated pods look for the API server.
-        self.door = door
+        self.api_listener = api_listener
         self._reader = reader
         self._writer = writer
         self._last_id = 0
-        self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._responses: dict[int, asyncio.Future[Response]] = {}
         self._exits: dict[str, asyncio.Future[int]] = {}
         # Of what runs beside the program of a container, by container and run.
-        self._ends: dict[tuple[str, str], tuple[int, asyncio.Future[int]]] = {}
+        self._exec_exits: dict[tuple[str, str], tuple[int, asyncio.Future[int]]] = {}
         self._lost = False
 
     async def create(self, pod: str, ip: str) -> None:
-        await self._ask(CreateSandbox(self._next_id(), pod, ip))
+        await self._request(CreateSandbox(self._next_id(), pod, ip))
 
     async def remove(self, pod: str) -> None:
-        await self._ask(RemoveSandbox(self._next_id(), pod))
+        await self._request(RemoveSandbox(self._next_id(), pod))
 
     async def start(self, start: StartContainer) -> "asyncio.Future[int]":
         """Execute the program; the future is its exit code. The ``id`` is filled in."""
         exit_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._exits[start.container] = exit_code
         try:
-            await self._ask(msgspec.structs.replace(start, id=self._next_id()))
+            await self._request(msgspec.structs.replace(start, id=self._next_id()))
         except BaseException:
             self._exits.pop(start.container, None)
             raise
@@ -111,45 +111,45 @@ class Sandboxes:
         """Ask the program to end, or make it; the future of its start tells when it has."""
         self._send(StopContainer(container, kill))
 
-    async def run_inside(self, run: RunInside) -> "asyncio.Future[int]":
+    async def exec(self, run: ExecInContainer) -> "asyncio.Future[int]":
         """Execute one more program in a container; the future is its exit code."""
         end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         run = msgspec.structs.replace(run, id=self._next_id())
-        at = run.container, run.run
-        self._ends[at] = run.id, end
+        at = run.container, run.exec_id
+        self._exec_exits[at] = run.id, end
         try:
-            await self._ask(run)
+            await self._request(run)
         except BaseException:
-            self._ends.pop(at, None)
+            self._exec_exits.pop(at, None)
             raise
         return end
 
-    def kill_inside(self, container: str, run: str) -> None:
+    def kill_exec(self, container: str, exec_id: str) -> None:
         """Make a program end that was started beside that of a container."""
-        self._send(KillInside(container, run))
+        self._send(KillExec(container, exec_id))
 
-    async def listen(self) -> NoReturn:
+    async def receive(self) -> NoReturn:
         """Pass on what the agent says until it ends; then every wait fails."""
         while line := await self._reader.readline():
             message: Message = _decode(line)
-            if isinstance(message, Answer):
-                _settle(self._answers.get(message.id), message)
-            elif isinstance(message, RunEnded):
-                _, end = self._ends.pop((message.container, message.run), (0, None))
-                _settle(end, message.exit_code)
+            if isinstance(message, Response):
+                _set_result(self._responses.get(message.id), message)
+            elif isinstance(message, ExecExited):
+                _, end = self._exec_exits.pop((message.container, message.exec_id), (0, None))
+                _set_result(end, message.exit_code)
             elif isinstance(message, Exited):
-                _settle(self._exits.pop(message.container, None), message.exit_code)
-                self._end_all(message.container)
+                _set_result(self._exits.pop(message.container, None), message.exit_code)
+                self._end_execs(message.container)
         self._lost = True
         raise AgentLostError("the node's agent has ended; see its log")
 
-    def _end_all(self, container: str) -> None:
+    def _end_execs(self, container: str) -> None:
         """Tell those who wait for what ran beside a program that it has ended with it."""
-        for at in [at for at in self._ends if at[0] == container]:
-            request_id, end = self._ends.pop(at)
-            refusal = Answer(request_id, "the container has ended", _KILLED)
-            _settle(self._answers.get(request_id), refusal)
-            _settle(end, _KILLED)
+        for at in [at for at in self._exec_exits if at[0] == container]:
+            request_id, end = self._exec_exits.pop(at)
+            refusal = Response(request_id, "the container has ended", _KILLED)
+            _set_result(self._responses.get(request_id), refusal)
+            _set_result(end, _KILLED)
 
     def _next_id(self) -> int:
         self._last_id += 1
@@ -160,20 +160,20 @@ class Sandboxes:
             raise AgentLostError("the node's agent has ended")
         self._writer.write(msgspec.json.encode(request) + b"\n")
 
-    async def _ask(self, request: Question) -> None:
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._answers[request.id] = future
+    async def _request(self, request: AnsweredRequest) -> None:
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._responses[request.id] = future
         try:
             self._send(request)
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(RESPONSE_TIMEOUT_S):
                 answer = await future
         finally:
-            del self._answers[request.id]
+            del self._responses[request.id]
         if answer.error:
             raise StartError(answer.error, exit_code=answer.exit_code)
 
 
-def _settle(future: "asyncio.Future[T] | None", result: T) -> None:
+def _set_result(future: "asyncio.Future[T] | None", result: T) -> None:
     # Whoever waited may have been cancelled.
     if future is not None and not future.done():
         future.set_result(result)

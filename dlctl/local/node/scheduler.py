@@ -15,8 +15,8 @@ from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.local.node.api_types import NodePod
 from dlctl.local.node.status import timestamp
-from dlctl.local.node.wire import NodePod
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 _RETRY_S: Final = 1.0
@@ -33,21 +33,21 @@ class Scheduler:
     _waiting: asyncio.Queue[ObjectKey] = attrs.field(init=False, factory=asyncio.Queue)
 
     def __attrs_post_init__(self) -> None:
-        self.pods.add_handler(self._notice)
+        self.pods.add_handler(self._on_change)
 
-    def _notice(self, change: Change[NodePod]) -> None:
+    def _on_change(self, change: Change[NodePod]) -> None:
         pod = change.new
-        if pod is not None and not pod.spec.node_name and not pod.metadata.terminating:
+        if pod is not None and not pod.spec.node_name and not pod.metadata.is_terminating:
             self._waiting.put_nowait(pod.key)
 
     async def run(self) -> NoReturn:
         while True:
             key = await self._waiting.get()
             pod = self.pods.store.get(key)
-            if pod is None or pod.spec.node_name or pod.metadata.terminating:
+            if pod is None or pod.spec.node_name or pod.metadata.is_terminating:
                 continue
             try:
-                await self._place(pod)
+                await self._schedule(pod)
             except UnreachableError:
                 await asyncio.sleep(_RETRY_S)
                 self._waiting.put_nowait(key)
@@ -55,13 +55,15 @@ class Scheduler:
                 # Bound or deleted by somebody else meanwhile: a change will say so.
                 continue
 
-    async def _place(self, pod: NodePod) -> None:
+    async def _schedule(self, pod: NodePod) -> None:
         if pod.spec.scheduling_gates:
             # The API server has said so; their removal is a change of the pod.
             return
         if pod.spec.scheduler_name not in (None, "", DEFAULT_SCHEDULER):
             name = pod.spec.scheduler_name
-            await self._refuse(pod, "Unschedulable", f'there is no scheduler "{name}" here')
+            await self._mark_unschedulable(
+                pod, "Unschedulable", f'there is no scheduler "{name}" here'
+            )
         else:
             await self._bind(pod)
 
@@ -76,7 +78,7 @@ class Scheduler:
         binding = Resource("", "v1", f"pods/{pod.metadata.name}/binding", "Binding")
         await self.client.create(binding, pod.metadata.namespace or "", body)
 
-    async def _refuse(self, pod: NodePod, reason: str, message: str) -> None:
+    async def _mark_unschedulable(self, pod: NodePod, reason: str, message: str) -> None:
         conditions = (pod.status or {}).get("conditions") or []
         if any(c.get("type") == "PodScheduled" and c.get("reason") == reason for c in conditions):
             return

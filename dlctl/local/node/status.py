@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
-from dlctl.local.node.wire import NodePod
+from dlctl.local.node.api_types import NodePod
 
-Wire = dict[str, Any]
+JSON = dict[str, Any]
 
 # Set by the node; conditions of other types belong to others and are passed on.
 _OWN_CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
@@ -68,46 +68,48 @@ class ContainerRecord:
 
 
 @attrs.define
-class PodFacts:
+class PodState:
     """What concerns the pod as a whole; ``verdict`` overrides what the containers say."""
 
     started_at: datetime.datetime
     host_ip: str
     ip: str = ""
-    verdict: str = ""
+    failure_reason: str = ""
     message: str = ""
     # Its network and its processes are gone, and their ends were reported.
-    over: bool = False
-    inits: list[ContainerRecord] = attrs.field(factory=list)
+    finished: bool = False
+    init_containers: list[ContainerRecord] = attrs.field(factory=list)
     containers: list[ContainerRecord] = attrs.field(factory=list)
 
     @property
     def initialized(self) -> bool:
-        return all(record.succeeded for record in self.inits)
+        return all(record.succeeded for record in self.init_containers)
 
     @property
     def ready(self) -> bool:
         return self.initialized and all(record.running for record in self.containers)
 
 
-def phase(facts: PodFacts) -> str:
+def phase(pod_state: PodState) -> str:
     """Return the phase; a terminal one only when nothing of the pod is left, as kubelets do."""
-    if facts.over and (outcome := _outcome(facts)):
+    if pod_state.finished and (outcome := _outcome(pod_state)):
         return outcome
-    begun = any(record.running or record.last or record.done for record in facts.containers)
-    return "Running" if facts.initialized and begun else "Pending"
+    begun = any(record.running or record.last or record.done for record in pod_state.containers)
+    return "Running" if pod_state.initialized and begun else "Pending"
 
 
-def _outcome(facts: PodFacts) -> str:
+def _outcome(pod_state: PodState) -> str:
     """Return the terminal phase that the pod is to have, or nothing while it goes on."""
-    if facts.verdict or any(record.failed for record in facts.inits):
+    if pod_state.failure_reason or any(record.failed for record in pod_state.init_containers):
         return "Failed"
-    if not facts.initialized or not all(record.done for record in facts.containers):
+    if not pod_state.initialized or not all(record.done for record in pod_state.containers):
         return ""
-    return "Failed" if any(record.failed for record in facts.containers) else "Succeeded"
+    return "Failed" if any(record.failed for record in pod_state.containers) else "Succeeded"
 
 
-def status(pod: NodePod, facts: PodFacts, reported: Sequence[Wire], now: datetime.datetime) -> Wire:
+def status(
+    pod: NodePod, pod_state: PodState, reported: Sequence[JSON], now: datetime.datetime
+) -> JSON:
     """Return the whole status.
 
     Transition times are kept from the conditions reported last, because the pod at hand may be
@@ -115,23 +117,25 @@ def status(pod: NodePod, facts: PodFacts, reported: Sequence[Wire], now: datetim
     """
     theirs = (pod.status or {}).get("conditions") or []
     before = [*theirs, *reported]
-    wire: Wire = {
-        "phase": phase(facts),
+    wire: JSON = {
+        "phase": phase(pod_state),
         "conditions": [
-            *_conditions(facts, before, now),
+            *_conditions(pod_state, before, now),
             *(condition for condition in theirs if condition.get("type") not in _OWN_CONDITIONS),
         ],
-        "hostIP": facts.host_ip,
-        "startTime": timestamp(facts.started_at),
+        "hostIP": pod_state.host_ip,
+        "startTime": timestamp(pod_state.started_at),
         "qosClass": "BestEffort",
-        "containerStatuses": [_container(record, pod) for record in facts.containers],
+        "containerStatuses": [_container(record, pod) for record in pod_state.containers],
     }
-    if facts.inits:
-        wire["initContainerStatuses"] = [_container(record, pod) for record in facts.inits]
-    if facts.ip:
-        wire |= {"podIP": facts.ip, "podIPs": [{"ip": facts.ip}]}
-    if facts.verdict and facts.over:
-        wire |= {"reason": facts.verdict, "message": facts.message}
+    if pod_state.init_containers:
+        wire["initContainerStatuses"] = [
+            _container(record, pod) for record in pod_state.init_containers
+        ]
+    if pod_state.ip:
+        wire |= {"podIP": pod_state.ip, "podIPs": [{"ip": pod_state.ip}]}
+    if pod_state.failure_reason and pod_state.finished:
+        wire |= {"reason": pod_state.failure_reason, "message": pod_state.message}
     return wire
 
 
@@ -139,21 +143,21 @@ def timestamp(moment: datetime.datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _conditions(facts: PodFacts, before: Iterable[Wire], now: datetime.datetime) -> list[Wire]:
-    finished = bool(_outcome(facts))
+def _conditions(pod_state: PodState, before: Iterable[JSON], now: datetime.datetime) -> list[JSON]:
+    finished = bool(_outcome(pod_state))
     not_ready = "PodCompleted" if finished else "ContainersNotReady"
     values = {
         "PodScheduled": (True, ""),
-        "Initialized": (facts.initialized, "ContainersNotInitialized"),
-        "ContainersReady": (facts.ready and not finished, not_ready),
-        "Ready": (facts.ready and not finished, not_ready),
+        "Initialized": (pod_state.initialized, "ContainersNotInitialized"),
+        "ContainersReady": (pod_state.ready and not finished, not_ready),
+        "Ready": (pod_state.ready and not finished, not_ready),
     }
     return _changed(values, before, now)
 
 
 def _changed(
-    values: Mapping[str, tuple[bool, str]], before: Iterable[Wire], now: datetime.datetime
-) -> list[Wire]:
+    values: Mapping[str, tuple[bool, str]], before: Iterable[JSON], now: datetime.datetime
+) -> list[JSON]:
     known = {condition.get("type"): condition for condition in before}
     conditions = []
     for kind, (value, reason) in values.items():
@@ -168,7 +172,7 @@ def _changed(
     return conditions
 
 
-def _container(record: ContainerRecord, pod: NodePod) -> Wire:
+def _container(record: ContainerRecord, pod: NodePod) -> JSON:
     return {
         "name": record.name,
         "image": record.image,
@@ -186,13 +190,13 @@ def _init_names(pod: NodePod) -> set[str]:
     return {container.name for container in pod.spec.init_containers or ()}
 
 
-def _state(state: Waiting | Running | Terminated) -> Wire:
+def _state(state: Waiting | Running | Terminated) -> JSON:
     if isinstance(state, Waiting):
         message = {"message": state.message} if state.message else {}
         return {"waiting": {"reason": state.reason, **message}}
     if isinstance(state, Running):
         return {"running": {"startedAt": timestamp(state.since)}}
-    wire: Wire = {
+    wire: JSON = {
         "exitCode": state.exit_code,
         "reason": state.reason,
         "startedAt": timestamp(state.started_at),

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dlctl.local.node.addresses import LOOPBACK_IP
-from dlctl.local.node.names import qualified
-from dlctl.local.node.wire import NodeService
+from dlctl.local.node.api_types import NodeService
+from dlctl.local.node.hosts_files import qualified
 
 
 def replace(text: str, replacements: Mapping[str, str]) -> str:

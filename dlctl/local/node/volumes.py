@@ -14,16 +14,16 @@ import attrs
 import msgspec
 
 from dlctl.errors import DlctlError
-from dlctl.local.node.env import MissingReferenceError, Place, Sources, field
-from dlctl.local.node.wire import (
-    FieldToPath,
-    FileSource,
-    HostPath,
+from dlctl.local.node.api_types import (
+    DownwardAPIVolumeFile,
+    FileVolumeSource,
+    HostPathVolumeSource,
     KeyToPath,
     NodePod,
-    ProjectedSource,
     Volume,
+    VolumeProjection,
 )
+from dlctl.local.node.env import ConfigSources, MissingReferenceError, PodPlacement, field
 
 _FILE_MODE = 0o644
 _OWNER_ONLY = 0o700
@@ -41,12 +41,12 @@ class _File:
 
 
 @attrs.define
-class VolumeMaker:
+class VolumeManager:
     """Makes the volumes of one pod and refreshes them; blocking, so not for the event loop."""
 
     pod: NodePod
-    place: Place
-    sources: Sources
+    place: PodPlacement
+    sources: ConfigSources
     # Lives as long as the pod.
     directory: Path
     # Lives as long as the cluster: a directory per claim stands for a persistent volume.
@@ -54,11 +54,11 @@ class VolumeMaker:
     # The files that were written, by volume.
     _written: dict[str, dict[str, _File]] = attrs.field(init=False, factory=dict)
 
-    def make_all(self) -> Mapping[str, Path]:
+    def create_all(self) -> Mapping[str, Path]:
         """Return the directory of each volume by its name."""
-        return {volume.name: self._make(volume) for volume in self.pod.spec.volumes or ()}
+        return {volume.name: self._create(volume) for volume in self.pod.spec.volumes or ()}
 
-    def _make(self, volume: Volume) -> Path:
+    def _create(self, volume: Volume) -> Path:
         if volume.host_path is not None:
             return _host_path(volume.host_path)
         if volume.persistent_volume_claim is not None:
@@ -71,7 +71,7 @@ class VolumeMaker:
             self._fill(volume)
         return path
 
-    def refresh(self, sources: Sources) -> None:
+    def refresh(self, sources: ConfigSources) -> None:
         """Write what has changed of the references; of what is not there any more, all stays."""
         self.sources = sources
         for volume in self.pod.spec.volumes or ():
@@ -110,31 +110,33 @@ class VolumeMaker:
                 for source in volume.projected.sources or ()
                 for file in self._source_files(source, mode)
             ]
-        known = ProjectedSource(
+        known = VolumeProjection(
             config_map=volume.config_map, secret=volume.secret, downward_api=volume.downward_api
         )
-        if known == ProjectedSource():
+        if known == VolumeProjection():
             raise UnsupportedVolumeError(f'volume "{volume.name}" is of a kind not supported here')
         return list(self._source_files(known, _FILE_MODE))
 
-    def _source_files(self, source: ProjectedSource, mode: int) -> Iterator[_File]:
+    def _source_files(self, source: VolumeProjection, mode: int) -> Iterator[_File]:
         if source.config_map is not None:
             name = source.config_map.name or ""
-            held = _Held("configmap", name, self.sources.config_maps)
-            yield from _held_files(source.config_map, held, mode)
+            held = _SourceRef("configmap", name, self.sources.config_maps)
+            yield from _projected_files(source.config_map, held, mode)
         if source.secret is not None:
             name = source.secret.secret_name or source.secret.name or ""
-            held = _Held("secret", name, self.sources.secrets)
-            yield from _held_files(source.secret, held, mode)
+            held = _SourceRef("secret", name, self.sources.secrets)
+            yield from _projected_files(source.secret, held, mode)
         if source.downward_api is not None:
-            for item in msgspec.convert(source.downward_api.items or [], list[FieldToPath]):
+            for item in msgspec.convert(
+                source.downward_api.items or [], list[DownwardAPIVolumeFile]
+            ):
                 if item.field_ref is not None:
                     text = field(self.pod, item.field_ref.field_path, self.place)
                     yield _File(item.path, text.encode(), mode)
 
 
 @attrs.frozen
-class _Held:
+class _SourceRef:
     """A ConfigMap or Secret by name, and what there is of its kind."""
 
     kind: str
@@ -142,7 +144,9 @@ class _Held:
     all: Mapping[str, Mapping[str, bytes]]
 
 
-def _held_files(source: FileSource, held: _Held, default_mode: int) -> Iterator[_File]:
+def _projected_files(
+    source: FileVolumeSource, held: _SourceRef, default_mode: int
+) -> Iterator[_File]:
     kind, name = held.kind, held.name
     if name not in held.all:
         if source.optional:
@@ -160,7 +164,7 @@ def _held_files(source: FileSource, held: _Held, default_mode: int) -> Iterator[
             raise MissingReferenceError(f'key "{item.key}" not found in {kind} "{name}"')
 
 
-def _host_path(source: HostPath) -> Path:
+def _host_path(source: HostPathVolumeSource) -> Path:
     path = Path(source.path)
     if source.type == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)

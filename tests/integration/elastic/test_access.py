@@ -19,8 +19,8 @@ from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from tests.builders import renderer_of
-from tests.dialects.elastic.manifests import elastic_job
-from tests.support.elastic import JOBS, Stage, elastic_world
+from tests.dialects.et_operator.manifests import elastic_job
+from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
@@ -30,29 +30,29 @@ OWN: Final = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS, SECRETS)
 
 
 async def test_launcher_that_dials_by_ssh_may_read_its_file_and_enter_nothing() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         assert rights(stage, "pods/exec") == []
         assert rights(stage, "configmaps") == [["linear-config"]]
 
 
 async def test_launcher_that_enters_pods_may_enter_those_that_there_are() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, launcherAttachMode="kubexec")
         assert rights(stage, "pods/exec") == [["linear-worker-0", "linear-worker-1"]]
         await stage.scale_out(toAdd=ONE)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
         assert rights(stage, "pods/exec")[0][2:] == ["linear-worker-2"]
         await stage.scale_in(toDelete={"count": 2})
-        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
         assert rights(stage, "pods/exec") == [["linear-worker-0"]]
         assert stage.listed() == [0]
 
 
 async def test_workers_do_not_hold_the_key_to_each_other() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         (secret,) = stage.cluster.objects(SECRETS)
         held = {name: keys(stage.pod(name)) for name in ("linear-launcher", "linear-worker-0")}
@@ -62,13 +62,13 @@ async def test_workers_do_not_hold_the_key_to_each_other() -> None:
 
 
 async def test_keys_are_made_once_and_not_for_each_run() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         (before,) = stage.cluster.objects(SECRETS)
         await stage.cluster.kill_all()
         stage.cluster.start()
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
+        await stage.scaler_result("out")
         (after,) = stage.cluster.objects(SECRETS)
         assert after == before
 
@@ -76,12 +76,12 @@ async def test_keys_are_made_once_and_not_for_each_run() -> None:
 async def test_job_whose_keys_are_refused_waits_and_says_so() -> None:
     full = status.forbidden(SECRETS, "linear", "exceeded quota: objects")
     fault = Fault(verb="create", resource="secrets", user_agent="dlctl", status=full, times=None)
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         cluster = stage.cluster
         cluster.server.faults.add(fault)
         await stage.submit()
         await cluster.until(lambda: "exceeded quota" in cluster.condition("Blocked"))
-        await cluster.lapse(60)
+        await cluster.advance(60)
         assert cluster.history.writes()["create", "secrets"] <= 8, "it is tried now and then"
         assert not cluster.pods()
 
@@ -91,20 +91,20 @@ async def test_job_whose_keys_are_refused_waits_and_says_so() -> None:
 
 
 async def test_attach_mode_that_nobody_knows_is_refused() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         with pytest.raises(InvalidError):
             await stage.submit(launcherAttachMode="rsh")
 
 
 @pytest.mark.parametrize("name", ["l" * 60, "lin.ear"])
 async def test_name_from_which_none_for_workers_follows_is_refused(name: str) -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         with pytest.raises(InvalidError):
             await stage.submit(name=name)
 
 
 async def test_job_that_et_operator_runs_goes_on_under_the_same_pods() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.cluster.kill_all()
         await left_by_et_operator(stage)
         before = uids(stage)
@@ -115,16 +115,16 @@ async def test_job_that_et_operator_runs_goes_on_under_the_same_pods() -> None:
         assert stage.cluster.phase() == "Running"
         assert stage.members() == [0, 2]
         await stage.scale_out(toAdd=ONE)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         assert stage.members() == [0, 2, 3]
         await stage.scale_in(toDelete={"podNames": ["linear-worker-0"]})
-        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
         assert stage.uid("linear-worker-2") in before
         assert stage.listed() == [2, 3]
 
 
 async def test_requests_that_et_operator_has_answered_are_not_carried_out_again() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.cluster.kill_all()
         await stage.scale_out("done", toAdd=ONE)
         ended: JSON = {
@@ -143,14 +143,14 @@ async def test_requests_that_et_operator_has_answered_are_not_carried_out_again(
         await stage.running(2)
         await stage.cluster.settled()
         assert stage.members() == [0, 1]
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_all_that_a_job_had_is_gone_with_it() -> None:
-    async with elastic_world(gently=False) as stage:
+    async with start_elastic_cluster(gently=False) as stage:
         await stage.running(2)
         await stage.scale_in(toDelete=ONE)
-        await stage.ended("in")
+        await stage.scaler_result("in")
         await stage.cluster.user.delete(JOBS, stage.cluster.key())
         await stage.cluster.until(lambda: not stage.cluster.pods())
         await stage.cluster.settled()
@@ -158,7 +158,7 @@ async def test_all_that_a_job_had_is_gone_with_it() -> None:
         assert left == []
 
 
-def rights(stage: Stage, resource: str) -> list[list[str]]:
+def rights(stage: ElasticHarness, resource: str) -> list[list[str]]:
     """Return which objects of a resource the launcher may do something with."""
     (role,) = stage.cluster.objects(ROLES)
     return [
@@ -178,16 +178,16 @@ def keys(pod: JSON) -> set[str]:
     return found
 
 
-def owned(stage: Stage, resource: Any) -> list[JSON]:
+def owned(stage: ElasticHarness, resource: Any) -> list[JSON]:
     return [o for o in stage.cluster.objects(resource) if o["metadata"].get("ownerReferences")]
 
 
-def uids(stage: Stage) -> set[str]:
+def uids(stage: ElasticHarness) -> set[str]:
     owned_ = (stage.cluster.owned(r, stage.cluster.job()) for r in (PODS, SERVICES, *OWN))
     return {obj["metadata"]["uid"] for objects in owned_ for obj in objects}
 
 
-async def left_by_et_operator(stage: Stage) -> None:
+async def left_by_et_operator(stage: ElasticHarness) -> None:
     """Have a job run with workers 0 and 2 of which nothing is labelled as dlctl's."""
     manifest = elastic_job(worker={"replicas": 2})
     job = await stage.cluster.submit(manifest)
@@ -206,8 +206,8 @@ async def left_by_et_operator(stage: Stage) -> None:
     key = stage.cluster.key()
     await stage.cluster.user.patch(JOBS, key, {"status": status}, subresource="status")
     renderer = renderer_of({**manifest, **job, "status": status})
-    made = [(one.resource, renderer.companion(one)) for one in renderer.framework.companions([])]
-    made += [(one.resource, renderer.companion(one)) for one in renderer.framework.secrets()]
+    made = [(one.resource, renderer.dependent(one)) for one in renderer.framework.dependents([])]
+    made += [(one.resource, renderer.dependent(one)) for one in renderer.framework.secrets()]
     made += [(SERVICES, renderer.service(r)) for r in renderer.replicas_with_service()]
     made += [(PODS, renderer.pod(replica)) for replica in renderer.job.replicas]
     for resource, obj in made:
@@ -218,7 +218,7 @@ async def left_by_et_operator(stage: Stage) -> None:
 
 
 async def test_secret_of_a_job_that_had_the_name_before_is_not_taken_for_the_jobs_own() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         user, namespace = stage.cluster.user, stage.cluster.namespace
         old = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "linear"}}
         await user.create(SECRETS, namespace, {**old, "data": {"id_rsa": "b2xk"}})
@@ -232,28 +232,28 @@ async def test_secret_of_a_job_that_had_the_name_before_is_not_taken_for_the_job
 
 
 async def test_launcher_cannot_enter_a_pod_that_took_the_name_of_a_lost_worker() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, launcherAttachMode="kubexec")
         await stage.scale_in(toDelete=ONE)
-        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
         spec = {"containers": [{"name": "vault", "image": "i"}]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "linear-worker-1"}}
         await stage.cluster.user.create(PODS, stage.cluster.namespace, {**pod, "spec": spec})
         await stage.scale_out(toAdd=ONE, timeout=30)
         await stage.cluster.until(lambda: stage.scaler("out").get("phase") == "Scaling")
-        await stage.cluster.lapse(20)
+        await stage.cluster.advance(20)
         assert rights(stage, "pods/exec") == [["linear-worker-0"]]
 
 
 async def test_launcher_without_a_job_to_do_can_enter_no_pod() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, launcherAttachMode="kubexec")
         await stage.edit({"spec": {"suspend": True}})
         await stage.cluster.until(lambda: rights(stage, "pods/exec") == [])
 
 
 async def test_role_of_a_launcher_that_enters_pods_is_written_once_at_the_start() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(6, launcherAttachMode="kubexec")
         await stage.cluster.settled()
         writes = stage.cluster.history.writes()

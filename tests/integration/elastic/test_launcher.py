@@ -6,10 +6,10 @@ import pytest
 
 from dlctl.api.meta import UID
 from dlctl.options import Options
-from dlctl.reconcilers.elastic.errands import Deliver, Launcher
-from dlctl.reconcilers.elastic.launchers import LauncherGoneError, Launchers
-from tests.support.elastic import JOBS, Stage, elastic_world
-from tests.support.hollow_launcher import Program, Trouble
+from dlctl.reconcilers.membership.exec_runner import ExecRunner, LauncherGoneError
+from dlctl.reconcilers.membership.exec_tasks import LauncherContainer, WriteFiles
+from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
+from tests.support.fake_launcher import ExecFault, Program
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
@@ -18,10 +18,10 @@ LAUNCHER: Final = "linear-launcher"
 
 
 async def test_launcher_starts_when_all_workers_are_ready() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         stage.cluster.node.unready.add("linear-worker-1")
         await stage.submit()
-        await stage.cluster.lapse(100)
+        await stage.cluster.advance(100)
         assert not stage.uid(LAUNCHER)
         await stage.become_ready("linear-worker-1")
         await stage.until_running()
@@ -29,7 +29,7 @@ async def test_launcher_starts_when_all_workers_are_ready() -> None:
 
 
 async def test_launcher_starts_with_the_fewest_workers_after_a_while() -> None:
-    async with elastic_world(Options(elastic_start_after_s=50)) as stage:
+    async with start_elastic_cluster(Options(elastic_start_after_s=50)) as stage:
         stage.cluster.node.unready.update(("linear-worker-1", "linear-worker-2"))
         await stage.submit(worker={"replicas": 3})
         await stage.cluster.until(lambda: stage.uid(LAUNCHER))
@@ -41,18 +41,18 @@ async def test_launcher_starts_with_the_fewest_workers_after_a_while() -> None:
 
 
 async def test_launcher_never_starts_with_fewer_than_the_fewest_workers() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         stage.cluster.node.unready.add("linear-worker-1")
         await stage.submit(worker={"replicas": 2, "minReplicas": 2})
-        await stage.cluster.lapse(1000)
+        await stage.cluster.advance(1000)
         assert not stage.uid(LAUNCHER)
 
 
 async def test_files_of_all_forms_follow_the_workers() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1, slotsPerWorker=4)
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
+        await stage.scaler_result("out")
         assert stage.launcher().files == {
             "/etc/edl/hostfile": "linear-worker-0:4\nlinear-worker-1:4\n",
             "/job/hostfile": "linear-worker-0 slots=4\nlinear-worker-1 slots=4\n",
@@ -60,22 +60,22 @@ async def test_files_of_all_forms_follow_the_workers() -> None:
 
 
 async def test_launcher_that_hangs_delays_no_other_job() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.running(2, name="other")
-        stage.launchers.troubles = [Trouble("hang", pod=LAUNCHER, times=100)]
+        stage.launchers.faults = [ExecFault("hang", pod=LAUNCHER, times=100)]
         await stage.scale_out("stuck", toAdd=ONE)
-        await stage.cluster.lapse(3)
+        await stage.cluster.advance(3)
         began = stage.cluster.clock.monotonic()
         await stage.scale_in("quick", job="other", toDelete=ONE)
-        assert (await stage.ended("quick"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("quick"))[0] == "ScaleSucceeded"
         assert stage.cluster.clock.monotonic() - began <= 1
-        stage.launchers.troubles = []
-        assert (await stage.ended("stuck"))[0] == "ScaleSucceeded"
+        stage.launchers.faults = []
+        assert (await stage.scaler_result("stuck"))[0] == "ScaleSucceeded"
 
 
 async def test_script_without_a_launcher_to_run_it_is_not_taken_to_have_run() -> None:
-    async with elastic_world(gently=False) as stage:
+    async with start_elastic_cluster(gently=False) as stage:
         await stage.running(2)
         stage.launchers.programs["/less.sh"] = Program(lasts_s=20)
         await stage.scale_in(toDelete=ONE, script="/less.sh", backoffLimit=3)
@@ -86,10 +86,10 @@ async def test_script_without_a_launcher_to_run_it_is_not_taken_to_have_run() ->
 
 
 async def test_launcher_that_somebody_deletes_is_made_again_with_the_hosts_of_then() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
+        await stage.scaler_result("out")
         first = stage.uid(LAUNCHER)
         await stage.remove(LAUNCHER)
         await stage.cluster.until(lambda: stage.uid(LAUNCHER) not in (first, ""))
@@ -97,11 +97,11 @@ async def test_launcher_that_somebody_deletes_is_made_again_with_the_hosts_of_th
         assert stage.listed() == [0, 1, 2]
         await stage.cluster.settled()
         assert stage.cluster.phase() == "Running"
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_job_that_must_not_lose_its_launcher_fails_when_it_is_deleted() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, launcher={"restartPolicy": "Never"})
         await stage.remove(LAUNCHER)
         await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
@@ -112,7 +112,7 @@ async def test_job_that_must_not_lose_its_launcher_fails_when_it_is_deleted() ->
 
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode", "Always"])
 async def test_launcher_that_fails_in_passing_is_run_again_within_the_limit(policy: str) -> None:
-    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+    async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(2, launcher={"restartPolicy": policy}, backoffLimit=2)
         first, worker = stage.uid(LAUNCHER), stage.uid("linear-worker-0")
         await stage.end(LAUNCHER, 137)
@@ -124,58 +124,58 @@ async def test_launcher_that_fails_in_passing_is_run_again_within_the_limit(poli
 
 
 async def test_worker_that_is_wanted_no_more_goes_at_once_while_no_launcher_runs() -> None:
-    async with elastic_world(Options(restart_backoff_s=60)) as stage:
+    async with start_elastic_cluster(Options(restart_backoff_s=60)) as stage:
         await stage.running(2, launcher={"restartPolicy": "OnFailure"})
         await stage.scale_in(toDelete=ONE)
         await stage.cluster.until(lambda: stage.scaler("in").get("phase") == "Scaling")
         await stage.end(LAUNCHER, 137)
-        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
         await stage.cluster.until(lambda: stage.runs(LAUNCHER))
         assert stage.listed() == [0]
 
 
 async def test_command_for_a_launcher_does_not_run_in_another_pod_of_its_name() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
-        orders = len(stage.launchers.orders)
-        gone = Launcher(stage.cluster.key("linear-launcher"), UID("of-before"), "main")
-        launchers = Launchers(stage.cluster.user)
+        orders = len(stage.launchers.commands)
+        gone = LauncherContainer(stage.cluster.key("linear-launcher"), UID("of-before"), "main")
+        launchers = ExecRunner(stage.cluster.user)
         with pytest.raises(LauncherGoneError, match="has gone"):
-            await launchers.perform(stage.cluster.key(), Deliver(gone, (("/x", "y\n"),), 1))
-        assert len(stage.launchers.orders) == orders
+            await launchers.exec(stage.cluster.key(), WriteFiles(gone, (("/x", "y\n"),), 1))
+        assert len(stage.launchers.commands) == orders
 
 
-def edition(stage: Stage) -> int:
-    return int(stage.cluster.status("linear")["dlctl"]["roster"]["edition"])
+def generation(stage: ElasticHarness) -> int:
+    return int(stage.cluster.status("linear")["dlctl"]["membership"]["generation"])
 
 
 async def test_late_delivery_of_a_former_leader_leaves_the_hosts_of_now() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
-        first, files = edition(stage), dict(stage.launcher().files)
+        first, files = generation(stage), dict(stage.launcher().files)
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
-        assert edition(stage) > first
+        await stage.scaler_result("out")
+        assert generation(stage) > first
         pod = UID(stage.uid(LAUNCHER))
-        there = Launcher(stage.cluster.key(LAUNCHER), pod, "main")
-        late = Deliver(there, tuple(files.items()), first)
-        await Launchers(stage.cluster.user).perform(stage.cluster.key(), late)
+        there = LauncherContainer(stage.cluster.key(LAUNCHER), pod, "main")
+        late = WriteFiles(there, tuple(files.items()), first)
+        await ExecRunner(stage.cluster.user).exec(stage.cluster.key(), late)
         assert stage.listed() == [0, 1]
         await stage.scale_in(toDelete=ONE)
-        await stage.ended("in")
+        await stage.scaler_result("in")
         assert stage.listed() == [0]
 
 
 async def test_hosts_are_delivered_after_the_status_has_lost_their_edition() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
-        first = edition(stage)
-        lost = {"status": {"dlctl": {"roster": {"edition": None}}}}
+        await stage.scaler_result("out")
+        first = generation(stage)
+        lost = {"status": {"dlctl": {"membership": {"generation": None}}}}
         await stage.cluster.user.patch(JOBS, stage.cluster.key(), lost, subresource="status")
-        await stage.cluster.lapse(10)
+        await stage.cluster.advance(10)
         await stage.scale_in(toDelete=ONE)
-        await stage.ended("in")
+        await stage.scaler_result("in")
         assert stage.listed() == [0]
-        assert edition(stage) > first
+        assert generation(stage) > first

@@ -4,13 +4,13 @@ from typing import Any, Final
 
 import pytest
 
-from dlctl.api.gangs import VOLCANO_GROUPS
+from dlctl.api.gangs import VOLCANO_POD_GROUPS
 from dlctl.api.meta import EVENTS, PODS
 from dlctl.options import Options
-from dlctl.reconcilers.kueue import FINALIZER
+from dlctl.reconcilers.children.kueue import FINALIZER
 from tests.builders import template
-from tests.support.elastic import JOBS, Stage, elastic_world
-from tests.support.podgroups import admit, ganged, serve_pod_groups
+from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
+from tests.support.pod_groups import admit, kinds_with_gangs, serve_pod_groups
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
@@ -21,7 +21,7 @@ SUSPENDED: Final = "job-supervisor.kube-ai.io/job-suspended"
 
 
 async def test_job_succeeds_with_its_launcher() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.end(LAUNCHER)
         await stage.cluster.until(lambda: stage.left() == [])
@@ -37,7 +37,7 @@ async def test_job_succeeds_with_its_launcher() -> None:
 
 
 async def test_job_whose_launcher_is_evicted_has_a_completion_time() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         evicted = {"phase": "Failed", "reason": "Evicted", "message": "no memory"}
         key = stage.cluster.key(LAUNCHER)
@@ -52,20 +52,20 @@ async def test_job_whose_launcher_is_evicted_has_a_completion_time() -> None:
 async def test_worker_that_fails_before_the_launcher_starts_keeps_no_job_waiting(
     policy: str, left: list[int]
 ) -> None:
-    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+    async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         stage.cluster.node.unready.update(("linear-worker-0", "linear-worker-1"))
         await stage.submit(worker={"replicas": 2, "restartPolicy": policy})
         await stage.cluster.until(lambda: stage.workers() == [0, 1])
         stage.cluster.node.unready.clear()
         await stage.end("linear-worker-1", 1)
-        await stage.cluster.lapse(5)
+        await stage.cluster.advance(5)
         await stage.become_ready("linear-worker-0")
         await stage.until_running()
         assert stage.listed() == left
 
 
 async def test_job_with_too_few_workers_left_to_begin_fails_by_their_fault() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         stage.cluster.node.unready.add("linear-worker-0")
         await stage.submit(worker={"replicas": 2, "minReplicas": 2})
         await stage.cluster.until(lambda: stage.workers() == [0, 1])
@@ -75,10 +75,10 @@ async def test_job_with_too_few_workers_left_to_begin_fails_by_their_fault() -> 
 
 
 async def test_failure_that_may_pass_runs_the_whole_job_again_with_as_many_workers() -> None:
-    async with elastic_world(Options(restart_backoff_s=30)) as stage:
+    async with start_elastic_cluster(Options(restart_backoff_s=30)) as stage:
         await stage.running(2, restartPolicy="OnFailure", backoffLimit=1)
         await stage.scale_out(toAdd={"count": 2})
-        await stage.ended("out")
+        await stage.scaler_result("out")
         before = stage.uid("linear-worker-0")
         await stage.end(LAUNCHER, 137)
         failed = stage.cluster.clock.monotonic()
@@ -92,12 +92,12 @@ async def test_failure_that_may_pass_runs_the_whole_job_again_with_as_many_worke
         status = stage.cluster.status()
         assert status["restartCount"] == 1
         assert "completionTime" not in status
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
 
 
 async def test_whole_job_is_run_again_though_kueue_keeps_its_pods() -> None:
     kept = {"template": {**template("main"), "metadata": {"finalizers": [FINALIZER]}}}
-    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+    async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(1, restartPolicy="OnFailure", worker=kept, launcher=kept)
         before = stage.uid("linear-worker-0")
         await stage.end(LAUNCHER, 143)
@@ -107,7 +107,7 @@ async def test_whole_job_is_run_again_though_kueue_keeps_its_pods() -> None:
 
 
 async def test_whole_job_is_run_again_within_its_limit() -> None:
-    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+    async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(1, restartPolicy="OnFailure", backoffLimit=2)
         for count in (1, 2):
             await stage.end(LAUNCHER, 143)
@@ -120,14 +120,16 @@ async def test_whole_job_is_run_again_within_its_limit() -> None:
 
 
 async def test_whole_job_waits_for_all_its_workers_again() -> None:
-    async with elastic_world(Options(restart_backoff_s=1, elastic_start_after_s=60)) as stage:
+    async with start_elastic_cluster(
+        Options(restart_backoff_s=1, elastic_start_after_s=60)
+    ) as stage:
         await stage.running(2, restartPolicy="OnFailure")
-        await stage.cluster.lapse(600)
+        await stage.cluster.advance(600)
         stage.cluster.node.unready.add("linear-worker-1")
         await stage.end(LAUNCHER, 143)
         await stage.cluster.until(lambda: stage.workers() == [] and stage.left() == [])
         await stage.cluster.until(lambda: stage.workers() == [0, 1])
-        await stage.cluster.lapse(30)
+        await stage.cluster.advance(30)
         assert not stage.uid(LAUNCHER)
         await stage.become_ready("linear-worker-1")
         await stage.until_running()
@@ -135,23 +137,23 @@ async def test_whole_job_waits_for_all_its_workers_again() -> None:
 
 
 async def test_whole_job_that_is_run_again_in_the_middle_of_a_request_ends_it() -> None:
-    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+    async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(2, restartPolicy="OnFailure")
-        stage.launchers.answers_s = {"linear-worker-2": 20}
+        stage.launchers.reachable_after_s = {"linear-worker-2": 20}
         await stage.scale_out(toAdd=ONE)
         await stage.cluster.until(lambda: stage.workers() == [0, 1, 2])
         await stage.end(LAUNCHER, 143)
-        phase, _ = await stage.ended("out")
+        phase, _ = await stage.scaler_result("out")
         await stage.until_running()
         await stage.cluster.settled()
         assert stage.members() == ([0, 1, 2] if phase == "ScaleSucceeded" else [0, 1])
-        assert stage.is_whole()
+        assert stage.is_consistent()
         assert "currentScaler" not in stage.cluster.status()
 
 
 @pytest.mark.parametrize("code", [1, 2, 127])
 async def test_failure_that_stays_fails_the_job_at_once(code: int) -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, restartPolicy="OnFailure")
         await stage.end(LAUNCHER, code)
         failed = stage.cluster.clock.monotonic()
@@ -162,10 +164,10 @@ async def test_failure_that_stays_fails_the_job_at_once(code: int) -> None:
 
 @pytest.mark.parametrize("by", ["annotation", "spec"])
 async def test_job_is_suspended_and_goes_on_with_as_many_workers(by: str) -> None:
-    async with elastic_world(gently=False) as stage:
+    async with start_elastic_cluster(gently=False) as stage:
         await stage.running(2)
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
+        await stage.scaler_result("out")
         await stage.edit(_suspend(by, suspended=True))
         await stage.cluster.until(lambda: stage.cluster.phase() == "Suspended")
         await stage.cluster.until(lambda: stage.left() == [] and not stage.uid(LAUNCHER))
@@ -175,11 +177,11 @@ async def test_job_is_suspended_and_goes_on_with_as_many_workers(by: str) -> Non
         await stage.until_running()
         await stage.cluster.settled()
         assert stage.members() == [0, 1, 2]
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_suspension_does_not_undo_the_end_of_a_job() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         await stage.end(LAUNCHER)
         await stage.cluster.until(lambda: stage.cluster.phase() == "Succeeded")
@@ -190,7 +192,7 @@ async def test_suspension_does_not_undo_the_end_of_a_job() -> None:
 
 
 async def test_job_that_is_suspended_before_it_began_has_no_pods() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.submit(suspend=True)
         await stage.cluster.settled()
         assert stage.cluster.phase() == "Suspended"
@@ -204,7 +206,7 @@ async def test_job_that_is_suspended_before_it_began_has_no_pods() -> None:
     [("All", []), ("Running", ["linear-worker-1"]), ("None", ["linear-worker-0"])],
 )
 async def test_workers_go_or_stay_by_the_clean_pod_policy(policy: str, left: list[str]) -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, cleanPodPolicy=policy)
         await stage.end("linear-worker-1", 1)
         await stage.cluster.until(lambda: stage.listed() == [0])
@@ -218,49 +220,53 @@ async def test_workers_go_or_stay_by_the_clean_pod_policy(policy: str, left: lis
 
 
 async def test_job_is_deleted_when_its_time_after_the_end_is_over() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1, ttlSecondsAfterFinished=60)
         await stage.end(LAUNCHER)
-        await stage.cluster.lapse(50)
+        await stage.cluster.advance(50)
         assert stage.cluster.objects(JOBS)
         await stage.cluster.until(lambda: not stage.cluster.objects(JOBS))
 
 
 async def test_job_fails_at_its_deadline() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1, activeDeadlineSeconds=60)
         await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
         assert 59 < stage.cluster.clock.monotonic() < 65
 
 
 async def test_gang_counts_the_workers_and_has_the_launcher_in_its_queue() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.cluster.kill_all()
-        await serve_pod_groups(stage.cluster.user, VOLCANO_GROUPS)
-        stage.cluster.start(kinds=[kind for kind in ganged("volcano") if kind.resource == JOBS])
+        await serve_pod_groups(stage.cluster.user, VOLCANO_POD_GROUPS)
+        stage.cluster.start(
+            kinds=[kind for kind in kinds_with_gangs("volcano") if kind.resource == JOBS]
+        )
         await stage.submit()
-        await stage.cluster.until(lambda: stage.cluster.objects(VOLCANO_GROUPS))
+        await stage.cluster.until(lambda: stage.cluster.objects(VOLCANO_POD_GROUPS))
         await stage.cluster.settled()
         assert stage.left() == ["linear-worker-0", "linear-worker-1"]
         assert stage.cluster.pods() == []
         await admit(stage.cluster)
         await stage.until_running()
-        (group,) = stage.cluster.objects(VOLCANO_GROUPS)
+        (group,) = stage.cluster.objects(VOLCANO_POD_GROUPS)
         assert group["spec"]["minMember"] == 2
         ganged_pods = [pod for pod in stage.cluster.pods() if joins(stage, pod)]
         assert ganged_pods == [LAUNCHER, "linear-worker-0", "linear-worker-1"]
 
 
 async def test_events_are_told_once_and_say_what_happened() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_in(toDelete=ONE)
-        await stage.ended("in")
+        await stage.scaler_result("in")
         await stage.end(LAUNCHER)
         await stage.cluster.until(lambda: stage.left() == [])
         await stage.cluster.settled()
-        assert stage.told("TrainingJobSucceeded") == ["job(default/linear) successfully completed."]
-        assert stage.told("ScalingInSucceeded") == ["ScaleIn:default/in has Succeeded"]
+        assert stage.event_messages("TrainingJobSucceeded") == [
+            "job(default/linear) successfully completed."
+        ]
+        assert stage.event_messages("ScalingInSucceeded") == ["ScaleIn:default/in has Succeeded"]
         events = stage.cluster.objects(EVENTS)
         assert all(event["reason"] for event in events)
         assert not any("phase is Deleted" in event["message"] for event in events)
@@ -272,12 +278,12 @@ def _suspend(by: str, *, suspended: bool) -> JSON:
     return {"metadata": {"annotations": {SUSPENDED: "true" if suspended else None}}}
 
 
-async def restarted(stage: Stage, count: int) -> None:
+async def restarted(stage: ElasticHarness, count: int) -> None:
     await stage.cluster.until(lambda: stage.cluster.status()["restartCount"] == count)
     await stage.until_running()
 
 
-def joins(stage: Stage, pod: str) -> bool:
+def joins(stage: ElasticHarness, pod: str) -> bool:
     """Tell whether a pod is one of a gang."""
     annotations = stage.pod(pod)["metadata"].get("annotations") or {}
     return "scheduling.k8s.io/group-name" in annotations

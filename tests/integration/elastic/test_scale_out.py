@@ -8,8 +8,8 @@ from dlctl.api.elastic import SCALE_OUTS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from dlctl.options import Options
-from tests.support.elastic import elastic_world
-from tests.support.hollow_launcher import Program, Trouble
+from tests.support.elastic_harness import start_elastic_cluster
+from tests.support.fake_launcher import ExecFault, Program
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
@@ -18,16 +18,16 @@ NEVER: Final = float("inf")
 
 
 async def test_workers_come_and_are_listed_together() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out(toAdd=TWO)
-        assert await stage.ended("out") == (
+        assert await stage.scaler_result("out") == (
             "ScaleSucceeded",
             "ScaleOut:default/out has Succeeded",
         )
         await stage.cluster.settled()
         assert stage.members() == [0, 1, 2, 3]
-        assert stage.is_whole()
+        assert stage.is_consistent()
         assert stage.scaler("out")["addPods"] == ["linear-worker-2", "linear-worker-3"]
         listed = [len(hosts) for _, hosts in stage.launcher().listed]
         assert listed == [2, 4]
@@ -35,233 +35,233 @@ async def test_workers_come_and_are_listed_together() -> None:
 
 
 async def test_worker_is_listed_only_when_it_answers_as_seen_from_the_launcher() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
-        stage.launchers.answers_s = {"linear-worker-1": 30, "linear-worker-2": 20}
+        stage.launchers.reachable_after_s = {"linear-worker-1": 30, "linear-worker-2": 20}
         await stage.scale_out(toAdd=TWO)
         await stage.cluster.until(lambda: stage.workers() == [0, 1, 2])
         came = stage.cluster.clock.monotonic()
         assert stage.hosts() == [0]
-        await stage.ended("out")
+        await stage.scaler_result("out")
         assert 29 < stage.cluster.clock.monotonic() - came < 45
         await stage.cluster.settled()
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_worker_that_is_not_ready_is_not_listed() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.cluster.node.unready.add("linear-worker-1")
         await stage.scale_out(toAdd={"count": 1}, timeout=40)
-        await stage.cluster.lapse(30)
+        await stage.cluster.advance(30)
         assert stage.listed() == [0]
-        assert (await stage.ended("out"))[0] == "ScaleFailed"
+        assert (await stage.scaler_result("out"))[0] == "ScaleFailed"
 
 
 async def test_time_that_is_up_takes_away_its_own_workers_and_no_others() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         before = [stage.uid(f"linear-worker-{i}") for i in (0, 1)]
-        stage.launchers.answers_s = {"linear-worker-3": NEVER}
+        stage.launchers.reachable_after_s = {"linear-worker-3": NEVER}
         await stage.scale_out(toAdd=TWO, timeout=60)
-        phase, message = await stage.ended("out")
+        phase, message = await stage.scaler_result("out")
         assert phase == "ScaleFailed"
         assert "execution timeout" in message
         await stage.cluster.settled()
         assert stage.members() == [0, 1]
-        assert stage.is_whole()
+        assert stage.is_consistent()
         assert [stage.uid(f"linear-worker-{i}") for i in (0, 1)] == before
         assert len(stage.launcher().listed) == 1
 
 
 async def test_some_of_the_workers_are_enough_where_the_request_says_so() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
-        stage.launchers.answers_s = {"linear-worker-2": NEVER}
+        stage.launchers.reachable_after_s = {"linear-worker-2": NEVER}
         await stage.scale_out(toAdd={"count": 2, "minCount": 1}, timeout=60)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
         assert stage.members() == [0, 1]
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_fewer_than_are_enough_are_none() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
-        stage.launchers.answers_s = {"linear-worker-2": NEVER, "linear-worker-3": NEVER}
+        stage.launchers.reachable_after_s = {"linear-worker-2": NEVER, "linear-worker-3": NEVER}
         await stage.scale_out(toAdd={"count": 3, "minCount": 2}, timeout=60)
-        assert (await stage.ended("out"))[0] == "ScaleFailed"
+        assert (await stage.scaler_result("out"))[0] == "ScaleFailed"
         await stage.cluster.settled()
         assert stage.members() == [0]
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_more_than_max_replicas_is_refused() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, worker={"maxReplicas": 3})
         await stage.scale_out(toAdd=TWO)
-        phase, message = await stage.ended("out")
+        phase, message = await stage.scaler_result("out")
         assert phase == "ScaleFailed"
         assert "maxReplicas of TrainingJob default/linear is 3" in message
         await stage.scale_out("less", toAdd={"count": 1})
-        assert (await stage.ended("less"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("less"))[0] == "ScaleSucceeded"
         assert stage.members() == [0, 1, 2]
 
 
 async def test_worker_that_fails_before_it_is_used_is_tried_again_within_the_limit() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
-        stage.launchers.answers_s = {"linear-worker-1": 20}
+        stage.launchers.reachable_after_s = {"linear-worker-1": 20}
         await stage.scale_out(toAdd={"count": 1}, timeout=300, backoffLimit=1)
         await stage.cluster.until(lambda: stage.workers() == [0, 1])
         first = stage.uid("linear-worker-1")
         await stage.end("linear-worker-1", 1)
         await stage.cluster.until(lambda: stage.uid("linear-worker-1") not in (first, ""))
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_worker_that_fails_once_too_often_fails_the_request_by_name() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
-        stage.launchers.answers_s = {"linear-worker-1": 20}
+        stage.launchers.reachable_after_s = {"linear-worker-1": 20}
         await stage.scale_out(toAdd={"count": 1}, timeout=300)
         await stage.cluster.until(lambda: stage.workers() == [0, 1])
         await stage.end("linear-worker-1", 1)
-        phase, message = await stage.ended("out")
+        phase, message = await stage.scaler_result("out")
         assert (phase, "linear-worker-1" in message) == ("ScaleFailed", True)
         await stage.cluster.settled()
         assert stage.members() == [0]
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_name_of_a_worker_that_failed_is_not_given_again() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.end("linear-worker-1", 1)
         await stage.cluster.until(lambda: stage.listed() == [0])
         await stage.scale_out(toAdd=TWO)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
         assert stage.hosts() == [0, 2, 3] == stage.listed() == stage.workers()
 
 
 async def test_name_of_a_worker_that_left_in_peace_is_given_again() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_in(toDelete={"count": 1})
-        await stage.ended("in")
+        await stage.scaler_result("in")
         await stage.scale_out(toAdd=TWO)
-        await stage.ended("out")
+        await stage.scaler_result("out")
         await stage.cluster.settled()
         assert stage.members() == [0, 1, 2]
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 @pytest.mark.parametrize("script", [{}, {"script": "/leave.sh"}], ids=["plain", "script"])
 async def test_index_of_a_worker_whose_process_died_is_not_reused(script: dict[str, str]) -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(4)
         stage.launchers.avoided.add("linear-worker-3")
         await stage.scale_in(toDelete={"count": 1}, **script)
-        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
         await stage.scale_out(toAdd={"count": 1})
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
         assert stage.members() == [0, 1, 2, 4] == stage.listed()
 
 
 async def test_index_is_reused_where_the_launcher_uses_nobody_at_the_moment() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.avoided |= {"linear-worker-0", "linear-worker-1"}
         await stage.scale_in(toDelete={"count": 1})
-        await stage.ended("in")
+        await stage.scaler_result("in")
         await stage.scale_out(toAdd={"count": 1})
-        await stage.ended("out")
+        await stage.scaler_result("out")
         assert stage.members() == [0, 1]
 
 
 async def test_request_that_is_deleted_meanwhile_leaves_no_worker_behind() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
-        stage.launchers.answers_s = {"linear-worker-3": NEVER}
+        stage.launchers.reachable_after_s = {"linear-worker-3": NEVER}
         await stage.scale_out(toAdd=TWO)
         await stage.cluster.until(lambda: stage.workers() == [0, 1, 2, 3])
         await stage.cluster.user.delete(SCALE_OUTS, stage.cluster.key("out"))
-        await stage.cluster.until(stage.is_whole)
+        await stage.cluster.until(stage.is_consistent)
         assert stage.members() == [0, 1]
         await stage.scale_out("next", toAdd={"count": 1})
-        assert (await stage.ended("next"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("next"))[0] == "ScaleSucceeded"
         assert stage.members() == [0, 1, 2]
 
 
 async def test_script_is_told_the_workers_and_has_its_variables() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         env = [{"name": "A", "value": "it's 1"}, {"name": "B", "value": "2"}]
         await stage.scale_out(toAdd=TWO, script="/more.sh", env=env)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         (run,) = stage.launchers.runs
         assert run.workers == ["linear-worker-1:1", "linear-worker-2:1"]
         assert run.variables == ["A=it's 1", "B=2"]
         types = [condition["type"] for condition in stage.scaler("out")["conditions"]]
         assert types == ["Created", "Scaling", "ScriptExecuted", "ScaleSucceeded"]
         await stage.cluster.settled()
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_script_that_fails_takes_the_workers_away_again() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.launchers.programs["/more.sh"] = Program(code=3)
         await stage.scale_out(toAdd=TWO, script="/more.sh", backoffLimit=1)
-        phase, message = await stage.ended("out")
+        phase, message = await stage.scaler_result("out")
         assert (phase, "exit code 3" in message) == ("ScaleFailed", True)
         assert len(stage.launchers.runs) == 2
         await stage.cluster.settled()
         assert stage.members() == [0]
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_delivery_that_fails_is_tried_until_it_is_done() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
-        stage.launchers.troubles = [
-            Trouble("fail", "deliver"),
-            Trouble("cut", "deliver", after=True),
-            Trouble("refuse", "deliver"),
-            Trouble("hang", "deliver"),
+        stage.launchers.faults = [
+            ExecFault("fail", "deliver"),
+            ExecFault("cut", "deliver", after=True),
+            ExecFault("refuse", "deliver"),
+            ExecFault("hang", "deliver"),
         ]
         await stage.scale_out(toAdd=TWO)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         assert stage.listed() == [0, 1, 2]
 
 
 async def test_launcher_that_cannot_be_told_holds_nobody_up_for_ever() -> None:
-    async with elastic_world(Options(scale_in_wait_s=20)) as stage:
+    async with start_elastic_cluster(Options(scale_in_timeout_s=20)) as stage:
         await stage.running(1)
-        stage.launchers.troubles = [Trouble("fail", "deliver", times=100)]
+        stage.launchers.faults = [ExecFault("fail", "deliver", times=100)]
         await stage.scale_out(toAdd=TWO, timeout=30)
-        phase, message = await stage.ended("out")
+        phase, message = await stage.scaler_result("out")
         assert (phase, "could not be told" in message) == ("ScaleFailed", True)
         # It may be that it knows of them.
         assert stage.workers() == stage.members() == [0, 1, 2]
 
 
 async def test_time_for_workers_is_the_controllers_where_a_request_names_none() -> None:
-    async with elastic_world(Options(scale_out_wait_s=30)) as stage:
+    async with start_elastic_cluster(Options(scale_out_timeout_s=30)) as stage:
         await stage.running(1)
-        stage.launchers.answers_s = {"linear-worker-1": NEVER}
+        stage.launchers.reachable_after_s = {"linear-worker-1": NEVER}
         await stage.scale_out(toAdd={"count": 1})
         began = stage.cluster.clock.monotonic()
-        assert (await stage.ended("out"))[0] == "ScaleFailed"
+        assert (await stage.scaler_result("out"))[0] == "ScaleFailed"
         assert 28 < stage.cluster.clock.monotonic() - began < 33
 
 
 async def test_worker_that_is_not_allowed_is_waited_for_until_time_is_up() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         full = Fault(
             verb="create",
@@ -272,21 +272,21 @@ async def test_worker_that_is_not_allowed_is_waited_for_until_time_is_up() -> No
         )
         stage.cluster.server.faults.add(full)
         await stage.scale_out(toAdd=TWO, timeout=60)
-        assert (await stage.ended("out"))[0] == "ScaleFailed"
+        assert (await stage.scaler_result("out"))[0] == "ScaleFailed"
         await stage.cluster.settled()
         assert stage.members() == [0]
-        assert stage.is_whole()
+        assert stage.is_consistent()
         assert stage.cluster.phase() == "Running"
 
 
 async def test_workers_that_are_on_their_way_are_listed_by_the_launcher_of_then() -> None:
-    async with elastic_world(Options(restart_backoff_s=1)) as stage:
+    async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(1, launcher={"restartPolicy": "OnFailure"})
-        stage.launchers.answers_s = {"linear-worker-1": 20}
+        stage.launchers.reachable_after_s = {"linear-worker-1": 20}
         await stage.scale_out(toAdd=TWO)
         await stage.cluster.until(lambda: stage.workers() == [0, 1, 2])
         await stage.end("linear-launcher", 137)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
         assert stage.members() == [0, 1, 2]
-        assert stage.is_whole()
+        assert stage.is_consistent()

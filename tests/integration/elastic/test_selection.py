@@ -17,18 +17,18 @@ from dlctl.api.meta import (
     Resource,
     owner_reference,
 )
-from dlctl.dialects.elastic import scalers
+from dlctl.dialects.et_operator import scalers
 from dlctl.kube.errors import InvalidError
-from dlctl.local.apiserver.changes import Change, table_of
 from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
 from dlctl.options import Options
-from dlctl.reconcilers import slices
-from dlctl.reconcilers.elastic.draft import Draft
-from dlctl.reconcilers.elastic.elastic import by_job
-from dlctl.reconcilers.elastic.step import step
-from dlctl.reconcilers.elastic.view import View
-from tests.support.elastic import JOBS, Stage, elastic_world
-from tests.support.hollow_launcher import Program
+from dlctl.reconcilers import large_jobs
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan
+from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.membership.plan_membership import plan_membership
+from dlctl.reconcilers.membership.reconciler import index_by_job
+from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
+from tests.support.fake_launcher import Program
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
@@ -37,35 +37,35 @@ ONE: Final = {"count": 1}
 
 
 async def test_requests_are_carried_out_in_the_order_of_their_creation() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
-        stage.launchers.answers_s = {"linear-worker-2": 10}
+        stage.launchers.reachable_after_s = {"linear-worker-2": 10}
         for name in ("c", "a", "b"):
             await stage.scale_out(name, toAdd=ONE)
-            await stage.cluster.lapse(2)
+            await stage.cluster.advance(2)
         assert stage.cluster.status()["currentScaler"] == "ScaleOut:default/c"
         assert not stage.scaler("b").get("phase")
-        await stage.ended("b")
+        await stage.scaler_result("b")
         added = [stage.scaler(name)["addPods"] for name in ("c", "a", "b")]
         assert added == [["linear-worker-2"], ["linear-worker-3"], ["linear-worker-4"]]
 
 
 async def test_request_that_is_refused_does_not_keep_the_next_one_waiting() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_in("refused", toDelete={"count": 9})
         await stage.scale_out(toAdd=ONE)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
-        assert (await stage.ended("refused"))[0] == "ScaleFailed"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("refused"))[0] == "ScaleFailed"
 
 
 async def test_request_from_before_its_job_is_taken_on_when_the_job_appears() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.scale_out(toAdd=ONE)
-        await stage.cluster.lapse(20)
+        await stage.cluster.advance(20)
         assert stage.scaler("out") == {}
         await stage.running(2)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         assert stage.members() == [0, 1, 2]
         (request,) = stage.cluster.objects(SCALE_OUTS)
         (owner,) = request["metadata"]["ownerReferences"]
@@ -73,7 +73,7 @@ async def test_request_from_before_its_job_is_taken_on_when_the_job_appears() ->
 
 
 async def test_request_that_somebody_else_owns_is_carried_out_too() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         plan = {"metadata": {"name": "night"}}
         owner = await stage.cluster.user.create(CONFIG_MAPS, stage.cluster.namespace, plan)
@@ -85,63 +85,68 @@ async def test_request_that_somebody_else_owns_is_carried_out_too() -> None:
             "spec": {"selector": {"name": "linear"}, "toAdd": ONE},
         }
         await stage.cluster.user.create(SCALE_OUTS, stage.cluster.namespace, body)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
 
 
 async def test_requests_end_with_their_job() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
-        stage.launchers.answers_s = {"linear-worker-2": 1000}
+        stage.launchers.reachable_after_s = {"linear-worker-2": 1000}
         await stage.scale_out("begun", toAdd=ONE)
         await stage.cluster.until(lambda: stage.scaler("begun").get("phase") == "Scaling")
         await stage.scale_in("waits", toDelete=ONE)
         await stage.end("linear-launcher")
         for name in ("begun", "waits"):
-            phase, message = await stage.ended(name)
+            phase, message = await stage.scaler_result(name)
             assert (phase, "default/linear has ended" in message) == ("ScaleFailed", True)
         await stage.scale_in("late", toDelete=ONE)
-        assert (await stage.ended("late"))[0] == "ScaleFailed"
+        assert (await stage.scaler_result("late"))[0] == "ScaleFailed"
         await stage.cluster.until(lambda: stage.left() == [])
         assert stage.cluster.phase() == "Succeeded"
 
 
 async def test_jobs_of_one_name_in_two_namespaces_do_not_disturb_each_other() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.cluster.user.create(NAMESPACES, "", {"metadata": {"name": "other"}})
-        other = Stage(attrs.evolve(stage.cluster, namespace="other"), stage.launchers)
+        other = ElasticHarness(attrs.evolve(stage.cluster, namespace="other"), stage.launchers)
         await stage.running(3)
         await other.running(2)
         await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
         await other.scale_out(toAdd=ONE)
-        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
-        assert (await other.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
+        assert (await other.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
         assert (stage.members(), other.members()) == ([0, 2], [0, 1, 2])
-        assert stage.is_whole()
-        assert other.is_whole()
+        assert stage.is_consistent()
+        assert other.is_consistent()
 
 
 async def test_choice_is_written_down_before_anything_comes_of_it() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(3)
         chosen: list[Any] = []
 
-        def notice(change: Change) -> None:
+        def notice(change: StorageEvent) -> None:
             gone = change.new is None or change.new.meta.deletion_timestamp
             if change.table == table_of(PODS) and gone and not chosen:
-                chosen.append(stage.cluster.status()["dlctl"]["roster"]["scaling"]["workers"])
+                chosen.append(stage.cluster.status()["dlctl"]["membership"]["scaling"]["workers"])
 
         stage.cluster.server.storage.observers.append(notice)
         await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
-        await stage.ended("in")
+        await stage.scaler_result("in")
         assert chosen == [[1]]
 
 
 async def test_controller_that_sees_all_too_late_takes_the_named_worker_and_no_other() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         late = [
             Fault(verb="watch", resource=name, user_agent="dlctl", lag_s=1.5, times=None)
-            for name in (JOBS.qualified, SCALE_INS.qualified, SCALE_OUTS.qualified, "pods")
+            for name in (
+                JOBS.group_resource,
+                SCALE_INS.group_resource,
+                SCALE_OUTS.group_resource,
+                "pods",
+            )
         ]
         for fault in late:
             stage.cluster.server.faults.add(fault)
@@ -150,29 +155,29 @@ async def test_controller_that_sees_all_too_late_takes_the_named_worker_and_no_o
         await stage.running(3)
         await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
         await stage.scale_out(toAdd=ONE)
-        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.settled()
         assert stage.members() == [0, 2, 3]
-        assert stage.is_whole()
+        assert stage.is_consistent()
 
 
 async def test_status_that_could_not_be_written_is_written_again() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         for reset in ("before", "after", "before"):
             fault = Fault(
                 verb="patch",
-                resource=JOBS.qualified,
+                resource=JOBS.group_resource,
                 subresource="status",
                 user_agent="dlctl",
                 reset=reset,
             )
             stage.cluster.server.faults.add(fault)
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
+        await stage.scaler_result("out")
         await stage.scale_out("next", toAdd=ONE)
-        await stage.ended("next")
+        await stage.scaler_result("next")
         assert stage.scaler("next")["addPods"] == ["linear-worker-3"]
         assert stage.members() == [0, 1, 2, 3]
 
@@ -181,21 +186,21 @@ async def test_status_that_could_not_be_written_is_written_again() -> None:
 async def test_number_in_the_spec_does_the_same_as_a_request(
     replicas: int, members: list[int]
 ) -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
-        stage.launchers.lets_go_s = 5
-        stage.launchers.answers_s = {"linear-worker-3": 10}
+        stage.launchers.disconnects_s = 5
+        stage.launchers.reachable_after_s = {"linear-worker-3": 10}
         await edit_replicas(stage, replicas)
         await stage.cluster.until(lambda: stage.cluster.phase() == "Scaling")
         await stage.cluster.until(lambda: stage.listed() == members)
         await stage.cluster.settled()
         assert stage.members() == members
-        assert stage.is_whole()
+        assert stage.is_consistent()
         assert len(stage.launcher().listed) == 2
 
 
 async def test_scale_subresource_scales_within_the_bounds() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, worker={"maxReplicas": 3, "minReplicas": 2})
         scale = {"spec": {"replicas": 3}}
         key = stage.cluster.key()
@@ -211,18 +216,18 @@ async def test_scale_subresource_scales_within_the_bounds() -> None:
 
 
 async def test_number_in_the_spec_waits_for_the_request_that_is_under_way() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
-        stage.launchers.answers_s = {"linear-worker-2": 20}
+        stage.launchers.reachable_after_s = {"linear-worker-2": 20}
         await stage.scale_out(toAdd=ONE)
         await stage.cluster.until(lambda: stage.scaler("out").get("phase") == "Scaling")
         await edit_replicas(stage, 4)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
         await stage.cluster.until(lambda: stage.listed() == [0, 1, 2, 3])
 
 
 async def test_slow_script_of_one_job_delays_no_other() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.running(2, name="other")
         stage.launchers.programs["/slow.sh"] = Program(lasts_s=25)
@@ -230,14 +235,14 @@ async def test_slow_script_of_one_job_delays_no_other() -> None:
         await stage.cluster.until(lambda: stage.launchers.runs)
         began = stage.cluster.clock.monotonic()
         await stage.scale_out("quick", job="other", toAdd=ONE)
-        assert (await stage.ended("quick"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("quick"))[0] == "ScaleSucceeded"
         assert stage.cluster.clock.monotonic() - began <= 0.2
         assert stage.scaler("slow")["phase"] == "Scaling"
-        assert (await stage.ended("slow"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("slow"))[0] == "ScaleSucceeded"
 
 
 async def test_what_lacks_everything_harms_nobody() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await accept_anything(stage)
         await stage.running(2)
         requests: list[JSON] = [{}, {"spec": {}}, {"spec": {"selector": {"name": "linear"}}}]
@@ -259,7 +264,7 @@ async def test_what_lacks_everything_harms_nobody() -> None:
         assert "only one of them should be set" in failed[0]
         assert "toAdd.count shouldn't be empty" in failed[1]
         await stage.scale_out("whole", toAdd=ONE)
-        assert (await stage.ended("whole"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("whole"))[0] == "ScaleSucceeded"
         assert stage.cluster.phase() == "Running"
 
 
@@ -274,14 +279,14 @@ async def test_request_that_cannot_be_read_fails_and_its_job_goes_on(
         return read(obj, resource)
 
     monkeypatch.setattr(scalers, "read", faulty)
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out("odd", toAdd=ONE)
-        reason, message = await stage.ended("odd")
+        reason, message = await stage.scaler_result("odd")
         assert reason == "ScaleFailed"
         assert "IndexError: list index out of range" in message
         await stage.scale_out("whole", toAdd=ONE)
-        assert (await stage.ended("whole"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("whole"))[0] == "ScaleSucceeded"
         assert not stage.cluster.condition("Blocked")
 
 
@@ -290,45 +295,45 @@ async def test_workers_of_a_large_job_are_chosen_beside_the_loop(
 ) -> None:
     threads = set[str]()
 
-    def noted(view: View) -> Draft:
+    def noted(view: MembershipState) -> MembershipPlan:
         threads.add(threading.current_thread().name)
-        return step(view)
+        return plan_membership(view)
 
-    monkeypatch.setattr("dlctl.reconcilers.elastic.elastic.step", noted)
-    monkeypatch.setattr(slices, "LARGE", 1)
-    async with elastic_world() as stage:
+    monkeypatch.setattr("dlctl.reconcilers.membership.reconciler.step", noted)
+    monkeypatch.setattr(large_jobs, "LARGE", 1)
+    async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out("more", toAdd=ONE)
-        assert (await stage.ended("more"))[0] == "ScaleSucceeded"
+        assert (await stage.scaler_result("more"))[0] == "ScaleSucceeded"
     assert threads == {"plan_0"}
 
 
-async def edit_replicas(stage: Stage, replicas: int) -> None:
+async def edit_replicas(stage: ElasticHarness, replicas: int) -> None:
     await stage.edit({"spec": {"etReplicaSpecs": {"worker": {"replicas": replicas}}}})
 
 
-async def accept_anything(stage: Stage) -> None:
+async def accept_anything(stage: ElasticHarness) -> None:
     """Have the server check as little as et-operator's definitions do."""
     for resource in (JOBS, SCALE_INS, SCALE_OUTS):
-        key = ObjectKey("", resource.qualified)
+        key = ObjectKey("", resource.group_resource)
         crd = await stage.cluster.user.get(CRDS, key, JSON)
         (version,) = crd["spec"]["versions"]
         open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         version["schema"] = {"openAPIV3Schema": open_}
         await stage.cluster.user.patch(CRDS, key, {"spec": {"versions": [version]}})
-    await stage.cluster.lapse(5)
+    await stage.cluster.advance(5)
 
 
-async def create(stage: Stage, resource: Any, body: JSON) -> None:
+async def create(stage: ElasticHarness, resource: Any, body: JSON) -> None:
     wire = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
     wire["metadata"] = {"generateName": "lacking-"}
     await stage.cluster.user.create(resource, stage.cluster.namespace, wire)
 
 
 async def test_slow_scripts_of_one_namespace_hold_up_neither_others_nor_deliveries() -> None:
-    async with elastic_world(Options(scaler_script_slots=4)) as stage:
+    async with start_elastic_cluster(Options(max_concurrent_scaler_scripts=4)) as stage:
         await stage.cluster.user.create(NAMESPACES, "", {"metadata": {"name": "quiet"}})
-        quiet = Stage(attrs.evolve(stage.cluster, namespace="quiet"), stage.launchers)
+        quiet = ElasticHarness(attrs.evolve(stage.cluster, namespace="quiet"), stage.launchers)
         stage.launchers.programs["/slow.sh"] = Program(lasts_s=3000)
         for number in range(6):
             await stage.running(1, name=f"job-{number}")
@@ -336,13 +341,13 @@ async def test_slow_scripts_of_one_namespace_hold_up_neither_others_nor_deliveri
                 f"slow-{number}", f"job-{number}", toAdd=ONE, script="/slow.sh", timeout=3600
             )
         await quiet.running(1)
-        await stage.cluster.lapse(10)
+        await stage.cluster.advance(10)
         assert len(stage.launchers.runs) == 2
         began = stage.cluster.clock.monotonic()
         await quiet.scale_out(toAdd=ONE, script="/quick.sh")
-        assert (await quiet.ended("out"))[0] == "ScaleSucceeded"
+        assert (await quiet.scaler_result("out"))[0] == "ScaleSucceeded"
         await quiet.scale_in(toDelete=ONE)
-        assert (await quiet.ended("in"))[0] == "ScaleSucceeded"
+        assert (await quiet.scaler_result("in"))[0] == "ScaleSucceeded"
         assert stage.cluster.clock.monotonic() - began <= 2
 
 
@@ -352,45 +357,45 @@ async def test_slow_scripts_of_one_namespace_hold_up_neither_others_nor_deliveri
     ids=["proc", "dev", "time"],
 )
 async def test_script_that_is_none_or_has_no_end_is_refused_at_admission(spec: JSON) -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         with pytest.raises(InvalidError, match=r"spec\.(script|timeout)"):
             await stage.scale_out(toAdd=ONE, **spec)
         await stage.scale_out(toAdd=ONE, script="/opt/proc/join.sh", timeout=3600)
 
 
 async def test_request_for_a_job_that_never_comes_fails_after_a_while() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.scale_out(job="absent", toAdd=ONE)
-        await stage.cluster.lapse(60)
+        await stage.cluster.advance(60)
         assert stage.scaler("out") == {}
-        how, why = await stage.ended("out")
+        how, why = await stage.scaler_result("out")
         assert how == "ScaleFailed"
         assert "there is no TrainingJob default/absent" in why
-        await stage.cluster.until(lambda: stage.told("ScalingOutFailed") == [why])
+        await stage.cluster.until(lambda: stage.event_messages("ScalingOutFailed") == [why])
 
 
 async def test_finished_requests_are_deleted_when_their_time_is_over() -> None:
-    async with elastic_world(Options(scaler_ttl_s=600)) as stage:
+    async with start_elastic_cluster(Options(scaler_ttl_s=600)) as stage:
         await stage.running(2)
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
+        await stage.scaler_result("out")
         await stage.scale_in(job="absent", toDelete=ONE)
-        await stage.ended("in")
-        await stage.cluster.lapse(300)
+        await stage.scaler_result("in")
+        await stage.cluster.advance(300)
         assert len([*stage.cluster.objects(SCALE_INS), *stage.cluster.objects(SCALE_OUTS)]) == 2
-        await stage.cluster.lapse(400)
+        await stage.cluster.advance(400)
         assert stage.cluster.objects(SCALE_INS) == stage.cluster.objects(SCALE_OUTS) == []
         assert stage.members() == [0, 1, 2]
 
 
 async def test_finished_requests_are_not_looked_at_with_their_job() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(1)
         await stage.scale_out(toAdd=ONE)
-        await stage.ended("out")
+        await stage.scaler_result("out")
         await stage.cluster.settled()
         (scaler,) = stage.cluster.objects(SCALE_OUTS)
         done = msgspec.json.decode(msgspec.json.encode(scaler), type=ScalerObject)
-        assert list(by_job(done)) == []
+        assert list(index_by_job(done)) == []
         waiting = msgspec.structs.replace(done, status=msgspec.Raw(b"null"))
-        assert list(by_job(waiting)) == ["default/linear"]
+        assert list(index_by_job(waiting)) == ["default/linear"]

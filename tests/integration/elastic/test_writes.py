@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.elastic import Stage, elastic_world
+from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
@@ -12,22 +12,22 @@ MOST_JOB_STATUSES: Final = 12
 MOST_SCALER_WRITES: Final = 4
 
 
-def written(stage: Stage, resource: str) -> int:
+def written(stage: ElasticHarness, resource: str) -> int:
     group = "kai.alibabacloud.com"
     counts = stage.cluster.history.writes()
     return sum(n for (_, name), n in counts.items() if name == f"{resource}.{group}")
 
 
 async def test_run_of_the_readme_takes_few_writes() -> None:
-    async with elastic_world() as stage:
+    async with start_elastic_cluster() as stage:
         await stage.running(2, worker={"minReplicas": 1, "maxReplicas": 9})
-        await stage.cluster.lapse(10)
+        await stage.cluster.advance(10)
         await stage.scale_in(toDelete={"count": 1})
-        assert (await stage.ended("in"))[0] == "ScaleSucceeded"
-        await stage.cluster.lapse(10)
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
+        await stage.cluster.advance(10)
         await stage.scale_out(toAdd={"count": 2}, timeout=300)
-        assert (await stage.ended("out"))[0] == "ScaleSucceeded"
-        await stage.cluster.lapse(10)
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
+        await stage.cluster.advance(10)
         assert stage.members() == [0, 1, 2]
         await stage.end("linear-launcher")
         await stage.cluster.until(lambda: stage.left() == [])

@@ -5,7 +5,7 @@ import aiohttp
 import pytest
 
 from dlctl.local.apiserver.server import ApiServer, serve
-from tests.local.apiserver.wire import CRDS, Wire, widget_crd
+from tests.local.apiserver.raw_client import CRDS, RawClient, widget_crd
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,14 +21,14 @@ async def server() -> AsyncIterator[ApiServer]:
 
 
 @pytest.fixture
-async def wire(server: ApiServer) -> AsyncIterator[Wire]:
+async def api(server: ApiServer) -> AsyncIterator[RawClient]:
     headers = {"Authorization": f"Bearer {server.token}"}
     async with aiohttp.ClientSession(server.url, headers=headers) as session:
-        yield Wire(session, server)
+        yield RawClient(session, server)
 
 
 @pytest.fixture
-async def widgets(wire: Wire) -> Wire:
+async def widgets(api: RawClient) -> RawClient:
     """A server with a custom resource that has a status subresource."""
-    await wire.create(CRDS, widget_crd())
-    return wire
+    await api.create(CRDS, widget_crd())
+    return api

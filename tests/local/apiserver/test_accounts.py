@@ -8,7 +8,7 @@ import aiohttp
 import attrs
 import pytest
 
-from tests.local.apiserver.wire import PODS, Answer, Wire, pod
+from tests.local.apiserver.raw_client import PODS, Answer, RawClient, pod
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -17,37 +17,37 @@ ME = {"kind": "ServiceAccount", "name": "me", "namespace": "default"}
 
 
 @asynccontextmanager
-async def client(wire: Wire, token: str) -> AsyncIterator[Wire]:
+async def client(api: RawClient, token: str) -> AsyncIterator[RawClient]:
     headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(wire.server.url, headers=headers) as session:
-        yield attrs.evolve(wire, session=session)
+    async with aiohttp.ClientSession(api.server.url, headers=headers) as session:
+        yield attrs.evolve(api, session=session)
 
 
-async def token(wire: Wire, name: str = "me", **spec: Any) -> str:
-    answer = await wire.post(f"{ACCOUNTS}/{name}/token", {"spec": spec})
+async def token(api: RawClient, name: str = "me", **spec: Any) -> str:
+    answer = await api.post(f"{ACCOUNTS}/{name}/token", {"spec": spec})
     assert answer.code == 201, answer.body
     return str(answer.body["status"]["token"])
 
 
 @pytest.fixture
-async def me(wire: Wire) -> AsyncIterator[Wire]:
+async def me(api: RawClient) -> AsyncIterator[RawClient]:
     """The same server as seen by a service account that has no rights yet."""
-    await wire.create(ACCOUNTS, {"metadata": {"name": "me"}})
-    await wire.create(PODS, pod("a"))
-    async with client(wire, await token(wire)) as mine:
+    await api.create(ACCOUNTS, {"metadata": {"name": "me"}})
+    await api.create(PODS, pod("a"))
+    async with client(api, await token(api)) as mine:
         yield mine
 
 
-async def grant(wire: Wire, *rules: dict[str, Any], subject: dict[str, str] = ME) -> None:
+async def grant(api: RawClient, *rules: dict[str, Any], subject: dict[str, str] = ME) -> None:
     role = {"metadata": {"name": "some"}, "rules": list(rules)}
-    await wire.create(f"{RBAC}/namespaces/default/roles", role)
-    await bind(wire, "namespaces/default/rolebindings", "Role", "some", subject)
+    await api.create(f"{RBAC}/namespaces/default/roles", role)
+    await bind(api, "namespaces/default/rolebindings", "Role", "some", subject)
 
 
-async def bind(wire: Wire, path: str, kind: str, name: str, subject: dict[str, str]) -> None:
+async def bind(api: RawClient, path: str, kind: str, name: str, subject: dict[str, str]) -> None:
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
     body = {"metadata": {"name": "some"}, "roleRef": reference, "subjects": [subject]}
-    await wire.create(f"{RBAC}/{path}", body)
+    await api.create(f"{RBAC}/{path}", body)
 
 
 def rule(*verbs: str, resources: str = "pods", **more: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def why(answer: Answer) -> str:
     return str(answer.body["message"])
 
 
-async def test_account_without_rights_is_told_what_it_lacks(me: Wire) -> None:
+async def test_account_without_rights_is_told_what_it_lacks(me: RawClient) -> None:
     user = 'User "system:serviceaccount:default:me"'
     assert why(await me.get(f"{PODS}/a")) == (
         f'pods "a" is forbidden: {user} cannot get resource "pods" in API group "" '
@@ -77,9 +77,11 @@ async def test_account_without_rights_is_told_what_it_lacks(me: Wire) -> None:
     assert (await me.get("/apis")).code == 200
 
 
-async def test_role_grants_its_verbs_on_its_resources_and_names(wire: Wire, me: Wire) -> None:
+async def test_role_grants_its_verbs_on_its_resources_and_names(
+    api: RawClient, me: RawClient
+) -> None:
     named = rule("get", resourceNames=["a"])
-    await grant(wire, named, rule("create", resources="pods/exec"))
+    await grant(api, named, rule("create", resources="pods/exec"))
     assert (await me.get(f"{PODS}/a")).code == 200
     assert (await me.get(f"{PODS}/b")).code == 403
     assert (await me.get(PODS)).code == 403
@@ -97,27 +99,29 @@ async def test_role_grants_its_verbs_on_its_resources_and_names(wire: Wire, me: 
     ],
 )
 async def test_cluster_role_grants_in_the_namespace_of_its_binding(
-    wire: Wire, me: Wire, subject: dict[str, str]
+    api: RawClient, me: RawClient, subject: dict[str, str]
 ) -> None:
-    await bind(wire, "namespaces/default/rolebindings", "ClusterRole", "cluster-admin", subject)
+    await bind(api, "namespaces/default/rolebindings", "ClusterRole", "cluster-admin", subject)
     assert (await me.get(PODS)).code == 200
     assert (await me.get("/api/v1/pods")).code == 403
 
 
-async def test_cluster_wide_binding_grants_everywhere(wire: Wire, me: Wire) -> None:
-    await bind(wire, "clusterrolebindings", "ClusterRole", "cluster-admin", ME)
+async def test_cluster_wide_binding_grants_everywhere(api: RawClient, me: RawClient) -> None:
+    await bind(api, "clusterrolebindings", "ClusterRole", "cluster-admin", ME)
     assert (await me.get("/api/v1/pods")).code == 200
     assert (await me.get("/api/v1/nodes")).code == 200
 
 
-async def test_binding_to_a_role_that_is_not_there_grants_nothing(wire: Wire, me: Wire) -> None:
+async def test_binding_to_a_role_that_is_not_there_grants_nothing(
+    api: RawClient, me: RawClient
+) -> None:
     path = "namespaces/default/rolebindings"
-    await bind(wire, path, "Role", "absent", ME)
+    await bind(api, path, "Role", "absent", ME)
     assert (await me.get(PODS)).code == 403
 
 
-async def test_reviews_answer_for_the_account_that_asks(wire: Wire, me: Wire) -> None:
-    await grant(wire, rule("list"))
+async def test_reviews_answer_for_the_account_that_asks(api: RawClient, me: RawClient) -> None:
+    await grant(api, rule("list"))
 
     async def may(verb: str) -> bool:
         wish = {"verb": verb, "resource": "pods", "namespace": "default"}
@@ -130,22 +134,22 @@ async def test_reviews_answer_for_the_account_that_asks(wire: Wire, me: Wire) ->
     assert who.body["status"]["userInfo"]["username"] == "system:serviceaccount:default:me"
 
 
-async def test_token_ends_with_its_account_and_with_its_pod(wire: Wire, me: Wire) -> None:
+async def test_token_ends_with_its_account_and_with_its_pod(api: RawClient, me: RawClient) -> None:
     reference = {"kind": "Pod", "apiVersion": "v1", "name": "a"}
-    async with client(wire, await token(wire, boundObjectRef=reference)) as bound:
+    async with client(api, await token(api, boundObjectRef=reference)) as bound:
         assert (await bound.get("/apis")).code == 200
-        await wire.delete(f"{PODS}/a")
+        await api.delete(f"{PODS}/a")
         assert (await bound.get("/apis")).code == 401
     assert (await me.get("/apis")).code == 200
-    await wire.delete(f"{ACCOUNTS}/me")
+    await api.delete(f"{ACCOUNTS}/me")
     assert (await me.get("/apis")).code == 401
 
 
-async def test_token_that_was_tampered_with_is_no_good(wire: Wire, me: Wire) -> None:
-    good = await token(wire)
+async def test_token_that_was_tampered_with_is_no_good(api: RawClient, me: RawClient) -> None:
+    good = await token(api)
     head, body, signature = good.split(".")
     for bad in (f"{head}.{body[:-2]}xx.{signature}", f"{head}.{body}.", "..", "", good[:-1]):
-        async with client(wire, bad) as stranger:
+        async with client(api, bad) as stranger:
             assert (await stranger.get("/apis")).code == 401, bad
 
 
@@ -171,23 +175,23 @@ async def test_token_that_was_tampered_with_is_no_good(wire: Wire, me: Wire) -> 
     ],
 )
 async def test_token_that_cannot_be_had_is_refused(
-    wire: Wire, me: Wire, name: str, spec: dict[str, Any], code: int, said: str
+    api: RawClient, me: RawClient, name: str, spec: dict[str, Any], code: int, said: str
 ) -> None:
-    answer = await wire.post(f"{ACCOUNTS}/{name}/token", {"spec": spec})
+    answer = await api.post(f"{ACCOUNTS}/{name}/token", {"spec": spec})
     assert (answer.code, answer.body["message"]) == (code, said)
 
 
-async def test_owner_may_ask_as_somebody_else(wire: Wire, me: Wire) -> None:
+async def test_owner_may_ask_as_somebody_else(api: RawClient, me: RawClient) -> None:
     somebody = {"Impersonate-User": "ann", "Impersonate-Group": "readers"}
-    headers = {"Authorization": f"Bearer {wire.server.token}"} | somebody
-    async with aiohttp.ClientSession(wire.server.url, headers=headers) as session:
-        ann = attrs.evolve(wire, session=session)
+    headers = {"Authorization": f"Bearer {api.server.token}"} | somebody
+    async with aiohttp.ClientSession(api.server.url, headers=headers) as session:
+        ann = attrs.evolve(api, session=session)
         assert 'User "ann" cannot list' in why(await ann.get(PODS))
-        await grant(wire, rule("list"), subject={"kind": "Group", "name": "readers"})
+        await grant(api, rule("list"), subject={"kind": "Group", "name": "readers"})
         assert (await ann.get(PODS)).code == 200
 
 
-async def test_account_may_not_ask_as_somebody_else(me: Wire) -> None:
+async def test_account_may_not_ask_as_somebody_else(me: RawClient) -> None:
     async with me.session.get(PODS, headers={"Impersonate-User": "ann"}) as answer:
         said = (await answer.json())["message"]
     assert said == (

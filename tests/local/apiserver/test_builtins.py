@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dlctl.local.apiserver import builtins
-from dlctl.local.apiserver.poddefaults import qos_class
+from dlctl.local.apiserver.pod_defaults import qos_class
 from dlctl.local.apiserver.resources import ResourceRegistry, Strategy
 from dlctl.local.apiserver.status import StatusError
 

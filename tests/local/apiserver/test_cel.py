@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dlctl.local.apiserver.cel import KEY, Rules
-from dlctl.local.apiserver.celenv import CelError
-from dlctl.local.apiserver.celview import spelling
+from dlctl.local.apiserver.cel_environment import CelError
+from dlctl.local.apiserver.cel_rules import KEY, Rules
+from dlctl.local.apiserver.cel_values import escape_name
 from dlctl.local.apiserver.validation import ABSENT
 
 JSON = dict[str, Any]
@@ -141,7 +141,7 @@ def test_root_rule_sees_name_and_kind_and_no_other_metadata() -> None:
     ],
 )
 def test_field_names_are_escaped_for_rules(name: str, spelt: str | None) -> None:
-    assert spelling(name) == spelt
+    assert escape_name(name) == spelt
 
 
 def test_rule_may_use_the_functions_that_kubernetes_adds() -> None:

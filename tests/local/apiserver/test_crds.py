@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dlctl.local.apiserver.crdchecks import crd_causes
+from dlctl.local.apiserver.crd_validation import crd_causes
 from tests.local.apiserver.definitions import definition, gadget, version
-from tests.local.apiserver.wire import CRDS, Wire
+from tests.local.apiserver.raw_client import CRDS, RawClient
 
 JSON = dict[str, Any]
 GADGETS = "/apis/test.io/v1/namespaces/default/gadgets"
@@ -21,10 +21,10 @@ def conditions(crd: JSON) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c["reason"]) for c in crd["status"]["conditions"]}
 
 
-async def test_definition_is_established_at_once(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
+async def test_definition_is_established_at_once(api: RawClient) -> None:
+    await api.create(CRDS, definition())
 
-    crd = (await wire.get(f"{CRDS}/gadgets.test.io")).body
+    crd = (await api.get(f"{CRDS}/gadgets.test.io")).body
 
     assert conditions(crd) == {
         "NamesAccepted": ("True", "NoConflicts"),
@@ -39,14 +39,14 @@ async def test_definition_is_established_at_once(wire: Wire) -> None:
     }
     assert crd["status"]["storedVersions"] == ["v1"]
     assert crd["spec"]["conversion"] == {"strategy": "None"}
-    assert (await wire.get(GADGETS)).code == 200
+    assert (await api.get(GADGETS)).code == 200
 
 
-async def test_objects_are_shaped_and_judged_by_the_schema(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
+async def test_objects_are_shaped_and_judged_by_the_schema(api: RawClient) -> None:
+    await api.create(CRDS, definition())
 
-    created = await wire.create(GADGETS, gadget(size=1, unknown=2))
-    refused = await wire.post(GADGETS, gadget("b", size=-1))
+    created = await api.create(GADGETS, gadget(size=1, unknown=2))
+    refused = await api.post(GADGETS, gadget("b", size=-1))
 
     assert created["spec"] == {"size": 1, "color": "red"}
     assert refused.code == 422
@@ -68,10 +68,10 @@ async def test_objects_are_shaped_and_judged_by_the_schema(wire: Wire) -> None:
     }
 
 
-async def test_rules_are_not_asked_of_an_object_that_lacks_a_field(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
+async def test_rules_are_not_asked_of_an_object_that_lacks_a_field(api: RawClient) -> None:
+    await api.create(CRDS, definition())
 
-    refused = await wire.post(GADGETS, gadget())
+    refused = await api.post(GADGETS, gadget())
 
     assert [(c["field"], c["message"]) for c in refused.body["details"]["causes"]] == [
         ("spec.size", "Required value"),
@@ -79,10 +79,10 @@ async def test_rules_are_not_asked_of_an_object_that_lacks_a_field(wire: Wire) -
     ]
 
 
-async def test_unknown_fields_are_refused_on_request(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
+async def test_unknown_fields_are_refused_on_request(api: RawClient) -> None:
+    await api.create(CRDS, definition())
 
-    refused = await wire.post(GADGETS, gadget(size=1, bad=1), fieldValidation="Strict")
+    refused = await api.post(GADGETS, gadget(size=1, bad=1), fieldValidation="Strict")
 
     assert refused.code == 400
     assert refused.body["message"] == (
@@ -91,14 +91,14 @@ async def test_unknown_fields_are_refused_on_request(wire: Wire) -> None:
     )
 
 
-async def test_status_is_written_by_its_own_path_only(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
-    created = await wire.create(GADGETS, {**gadget(size=1), "status": {"phase": "Done"}})
+async def test_status_is_written_by_its_own_path_only(api: RawClient) -> None:
+    await api.create(CRDS, definition())
+    created = await api.create(GADGETS, {**gadget(size=1), "status": {"phase": "Done"}})
 
-    patched = await wire.patch(
+    patched = await api.patch(
         f"{GADGETS}/a/status", {"status": {"phase": "Done"}, "spec": {"size": 9}}
     )
-    refused = await wire.patch(f"{GADGETS}/a/status", {"status": {"phase": 1}})
+    refused = await api.patch(f"{GADGETS}/a/status", {"status": {"phase": 1}})
 
     assert "status" not in created
     assert patched.body["spec"]["size"] == 1
@@ -111,93 +111,93 @@ async def test_status_is_written_by_its_own_path_only(wire: Wire) -> None:
     )
 
 
-async def test_one_object_is_served_under_every_version(wire: Wire) -> None:
+async def test_one_object_is_served_under_every_version(api: RawClient) -> None:
     versions = [version("v1beta1", storage=False), version("v1")]
-    await wire.create(CRDS, definition(versions=versions))
-    await wire.create(GADGETS_OLD, gadget(size=1, api_version="test.io/v1beta1"))
+    await api.create(CRDS, definition(versions=versions))
+    await api.create(GADGETS_OLD, gadget(size=1, api_version="test.io/v1beta1"))
 
-    new, old = await wire.get(f"{GADGETS}/a"), await wire.get(f"{GADGETS_OLD}/a")
+    new, old = await api.get(f"{GADGETS}/a"), await api.get(f"{GADGETS_OLD}/a")
 
     assert new.body["apiVersion"] == "test.io/v1"
     assert old.body["apiVersion"] == "test.io/v1beta1"
     assert new.body["metadata"] == old.body["metadata"]
-    assert (await wire.get(GADGETS)).body["items"][0]["apiVersion"] == "test.io/v1"
+    assert (await api.get(GADGETS)).body["items"][0]["apiVersion"] == "test.io/v1"
 
 
-async def test_changed_schema_judges_from_then_on(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
-    await wire.create(GADGETS, gadget(size=1))
+async def test_changed_schema_judges_from_then_on(api: RawClient) -> None:
+    await api.create(CRDS, definition())
+    await api.create(GADGETS, gadget(size=1))
     stricter = version("v1", maximum=5)
     patch = {"spec": {"versions": [stricter]}}
 
-    assert (await wire.patch(f"{CRDS}/gadgets.test.io", patch)).code == 200
+    assert (await api.patch(f"{CRDS}/gadgets.test.io", patch)).code == 200
 
-    assert (await wire.post(GADGETS, gadget("b", size=6))).code == 422
-    assert (await wire.patch(f"{GADGETS}/a", {"spec": {"size": 6}})).code == 422
+    assert (await api.post(GADGETS, gadget("b", size=6))).code == 422
+    assert (await api.patch(f"{GADGETS}/a", {"spec": {"size": 6}})).code == 422
 
 
-async def test_new_storage_version_is_added_to_the_stored_ones(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
+async def test_new_storage_version_is_added_to_the_stored_ones(api: RawClient) -> None:
+    await api.create(CRDS, definition())
     versions = [version("v2"), version("v1", storage=False)]
 
-    crd = (await wire.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions}})).body
-    dropped = await wire.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions[:1]}})
+    crd = (await api.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions}})).body
+    dropped = await api.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions[:1]}})
 
     assert crd["status"]["storedVersions"] == ["v1", "v2"]
     assert dropped.code == 422
     assert "missing from spec.versions; v1 was previously a storage" in dropped.body["message"]
 
 
-async def test_version_that_is_no_longer_served_is_gone(wire: Wire) -> None:
+async def test_version_that_is_no_longer_served_is_gone(api: RawClient) -> None:
     versions = [version("v1beta1", storage=False), version("v1")]
-    await wire.create(CRDS, definition(versions=versions))
+    await api.create(CRDS, definition(versions=versions))
     versions[0]["served"] = False
 
-    await wire.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions}})
+    await api.patch(f"{CRDS}/gadgets.test.io", {"spec": {"versions": versions}})
 
-    assert (await wire.get(GADGETS_OLD)).code == 404
-    assert (await wire.get(GADGETS)).code == 200
-
-
-async def test_deleted_definition_takes_its_objects_with_it(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
-    await wire.create(GADGETS, gadget(size=1))
-
-    await wire.delete(f"{CRDS}/gadgets.test.io")
-
-    assert (await wire.get(f"{CRDS}/gadgets.test.io")).code == 404
-    assert (await wire.get(GADGETS)).code == 404
-    await wire.create(CRDS, definition())
-    assert (await wire.get(GADGETS)).body["items"] == []
+    assert (await api.get(GADGETS_OLD)).code == 404
+    assert (await api.get(GADGETS)).code == 200
 
 
-async def test_definition_waits_for_the_finalizers_of_its_objects(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
+async def test_deleted_definition_takes_its_objects_with_it(api: RawClient) -> None:
+    await api.create(CRDS, definition())
+    await api.create(GADGETS, gadget(size=1))
+
+    await api.delete(f"{CRDS}/gadgets.test.io")
+
+    assert (await api.get(f"{CRDS}/gadgets.test.io")).code == 404
+    assert (await api.get(GADGETS)).code == 404
+    await api.create(CRDS, definition())
+    assert (await api.get(GADGETS)).body["items"] == []
+
+
+async def test_definition_waits_for_the_finalizers_of_its_objects(api: RawClient) -> None:
+    await api.create(CRDS, definition())
     held = gadget(size=1)
     held["metadata"]["finalizers"] = ["test.io/hold"]
-    await wire.create(GADGETS, held)
+    await api.create(GADGETS, held)
 
-    await wire.delete(f"{CRDS}/gadgets.test.io")
-    crd = (await wire.get(f"{CRDS}/gadgets.test.io")).body
+    await api.delete(f"{CRDS}/gadgets.test.io")
+    crd = (await api.get(f"{CRDS}/gadgets.test.io")).body
     assert conditions(crd)["Terminating"] == ("True", "InstanceDeletionInProgress")
-    assert "deletionTimestamp" in (await wire.get(f"{GADGETS}/a")).body["metadata"]
+    assert "deletionTimestamp" in (await api.get(f"{GADGETS}/a")).body["metadata"]
 
-    await wire.patch(f"{GADGETS}/a", {"metadata": {"finalizers": None}})
-    assert (await wire.get(f"{CRDS}/gadgets.test.io")).code == 404
+    await api.patch(f"{GADGETS}/a", {"metadata": {"finalizers": None}})
+    assert (await api.get(f"{CRDS}/gadgets.test.io")).code == 404
 
 
-async def test_definition_whose_kind_is_taken_waits_until_it_is_free(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
+async def test_definition_whose_kind_is_taken_waits_until_it_is_free(api: RawClient) -> None:
+    await api.create(CRDS, definition())
     rival = definition(plural="things", shortNames=[])
-    await wire.create(CRDS, rival)
+    await api.create(CRDS, rival)
 
-    waiting = (await wire.get(f"{CRDS}/things.test.io")).body
+    waiting = (await api.get(f"{CRDS}/things.test.io")).body
     assert conditions(waiting)["NamesAccepted"] == ("False", "ListKindConflict")
     assert conditions(waiting)["Established"] == ("False", "NotAccepted")
-    assert (await wire.get("/apis/test.io/v1/things")).code == 404
+    assert (await api.get("/apis/test.io/v1/things")).code == 404
 
-    await wire.delete(f"{CRDS}/gadgets.test.io")
-    assert (await wire.get("/apis/test.io/v1/things")).code == 200
+    await api.delete(f"{CRDS}/gadgets.test.io")
+    assert (await api.get("/apis/test.io/v1/things")).code == 200
 
 
 def changed(**spec: Any) -> JSON:

@@ -2,12 +2,20 @@ from typing import Any
 
 import pytest
 
-from tests.local.apiserver.wire import CONFIG_MAPS, PODS, WIDGETS, Wire, config_map, pod, widget
+from tests.local.apiserver.raw_client import (
+    CONFIG_MAPS,
+    PODS,
+    WIDGETS,
+    RawClient,
+    config_map,
+    pod,
+    widget,
+)
 
 
-async def test_deleted_object_without_grace_answers_success(wire: Wire) -> None:
-    created = await wire.create(CONFIG_MAPS, config_map("a"))
-    answer = await wire.delete(f"{CONFIG_MAPS}/a")
+async def test_deleted_object_without_grace_answers_success(api: RawClient) -> None:
+    created = await api.create(CONFIG_MAPS, config_map("a"))
+    answer = await api.delete(f"{CONFIG_MAPS}/a")
     assert answer.code == 200
     assert answer.body == {
         "kind": "Status",
@@ -16,59 +24,59 @@ async def test_deleted_object_without_grace_answers_success(wire: Wire) -> None:
         "status": "Success",
         "details": {"name": "a", "kind": "configmaps", "uid": created["metadata"]["uid"]},
     }
-    assert (await wire.get(f"{CONFIG_MAPS}/a")).code == 404
+    assert (await api.get(f"{CONFIG_MAPS}/a")).code == 404
 
 
-async def test_scheduled_pod_is_asked_to_go_and_stays(wire: Wire) -> None:
-    await wire.create(PODS, pod("a", node="n"))
-    answer = await wire.delete(f"{PODS}/a")
+async def test_scheduled_pod_is_asked_to_go_and_stays(api: RawClient) -> None:
+    await api.create(PODS, pod("a", node="n"))
+    answer = await api.delete(f"{PODS}/a")
     assert answer.body["metadata"]["deletionTimestamp"]
     assert answer.body["metadata"]["deletionGracePeriodSeconds"] == 30
     assert answer.body["metadata"]["generation"] == 2
-    assert (await wire.get(f"{PODS}/a")).code == 200
+    assert (await api.get(f"{PODS}/a")).code == 200
 
 
-async def test_grace_of_zero_removes_a_scheduled_pod(wire: Wire) -> None:
-    await wire.create(PODS, pod("a", node="n"))
-    await wire.delete(f"{PODS}/a")
-    answer = await wire.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})
+async def test_grace_of_zero_removes_a_scheduled_pod(api: RawClient) -> None:
+    await api.create(PODS, pod("a", node="n"))
+    await api.delete(f"{PODS}/a")
+    answer = await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})
     assert answer.body["kind"] == "Pod"
-    assert (await wire.get(f"{PODS}/a")).code == 404
+    assert (await api.get(f"{PODS}/a")).code == 404
 
 
-async def test_grace_is_read_from_the_query_too(wire: Wire) -> None:
-    await wire.create(PODS, pod("a", node="n"))
-    await wire.delete(f"{PODS}/a", gracePeriodSeconds=0)
-    assert (await wire.get(f"{PODS}/a")).code == 404
+async def test_grace_is_read_from_the_query_too(api: RawClient) -> None:
+    await api.create(PODS, pod("a", node="n"))
+    await api.delete(f"{PODS}/a", gracePeriodSeconds=0)
+    assert (await api.get(f"{PODS}/a")).code == 404
 
 
-async def test_grace_can_be_shortened_only(wire: Wire) -> None:
-    await wire.create(PODS, pod("a", node="n"))
-    first = await wire.delete(f"{PODS}/a", gracePeriodSeconds=20)
-    longer = await wire.delete(f"{PODS}/a", gracePeriodSeconds=25)
+async def test_grace_can_be_shortened_only(api: RawClient) -> None:
+    await api.create(PODS, pod("a", node="n"))
+    first = await api.delete(f"{PODS}/a", gracePeriodSeconds=20)
+    longer = await api.delete(f"{PODS}/a", gracePeriodSeconds=25)
     assert longer.version == first.version
-    shorter = await wire.delete(f"{PODS}/a", gracePeriodSeconds=5)
+    shorter = await api.delete(f"{PODS}/a", gracePeriodSeconds=5)
     assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 5
 
 
-async def test_unscheduled_pod_is_removed_at_once(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    await wire.delete(f"{PODS}/a")
-    assert (await wire.get(f"{PODS}/a")).code == 404
+async def test_unscheduled_pod_is_removed_at_once(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
+    await api.delete(f"{PODS}/a")
+    assert (await api.get(f"{PODS}/a")).code == 404
 
 
-async def test_finished_pod_is_removed_at_once(wire: Wire) -> None:
-    await wire.create(PODS, pod("a", node="n"))
-    await wire.patch(f"{PODS}/a/status", {"status": {"phase": "Succeeded"}})
-    await wire.delete(f"{PODS}/a")
-    assert (await wire.get(f"{PODS}/a")).code == 404
+async def test_finished_pod_is_removed_at_once(api: RawClient) -> None:
+    await api.create(PODS, pod("a", node="n"))
+    await api.patch(f"{PODS}/a/status", {"status": {"phase": "Succeeded"}})
+    await api.delete(f"{PODS}/a")
+    assert (await api.get(f"{PODS}/a")).code == 404
 
 
-async def test_watch_sees_a_removed_pod_marked_first(wire: Wire) -> None:
-    created = await wire.create(PODS, pod("a"))
-    await wire.delete(f"{PODS}/a")
+async def test_watch_sees_a_removed_pod_marked_first(api: RawClient) -> None:
+    created = await api.create(PODS, pod("a"))
+    await api.delete(f"{PODS}/a")
     version = created["metadata"]["resourceVersion"]
-    async with wire.watch(PODS, resourceVersion=version) as events:
+    async with api.watch(PODS, resourceVersion=version) as events:
         type_, marked = await events.next()
         assert type_ == "MODIFIED"
         assert marked["metadata"]["deletionGracePeriodSeconds"] == 0
@@ -78,7 +86,7 @@ async def test_watch_sees_a_removed_pod_marked_first(wire: Wire) -> None:
         assert versions == sorted(set(versions))
 
 
-async def test_finalizer_holds_a_deleted_object(widgets: Wire) -> None:
+async def test_finalizer_holds_a_deleted_object(widgets: RawClient) -> None:
     await widgets.create(WIDGETS, widget("a", metadata={"finalizers": ["example.com/x"]}))
     answer = await widgets.delete(f"{WIDGETS}/a")
     assert answer.body["metadata"]["deletionTimestamp"]
@@ -90,7 +98,7 @@ async def test_finalizer_holds_a_deleted_object(widgets: Wire) -> None:
     assert (await widgets.get(f"{WIDGETS}/a")).code == 404
 
 
-async def test_finalizers_cannot_be_added_to_a_deleted_object(widgets: Wire) -> None:
+async def test_finalizers_cannot_be_added_to_a_deleted_object(widgets: RawClient) -> None:
     await widgets.create(WIDGETS, widget("a", metadata={"finalizers": ["example.com/x"]}))
     await widgets.delete(f"{WIDGETS}/a")
     body = {"metadata": {"finalizers": ["example.com/x", "example.com/y"]}}
@@ -116,40 +124,40 @@ async def test_finalizers_cannot_be_added_to_a_deleted_object(widgets: Wire) -> 
     ],
 )
 async def test_precondition_that_fails_is_a_conflict(
-    wire: Wire, preconditions: dict[str, Any], message: str
+    api: RawClient, preconditions: dict[str, Any], message: str
 ) -> None:
-    await wire.create(PODS, pod("a"))
-    answer = await wire.delete(f"{PODS}/a", {"preconditions": preconditions})
+    await api.create(PODS, pod("a"))
+    answer = await api.delete(f"{PODS}/a", {"preconditions": preconditions})
     assert answer.code == 409
     assert answer.body["reason"] == "Conflict"
     assert answer.body["message"].startswith('Operation cannot be fulfilled on Pod "a": ')
     assert message in answer.body["message"]
-    assert (await wire.get(f"{PODS}/a")).code == 200
+    assert (await api.get(f"{PODS}/a")).code == 200
 
 
-async def test_precondition_that_holds_lets_the_object_go(wire: Wire) -> None:
-    created = await wire.create(PODS, pod("a"))
+async def test_precondition_that_holds_lets_the_object_go(api: RawClient) -> None:
+    created = await api.create(PODS, pod("a"))
     uid = created["metadata"]["uid"]
-    assert (await wire.delete(f"{PODS}/a", {"preconditions": {"uid": uid}})).code == 200
+    assert (await api.delete(f"{PODS}/a", {"preconditions": {"uid": uid}})).code == 200
 
 
-async def test_dry_run_deletes_nothing(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    assert (await wire.delete(f"{PODS}/a", dryRun="All")).code == 200
-    assert (await wire.get(f"{PODS}/a")).code == 200
+async def test_dry_run_deletes_nothing(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
+    assert (await api.delete(f"{PODS}/a", dryRun="All")).code == 200
+    assert (await api.get(f"{PODS}/a")).code == 200
 
 
-async def test_unknown_propagation_is_invalid(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    answer = await wire.delete(f"{PODS}/a", {"propagationPolicy": "Sideways"})
+async def test_unknown_propagation_is_invalid(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
+    answer = await api.delete(f"{PODS}/a", {"propagationPolicy": "Sideways"})
     assert answer.code == 422
     assert "DeleteOptions" in answer.body["message"]
 
 
-async def test_collection_is_deleted_by_selector(wire: Wire) -> None:
-    await wire.create(CONFIG_MAPS, config_map("a", labels={"app": "x"}))
-    await wire.create(CONFIG_MAPS, config_map("b"))
-    answer = await wire.delete(CONFIG_MAPS, labelSelector="app=x")
+async def test_collection_is_deleted_by_selector(api: RawClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("a", labels={"app": "x"}))
+    await api.create(CONFIG_MAPS, config_map("b"))
+    answer = await api.delete(CONFIG_MAPS, labelSelector="app=x")
     assert answer.body["kind"] == "ConfigMapList"
     assert answer.names == ["a"]
-    assert (await wire.get(CONFIG_MAPS)).names == ["b"]
+    assert (await api.get(CONFIG_MAPS)).names == ["b"]

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from tests.local.apiserver.wire import (
+from tests.local.apiserver.raw_client import (
     CONFIG_MAPS,
     JSON_PATCH,
     MERGE,
     WIDGETS,
     Answer,
-    Wire,
+    RawClient,
     owned_by,
     widget,
 )
@@ -26,17 +26,19 @@ def deep_widget(levels: int, name: str = "a") -> bytes:
     return whole.replace(b'"HERE"', nested(levels))
 
 
-async def raw(wire: Wire, method: str, path: str, body: bytes = b"", type_: str = "") -> bytes:
+async def raw(api: RawClient, method: str, path: str, body: bytes = b"", type_: str = "") -> bytes:
     """Return an answer as it is: Python's own decoder does not follow it."""
     headers = {"Content-Type": type_ or "application/json"} if body else {}
-    async with wire.session.request(method, path, data=body or None, headers=headers) as response:
+    async with api.session.request(method, path, data=body or None, headers=headers) as response:
         answer = await response.read()
         assert response.status in (200, 201), answer[:1000]
         return answer
 
 
 @pytest.mark.parametrize("levels", [1_500, 9_990])
-async def test_object_that_nests_deep_is_stored_and_changed(widgets: Wire, levels: int) -> None:
+async def test_object_that_nests_deep_is_stored_and_changed(
+    widgets: RawClient, levels: int
+) -> None:
     held = nested(levels)
     assert held in await raw(widgets, "POST", WIDGETS, deep_widget(levels))
     assert held in await raw(widgets, "GET", WIDGET)
@@ -51,13 +53,13 @@ async def test_object_that_nests_deep_is_stored_and_changed(widgets: Wire, level
     assert b'"z"' in await raw(widgets, "PATCH", WIDGET, b'{"spec":{"x":"z"}}', MERGE)
 
 
-async def test_watch_shows_what_nests_deep(widgets: Wire) -> None:
+async def test_watch_shows_what_nests_deep(widgets: RawClient) -> None:
     await raw(widgets, "POST", WIDGETS, deep_widget(1_500))
     async with widgets.session.get(WIDGETS, params={"watch": "true"}) as response:
         assert nested(1_500) in await response.content.readuntil(b"\n")
 
 
-async def test_deep_owner_takes_its_dependents_with_it(widgets: Wire) -> None:
+async def test_deep_owner_takes_its_dependents_with_it(widgets: RawClient) -> None:
     await raw(widgets, "POST", WIDGETS, deep_widget(1_500))
     owner = msgspec.json.decode(
         (await raw(widgets, "PATCH", WIDGET, b'{"spec":{"x":0}}', MERGE)), type=dict
@@ -66,11 +68,11 @@ async def test_deep_owner_takes_its_dependents_with_it(widgets: Wire) -> None:
     child = {"metadata": {"name": "child", "ownerReferences": owned_by(owner)}, "data": {}}
     await widgets.create(CONFIG_MAPS, child)
     await raw(widgets, "DELETE", WIDGET)
-    await widgets.gone(f"{CONFIG_MAPS}/child")
+    await widgets.collect_garbage(f"{CONFIG_MAPS}/child")
 
 
 @pytest.mark.parametrize("levels", [10_001, 400_000])
-async def test_body_beyond_the_limit_is_a_bad_request(widgets: Wire, levels: int) -> None:
+async def test_body_beyond_the_limit_is_a_bad_request(widgets: RawClient, levels: int) -> None:
     def refused(answer: Answer) -> bool:
         return answer.code == 400 and "exceeded max depth" in answer.body["message"]
 
@@ -81,7 +83,7 @@ async def test_body_beyond_the_limit_is_a_bad_request(widgets: Wire, levels: int
     assert refused(await widgets.put(WIDGET, deep_widget(levels)))
 
 
-async def test_deep_options_of_a_deletion_are_a_bad_request(widgets: Wire) -> None:
+async def test_deep_options_of_a_deletion_are_a_bad_request(widgets: RawClient) -> None:
     await widgets.create(WIDGETS, widget("a"))
     answer = await widgets.delete(WIDGET, nested(10_001))
     assert answer.code == 400

@@ -7,23 +7,23 @@ from typing import Any
 import kubernetes_asyncio.client
 import pytest
 
+from dlctl.local.apiserver.builtin_types import kinds
 from dlctl.local.apiserver.discovery import AGGREGATED_TYPE, version_order, wants_aggregated
-from dlctl.local.apiserver.kindtypes import kinds
 from tests.local.apiserver.definitions import definition, version
-from tests.local.apiserver.wire import CRDS, Wire
+from tests.local.apiserver.raw_client import CRDS, RawClient
 
 JSON = dict[str, Any]
 
 
-async def test_both_forms_of_discovery_name_the_same_resources(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
+async def test_both_forms_of_discovery_name_the_same_resources(api: RawClient) -> None:
+    await api.create(CRDS, definition())
     legacy = set[tuple[str, str]]()
-    for group in (await wire.get("/apis")).body["groups"]:
+    for group in (await api.get("/apis")).body["groups"]:
         path = group["preferredVersion"]["groupVersion"]
-        listed = (await wire.get(f"/apis/{path}")).body
+        listed = (await api.get(f"/apis/{path}")).body
         legacy |= {(path, each["name"]) for each in listed["resources"]}
 
-    answer = await wire.session.get("/apis", headers={"Accept": AGGREGATED_TYPE})
+    answer = await api.session.get("/apis", headers={"Accept": AGGREGATED_TYPE})
     everything = await answer.json(content_type=None)
 
     assert answer.headers["Content-Type"].startswith(AGGREGATED_TYPE)
@@ -41,8 +41,8 @@ def _aggregated_names(everything: JSON) -> Iterator[tuple[str, str]]:
                     yield path, f"{each['resource']}/{below['subresource']}"
 
 
-async def test_resource_is_described_with_its_names_and_verbs(wire: Wire) -> None:
-    listed = (await wire.get("/api/v1")).body["resources"]
+async def test_resource_is_described_with_its_names_and_verbs(api: RawClient) -> None:
+    listed = (await api.get("/api/v1")).body["resources"]
 
     assert next(each for each in listed if each["name"] == "pods") == {
         "name": "pods",
@@ -91,18 +91,18 @@ def test_versions_are_sorted_by_maturity() -> None:
     ]
 
 
-async def test_unknown_group_is_not_found(wire: Wire) -> None:
-    assert (await wire.get("/apis/nobody.io/v1")).code == 404
-    assert (await wire.get("/apis/nobody.io")).code == 404
-    assert (await wire.get("/openapi/v3/apis/nobody.io/v1")).code == 404
+async def test_unknown_group_is_not_found(api: RawClient) -> None:
+    assert (await api.get("/apis/nobody.io/v1")).code == 404
+    assert (await api.get("/apis/nobody.io")).code == 404
+    assert (await api.get("/openapi/v3/apis/nobody.io/v1")).code == 404
 
 
-async def test_openapi_of_a_custom_kind_is_its_schema(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
-    index = (await wire.get("/openapi/v3")).body["paths"]
+async def test_openapi_of_a_custom_kind_is_its_schema(api: RawClient) -> None:
+    await api.create(CRDS, definition())
+    index = (await api.get("/openapi/v3")).body["paths"]
 
     path = index["apis/test.io/v1"]["serverRelativeURL"]
-    document = (await wire.get(path.partition("?")[0])).body
+    document = (await api.get(path.partition("?")[0])).body
 
     schema = document["components"]["schemas"]["io.test.v1.Gadget"]
     spec = schema["properties"]["spec"]
@@ -112,20 +112,20 @@ async def test_openapi_of_a_custom_kind_is_its_schema(wire: Wire) -> None:
     assert schema["x-kubernetes-group-version-kind"] == [kind]
 
 
-async def test_openapi_url_changes_with_the_schema(wire: Wire) -> None:
-    await wire.create(CRDS, definition())
-    before = (await wire.get("/openapi/v3")).body["paths"]
+async def test_openapi_url_changes_with_the_schema(api: RawClient) -> None:
+    await api.create(CRDS, definition())
+    before = (await api.get("/openapi/v3")).body["paths"]
 
     patch = {"spec": {"versions": [version(maximum=5)]}}
-    await wire.patch(f"{CRDS}/gadgets.test.io", patch)
-    after = (await wire.get("/openapi/v3")).body["paths"]
+    await api.patch(f"{CRDS}/gadgets.test.io", patch)
+    after = (await api.get("/openapi/v3")).body["paths"]
 
     assert before["apis/test.io/v1"] != after["apis/test.io/v1"]
     assert before["api/v1"] == after["api/v1"]
 
 
-async def test_writes_say_that_they_take_field_validation(wire: Wire) -> None:
-    document = (await wire.get("/openapi/v3/api/v1")).body
+async def test_writes_say_that_they_take_field_validation(api: RawClient) -> None:
+    document = (await api.get("/openapi/v3/api/v1")).body
 
     operation = document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
 
@@ -135,9 +135,9 @@ async def test_writes_say_that_they_take_field_validation(wire: Wire) -> None:
 @pytest.mark.parametrize(
     "path", ["/openapi/v2", "/openapi/v3/api/v1", "/openapi/v3/apis/test.io/v1"]
 )
-async def test_all_references_of_a_document_lead_somewhere(wire: Wire, path: str) -> None:
-    await wire.create(CRDS, definition())
-    document = (await wire.get(path)).body
+async def test_all_references_of_a_document_lead_somewhere(api: RawClient, path: str) -> None:
+    await api.create(CRDS, definition())
+    document = (await api.get(path)).body
     known = document.get("definitions") or document["components"]["schemas"]
 
     assert {reference.rpartition("/")[2] for reference in _references(document)} <= set(known)

@@ -5,28 +5,28 @@ import pytest
 
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
-from tests.local.apiserver.wire import CONFIG_MAPS, PODS, Wire, config_map, pod
+from tests.local.apiserver.raw_client import CONFIG_MAPS, PODS, RawClient, config_map, pod
 
 
-async def test_fault_strikes_as_often_as_it_says(wire: Wire) -> None:
-    wire.server.faults.add(Fault(verb="get", times=2, status=status.internal("broken")))
-    codes = [(await wire.get(f"{PODS}/a")).code for _ in range(3)]
+async def test_fault_strikes_as_often_as_it_says(api: RawClient) -> None:
+    api.server.faults.add(Fault(verb="get", times=2, status=status.internal_error("broken")))
+    codes = [(await api.get(f"{PODS}/a")).code for _ in range(3)]
     assert codes == [500, 500, 404]
-    assert wire.server.faults.taken == 2
+    assert api.server.faults.matched == 2
 
 
-async def test_fault_strikes_only_what_it_names(wire: Wire) -> None:
-    error = status.internal("broken")
-    wire.server.faults.add(Fault(verb="write", resource="configmaps", name="a", status=error))
-    assert (await wire.get(CONFIG_MAPS)).code == 200
-    assert (await wire.post(PODS, pod("a"))).code == 201
-    assert (await wire.post(CONFIG_MAPS, config_map("a"))).code == 201
-    assert (await wire.patch(f"{CONFIG_MAPS}/a", {})).code == 500
+async def test_fault_strikes_only_what_it_names(api: RawClient) -> None:
+    error = status.internal_error("broken")
+    api.server.faults.add(Fault(verb="write", resource="configmaps", name="a", status=error))
+    assert (await api.get(CONFIG_MAPS)).code == 200
+    assert (await api.post(PODS, pod("a"))).code == 201
+    assert (await api.post(CONFIG_MAPS, config_map("a"))).code == 201
+    assert (await api.patch(f"{CONFIG_MAPS}/a", {})).code == 500
 
 
-async def test_throttling_says_when_to_come_back(wire: Wire) -> None:
-    wire.server.faults.add(Fault(status=status.too_many_requests("later", 3)))
-    answer = await wire.get(PODS)
+async def test_throttling_says_when_to_come_back(api: RawClient) -> None:
+    api.server.faults.add(Fault(status=status.too_many_requests("later", 3)))
+    answer = await api.get(PODS)
     assert (answer.code, answer.body["reason"]) == (429, "TooManyRequests")
     assert answer.headers["Retry-After"] == "3"
 
@@ -34,67 +34,69 @@ async def test_throttling_says_when_to_come_back(wire: Wire) -> None:
 @pytest.mark.parametrize(
     ("when", "done"), [pytest.param("before", False), pytest.param("after", True)]
 )
-async def test_reset_comes_before_or_after_the_write(wire: Wire, when: str, done: bool) -> None:
+async def test_reset_comes_before_or_after_the_write(api: RawClient, when: str, done: bool) -> None:
     fault = Fault(verb="create", reset="after" if when == "after" else "before")
-    wire.server.faults.add(fault)
+    api.server.faults.add(fault)
     with pytest.raises(aiohttp.ClientConnectionError):
-        await wire.post(CONFIG_MAPS, config_map("a"))
-    assert ((await wire.get(f"{CONFIG_MAPS}/a")).code == 200) is done
+        await api.post(CONFIG_MAPS, config_map("a"))
+    assert ((await api.get(f"{CONFIG_MAPS}/a")).code == 200) is done
 
 
-async def test_delay_comes_before_the_answer(wire: Wire) -> None:
-    wire.server.faults.add(Fault(delay_s=0.05))
+async def test_delay_comes_before_the_answer(api: RawClient) -> None:
+    api.server.faults.add(Fault(delay_s=0.05))
     loop = asyncio.get_running_loop()
     start = loop.time()
-    await wire.get(PODS)
+    await api.get(PODS)
     assert loop.time() - start >= 0.05
 
 
-async def test_watch_is_cut_after_some_events(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    await wire.create(PODS, pod("b"))
-    wire.server.faults.add(Fault(verb="watch", cut_after=1))
-    async with wire.watch(PODS) as events:
-        assert await events.named(1) == [("ADDED", "a")]
-        assert await events.ended()
+async def test_watch_is_cut_after_some_events(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
+    await api.create(PODS, pod("b"))
+    api.server.faults.add(Fault(verb="watch", cut_after=1))
+    async with api.watch(PODS) as events:
+        assert await events.next_named(1) == [("ADDED", "a")]
+        assert await events.expect_end()
 
 
-async def test_silent_watch_says_nothing_more(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    wire.server.faults.add(Fault(verb="watch", silent=True))
-    async with wire.watch(PODS, allowWatchBookmarks="true") as events:
-        assert await events.named(1) == [("ADDED", "a")]
-        await wire.create(PODS, pod("b"))
+async def test_silent_watch_says_nothing_more(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
+    api.server.faults.add(Fault(verb="watch", silent=True))
+    async with api.watch(PODS, allowWatchBookmarks="true") as events:
+        assert await events.next_named(1) == [("ADDED", "a")]
+        await api.create(PODS, pod("b"))
         # Longer than the interval of bookmarks.
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.15):
                 await events.next()
 
 
-async def test_error_can_come_within_a_watch(wire: Wire) -> None:
+async def test_error_can_come_within_a_watch(api: RawClient) -> None:
     error = status.expired("too old resource version: 1 (2)")
-    wire.server.faults.add(Fault(verb="watch", status=error, in_stream=True))
-    async with wire.watch(PODS) as events:
+    api.server.faults.add(Fault(verb="watch", status=error, in_stream=True))
+    async with api.watch(PODS) as events:
         type_, body = await events.next()
         assert (type_, body["code"]) == ("ERROR", 410)
-        assert await events.ended()
+        assert await events.expect_end()
 
 
-async def test_stale_list_shows_the_past_to_those_who_take_any_version(wire: Wire) -> None:
-    await wire.create(CONFIG_MAPS, config_map("a"))
-    await wire.create(CONFIG_MAPS, config_map("b"))
-    wire.server.faults.add(Fault(verb="list", stale_by=1, times=None))
-    stale = await wire.get(CONFIG_MAPS, resourceVersion=0)
+async def test_stale_list_shows_the_past_to_those_who_take_any_version(api: RawClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("a"))
+    await api.create(CONFIG_MAPS, config_map("b"))
+    api.server.faults.add(Fault(verb="list", stale_by=1, times=None))
+    stale = await api.get(CONFIG_MAPS, resourceVersion=0)
     assert stale.names == ["a"]
-    assert int(stale.version) == wire.server.storage.revision - 1
-    assert (await wire.get(CONFIG_MAPS)).names == ["a", "b"]
-    fresh = await wire.get(CONFIG_MAPS, resourceVersion=wire.server.storage.revision)
+    assert int(stale.version) == api.server.storage.revision - 1
+    assert (await api.get(CONFIG_MAPS)).names == ["a", "b"]
+    fresh = await api.get(CONFIG_MAPS, resourceVersion=api.server.storage.revision)
     assert fresh.names == ["a", "b"]
 
 
-async def test_probable_faults_repeat_with_their_seed(wire: Wire) -> None:
-    wire.server.faults.add(Fault(probability=0.5, times=None, status=status.internal("broken")))
-    codes = [(await wire.get(PODS)).code for _ in range(40)]
+async def test_probable_faults_repeat_with_their_seed(api: RawClient) -> None:
+    api.server.faults.add(
+        Fault(probability=0.5, times=None, status=status.internal_error("broken"))
+    )
+    codes = [(await api.get(PODS)).code for _ in range(40)]
     assert 5 < codes.count(500) < 35
-    wire.server.faults.clear()
-    assert (await wire.get(PODS)).code == 200
+    api.server.faults.clear()
+    assert (await api.get(PODS)).code == 200

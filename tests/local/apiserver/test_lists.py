@@ -1,39 +1,47 @@
 import pytest
 
 from dlctl.local.apiserver.server import serve
-from tests.local.apiserver.wire import CONFIG_MAPS, PODS, WIDGETS, Wire, config_map, pod, widget
+from tests.local.apiserver.raw_client import (
+    CONFIG_MAPS,
+    PODS,
+    WIDGETS,
+    RawClient,
+    config_map,
+    pod,
+    widget,
+)
 
 
-async def make(wire: Wire, *names: str) -> None:
+async def make(api: RawClient, *names: str) -> None:
     for name in names:
-        await wire.create(CONFIG_MAPS, config_map(name))
+        await api.create(CONFIG_MAPS, config_map(name))
 
 
-async def test_list_is_sorted_and_has_the_current_version(wire: Wire) -> None:
-    await make(wire, "b", "a")
-    answer = await wire.get(CONFIG_MAPS)
+async def test_list_is_sorted_and_has_the_current_version(api: RawClient) -> None:
+    await make(api, "b", "a")
+    answer = await api.get(CONFIG_MAPS)
     assert answer.body["kind"] == "ConfigMapList"
     assert answer.body["apiVersion"] == "v1"
     assert answer.names == ["a", "b"]
-    assert answer.version == str(wire.server.storage.revision)
+    assert answer.version == str(api.server.storage.revision)
 
 
-async def test_items_of_built_ins_have_no_kind_and_of_custom_ones_do(widgets: Wire) -> None:
+async def test_items_of_built_ins_have_no_kind_and_of_custom_ones_do(widgets: RawClient) -> None:
     await make(widgets, "a")
     await widgets.create(WIDGETS, widget("a"))
     assert "kind" not in (await widgets.get(CONFIG_MAPS)).body["items"][0]
     assert (await widgets.get(WIDGETS)).body["items"][0]["kind"] == "Widget"
 
 
-async def test_list_over_all_namespaces_holds_each(wire: Wire) -> None:
-    await make(wire, "a")
-    await wire.create("/api/v1/namespaces/kube-system/configmaps", config_map("b"))
-    assert {"a", "b"} <= set((await wire.get("/api/v1/configmaps")).names)
-    assert "b" not in (await wire.get(CONFIG_MAPS)).names
+async def test_list_over_all_namespaces_holds_each(api: RawClient) -> None:
+    await make(api, "a")
+    await api.create("/api/v1/namespaces/kube-system/configmaps", config_map("b"))
+    assert {"a", "b"} <= set((await api.get("/api/v1/configmaps")).names)
+    assert "b" not in (await api.get(CONFIG_MAPS)).names
 
 
-async def test_list_of_an_absent_namespace_is_empty(wire: Wire) -> None:
-    answer = await wire.get("/api/v1/namespaces/none/pods")
+async def test_list_of_an_absent_namespace_is_empty(api: RawClient) -> None:
+    answer = await api.get("/api/v1/namespaces/none/pods")
     assert (answer.code, answer.names) == (200, [])
 
 
@@ -50,7 +58,7 @@ async def test_list_of_an_absent_namespace_is_empty(wire: Wire) -> None:
         pytest.param("n<2", ["d"], id="less"),
     ],
 )
-async def test_label_selector_chooses(wire: Wire, selector: str, names: list[str]) -> None:
+async def test_label_selector_chooses(api: RawClient, selector: str, names: list[str]) -> None:
     labels = {
         "a": {"app": "x"},
         "b": {"app": "x", "tier": "1"},
@@ -58,15 +66,15 @@ async def test_label_selector_chooses(wire: Wire, selector: str, names: list[str
         "d": {"n": "1"},
     }
     for name, each in labels.items():
-        await wire.create(PODS, pod(name, labels=each))
-    assert (await wire.get(PODS, labelSelector=selector)).names == names
+        await api.create(PODS, pod(name, labels=each))
+    assert (await api.get(PODS, labelSelector=selector)).names == names
 
 
 @pytest.mark.parametrize("selector", ["a=b=c", "a in", "a,", "in (x)", "n>x", "=x"])
 async def test_label_selector_that_cannot_be_read_is_a_bad_request(
-    wire: Wire, selector: str
+    api: RawClient, selector: str
 ) -> None:
-    answer = await wire.get(PODS, labelSelector=selector)
+    answer = await api.get(PODS, labelSelector=selector)
     assert answer.code == 400
     assert "found '" in answer.body["message"] or "Invalid value" in answer.body["message"]
 
@@ -81,102 +89,104 @@ async def test_label_selector_that_cannot_be_read_is_a_bad_request(
         pytest.param("status.phase=Pending,metadata.namespace=default", ["a", "b"], id="two"),
     ],
 )
-async def test_field_selector_chooses(wire: Wire, selector: str, names: list[str]) -> None:
-    await wire.create(PODS, pod("a"))
-    await wire.create(PODS, pod("b", node="n"))
-    assert (await wire.get(PODS, fieldSelector=selector)).names == names
+async def test_field_selector_chooses(api: RawClient, selector: str, names: list[str]) -> None:
+    await api.create(PODS, pod("a"))
+    await api.create(PODS, pod("b", node="n"))
+    assert (await api.get(PODS, fieldSelector=selector)).names == names
 
 
-async def test_field_that_is_not_selectable_is_a_bad_request(wire: Wire) -> None:
-    answer = await wire.get(PODS, fieldSelector="spec.priority=1")
+async def test_field_that_is_not_selectable_is_a_bad_request(api: RawClient) -> None:
+    answer = await api.get(PODS, fieldSelector="spec.priority=1")
     assert answer.code == 400
     assert answer.body["message"] == "field label not supported: spec.priority"
 
 
-async def test_pages_go_on_where_the_last_one_ended(wire: Wire) -> None:
-    await make(wire, "a", "b", "c")
-    first = await wire.get(CONFIG_MAPS, limit=2)
+async def test_pages_go_on_where_the_last_one_ended(api: RawClient) -> None:
+    await make(api, "a", "b", "c")
+    first = await api.get(CONFIG_MAPS, limit=2)
     assert first.names == ["a", "b"]
     assert first.body["metadata"]["remainingItemCount"] == 1
-    second = await wire.get(CONFIG_MAPS, **{"continue": first.body["metadata"]["continue"]})
+    second = await api.get(CONFIG_MAPS, **{"continue": first.body["metadata"]["continue"]})
     assert second.names == ["c"]
     assert "continue" not in second.body["metadata"]
 
 
-async def test_all_pages_show_one_moment(wire: Wire) -> None:
-    await make(wire, "a", "b", "c", "d")
-    first = await wire.get(CONFIG_MAPS, limit=2)
-    await wire.delete(f"{CONFIG_MAPS}/c")
-    await wire.patch(f"{CONFIG_MAPS}/d", {"data": {"k": "new"}})
-    await make(wire, "e")
-    second = await wire.get(CONFIG_MAPS, **{"continue": first.body["metadata"]["continue"]})
+async def test_all_pages_show_one_moment(api: RawClient) -> None:
+    await make(api, "a", "b", "c", "d")
+    first = await api.get(CONFIG_MAPS, limit=2)
+    await api.delete(f"{CONFIG_MAPS}/c")
+    await api.patch(f"{CONFIG_MAPS}/d", {"data": {"k": "new"}})
+    await make(api, "e")
+    second = await api.get(CONFIG_MAPS, **{"continue": first.body["metadata"]["continue"]})
     assert second.names == ["c", "d"]
     assert second.body["items"][1]["data"] == {"k": "v"}
     assert second.version == first.version
 
 
-async def test_limit_counts_only_what_is_selected(wire: Wire) -> None:
+async def test_limit_counts_only_what_is_selected(api: RawClient) -> None:
     for name in "abcd":
-        await wire.create(CONFIG_MAPS, config_map(name, labels={"odd": str(name in "ac").lower()}))
-    first = await wire.get(CONFIG_MAPS, limit=1, labelSelector="odd=true")
+        await api.create(CONFIG_MAPS, config_map(name, labels={"odd": str(name in "ac").lower()}))
+    first = await api.get(CONFIG_MAPS, limit=1, labelSelector="odd=true")
     assert first.names == ["a"]
     assert "remainingItemCount" not in first.body["metadata"]
     token = first.body["metadata"]["continue"]
-    second = await wire.get(CONFIG_MAPS, **{"continue": token}, labelSelector="odd=true")
+    second = await api.get(CONFIG_MAPS, **{"continue": token}, labelSelector="odd=true")
     assert second.names == ["c"]
 
 
-async def test_token_of_a_forgotten_version_is_expired_and_offers_the_rest(wire: Wire) -> None:
-    await make(wire, "a", "b", "c")
-    first = await wire.get(CONFIG_MAPS, limit=1)
-    await wire.delete(f"{CONFIG_MAPS}/b")
-    wire.server.storage.compact(wire.server.storage.revision)
+async def test_token_of_a_forgotten_version_is_expired_and_offers_the_rest(api: RawClient) -> None:
+    await make(api, "a", "b", "c")
+    first = await api.get(CONFIG_MAPS, limit=1)
+    await api.delete(f"{CONFIG_MAPS}/b")
+    api.server.storage.compact(api.server.storage.revision)
     token = first.body["metadata"]["continue"]
-    answer = await wire.get(CONFIG_MAPS, **{"continue": token})
+    answer = await api.get(CONFIG_MAPS, **{"continue": token})
     assert answer.code == 410
     assert answer.body["reason"] == "Expired"
     assert answer.body["message"].startswith("The provided continue parameter is too old")
-    rest = await wire.get(CONFIG_MAPS, **{"continue": answer.body["metadata"]["continue"]})
+    rest = await api.get(CONFIG_MAPS, **{"continue": answer.body["metadata"]["continue"]})
     assert rest.names == ["c"]
 
 
-async def test_malformed_token_is_a_bad_request(wire: Wire) -> None:
-    answer = await wire.get(CONFIG_MAPS, **{"continue": "x"})
+async def test_malformed_token_is_a_bad_request(api: RawClient) -> None:
+    answer = await api.get(CONFIG_MAPS, **{"continue": "x"})
     assert answer.code == 400
     assert answer.body["message"].startswith("invalid continue token: continue key is not valid")
 
 
-async def test_exact_version_shows_the_past(wire: Wire) -> None:
-    await make(wire, "a")
-    then = (await wire.get(CONFIG_MAPS)).version
-    await make(wire, "b")
-    answer = await wire.get(CONFIG_MAPS, resourceVersion=then, resourceVersionMatch="Exact")
+async def test_exact_version_shows_the_past(api: RawClient) -> None:
+    await make(api, "a")
+    then = (await api.get(CONFIG_MAPS)).version
+    await make(api, "b")
+    answer = await api.get(CONFIG_MAPS, resourceVersion=then, resourceVersionMatch="Exact")
     assert answer.names == ["a"]
     assert answer.version == then
 
 
 @pytest.mark.parametrize("match", [{}, {"resourceVersionMatch": "NotOlderThan"}])
-async def test_version_otherwise_means_not_older_than(wire: Wire, match: dict[str, str]) -> None:
-    await make(wire, "a")
-    then = (await wire.get(CONFIG_MAPS)).version
-    await make(wire, "b")
-    answer = await wire.get(CONFIG_MAPS, resourceVersion=then, **match)
+async def test_version_otherwise_means_not_older_than(
+    api: RawClient, match: dict[str, str]
+) -> None:
+    await make(api, "a")
+    then = (await api.get(CONFIG_MAPS)).version
+    await make(api, "b")
+    answer = await api.get(CONFIG_MAPS, resourceVersion=then, **match)
     assert answer.names == ["a", "b"]
-    assert (await wire.get(CONFIG_MAPS, resourceVersion=0)).names == ["a", "b"]
+    assert (await api.get(CONFIG_MAPS, resourceVersion=0)).names == ["a", "b"]
 
 
-async def test_forgotten_exact_version_is_expired(wire: Wire) -> None:
-    await make(wire, "a")
-    then = (await wire.get(CONFIG_MAPS)).version
-    await make(wire, "b")
-    wire.server.storage.compact(wire.server.storage.revision)
-    answer = await wire.get(CONFIG_MAPS, resourceVersion=then, resourceVersionMatch="Exact")
+async def test_forgotten_exact_version_is_expired(api: RawClient) -> None:
+    await make(api, "a")
+    then = (await api.get(CONFIG_MAPS)).version
+    await make(api, "b")
+    api.server.storage.compact(api.server.storage.revision)
+    answer = await api.get(CONFIG_MAPS, resourceVersion=then, resourceVersionMatch="Exact")
     assert (answer.code, answer.body["reason"]) == (410, "Expired")
 
 
-async def test_version_from_the_future_times_out_with_its_cause(wire: Wire) -> None:
-    now = wire.server.storage.revision
-    answer = await wire.get(CONFIG_MAPS, resourceVersion=now + 10)
+async def test_version_from_the_future_times_out_with_its_cause(api: RawClient) -> None:
+    now = api.server.storage.revision
+    answer = await api.get(CONFIG_MAPS, resourceVersion=now + 10)
     assert answer.code == 504
     assert answer.body["reason"] == "Timeout"
     message = f"Timeout: Too large resource version: {now + 10}, current: {now}"
@@ -196,8 +206,8 @@ async def test_version_from_the_future_times_out_with_its_cause(wire: Wire) -> N
         pytest.param({"sendInitialEvents": "true"}, id="initial events of a list"),
     ],
 )
-async def test_options_that_contradict_are_invalid(wire: Wire, params: dict[str, str]) -> None:
-    answer = await wire.get(CONFIG_MAPS, **params)
+async def test_options_that_contradict_are_invalid(api: RawClient, params: dict[str, str]) -> None:
+    answer = await api.get(CONFIG_MAPS, **params)
     assert answer.code == 422
     assert answer.body["message"].startswith('ListOptions.meta.k8s.io "" is invalid: ')
 
@@ -212,25 +222,25 @@ async def test_history_is_kept_for_as_many_writes_as_the_window() -> None:
         assert server.storage.compacted == start + 2
 
 
-async def test_metadata_alone_is_sent_on_request(wire: Wire) -> None:
-    await make(wire, "a")
+async def test_metadata_alone_is_sent_on_request(api: RawClient) -> None:
+    await make(api, "a")
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-    answer = await wire.get(CONFIG_MAPS, accept=accept)
+    answer = await api.get(CONFIG_MAPS, accept=accept)
     assert answer.body["kind"] == "PartialObjectMetadataList"
     item = answer.body["items"][0]
     assert set(item) == {"kind", "apiVersion", "metadata"}
 
 
-async def test_table_is_sent_on_request(wire: Wire) -> None:
-    await make(wire, "a")
+async def test_table_is_sent_on_request(api: RawClient) -> None:
+    await make(api, "a")
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-    answer = await wire.get(CONFIG_MAPS, accept=accept)
+    answer = await api.get(CONFIG_MAPS, accept=accept)
     assert answer.body["kind"] == "Table"
     assert answer.body["columnDefinitions"][0]["name"] == "Name"
     assert answer.body["rows"][0]["cells"][0] == "a"
     assert answer.body["rows"][0]["object"]["metadata"]["name"] == "a"
 
 
-async def test_format_that_is_not_served_is_not_acceptable(wire: Wire) -> None:
-    answer = await wire.get(CONFIG_MAPS, accept="text/csv")
+async def test_format_that_is_not_served_is_not_acceptable(api: RawClient) -> None:
+    answer = await api.get(CONFIG_MAPS, accept="text/csv")
     assert (answer.code, answer.body["reason"]) == (406, "NotAcceptable")

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from dlctl.local.apiserver.json_patch import json_patched
 from dlctl.local.apiserver.merge_patch import merged
 from dlctl.local.apiserver.status import StatusError
-from dlctl.local.apiserver.strategic import strategically_merged
-from tests.local.apiserver.wire import (
+from dlctl.local.apiserver.strategic_merge import apply_strategic_merge_patch
+from tests.local.apiserver.raw_client import (
     CONFIG_MAPS,
     JSON_PATCH,
     MERGE,
     PODS,
     STRATEGIC,
     WIDGETS,
-    Wire,
+    RawClient,
     config_map,
     pod,
     widget,
@@ -99,7 +99,7 @@ def test_merge_patch_applied_twice_changes_nothing_more(target: Any, patch: Any)
 
 
 def strategic(target: Any, patch: Any) -> Any:
-    return strategically_merged(target, patch, KEYS)
+    return apply_strategic_merge_patch(target, patch, KEYS)
 
 
 def containers(*items: Any) -> Any:
@@ -161,46 +161,48 @@ def test_strategic_list_without_a_key_is_replaced() -> None:
     assert strategic({"args": ["a", "b"]}, {"args": ["c"]}) == {"args": ["c"]}
 
 
-async def test_merge_patch_over_http(wire: Wire) -> None:
-    await wire.create(CONFIG_MAPS, config_map("a"))
-    answer = await wire.patch(f"{CONFIG_MAPS}/a", {"data": {"k": None, "l": "1"}})
+async def test_merge_patch_over_http(api: RawClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("a"))
+    answer = await api.patch(f"{CONFIG_MAPS}/a", {"data": {"k": None, "l": "1"}})
     assert (answer.code, answer.body["data"]) == (200, {"l": "1"})
 
 
-async def test_json_patch_over_http(wire: Wire) -> None:
-    await wire.create(CONFIG_MAPS, config_map("a"))
+async def test_json_patch_over_http(api: RawClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("a"))
     operations = [{"op": "replace", "path": "/data/k", "value": "2"}]
-    answer = await wire.patch(f"{CONFIG_MAPS}/a", operations, JSON_PATCH)
+    answer = await api.patch(f"{CONFIG_MAPS}/a", operations, JSON_PATCH)
     assert (answer.code, answer.body["data"]) == (200, {"k": "2"})
 
 
-async def test_json_patch_whose_test_fails_changes_nothing(wire: Wire) -> None:
-    await wire.create(CONFIG_MAPS, config_map("a"))
+async def test_json_patch_whose_test_fails_changes_nothing(api: RawClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("a"))
     operations = [
         {"op": "replace", "path": "/data/k", "value": "2"},
         {"op": "test", "path": "/data/k", "value": "1"},
     ]
-    answer = await wire.patch(f"{CONFIG_MAPS}/a", operations, JSON_PATCH)
+    answer = await api.patch(f"{CONFIG_MAPS}/a", operations, JSON_PATCH)
     assert answer.code == 422
     assert answer.body["message"] == (
         "the server rejected our request due to an error in our request"
     )
-    assert (await wire.get(f"{CONFIG_MAPS}/a")).body["data"] == {"k": "v"}
+    assert (await api.get(f"{CONFIG_MAPS}/a")).body["data"] == {"k": "v"}
 
 
-async def test_strategic_patch_over_http_keeps_the_other_conditions(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
+async def test_strategic_patch_over_http_keeps_the_other_conditions(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
     for type_ in ("Ready", "PodScheduled", "Ready"):
         condition = {"type": type_, "status": "True"}
         body = {"status": {"conditions": [condition]}}
-        assert (await wire.patch(f"{PODS}/a/status", body, STRATEGIC)).code == 200
-    status = (await wire.get(f"{PODS}/a")).body["status"]
+        assert (await api.patch(f"{PODS}/a/status", body, STRATEGIC)).code == 200
+    status = (await api.get(f"{PODS}/a")).body["status"]
     types = [each["type"] for each in status["conditions"]]
     assert sorted(types) == ["PodScheduled", "Ready"]
 
 
 @pytest.mark.parametrize("type_", [STRATEGIC, "application/apply-patch+yaml", "text/plain"])
-async def test_custom_objects_take_json_and_merge_patches_only(widgets: Wire, type_: str) -> None:
+async def test_custom_objects_take_json_and_merge_patches_only(
+    widgets: RawClient, type_: str
+) -> None:
     await widgets.create(WIDGETS, widget("a"))
     answer = await widgets.patch(f"{WIDGETS}/a", b"{}", type_)
     assert answer.code == 415
@@ -208,25 +210,25 @@ async def test_custom_objects_take_json_and_merge_patches_only(widgets: Wire, ty
     assert MERGE in answer.body["message"]
 
 
-async def test_server_side_apply_is_refused_by_name(wire: Wire) -> None:
-    answer = await wire.patch(f"{CONFIG_MAPS}/a", b"{}", "application/apply-patch+yaml")
+async def test_server_side_apply_is_refused_by_name(api: RawClient) -> None:
+    answer = await api.patch(f"{CONFIG_MAPS}/a", b"{}", "application/apply-patch+yaml")
     assert answer.code == 415
     assert answer.body["message"].startswith("server-side apply is not served")
 
 
-async def test_patch_with_an_old_version_is_a_conflict(wire: Wire) -> None:
-    created = await wire.create(CONFIG_MAPS, config_map("a"))
-    await wire.patch(f"{CONFIG_MAPS}/a", {"data": {"k": "2"}})
+async def test_patch_with_an_old_version_is_a_conflict(api: RawClient) -> None:
+    created = await api.create(CONFIG_MAPS, config_map("a"))
+    await api.patch(f"{CONFIG_MAPS}/a", {"data": {"k": "2"}})
     version = created["metadata"]["resourceVersion"]
     body = {"metadata": {"resourceVersion": version}, "data": {"k": "3"}}
-    answer = await wire.patch(f"{CONFIG_MAPS}/a", body)
+    answer = await api.patch(f"{CONFIG_MAPS}/a", body)
     assert (answer.code, answer.body["reason"]) == (409, "Conflict")
 
 
-async def test_patch_of_absent_object_is_not_found(wire: Wire) -> None:
-    assert (await wire.patch(f"{CONFIG_MAPS}/a", {})).code == 404
+async def test_patch_of_absent_object_is_not_found(api: RawClient) -> None:
+    assert (await api.patch(f"{CONFIG_MAPS}/a", {})).code == 404
 
 
-async def test_patch_that_is_no_json_is_a_bad_request(wire: Wire) -> None:
-    await wire.create(CONFIG_MAPS, config_map("a"))
-    assert (await wire.patch(f"{CONFIG_MAPS}/a", b"{")).code == 400
+async def test_patch_that_is_no_json_is_a_bad_request(api: RawClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("a"))
+    assert (await api.patch(f"{CONFIG_MAPS}/a", b"{")).code == 400

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dlctl.local.apiserver.protobuf import MEDIA_TYPE, ProtobufError, decoded
-from tests.local.apiserver.wire import Wire
+from dlctl.local.apiserver.protobuf import MEDIA_TYPE, ProtobufError, decode
+from tests.local.apiserver.raw_client import RawClient
 
 
 def field(number: int, value: bytes | int | str) -> bytes:
@@ -26,7 +26,7 @@ def meta(name: str) -> bytes:
 def test_config_map_is_read_without_its_empty_fields() -> None:
     entry = field(2, field(1, "key") + field(2, "value"))
 
-    assert decoded(envelope("ConfigMap", field(1, meta("c")) + entry)) == {
+    assert decode(envelope("ConfigMap", field(1, meta("c")) + entry)) == {
         "kind": "ConfigMap",
         "apiVersion": "v1",
         "metadata": {"name": "c"},
@@ -37,7 +37,7 @@ def test_config_map_is_read_without_its_empty_fields() -> None:
 def test_bytes_become_base64() -> None:
     entry = field(2, field(1, "key") + field(2, b"\x00\xff"))
 
-    assert decoded(envelope("Secret", entry))["data"] == {"key": "AP8="}
+    assert decode(envelope("Secret", entry))["data"] == {"key": "AP8="}
 
 
 def test_ports_of_a_service_are_numbers_or_names() -> None:
@@ -45,7 +45,7 @@ def test_ports_of_a_service_are_numbers_or_names() -> None:
     name = field(3, 81) + field(4, field(1, 1) + field(2, 0) + field(3, "http"))
     spec = field(1, number) + field(1, name)
 
-    assert decoded(envelope("Service", field(2, spec)))["spec"]["ports"] == [
+    assert decode(envelope("Service", field(2, spec)))["spec"]["ports"] == [
         {"port": 80, "targetPort": 88},
         {"port": 81, "targetPort": "http"},
     ]
@@ -61,19 +61,19 @@ def test_ports_of_a_service_are_numbers_or_names() -> None:
 )
 def test_what_cannot_be_read_is_an_error(body: bytes) -> None:
     with pytest.raises(ProtobufError):
-        decoded(body)
+        decode(body)
 
 
-async def test_namespace_is_created_from_protobuf(wire: Wire) -> None:
+async def test_namespace_is_created_from_protobuf(api: RawClient) -> None:
     body = envelope("Namespace", field(1, meta("n")) + field(2, b"") + field(3, field(1, "")))
 
-    answer = await wire.call("POST", "/api/v1/namespaces", body, type_=MEDIA_TYPE)
+    answer = await api.call("POST", "/api/v1/namespaces", body, type_=MEDIA_TYPE)
 
     assert answer.code == 201
     assert answer.body["metadata"]["name"] == "n"
 
 
-async def test_unknown_protobuf_is_an_unsupported_media_type(wire: Wire) -> None:
-    answer = await wire.call("POST", "/api/v1/namespaces", b"k8s\x00", type_=MEDIA_TYPE)
+async def test_unknown_protobuf_is_an_unsupported_media_type(api: RawClient) -> None:
+    answer = await api.call("POST", "/api/v1/namespaces", b"k8s\x00", type_=MEDIA_TYPE)
 
     assert answer.code == 415

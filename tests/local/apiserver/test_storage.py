@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey
-from dlctl.local.apiserver.changes import Change, EventType
-from dlctl.local.apiserver.labelselectors import parse_labels
+from dlctl.local.apiserver.label_selectors import parse_label_selector
 from dlctl.local.apiserver.selectors import Selector
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage import Storage
-from dlctl.local.apiserver.watches import seen_as
+from dlctl.local.apiserver.stored_objects import EventType, StorageEvent
+from dlctl.local.apiserver.watches import visible_event
 
 JSON = dict[str, Any]
-APP_X = Selector(CONFIG_MAPS, parse_labels("app=x"))
+APP_X = Selector(CONFIG_MAPS, parse_label_selector("app=x"))
 EVERYTHING = Selector(CONFIG_MAPS)
 
 
@@ -63,8 +63,8 @@ class Follower:
             self._apply(change)
         return self.objects
 
-    def _apply(self, change: Change) -> None:
-        match seen_as(change, self.selector):
+    def _apply(self, change: StorageEvent) -> None:
+        match visible_event(change, self.selector):
             case EventType.ADDED:
                 assert change.key.name not in self.objects
             case EventType.MODIFIED:
@@ -137,7 +137,7 @@ def test_what_observers_write_is_seen_by_all_in_order() -> None:
     storage = Storage()
     seen: list[tuple[str, int]] = []
 
-    def first(change: Change) -> None:
+    def first(change: StorageEvent) -> None:
         seen.append(("first", change.revision))
         if change.key.name == "a":
             put(storage, "b")
@@ -164,7 +164,7 @@ def test_watch_and_list_of_the_forgotten_past_are_expired() -> None:
     with pytest.raises(StatusError) as caught:
         storage.objects_at(CONFIG_MAPS, "", start)
     assert caught.value.code == 410
-    assert len(storage.watch(CONFIG_MAPS, start + 1, lambda: None).take()) == 2
+    assert len(storage.watch(CONFIG_MAPS, start + 1, lambda: None).drain()) == 2
 
 
 def test_watcher_that_is_never_read_is_given_up() -> None:
@@ -173,7 +173,7 @@ def test_watcher_that_is_never_read_is_given_up() -> None:
     for value in range(5):
         put(storage, "a", value=value)
     assert watcher.overflowed
-    assert watcher.take() == []
+    assert watcher.drain() == []
 
 
 def test_namespaces_that_begin_alike_are_kept_apart() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from dlctl.local.apiserver.subresources import LogRequest
-from tests.local.apiserver.wire import CRDS, PODS, WIDGETS, Wire, pod, widget, widget_crd
+from tests.local.apiserver.raw_client import CRDS, PODS, WIDGETS, RawClient, pod, widget, widget_crd
 
 BINDING = {
     "apiVersion": "v1",
@@ -14,34 +14,34 @@ BINDING = {
 }
 
 
-async def test_binding_puts_a_pod_on_a_node(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    answer = await wire.post(f"{PODS}/a/binding", BINDING)
+async def test_binding_puts_a_pod_on_a_node(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
+    answer = await api.post(f"{PODS}/a/binding", BINDING)
     assert (answer.code, answer.body["status"]) == (201, "Success")
-    bound = (await wire.get(f"{PODS}/a")).body
+    bound = (await api.get(f"{PODS}/a")).body
     assert bound["spec"]["nodeName"] == "n"
     conditions = {each["type"]: each["status"] for each in bound["status"]["conditions"]}
     assert conditions["PodScheduled"] == "True"
 
 
-async def test_bound_pod_cannot_be_bound_again(wire: Wire) -> None:
-    await wire.create(PODS, pod("a", node="m"))
-    answer = await wire.post(f"{PODS}/a/binding", BINDING)
+async def test_bound_pod_cannot_be_bound_again(api: RawClient) -> None:
+    await api.create(PODS, pod("a", node="m"))
+    answer = await api.post(f"{PODS}/a/binding", BINDING)
     assert answer.code == 409
     assert answer.body["message"] == (
         'Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "m"'
     )
 
 
-async def test_eviction_deletes_with_grace(wire: Wire) -> None:
-    await wire.create(PODS, pod("a", node="n"))
+async def test_eviction_deletes_with_grace(api: RawClient) -> None:
+    await api.create(PODS, pod("a", node="n"))
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
-    answer = await wire.post(f"{PODS}/a/eviction", eviction)
+    answer = await api.post(f"{PODS}/a/eviction", eviction)
     assert (answer.code, answer.body["status"]) == (201, "Success")
-    assert (await wire.get(f"{PODS}/a")).body["metadata"]["deletionTimestamp"]
+    assert (await api.get(f"{PODS}/a")).body["metadata"]["deletionTimestamp"]
 
 
-async def test_log_comes_from_the_source_with_all_that_was_asked(wire: Wire) -> None:
+async def test_log_comes_from_the_source_with_all_that_was_asked(api: RawClient) -> None:
     asked: list[LogRequest] = []
 
     async def source(request: LogRequest) -> AsyncIterator[bytes]:
@@ -49,9 +49,9 @@ async def test_log_comes_from_the_source_with_all_that_was_asked(wire: Wire) -> 
         yield b"one\n"
         yield b"two\n"
 
-    wire.server.log_source = source
-    await wire.create(PODS, pod("a"))
-    answer = await wire.get(f"{PODS}/a/log", tailLines=2, follow="true", previous="true")
+    api.server.log_source = source
+    await api.create(PODS, pod("a"))
+    answer = await api.get(f"{PODS}/a/log", tailLines=2, follow="true", previous="true")
     assert (answer.code, answer.body) == (200, "one\ntwo\n")
     assert asked == [LogRequest("default", "a", "main", previous=True, follow=True, tail_lines=2)]
 
@@ -71,55 +71,55 @@ async def test_log_comes_from_the_source_with_all_that_was_asked(wire: Wire) -> 
     ],
 )
 async def test_log_needs_a_container(
-    wire: Wire, containers: list[str], params: dict[str, Any], message: str
+    api: RawClient, containers: list[str], params: dict[str, Any], message: str
 ) -> None:
     spec = {"containers": [{"name": name, "image": "i"} for name in containers]}
-    await wire.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
-    answer = await wire.get(f"{PODS}/a/log", **params)
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
+    answer = await api.get(f"{PODS}/a/log", **params)
     assert (answer.code, answer.body["message"]) == (400, message)
 
 
-async def test_log_of_an_absent_pod_is_not_found(wire: Wire) -> None:
-    assert (await wire.get(f"{PODS}/a/log")).code == 404
+async def test_log_of_an_absent_pod_is_not_found(api: RawClient) -> None:
+    assert (await api.get(f"{PODS}/a/log")).code == 404
 
 
-async def test_scale_reads_and_writes_the_replicas(wire: Wire) -> None:
+async def test_scale_reads_and_writes_the_replicas(api: RawClient) -> None:
     crd = widget_crd()
     crd["spec"]["versions"][0]["subresources"]["scale"] = {
         "specReplicasPath": ".spec.replicas",
         "statusReplicasPath": ".status.replicas",
         "labelSelectorPath": ".status.labelSelector",
     }
-    await wire.create(CRDS, crd)
-    await wire.create(WIDGETS, widget("a", spec={"replicas": 2}))
+    await api.create(CRDS, crd)
+    await api.create(WIDGETS, widget("a", spec={"replicas": 2}))
     path = f"{WIDGETS}/a/scale"
-    scale = await wire.get(path)
+    scale = await api.get(path)
     assert (scale.body["kind"], scale.body["spec"]) == ("Scale", {"replicas": 2})
 
-    patched = await wire.patch(path, {"spec": {"replicas": 3}})
+    patched = await api.patch(path, {"spec": {"replicas": 3}})
     assert patched.body["spec"] == {"replicas": 3}
-    assert (await wire.put(path, scale.body)).code == 409
+    assert (await api.put(path, scale.body)).code == 409
     status = {"replicas": 2, "labelSelector": "job=a"}
-    await wire.patch(f"{WIDGETS}/a/status", {"status": status})
+    await api.patch(f"{WIDGETS}/a/status", {"status": status})
     seen = {"replicas": 2, "selector": "job=a"}
-    assert (await wire.get(path)).body["status"] == seen
-    assert (await wire.get(f"{WIDGETS}/a")).body["spec"]["replicas"] == 3
+    assert (await api.get(path)).body["status"] == seen
+    assert (await api.get(f"{WIDGETS}/a")).body["spec"]["replicas"] == 3
 
 
-async def test_services_get_an_address_each_unless_they_want_none(wire: Wire) -> None:
+async def test_services_get_an_address_each_unless_they_want_none(api: RawClient) -> None:
     path = "/api/v1/namespaces/default/services"
     ports = [{"port": 80}]
     for name, spec in (("a", {}), ("b", {}), ("c", {"clusterIP": "None"})):
-        await wire.create(path, {"metadata": {"name": name}, "spec": {"ports": ports} | spec})
-    listed = (await wire.get(path)).body["items"]
+        await api.create(path, {"metadata": {"name": name}, "spec": {"ports": ports} | spec})
+    listed = (await api.get(path)).body["items"]
     first, second, headless = (each["spec"]["clusterIP"] for each in listed)
     assert first.startswith("10.96.")
     assert first != second
     assert headless == "None"
 
     body = {"metadata": {"name": "d"}, "spec": {"ports": ports, "clusterIP": first}}
-    taken = await wire.post(path, body)
+    taken = await api.post(path, body)
     assert taken.code == 422
     assert "provided IP is already allocated" in taken.body["message"]
-    await wire.delete(f"{path}/a")
-    assert (await wire.post(path, body)).code == 201
+    await api.delete(f"{path}/a")
+    assert (await api.post(path, body)).code == 201

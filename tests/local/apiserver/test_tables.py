@@ -7,9 +7,9 @@ import pytest
 
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import builtins
-from dlctl.local.apiserver.ages import age
+from dlctl.local.apiserver.ages import human_duration
 from dlctl.local.apiserver.jsonpath import JSONPathError, find
-from dlctl.local.apiserver.podrows import pod_cells
+from dlctl.local.apiserver.pod_rows import pod_cells
 from dlctl.local.apiserver.resources import Column, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.tables import table
 from tests.local.apiserver.strategies import Anything
@@ -121,7 +121,7 @@ def test_restarts_say_how_long_ago_the_last_one_was() -> None:
     ],
 )
 def test_age_is_told_in_at_most_two_units(elapsed_s: float, words: str) -> None:
-    assert age(elapsed_s) == words
+    assert human_duration(elapsed_s) == words
 
 
 def custom(*columns: Column) -> ServedResource:

@@ -2,11 +2,11 @@ import asyncio
 
 import pytest
 
-from tests.local.apiserver.wire import (
+from tests.local.apiserver.raw_client import (
     CONFIG_MAPS,
     PODS,
     WIDGETS,
-    Wire,
+    RawClient,
     config_map,
     pod,
     until,
@@ -14,20 +14,20 @@ from tests.local.apiserver.wire import (
 )
 
 
-async def test_watch_from_a_version_tells_what_came_after(wire: Wire) -> None:
-    created = await wire.create(CONFIG_MAPS, config_map("a"))
-    async with wire.watch(CONFIG_MAPS, resourceVersion=created["metadata"]["resourceVersion"]) as w:
-        await wire.create(CONFIG_MAPS, config_map("b"))
-        await wire.patch(f"{CONFIG_MAPS}/a", {"data": {"k": "2"}})
-        await wire.delete(f"{CONFIG_MAPS}/b")
-        assert await w.named(3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+async def test_watch_from_a_version_tells_what_came_after(api: RawClient) -> None:
+    created = await api.create(CONFIG_MAPS, config_map("a"))
+    async with api.watch(CONFIG_MAPS, resourceVersion=created["metadata"]["resourceVersion"]) as w:
+        await api.create(CONFIG_MAPS, config_map("b"))
+        await api.patch(f"{CONFIG_MAPS}/a", {"data": {"k": "2"}})
+        await api.delete(f"{CONFIG_MAPS}/b")
+        assert await w.next_named(3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
 
 
-async def test_deleted_object_is_shown_with_the_version_of_its_deletion(wire: Wire) -> None:
-    created = await wire.create(CONFIG_MAPS, config_map("a"))
+async def test_deleted_object_is_shown_with_the_version_of_its_deletion(api: RawClient) -> None:
+    created = await api.create(CONFIG_MAPS, config_map("a"))
     version = created["metadata"]["resourceVersion"]
-    async with wire.watch(CONFIG_MAPS, resourceVersion=version) as events:
-        await wire.delete(f"{CONFIG_MAPS}/a")
+    async with api.watch(CONFIG_MAPS, resourceVersion=version) as events:
+        await api.delete(f"{CONFIG_MAPS}/a")
         _, last = await events.next()
         assert int(last["metadata"]["resourceVersion"]) > int(version)
         assert last["data"] == created["data"]
@@ -35,37 +35,39 @@ async def test_deleted_object_is_shown_with_the_version_of_its_deletion(wire: Wi
 
 @pytest.mark.parametrize("params", [{}, {"resourceVersion": "0"}])
 async def test_watch_without_a_version_begins_with_what_is_there(
-    wire: Wire, params: dict[str, str]
+    api: RawClient, params: dict[str, str]
 ) -> None:
-    await wire.create(PODS, pod("b"))
-    await wire.create(PODS, pod("a"))
-    async with wire.watch(PODS, **params) as events:
-        assert await events.named(2) == [("ADDED", "a"), ("ADDED", "b")]
-        await wire.create(PODS, pod("c"))
-        assert await events.named(1) == [("ADDED", "c")]
+    await api.create(PODS, pod("b"))
+    await api.create(PODS, pod("a"))
+    async with api.watch(PODS, **params) as events:
+        assert await events.next_named(2) == [("ADDED", "a"), ("ADDED", "b")]
+        await api.create(PODS, pod("c"))
+        assert await events.next_named(1) == [("ADDED", "c")]
 
 
-async def test_watch_has_the_kind_in_each_object(wire: Wire) -> None:
-    async with wire.watch(PODS) as events:
-        await wire.create(PODS, pod("a"))
+async def test_watch_has_the_kind_in_each_object(api: RawClient) -> None:
+    async with api.watch(PODS) as events:
+        await api.create(PODS, pod("a"))
         _, obj = await events.next()
         assert (obj["apiVersion"], obj["kind"]) == ("v1", "Pod")
 
 
-async def test_watch_is_limited_to_its_namespace(wire: Wire) -> None:
-    async with wire.watch(PODS) as events:
-        await wire.create("/api/v1/namespaces/kube-system/pods", pod("far"))
-        await wire.create(PODS, pod("near"))
-        assert await events.named(1) == [("ADDED", "near")]
+async def test_watch_is_limited_to_its_namespace(api: RawClient) -> None:
+    async with api.watch(PODS) as events:
+        await api.create("/api/v1/namespaces/kube-system/pods", pod("far"))
+        await api.create(PODS, pod("near"))
+        assert await events.next_named(1) == [("ADDED", "near")]
 
 
-async def test_object_that_begins_to_match_is_added_and_that_ceases_is_deleted(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    async with wire.watch(PODS, labelSelector="app=x") as events:
+async def test_object_that_begins_to_match_is_added_and_that_ceases_is_deleted(
+    api: RawClient,
+) -> None:
+    await api.create(PODS, pod("a"))
+    async with api.watch(PODS, labelSelector="app=x") as events:
         path = f"{PODS}/a"
-        await wire.patch(path, {"metadata": {"labels": {"app": "x"}}})
-        await wire.patch(path, {"metadata": {"labels": {"b": "c"}}})
-        left = await wire.patch(path, {"metadata": {"labels": {"app": "y"}}})
+        await api.patch(path, {"metadata": {"labels": {"app": "x"}}})
+        await api.patch(path, {"metadata": {"labels": {"b": "c"}}})
+        left = await api.patch(path, {"metadata": {"labels": {"app": "y"}}})
         types = [await events.next() for _ in range(3)]
         assert [type_ for type_, _ in types] == ["ADDED", "MODIFIED", "DELETED"]
         last = types[-1][1]["metadata"]
@@ -73,84 +75,84 @@ async def test_object_that_begins_to_match_is_added_and_that_ceases_is_deleted(w
         assert last["resourceVersion"] == left.version
 
 
-async def test_field_selector_makes_transitions_too(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    async with wire.watch(PODS, fieldSelector="spec.nodeName=n") as events:
+async def test_field_selector_makes_transitions_too(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
+    async with api.watch(PODS, fieldSelector="spec.nodeName=n") as events:
         binding = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}}
-        await wire.post(f"{PODS}/a/binding", binding)
-        assert await events.named(1) == [("ADDED", "a")]
+        await api.post(f"{PODS}/a/binding", binding)
+        assert await events.next_named(1) == [("ADDED", "a")]
 
 
-async def test_initial_events_end_with_the_annotated_bookmark(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
-    async with wire.watch(
+async def test_initial_events_end_with_the_annotated_bookmark(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
+    async with api.watch(
         PODS,
         sendInitialEvents="true",
         resourceVersionMatch="NotOlderThan",
         allowWatchBookmarks="true",
     ) as events:
-        assert await events.named(1) == [("ADDED", "a")]
+        assert await events.next_named(1) == [("ADDED", "a")]
         type_, bookmark = await events.next()
         assert type_ == "BOOKMARK"
         assert bookmark == {
             "kind": "Pod",
             "apiVersion": "v1",
             "metadata": {
-                "resourceVersion": str(wire.server.storage.revision),
+                "resourceVersion": str(api.server.storage.revision),
                 "annotations": {"k8s.io/initial-events-end": "true"},
             },
         }
 
 
-async def test_initial_events_can_be_declined(wire: Wire) -> None:
-    await wire.create(PODS, pod("a"))
+async def test_initial_events_can_be_declined(api: RawClient) -> None:
+    await api.create(PODS, pod("a"))
     params = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
-    async with wire.watch(PODS, **params) as events:
-        await wire.create(PODS, pod("b"))
-        assert await events.named(1) == [("ADDED", "b")]
+    async with api.watch(PODS, **params) as events:
+        await api.create(PODS, pod("b"))
+        assert await events.next_named(1) == [("ADDED", "b")]
 
 
-async def test_bookmarks_tell_the_version_while_nothing_happens(wire: Wire) -> None:
-    async with wire.watch(PODS, allowWatchBookmarks="true") as events:
-        await wire.create(CONFIG_MAPS, config_map("a"))
+async def test_bookmarks_tell_the_version_while_nothing_happens(api: RawClient) -> None:
+    async with api.watch(PODS, allowWatchBookmarks="true") as events:
+        await api.create(CONFIG_MAPS, config_map("a"))
         type_, bookmark = await events.next()
         assert type_ == "BOOKMARK"
-        assert int(bookmark["metadata"]["resourceVersion"]) >= wire.server.storage.revision - 1
+        assert int(bookmark["metadata"]["resourceVersion"]) >= api.server.storage.revision - 1
         assert "annotations" not in bookmark["metadata"]
 
 
-async def test_no_bookmarks_come_unasked(wire: Wire) -> None:
-    async with wire.watch(PODS) as events:
+async def test_no_bookmarks_come_unasked(api: RawClient) -> None:
+    async with api.watch(PODS) as events:
         # Longer than the interval of bookmarks.
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.15):
                 await events.next()
 
 
-async def test_forgotten_version_is_an_error_event(wire: Wire) -> None:
+async def test_forgotten_version_is_an_error_event(api: RawClient) -> None:
     for name in "abc":
-        await wire.create(PODS, pod(name))
-    wire.server.storage.compact(wire.server.storage.revision)
-    async with wire.watch(PODS, resourceVersion=2) as events:
+        await api.create(PODS, pod(name))
+    api.server.storage.compact(api.server.storage.revision)
+    async with api.watch(PODS, resourceVersion=2) as events:
         type_, error = await events.next()
         assert type_ == "ERROR"
         assert (error["code"], error["reason"]) == (410, "Expired")
         assert error["message"].startswith("too old resource version: 2 (")
-        assert await events.ended()
+        assert await events.expect_end()
 
 
-async def test_version_from_the_future_is_waited_for(wire: Wire) -> None:
-    version = wire.server.storage.revision
-    async with wire.watch(PODS, resourceVersion=version + 1) as events:
-        await wire.create(PODS, pod("a"))
-        await wire.create(PODS, pod("b"))
-        assert await events.named(1) == [("ADDED", "b")]
+async def test_version_from_the_future_is_waited_for(api: RawClient) -> None:
+    version = api.server.storage.revision
+    async with api.watch(PODS, resourceVersion=version + 1) as events:
+        await api.create(PODS, pod("a"))
+        await api.create(PODS, pod("b"))
+        assert await events.next_named(1) == [("ADDED", "b")]
 
 
-async def test_version_from_the_future_is_too_large_for_initial_events(wire: Wire) -> None:
+async def test_version_from_the_future_is_too_large_for_initial_events(api: RawClient) -> None:
     params = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-    version = wire.server.storage.revision + 10
-    async with wire.watch(PODS, resourceVersion=version, **params) as events:
+    version = api.server.storage.revision + 10
+    async with api.watch(PODS, resourceVersion=version, **params) as events:
         type_, error = await events.next()
         assert type_ == "ERROR"
         assert error["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
@@ -163,24 +165,24 @@ async def test_version_from_the_future_is_too_large_for_initial_events(wire: Wir
         pytest.param({"resourceVersionMatch": "NotOlderThan"}, id="match without initial events"),
     ],
 )
-async def test_options_that_contradict_are_invalid(wire: Wire, params: dict[str, str]) -> None:
-    answer = await wire.get(PODS, watch="true", **params)
+async def test_options_that_contradict_are_invalid(api: RawClient, params: dict[str, str]) -> None:
+    answer = await api.get(PODS, watch="true", **params)
     assert answer.code == 422
     assert "resourceVersionMatch: Forbidden: " in answer.body["message"]
 
 
-async def test_watch_ends_cleanly_at_its_timeout(wire: Wire) -> None:
-    answer = await wire.session.get(PODS, params={"watch": "1", "timeoutSeconds": "1"})
+async def test_watch_ends_cleanly_at_its_timeout(api: RawClient) -> None:
+    answer = await api.session.get(PODS, params={"watch": "1", "timeoutSeconds": "1"})
     assert await answer.read() == b""
 
 
-async def test_watch_that_times_out_says_first_how_far_it_came(wire: Wire) -> None:
+async def test_watch_that_times_out_says_first_how_far_it_came(api: RawClient) -> None:
     params = {"watch": "1", "timeoutSeconds": "1", "allowWatchBookmarks": "true"}
-    answer = await wire.session.get(PODS, params=params)
+    answer = await api.session.get(PODS, params=params)
     assert b"BOOKMARK" in await answer.read()
 
 
-async def test_object_whose_content_stays_makes_no_event(widgets: Wire) -> None:
+async def test_object_whose_content_stays_makes_no_event(widgets: RawClient) -> None:
     await widgets.create(WIDGETS, widget("a", spec={"n": 1}))
     version = widgets.server.storage.revision
     async with widgets.watch(WIDGETS, resourceVersion=version) as events:
@@ -190,21 +192,21 @@ async def test_object_whose_content_stays_makes_no_event(widgets: Wire) -> None:
         assert obj["spec"] == {"n": 2}
 
 
-async def test_client_that_leaves_frees_its_watch(wire: Wire) -> None:
-    storage = wire.server.storage
-    async with wire.watch(PODS):
+async def test_client_that_leaves_frees_its_watch(api: RawClient) -> None:
+    storage = api.server.storage
+    async with api.watch(PODS):
         assert storage.watchers == 1
     await until(lambda: storage.watchers == 0)
 
 
-async def test_table_rows_are_watched(wire: Wire) -> None:
+async def test_table_rows_are_watched(api: RawClient) -> None:
     accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-    async with wire.session.get(PODS, params={"watch": "1"}, headers=accept) as response:
-        await wire.create(PODS, pod("a"))
+    async with api.session.get(PODS, params={"watch": "1"}, headers=accept) as response:
+        await api.create(PODS, pod("a"))
         line = await response.content.readline()
         assert b'"kind":"Table"' in line
 
 
-async def test_version_that_is_no_number_is_an_error_of_the_server(wire: Wire) -> None:
-    answer = await wire.get(PODS, watch="true", resourceVersion="x")
+async def test_version_that_is_no_number_is_an_error_of_the_server(api: RawClient) -> None:
+    answer = await api.get(PODS, watch="true", resourceVersion="x")
     assert (answer.code, answer.body.get("reason")) == (500, None)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from dlctl.local.node.wire import NodePod, NodeService
+from dlctl.local.node.api_types import NodePod, NodeService
 
 
 def make_container(name: str = "main", **fields: Any) -> dict[str, Any]:

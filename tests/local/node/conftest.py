@@ -12,34 +12,34 @@ from dlctl.local.cluster import LocalCluster
 from dlctl.local.node.node import NodeOptions
 from dlctl.local.node.restarts import RestartDelays
 from dlctl.local.node.sandboxes import NetworkChoice
-from tests.local.node.lab import Lab
+from tests.local.node.harness import NodeHarness
 
 # Else pytest-asyncio makes a loop of its own to come back to, and never closes it.
 asyncio.set_event_loop(None)
 
-QUICK = RestartDelays(base_s=0.05, cap_s=0.1, reset_s=60.0)
+SHORT_DELAYS = RestartDelays(base_s=0.05, cap_s=0.1, reset_s=60.0)
 
 
 async def _serve(
-    network: NetworkChoice, images: Path, labs: "asyncio.Future[Lab]", over: asyncio.Event
+    network: NetworkChoice, images: Path, labs: "asyncio.Future[NodeHarness]", over: asyncio.Event
 ) -> None:
     program = images / "bin" / "entrypoint"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\necho entrypoint $*\n")
     program.chmod(0o755)
-    options = NodeOptions(images={"mapped": images}, network=network, delays=QUICK)
+    options = NodeOptions(images={"mapped": images}, network=network, delays=SHORT_DELAYS)
     async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
-        labs.set_result(Lab(cluster, client))
+        labs.set_result(NodeHarness(cluster, client))
         await over.wait()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def lab(
+async def harness(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> AsyncIterator[Lab]:
+) -> AsyncIterator[NodeHarness]:
     """Run a cluster in a task of its own: a fixture begins in one task and ends in another."""
     network: NetworkChoice = getattr(request.module, "NETWORK", "auto")
-    labs: asyncio.Future[Lab] = asyncio.get_running_loop().create_future()
+    labs: asyncio.Future[NodeHarness] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
     async with asyncio.timeout(20):
         serving = asyncio.ensure_future(_serve(network, tmp_path_factory.mktemp("env"), labs, over))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.local.node.builders import make_container
-from tests.local.node.lab import Lab
-from tests.local.node.rights import ACCOUNTS, grant, rule
+from tests.local.node.harness import NodeHarness
+from tests.local.node.rbac import ACCOUNTS, grant, rule
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,68 +29,72 @@ except urllib.error.HTTPError as error:
 
 
 @pytest.fixture(autouse=True)
-def _isolated(lab: Lab) -> None:
-    if not lab.isolated:
-        pytest.skip(f"no namespaces: {lab.cluster.network.reason}")
+def _isolated(harness: NodeHarness) -> None:
+    if not harness.isolated:
+        pytest.skip(f"no namespaces: {harness.cluster.network.reason}")
 
 
-async def ask(lab: Lab, name: str, path: str, *more: str, **spec: Any) -> str:
-    await lab.run(name, command=["python3", "-c", ASK, path, *more], **spec)
-    return (await lab.log(name)).strip()
+async def ask(harness: NodeHarness, name: str, path: str, *more: str, **spec: Any) -> str:
+    await harness.run(name, command=["python3", "-c", ASK, path, *more], **spec)
+    return (await harness.log(name)).strip()
 
 
-async def test_pod_reaches_the_server_with_no_rights_but_those_granted(lab: Lab) -> None:
+async def test_pod_reaches_the_server_with_no_rights_but_those_granted(
+    harness: NodeHarness,
+) -> None:
     path = "/api/v1/namespaces/default/pods"
-    assert await ask(lab, "plain", path) == "403"
-    assert await ask(lab, "named", "/version", "kubernetes.default.svc") == "200"
-    await grant(lab, "reader", rule("pods", "list"))
-    assert await ask(lab, "reader", path, serviceAccountName="reader") == "200"
+    assert await ask(harness, "plain", path) == "403"
+    assert await ask(harness, "named", "/version", "kubernetes.default.svc") == "200"
+    await grant(harness, "reader", rule("pods", "list"))
+    assert await ask(harness, "reader", path, serviceAccountName="reader") == "200"
 
 
-async def test_account_is_told_by_files_that_cannot_be_changed(lab: Lab) -> None:
+async def test_account_is_told_by_files_that_cannot_be_changed(harness: NodeHarness) -> None:
     script = f"cd {FOLDER}; ls; cat namespace; echo; echo x >token"
-    await lab.run("files", command=["sh", "-c", script])
-    log = await lab.log("files")
+    await harness.run("files", command=["sh", "-c", script])
+    log = await harness.log("files")
     assert log.startswith("ca.crt\nnamespace\ntoken\ndefault\n"), log
     assert "Read-only file system" in log
 
 
 @pytest.mark.parametrize("said_by", ["pod", "account"])
-async def test_pod_that_wants_no_token_has_none(lab: Lab, said_by: str) -> None:
+async def test_pod_that_wants_no_token_has_none(harness: NodeHarness, said_by: str) -> None:
     name = f"no-token-{said_by}"
     spec: dict[str, Any] = {"serviceAccountName": name}
-    await lab.create(ACCOUNTS, name, automountServiceAccountToken=said_by == "pod")
+    await harness.create(ACCOUNTS, name, automountServiceAccountToken=said_by == "pod")
     if said_by == "pod":
         spec["automountServiceAccountToken"] = False
-    await lab.run(name, command=["sh", "-c", f"ls {FOLDER}; true"], **spec)
-    assert "No such file" in await lab.log(name)
+    await harness.run(name, command=["sh", "-c", f"ls {FOLDER}; true"], **spec)
+    assert "No such file" in await harness.log(name)
 
 
-async def test_pod_waits_for_its_account(lab: Lab) -> None:
-    await lab.start("waits", serviceAccountName="later")
-    await lab.warning('serviceaccount \\"default/later\\" not found')
-    await lab.create(ACCOUNTS, "later")
-    await lab.finished("waits")
+async def test_pod_waits_for_its_account(harness: NodeHarness) -> None:
+    await harness.start("waits", serviceAccountName="later")
+    await harness.warning('serviceaccount \\"default/later\\" not found')
+    await harness.create(ACCOUNTS, "later")
+    await harness.finished("waits")
 
 
-async def test_own_volume_may_take_the_place_of_the_account(lab: Lab) -> None:
+async def test_own_volume_may_take_the_place_of_the_account(harness: NodeHarness) -> None:
     mounts = [{"name": "own", "mountPath": FOLDER}]
-    await lab.run(
+    await harness.run(
         "own",
         volumes=[{"name": "own", "emptyDir": {}}],
         containers=[make_container(command=["ls", FOLDER], volumeMounts=mounts)],
     )
-    assert await lab.log("own") == ""
+    assert await harness.log("own") == ""
 
 
-async def test_server_is_behind_the_same_door_when_other_pods_have_gone(lab: Lab) -> None:
+async def test_server_is_behind_the_same_door_when_other_pods_have_gone(
+    harness: NodeHarness,
+) -> None:
     # The address that pods keep in mind for half a minute.
     look = "\nprint([line.split()[3] for line in open('/proc/net/arp') if '10.244.0.1 ' in line])"
     seen = set()
     for name in ("early", "late"):
-        await lab.run(name, command=["python3", "-c", ASK + look, "/version"])
-        seen.add(await lab.log(name))
-        await lab.delete(name)
-        await lab.gone(name)
+        await harness.run(name, command=["python3", "-c", ASK + look, "/version"])
+        seen.add(await harness.log(name))
+        await harness.delete(name)
+        await harness.gone(name)
     assert len(seen) == 1, seen
     assert ":" in seen.pop()

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.companions import Companion
-from dlctl.api.elastic import Roster
+from dlctl.api.dependents import Dependent
+from dlctl.api.elastic import Membership
 from dlctl.api.meta import PODS, SERVICES
-from tests.frameworks.elastic.builders import LAUNCHER, WORKER, elastic, equipped, pod
-from tests.local.node.lab import Lab
+from tests.frameworks.horovod.builders import LAUNCHER, WORKER, elastic, mutated_pod_spec, pod
+from tests.local.node.harness import NodeHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,9 +24,9 @@ exec /usr/sbin/sshd -D -e -f /dev/null -h /run/sshd/key
 
 
 @pytest.fixture(autouse=True)
-def _isolated(lab: Lab) -> None:
-    if not lab.isolated:
-        pytest.skip(f"no namespaces: {lab.cluster.network.reason}")
+def _isolated(harness: NodeHarness) -> None:
+    if not harness.isolated:
+        pytest.skip(f"no namespaces: {harness.cluster.network.reason}")
 
 
 def commanded(script: str, **fields: Any) -> dict[str, Any]:
@@ -35,16 +35,16 @@ def commanded(script: str, **fields: Any) -> dict[str, Any]:
     return spec
 
 
-async def make(lab: Lab, name: str, spec: Any, labels: dict[str, str]) -> None:
+async def make(harness: NodeHarness, name: str, spec: Any, labels: dict[str, str]) -> None:
     metadata = {"name": name, "labels": labels}
     # Accounts are not what this is about.
     spec = {**spec, "serviceAccountName": "default"}
-    await lab.client.create(PODS, "default", {"metadata": metadata, "spec": spec})
+    await harness.client.create(PODS, "default", {"metadata": metadata, "spec": spec})
 
 
-async def companion(lab: Lab, made: Companion) -> None:
+async def companion(harness: NodeHarness, made: Dependent) -> None:
     body = {**made.body, "metadata": {"name": made.name}}
-    await lab.client.create(made.resource, "default", body)
+    await harness.client.create(made.resource, "default", body)
 
 
 # Sshd changes its user as it goes, which only root has enough of, even in a namespace.
@@ -52,26 +52,28 @@ async def companion(lab: Lab, made: Companion) -> None:
     os.geteuid() != 0 or shutil.which("ssh") is None or shutil.which("sshd") is None,
     reason="not root, or no OpenSSH",
 )
-async def test_launcher_logs_in_to_a_worker_that_is_there_later_than_itself(lab: Lab) -> None:
+async def test_launcher_logs_in_to_a_worker_that_is_there_later_than_itself(
+    harness: NodeHarness,
+) -> None:
     framework = elastic(
-        roster=Roster(members=(0,), hosts=(0,)),
+        membership=Membership(members=(0,), hosts=(0,)),
         worker=commanded(SSHD),
         launcher=commanded(
             "cat /job/hostfile; sh /etc/edl/discover_hosts.sh | "
             "while IFS=: read host slots; do ssh -n $$host echo in $$host; done"
         ),
     )
-    *_, files = framework.companions(())
+    *_, files = framework.dependents(())
     for made in (files, *framework.secrets()):
-        await companion(lab, made)
+        await companion(harness, made)
     service = {"clusterIP": "None", "selector": {"app": NAME}, "ports": [{"port": PORT}]}
-    await lab.create(SERVICES, NAME, spec=service)
+    await harness.create(SERVICES, NAME, spec=service)
 
-    await make(lab, "et-launcher", equipped(framework, LAUNCHER), {})
-    await lab.until("et-launcher", lambda status: "running" in str(status))
-    await make(lab, NAME, equipped(framework, WORKER), {"app": NAME})
-    status = await lab.finished("et-launcher")
+    await make(harness, "et-launcher", mutated_pod_spec(framework, LAUNCHER), {})
+    await harness.until("et-launcher", lambda status: "running" in str(status))
+    await make(harness, NAME, mutated_pod_spec(framework, WORKER), {"app": NAME})
+    status = await harness.finished("et-launcher")
 
-    assert status["phase"] == "Succeeded", await lab.log(NAME)
-    assert await lab.log("et-launcher", container="init-hostfile") == f"waiting for {NAME}\n"
-    assert await lab.log("et-launcher", container="main") == f"{NAME} slots=1\nin {NAME}\n"
+    assert status["phase"] == "Succeeded", await harness.log(NAME)
+    assert await harness.log("et-launcher", container="init-hostfile") == f"waiting for {NAME}\n"
+    assert await harness.log("et-launcher", container="main") == f"{NAME} slots=1\nin {NAME}\n"

@@ -3,16 +3,16 @@
 import pytest
 
 from dlctl.local.node.env import (
+    ConfigSources,
     MissingReferenceError,
-    Place,
-    Sources,
+    PodPlacement,
     environment,
     expand,
     references,
 )
 from tests.local.node.builders import make_container, make_pod
 
-PLACE = Place(node_name="localhost", pod_ip="10.244.0.9", host_ip="10.244.0.1")
+PLACE = PodPlacement(node_name="localhost", pod_ip="10.244.0.9", host_ip="10.244.0.1")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_variable_sees_those_before_it_only() -> None:
         {"name": "C", "value": "$(B)"},
     ]
     pod = make_pod(env=env)
-    given = environment(pod.spec.containers[0], pod, PLACE, Sources())
+    given = environment(pod.spec.containers[0], pod, PLACE, ConfigSources())
     assert given == {"A": "$(B)", "B": "1", "C": "1"}
 
 
@@ -57,7 +57,7 @@ def test_field_of_the_pod_becomes_a_value(path: str, expected: str) -> None:
     pod = make_pod(
         env=[{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}], labels={"job": "mnist"}
     )
-    assert environment(pod.spec.containers[0], pod, PLACE, Sources()) == {"X": expected}
+    assert environment(pod.spec.containers[0], pod, PLACE, ConfigSources()) == {"X": expected}
 
 
 def test_values_come_from_config_maps_and_secrets() -> None:
@@ -72,7 +72,7 @@ def test_values_come_from_config_maps_and_secrets() -> None:
         envFrom=[{"prefix": "P_", "configMapRef": {"name": "m"}}],
     )
     pod = make_pod(containers=[container])
-    sources = Sources(config_maps={"m": {"a": b"1"}}, secrets={"s": {"k": b"hidden"}})
+    sources = ConfigSources(config_maps={"m": {"a": b"1"}}, secrets={"s": {"k": b"hidden"}})
     given = environment(pod.spec.containers[0], pod, PLACE, sources)
     assert given == {"P_a": "1", "ONE": "hidden"}
     assert references(pod) == ({"m"}, {"s"})
@@ -93,4 +93,4 @@ def test_values_come_from_config_maps_and_secrets() -> None:
 def test_missing_source_is_named(source: object, message: str) -> None:
     pod = make_pod(env=[{"name": "X", "valueFrom": source}])
     with pytest.raises(MissingReferenceError, match=message):
-        environment(pod.spec.containers[0], pod, PLACE, Sources(config_maps={"m": {}}))
+        environment(pod.spec.containers[0], pod, PLACE, ConfigSources(config_maps={"m": {}}))

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dlctl.local.node.logs import LogFiles, LogQuery, read
+from dlctl.local.node.logs import LogFiles, LogOptions, read
 
 
-async def text(path: Path, query: LogQuery) -> str:
+async def text(path: Path, query: LogOptions) -> str:
     return b"".join([chunk async for chunk in read(path, query, lambda: True)]).decode()
 
 
@@ -27,17 +27,17 @@ async def test_tail_begins_at_a_line(
 ) -> None:
     path = tmp_path / "0.log"
     path.write_text(content)
-    assert await text(path, LogQuery(tail_lines=lines)) == expected
+    assert await text(path, LogOptions(tail_lines=lines)) == expected
 
 
 async def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_text("abcdef")
-    assert await text(path, LogQuery(limit_bytes=4)) == "abcd"
+    assert await text(path, LogOptions(limit_bytes=4)) == "abcd"
 
 
 async def test_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert await text(tmp_path / "no.log", LogQuery()) == ""
+    assert await text(tmp_path / "no.log", LogOptions()) == ""
 
 
 async def test_followed_log_ends_with_its_container(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ async def test_followed_log_ends_with_its_container(tmp_path: Path) -> None:
     path.write_text("first\n")
     ended: list[bool] = []
     chunks = []
-    async for chunk in read(path, LogQuery(follow=True), lambda: bool(ended)):
+    async for chunk in read(path, LogOptions(follow=True), lambda: bool(ended)):
         chunks.append(chunk)
         if not ended:
             path.write_text("first\nlast\n")
@@ -56,6 +56,6 @@ async def test_followed_log_ends_with_its_container(tmp_path: Path) -> None:
 def test_two_latest_starts_are_kept(tmp_path: Path) -> None:
     files = LogFiles(tmp_path)
     for start in range(4):
-        files.make_room(start)
+        files.rotate(start)
         files.path(start).write_text(str(start))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2.log", "3.log"]

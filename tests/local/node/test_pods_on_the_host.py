@@ -6,8 +6,8 @@ import pytest
 
 from dlctl.api.meta import SERVICES
 from tests.local.node.builders import make_container
-from tests.local.node.lab import Lab, container
-from tests.local.node.talks import run, start
+from tests.local.node.exec_streams import run, start
+from tests.local.node.harness import NodeHarness, container
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,23 +19,23 @@ def is_alive(pid: str) -> bool:
     return Path("/proc", pid.strip()).exists()
 
 
-async def test_mode_and_its_reason_are_told(lab: Lab) -> None:
-    assert lab.cluster.network.mode == "host"
-    assert lab.cluster.network.reason == "asked for"
+async def test_mode_and_its_reason_are_told(harness: NodeHarness) -> None:
+    assert harness.cluster.network.mode == "host"
+    assert harness.cluster.network.reason == "asked for"
 
 
-async def test_names_of_services_are_replaced_by_loopback(lab: Lab) -> None:
-    await lab.create(SERVICES, "job-scheduler-0", spec={"selector": {"a": "b"}, "ports": PORTS})
+async def test_names_of_services_are_replaced_by_loopback(harness: NodeHarness) -> None:
+    await harness.create(SERVICES, "job-scheduler-0", spec={"selector": {"a": "b"}, "ports": PORTS})
     env = [{"name": "DMLC_PS_ROOT_URI", "value": "job-scheduler-0"}]
     command = ["sh", "-c", "echo $DMLC_PS_ROOT_URI tcp://job-scheduler-0.default:9091"]
-    status = await lab.run("names", command=command, env=env)
-    assert await lab.log("names") == "127.0.0.1 tcp://127.0.0.1:9091\n"
+    status = await harness.run("names", command=command, env=env)
+    assert await harness.log("names") == "127.0.0.1 tcp://127.0.0.1:9091\n"
     assert status["podIP"] == "127.0.0.1"
 
 
-async def test_path_of_a_volume_is_replaced_by_its_directory(lab: Lab) -> None:
+async def test_path_of_a_volume_is_replaced_by_its_directory(harness: NodeHarness) -> None:
     mounts = [{"name": "room", "mountPath": "/dlctl-test-room"}]
-    await lab.run(
+    await harness.run(
         "volume",
         volumes=[{"name": "room", "emptyDir": {}}],
         containers=[
@@ -46,43 +46,43 @@ async def test_path_of_a_volume_is_replaced_by_its_directory(lab: Lab) -> None:
             )
         ],
     )
-    where, found = (await lab.log("volume")).split()
-    assert Path(where).is_relative_to(lab.cluster.run_dir)
+    where, found = (await harness.log("volume")).split()
+    assert Path(where).is_relative_to(harness.cluster.run_dir)
     assert found == "x"
 
 
-async def test_end_of_a_container_ends_what_it_left_running(lab: Lab) -> None:
-    status = await lab.run("leaves", command=["sh", "-c", "setsid sleep 300 & echo $!"])
+async def test_end_of_a_container_ends_what_it_left_running(harness: NodeHarness) -> None:
+    status = await harness.run("leaves", command=["sh", "-c", "setsid sleep 300 & echo $!"])
     assert container(status)["state"]["terminated"]["exitCode"] == 0
-    assert not is_alive(await lab.log("leaves"))
+    assert not is_alive(await harness.log("leaves"))
 
 
-async def test_deletion_kills_those_that_went_their_own_way(lab: Lab) -> None:
+async def test_deletion_kills_those_that_went_their_own_way(harness: NodeHarness) -> None:
     script = "setsid sh -c 'echo $$$$; exec sleep 300' & sleep 300"
-    await lab.start("escapes", command=["sh", "-c", script])
-    await lab.until("escapes", lambda status: status["phase"] == "Running")
-    pid = await lab.first_line("escapes")
+    await harness.start("escapes", command=["sh", "-c", script])
+    await harness.until("escapes", lambda status: status["phase"] == "Running")
+    pid = await harness.first_line("escapes")
     assert is_alive(pid)
-    await lab.delete("escapes", grace_period_s=60)
-    await lab.gone("escapes")
+    await harness.delete("escapes", grace_period_s=60)
+    await harness.gone("escapes")
     assert not is_alive(pid)
 
 
-async def test_what_a_command_leaves_running_ends_with_the_container(lab: Lab) -> None:
-    await start(lab, "left-behind")
+async def test_what_a_command_leaves_running_ends_with_the_container(harness: NodeHarness) -> None:
+    await start(harness, "left-behind")
     script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!"
-    _, said = await run(lab, "left-behind", "sh", "-c", script)
+    _, said = await run(harness, "left-behind", "sh", "-c", script)
     assert is_alive(said.out)
-    await lab.delete("left-behind")
-    await lab.gone("left-behind")
+    await harness.delete("left-behind")
+    await harness.gone("left-behind")
     assert not is_alive(said.out)
 
 
-async def test_pod_finds_the_server_by_a_kubeconfig_of_its_own(lab: Lab) -> None:
+async def test_pod_finds_the_server_by_a_kubeconfig_of_its_own(harness: NodeHarness) -> None:
     script = "cat $KUBECONFIG; echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"
-    await lab.run("kubeconfig", command=["sh", "-c", script])
-    log = await lab.log("kubeconfig")
-    server = lab.cluster.server.url
+    await harness.run("kubeconfig", command=["sh", "-c", script])
+    log = await harness.log("kubeconfig")
+    server = harness.cluster.server.url
     assert f"server: {server}\n" in log
     assert log.endswith(server.removeprefix("https://") + "\n")
-    assert lab.cluster.server.token not in log
+    assert harness.cluster.server.token not in log

@@ -2,21 +2,21 @@
 
 import pytest
 
-from dlctl.local.node.restarts import Backoff, RestartDelays, restarts
+from dlctl.local.node.restarts import CrashLoopBackoff, RestartDelays, should_restart
 from tests.local.node.builders import make_pod
 
 
 def test_first_restart_is_at_once_and_the_next_ones_wait_longer_up_to_a_cap() -> None:
-    backoff = Backoff(RestartDelays())
-    waits = [backoff.after(1.0) for _ in range(8)]
+    backoff = CrashLoopBackoff(RestartDelays())
+    waits = [backoff.delay_s(1.0) for _ in range(8)]
     assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
 
 
 def test_long_run_starts_the_backoff_over() -> None:
-    backoff = Backoff(RestartDelays())
+    backoff = CrashLoopBackoff(RestartDelays())
     for _ in range(4):
-        backoff.after(1.0)
-    assert [backoff.after(600.0), backoff.after(1.0)] == [0, 10]
+        backoff.delay_s(1.0)
+    assert [backoff.delay_s(600.0), backoff.delay_s(1.0)] == [0, 10]
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_long_run_starts_the_backoff_over() -> None:
 def test_policy_decides_on_a_restart(
     policy: str, exit_code: int, init: bool, expected: bool
 ) -> None:
-    assert restarts(make_pod(restartPolicy=policy), exit_code, init=init) is expected
+    assert should_restart(make_pod(restartPolicy=policy), exit_code, init=init) is expected

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import PODS, ObjectKey
-from tests.local.node.lab import Lab
+from tests.local.node.harness import NodeHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -15,21 +15,21 @@ def scheduled(status: dict[str, Any]) -> dict[str, Any]:
     return next((dict(c) for c in conditions if c["type"] == "PodScheduled"), {})
 
 
-async def test_pod_is_bound_once_its_last_gate_is_gone(lab: Lab) -> None:
-    await lab.start("gated", schedulingGates=[{"name": "example.com/gang"}])
-    status = await lab.until("gated", scheduled)
+async def test_pod_is_bound_once_its_last_gate_is_gone(harness: NodeHarness) -> None:
+    await harness.start("gated", schedulingGates=[{"name": "example.com/gang"}])
+    status = await harness.until("gated", scheduled)
     assert scheduled(status)["reason"] == "SchedulingGated"
     gates: dict[str, Any] = {"spec": {"schedulingGates": []}}
-    await lab.client.patch(PODS, ObjectKey("default", "gated"), gates)
-    status = await lab.finished("gated")
+    await harness.client.patch(PODS, ObjectKey("default", "gated"), gates)
+    status = await harness.finished("gated")
     assert (status["phase"], scheduled(status)["status"]) == ("Succeeded", "True")
 
 
-async def test_pod_for_another_scheduler_waits_and_says_so(lab: Lab) -> None:
-    await lab.start("other", schedulerName="volcano")
-    status = await lab.until("other", scheduled)
+async def test_pod_for_another_scheduler_waits_and_says_so(harness: NodeHarness) -> None:
+    await harness.start("other", schedulerName="volcano")
+    status = await harness.until("other", scheduled)
     assert scheduled(status)["status"] == "False"
     assert scheduled(status)["reason"] == "Unschedulable"
     assert "volcano" in scheduled(status)["message"]
-    await lab.delete("other")
-    await lab.gone("other")
+    await harness.delete("other")
+    await harness.gone("other")

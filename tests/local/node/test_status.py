@@ -8,7 +8,7 @@ import pytest
 
 from dlctl.local.node.status import (
     ContainerRecord,
-    PodFacts,
+    PodState,
     Running,
     Terminated,
     Waiting,
@@ -30,8 +30,10 @@ def make_record(state: Any, **fields: Any) -> ContainerRecord:
     return ContainerRecord("main", "any", state, **fields)
 
 
-def make_facts(*records: ContainerRecord, inits: list[ContainerRecord] | None = None) -> PodFacts:
-    return PodFacts(NOW, "10.244.0.1", "10.244.0.2", inits=inits or [], containers=list(records))
+def make_facts(*records: ContainerRecord, inits: list[ContainerRecord] | None = None) -> PodState:
+    return PodState(
+        NOW, "10.244.0.1", "10.244.0.2", init_containers=inits or [], containers=list(records)
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def make_facts(*records: ContainerRecord, inits: list[ContainerRecord] | None = 
 def test_phase_follows_from_the_containers(records: list[ContainerRecord], expected: str) -> None:
     facts = make_facts(*records)
     assert phase(facts) == ("Running" if all(r.done for r in records) else expected)
-    facts.over = True
+    facts.finished = True
     assert phase(facts) == expected
 
 
@@ -68,16 +70,16 @@ def test_phase_before_the_containers_is_that_of_the_init_containers(
 ) -> None:
     facts = make_facts(make_record(WAITING), inits=[init])
     assert phase(facts) == "Pending"
-    facts.over = True
+    facts.finished = True
     assert phase(facts) == expected
 
 
 def test_reason_of_a_pod_that_its_node_ends_comes_with_its_phase() -> None:
     facts = make_facts(make_record(Running(NOW)))
-    facts.verdict, facts.message = "DeadlineExceeded", "too long"
+    facts.failure_reason, facts.message = "DeadlineExceeded", "too long"
     before = status(make_pod(), facts, [], NOW)
     assert (before["phase"], "reason" in before) == ("Running", False)
-    facts.over = True
+    facts.finished = True
     after = status(make_pod(), facts, [], NOW)
     assert (after["phase"], after["reason"]) == ("Failed", "DeadlineExceeded")
 

@@ -6,18 +6,20 @@ from typing import Any
 
 import pytest
 
-from dlctl.local.node.env import MissingReferenceError, Place, Sources
-from dlctl.local.node.volumes import UnsupportedVolumeError, VolumeMaker
+from dlctl.local.node.env import ConfigSources, MissingReferenceError, PodPlacement
+from dlctl.local.node.volumes import UnsupportedVolumeError, VolumeManager
 from tests.local.node.builders import make_pod
 
-PLACE = Place(node_name="localhost", pod_ip="10.244.0.9", host_ip="10.244.0.1")
-SOURCES = Sources(config_maps={"m": {"a": b"1", "b": b"2"}}, secrets={"s": {"key": b"hidden"}})
+PLACE = PodPlacement(node_name="localhost", pod_ip="10.244.0.9", host_ip="10.244.0.1")
+SOURCES = ConfigSources(
+    config_maps={"m": {"a": b"1", "b": b"2"}}, secrets={"s": {"key": b"hidden"}}
+)
 
 
 def make_volume(tmp_path: Path, **volume: Any) -> Path:
     pod = make_pod(volumes=[{"name": "v", **volume}], labels={"job": "mnist"})
-    maker = VolumeMaker(pod, PLACE, SOURCES, tmp_path / "pod", tmp_path / "claims")
-    return maker.make_all()["v"]
+    maker = VolumeManager(pod, PLACE, SOURCES, tmp_path / "pod", tmp_path / "claims")
+    return maker.create_all()["v"]
 
 
 def content(path: Path) -> dict[str, str]:
@@ -97,18 +99,18 @@ def test_volume_that_cannot_be_made_is_named(
 
 def test_files_follow_what_the_references_hold(tmp_path: Path) -> None:
     pod = make_pod(volumes=[{"name": "v", "configMap": {"name": "m", "defaultMode": 0o555}}])
-    maker = VolumeMaker(pod, PLACE, SOURCES, tmp_path / "pod", tmp_path / "claims")
-    path = maker.make_all()["v"]
+    maker = VolumeManager(pod, PLACE, SOURCES, tmp_path / "pod", tmp_path / "claims")
+    path = maker.create_all()["v"]
     (path / "own").write_text("kept")
     open_before = (path / "a").open()
 
-    maker.refresh(Sources(config_maps={"m": {"a": b"new", "c": b"3"}}))
+    maker.refresh(ConfigSources(config_maps={"m": {"a": b"new", "c": b"3"}}))
 
     assert content(path) == {"a": "new", "c": "3", "own": "kept"}
     assert stat.S_IMODE((path / "a").stat().st_mode) == 0o500
     with open_before:
         assert open_before.read() == "1"
-    maker.refresh(Sources())
+    maker.refresh(ConfigSources())
     assert content(path) == {"a": "new", "c": "3", "own": "kept"}
 
 

@@ -1,0 +1,81 @@
+"""What ``run`` and ``up`` have in common on the command line, and what they need installed.
+
+Light: imports nothing of the laptop mode itself, so that ``dlctl --help`` is quick.
+"""
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import attrs
+
+from dlctl.errors import ConfigError
+
+Network = Literal["auto", "isolated", "host"]
+
+_MAX_PORT: Final = 65535
+_NETWORKS: Final = ("auto", "isolated", "host")
+_REQUIRED_PACKAGES: Final = ("cel_expr_python", "rich", "trustme")
+_LINUX_PACKAGES: Final = ("pyroute2",)
+
+
+@attrs.frozen
+class LocalOptions:
+    """How the embedded cluster is to be."""
+
+    images: Mapping[str, Path] = attrs.field(factory=dict)
+    network: Network = "auto"
+    port: int = 0
+
+
+def add_local_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--image",
+        action="append",
+        default=[],
+        metavar="NAME=PREFIX",
+        help="run containers of image NAME (with or without tag) with the Python environment at "
+        "PREFIX first on PATH; repeatable",
+    )
+    parser.add_argument(
+        "--network",
+        choices=_NETWORKS,
+        default="auto",
+        help="isolated: every pod has its own address (Linux); host: pods share this machine's "
+        "ports; auto: isolated where the machine allows it (%(default)s)",
+    )
+
+
+def parse_local_options(args: argparse.Namespace, *, port: int = 0) -> LocalOptions:
+    """Read the arguments.
+
+    :raises ConfigError: if one makes no sense, or the laptop mode is not installed.
+    """
+    require_local_packages()
+    if not 0 <= port <= _MAX_PORT:
+        raise ConfigError(f"--port is {port}: it must be between 0 and {_MAX_PORT}")
+    images = dict(_image(text) for text in args.image)
+    return LocalOptions(images, args.network, port)
+
+
+def require_local_packages() -> None:
+    packages = _REQUIRED_PACKAGES + (_LINUX_PACKAGES if sys.platform == "linux" else ())
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            "the embedded cluster is an extra that is not installed: pip install 'dlctl[local]' "
+            f"(missing: {', '.join(missing)})"
+        )
+
+
+def _image(text: str) -> tuple[str, Path]:
+    name, equals, prefix = text.partition("=")
+    if not (name and equals and prefix):
+        raise ConfigError(f"--image {text}: write NAME=PREFIX, such as mxnet:1.9.1=.venv-mxnet")
+    path = Path(prefix).expanduser().absolute()
+    if not path.exists():
+        raise ConfigError(f"--image {text}: there is nothing at {prefix}")
+    return name, path

@@ -1,0 +1,45 @@
+"""What the node warns of before a program can start: events of type Warning, by pod."""
+
+from typing import Any
+
+import msgspec
+
+from dlctl.api.meta import EVENTS, Object, ObjectKey, Projection
+from dlctl.informers.handlers import Change
+from dlctl.informers.informer import Informer
+from dlctl.kube.client import Client
+
+
+class InvolvedObject(Projection, frozen=True, gc=False):
+    """The object that an event is about."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class Event(Object, frozen=True, gc=False):
+    """An event, as much of it as is shown."""
+
+    type: str = ""
+    message: str = ""
+    involved_object: InvolvedObject = msgspec.field(default=InvolvedObject(), name="involvedObject")
+
+
+class PodWarnings:
+    """The last warning about each pod."""
+
+    def __init__(self, client: Client) -> None:
+        self.informer: Informer[Event] = Informer(client, EVENTS, Event)
+        self.informer.add_handler(self._on_change)
+        self._last: dict[ObjectKey, str] = {}
+
+    def last_warning(self, namespace: str, pod: str) -> str:
+        return self._last.get(ObjectKey(namespace, pod), "")
+
+    def _on_change(self, change: Change[Any]) -> None:
+        event = change.new
+        if event and event.type == "Warning" and event.involved_object.kind == "Pod":
+            self._last[ObjectKey(event.involved_object.namespace, event.involved_object.name)] = (
+                event.message
+            )

@@ -1,0 +1,114 @@
+"""One ``dlctl run`` from the manifests to the exit code."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+from rich.console import Console
+
+from dlctl.cli.follow import Follower
+from dlctl.cli.frameworks import loadable
+from dlctl.cli.interrupts import Interrupts
+from dlctl.cli.local_cluster import LocalControlPlane, describe_network, local_control_plane, usage
+from dlctl.cli.local_options import LocalOptions
+from dlctl.cli.log_file import log_file
+from dlctl.cli.manifests import JSON, images, job_kind, load
+from dlctl.cli.outcome import failure_lines, status_yaml
+from dlctl.cli.screen import render_svg, screen
+from dlctl.cli.submission import SubmittedJob, submit
+from dlctl.cli.views import progress_view
+from dlctl.clock import SystemClock
+from dlctl.dialects.kinds import Kind, served_kinds
+from dlctl.errors import ConfigError
+from dlctl.kube.errors import NotFoundError
+from dlctl.local.node.images import find
+
+
+@attrs.frozen
+class RunSession:
+    """What was asked for on the command line; :meth:`run` does it, once."""
+
+    files: Sequence[str]
+    options: LocalOptions
+    namespace: str = "default"
+    timeout_s: float | None = None
+    keep: bool = False
+    record: Path | None = None
+
+    async def run(self, interrupts: Interrupts) -> int:
+        """Return the exit code; nothing is left running, however this ends."""
+        served = served_kinds(loadable())
+        manifests = self._manifests(served)
+        with log_file() as log:
+            async with local_control_plane(served, self.options, keep_logs=True) as running:
+                jobs = await submit(running.client, served, manifests, self.namespace)
+                succeeded = await self._follow(running, jobs)
+                if not succeeded:
+                    self._report_unmapped(manifests)
+                    log.keep()
+                    print(f"the controller's log: {log.path}", file=sys.stderr)
+                if self.keep:
+                    print(
+                        f"\nThe cluster stays until Ctrl-C:\n{usage(running.kubeconfig)}",
+                        flush=True,
+                    )
+                    await interrupts.wait()
+        return 0 if succeeded else 1
+
+    def _manifests(self, served: Sequence[Kind]) -> list[JSON]:
+        manifests = list(load(self.files))
+        if not any(job_kind(served, manifest) for manifest in manifests):
+            raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
+        return manifests
+
+    async def _follow(self, running: LocalControlPlane, jobs: Sequence[SubmittedJob]) -> bool:
+        """Watch the jobs to their end, or the time's, and tell of it; return if all succeeded."""
+        console = Console(highlight=False, markup=False)
+        console.print(f"network {describe_network(running.cluster.network)}", style="dim")
+        shown = progress_view(console)
+        follower = Follower(running.client, running.cluster.run_dir, jobs, shown)
+        with shown:
+            in_time = await _follow_with_timeout(follower, self.timeout_s)
+        statuses = "".join([await _status(running, job) for job in jobs])
+        print(statuses, end="", flush=True)
+        if self.record:
+            last = screen(follower.progress, follower.logs, SystemClock().now())
+            title = f"dlctl run {' '.join(Path(name).name for name in self.files)}"
+            svg = render_svg(last, title=title)
+            await asyncio.to_thread(self.record.write_text, svg)
+        if not in_time:
+            print(f"timed out after {self.timeout_s:g} s", file=sys.stderr)
+        for job in follower.progress:
+            for line in failure_lines(job, follower.logs):
+                print(line, file=sys.stderr)
+        return all(job.succeeded for job in follower.progress)
+
+    def _report_unmapped(self, manifests: Sequence[JSON]) -> None:
+        """Name the images for which nothing stood: that may be why a program found no module."""
+        for name in dict.fromkeys(images(manifests)):
+            if find(self.options.images, name).target is None:
+                print(
+                    f"image {name} is not mapped: its programs were those of this machine "
+                    f"(--image {name}=PREFIX)",
+                    file=sys.stderr,
+                )
+
+
+async def _follow_with_timeout(follower: Follower, timeout_s: float | None) -> bool:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await follower.follow()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _status(running: LocalControlPlane, job: SubmittedJob) -> str:
+    try:
+        obj = await running.client.get(job.kind.resource, job.key, dict[str, Any])
+    except NotFoundError:
+        return f"# {job.kind.singular} {job.key} is gone\n"
+    return f"# {job.kind.singular} {job.key}\n{status_yaml(obj)}"

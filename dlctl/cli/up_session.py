@@ -1,0 +1,81 @@
+"""One ``dlctl up``: start, say how to use it, wait, tear down."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import yaml
+
+from dlctl import logs
+from dlctl.cli.frameworks import loadable
+from dlctl.cli.interrupts import Interrupts
+from dlctl.cli.local_cluster import LocalControlPlane, describe_network, local_control_plane, usage
+from dlctl.cli.local_options import LocalOptions
+from dlctl.dialects.kinds import served_kinds
+from dlctl.errors import ConfigError
+
+
+@attrs.frozen
+class UpSession:
+    """What was asked for on the command line; :meth:`run` does it, once."""
+
+    options: LocalOptions
+    kubeconfig: Path | None = None
+    controller: bool = attrs.field(default=True, kw_only=True)
+
+    async def run(self, interrupts: Interrupts) -> int:
+        """Run until Ctrl-C; nothing is left running, however this ends."""
+        logs.configure(sys.stderr, format_=logs.LogFormat.CONSOLE)
+        served = served_kinds(loadable())
+        async with local_control_plane(served, self.options, controller=self.controller) as running:
+            with _copy(running.kubeconfig, self.kubeconfig) as path:
+                names = ", ".join(kind.resource.group_resource for kind in served)
+                print(self._usage(running, names, path), flush=True)
+                await interrupts.wait()
+                print("ending", file=sys.stderr)
+        return 0
+
+    def _usage(self, running: LocalControlPlane, names: str, kubeconfig: Path) -> str:
+        facts = {
+            "API server": running.cluster.server.url,
+            "network": describe_network(running.cluster.network),
+            "kinds": names,
+            "controller": "running" if self.controller else "none; run `dlctl controller`",
+        }
+        lines = [f"{name:<12}{fact}" for name, fact in facts.items()]
+        return "\n".join([*lines, "", usage(kubeconfig), "", "Ctrl-C ends it all."])
+
+
+@contextmanager
+def _copy(kubeconfig: Path, to: Path | None) -> Iterator[Path]:
+    """Yield where the kubeconfig is; a copy in a place of the user's choice goes with the block.
+
+    :raises ConfigError: if something that is not ours is in that place.
+    """
+    if to is None:
+        yield kubeconfig
+        return
+    _check_is_own_copy(to)
+    to.unlink(missing_ok=True)
+    # The token in it is for the user alone.
+    fd = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
+        file.write(kubeconfig.read_text(encoding="utf-8"))
+    try:
+        yield to.absolute()
+    finally:
+        to.unlink(missing_ok=True)
+
+
+def _check_is_own_copy(path: Path) -> None:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        content = None
+    if not isinstance(content, dict) or content.get("current-context") != "dlctl":
+        raise ConfigError(f"--kubeconfig {path}: the file there is not one of dlctl; not replaced")

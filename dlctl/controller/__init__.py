@@ -1,0 +1,1 @@
+"""The runtime of controllers: worker loop, expectations, background tasks, events. Knows no job."""

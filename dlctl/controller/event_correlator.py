@@ -1,0 +1,165 @@
+"""Which occurrences become events, and which only raise the count of one: pure, no I/O.
+
+Three steps, in this order: many similar messages become one combined event, the same one again
+becomes a higher count, and an object that goes on and on is heard less often. Bug-compatible with
+https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go
+"""
+
+import datetime
+import hashlib
+import secrets
+from typing import Final, Self
+
+import attrs
+from cachetools import LRUCache
+
+from dlctl.api.meta import UID, ObjectKey, Resource
+from dlctl.clock import Clock
+
+# So many different messages with one reason, none more than this apart, are told as one.
+AGGREGATE_MAX_EVENTS: Final = 10
+AGGREGATE_INTERVAL_S: Final = 600.0
+AGGREGATE_PREFIX: Final = "(combined from similar events): "
+# Per object and type: a burst, and then one event every five minutes.
+SPAM_BURST: Final = 25
+SPAM_REFILL_S: Final = 300.0
+# What is forgotten first is what was seen longest ago.
+LRU_CACHE_SIZE: Final = 4096
+
+
+@attrs.frozen
+class ObjectReference:
+    """The object that an event is about."""
+
+    resource: Resource
+    key: ObjectKey
+    uid: UID
+
+
+@attrs.frozen
+class Event:
+    """Something that happened to an object; it happens again if all of it is equal."""
+
+    regarding: ObjectReference
+    type: str
+    reason: str
+    message: str
+    # Who tells, if not the one who always does.
+    source: str = ""
+
+
+@attrs.frozen
+class CorrelatedEvent:
+    """An event as the server should hold it: new if the count is one, changed if it is more."""
+
+    event: Event
+    name: str
+    count: int
+    first_timestamp: datetime.datetime
+    last_timestamp: datetime.datetime
+
+
+@attrs.frozen
+class _EventKey:
+    """What an occurrence is known by: a digest, which takes as much memory for any message."""
+
+    regarding: ObjectReference
+    type: str
+    reason: str
+    source: str
+    message: bytes
+
+    @classmethod
+    def of(cls, event: Event) -> Self:
+        regarding, source = event.regarding, event.source
+        message = _digest(event.message)
+        return cls(regarding, event.type, event.reason, source, message)
+
+
+@attrs.frozen
+class _EventLog:
+    name: str
+    count: int
+    first_timestamp: datetime.datetime
+
+
+@attrs.define
+class _AggregateRecord:
+    last_seen_s: float
+    messages: set[bytes] = attrs.field(factory=set)
+
+
+@attrs.define
+class _TokenBucket:
+    tokens: float
+    refilled_s: float
+
+
+class EventCorrelator:
+    """The recent occurrences of one source, and what was made of them.
+
+    Memory is bounded, in bytes too: no message is kept.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._aggregates: LRUCache[tuple[ObjectReference, str, str], _AggregateRecord] = LRUCache(
+            LRU_CACHE_SIZE
+        )
+        self._logs: LRUCache[_EventKey, _EventLog] = LRUCache(LRU_CACHE_SIZE)
+        self._buckets: LRUCache[tuple[ObjectReference, str], _TokenBucket] = LRUCache(
+            LRU_CACHE_SIZE
+        )
+
+    def correlate(self, event: Event) -> CorrelatedEvent | None:
+        """Return what to tell the server, or None if it has heard enough of the object."""
+        counted_as, shown = self._aggregate(event)
+        report = self._observe(counted_as, shown)
+        return report if self._passes_spam_filter(event) else None
+
+    def _aggregate(self, event: Event) -> tuple[Event, Event]:
+        """Return what the occurrence counts as, and how it is told."""
+        key = (event.regarding, event.type, event.reason)
+        now_s = self._clock.monotonic()
+        aggregate = self._aggregates.get(key)
+        if aggregate is None or now_s - aggregate.last_seen_s > AGGREGATE_INTERVAL_S:
+            aggregate = self._aggregates[key] = _AggregateRecord(now_s)
+        aggregate.last_seen_s = now_s
+        aggregate.messages.add(_digest(event.message))
+        if len(aggregate.messages) < AGGREGATE_MAX_EVENTS:
+            return event, event
+        # Any one goes: only how many different ones there are matters from here on.
+        aggregate.messages.pop()
+        shown = attrs.evolve(event, message=AGGREGATE_PREFIX + event.message)
+        return attrs.evolve(event, message=AGGREGATE_PREFIX), shown
+
+    def _observe(self, counted_as: Event, shown: Event) -> CorrelatedEvent:
+        now = self._clock.now()
+        key = _EventKey.of(counted_as)
+        before = self._logs.get(key)
+        if before is None:
+            name = f"{shown.regarding.key.name}.{secrets.token_hex(8)}"
+            log = _EventLog(name, 1, now)
+        else:
+            log = attrs.evolve(before, count=before.count + 1)
+        self._logs[key] = log
+        return CorrelatedEvent(shown, log.name, log.count, log.first_timestamp, now)
+
+    def _passes_spam_filter(self, event: Event) -> bool:
+        key = (event.regarding, event.type)
+        now_s = self._clock.monotonic()
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = _TokenBucket(float(SPAM_BURST), now_s)
+        refill = (now_s - bucket.refilled_s) / SPAM_REFILL_S
+        bucket.tokens = min(float(SPAM_BURST), bucket.tokens + refill)
+        bucket.refilled_s = now_s
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+
+def _digest(message: str) -> bytes:
+    # Of what users write, some cannot be encoded strictly.
+    return hashlib.blake2b(message.encode(errors="replace"), digest_size=16).digest()

@@ -1,0 +1,222 @@
+"""Telling users what happened to their jobs: events of core/v1, sent in the background.
+
+Recording never blocks and never fails. Events are a courtesy: they may be combined, counted or
+dropped, and no decision may rest on one.
+"""
+
+import asyncio
+import datetime
+import logging
+import random
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from dlctl import logs
+from dlctl.api.meta import EVENTS, ObjectKey, ObjectMeta, Resource
+from dlctl.clock import Clock
+from dlctl.controller.event_correlator import (
+    CorrelatedEvent,
+    Event,
+    EventCorrelator,
+    ObjectReference,
+)
+from dlctl.errors import truncated
+from dlctl.kube.errors import (
+    AlreadyExistsError,
+    ApiError,
+    NotFoundError,
+    UnexpectedResponseError,
+    UnreachableError,
+)
+from dlctl.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+MAX_QUEUED_EVENTS: Final = 1000
+MAX_TRIES_PER_EVENT: Final = 12
+RETRY_INTERVAL_S: Final = 10.0
+
+
+class EventSink(Protocol):
+    """What is needed of a client."""
+
+    async def create(
+        self, resource: Resource, namespace: str, body: Mapping[str, object], /
+    ) -> object:
+        """Create an object, or raise ApiError or UnreachableError."""
+        ...
+
+    async def patch(
+        self, resource: Resource, key: ObjectKey, body: Mapping[str, object], /
+    ) -> object:
+        """Change an object by a merge patch, or raise ApiError or UnreachableError."""
+        ...
+
+
+class EventRecorder:
+    """A bounded line of occurrences and the one task that reports them, in order.
+
+    While the server cannot be reached the line fills up; what comes when it is full is dropped.
+    """
+
+    def __init__(
+        self, sink: EventSink, *, clock: Clock, metrics: Metrics, component: str = "dlctl"
+    ) -> None:
+        self._sink = sink
+        self._correlator = EventCorrelator(clock)
+        self._dropped = metrics.dlctl_events_dropped_total
+        self._component = component
+        self._queue: deque[Event] = deque()
+        self._queued = asyncio.Event()
+        self._closing = asyncio.Event()
+
+    def record(
+        self,
+        resource: Resource,
+        metadata: ObjectMeta,
+        type_: str,
+        reason: str,
+        message: str,
+        *,
+        source: str = "",
+    ) -> None:
+        """Tell of something that happened to an object: Normal or Warning, a CamelCase reason.
+
+        The ``source`` is whom users know as the one who tells, if not the recorder's component.
+        """
+        if self._closing.is_set() or len(self._queue) >= MAX_QUEUED_EVENTS:
+            self._dropped.labels("closing" if self._closing.is_set() else "full").inc()
+            return
+        regarding = ObjectReference(resource, metadata.key, metadata.uid)
+        # Cut now: what waits here, and what the correlator keeps, is the users' text.
+        self._queue.append(Event(regarding, type_, reason, truncated(message), source))
+        self._queued.set()
+
+    async def run(self) -> None:
+        """Report occurrences until :meth:`close`, and then those that are left.
+
+        Those that are left when it is cancelled are counted as dropped.
+        """
+        try:
+            await self._process_queue()
+        finally:
+            self._dropped.labels("closing").inc(len(self._queue))
+            self._queue.clear()
+
+    async def _process_queue(self) -> None:
+        while True:
+            while self._queue:
+                await self._process(self._queue.popleft())
+            if self._closing.is_set():
+                return
+            self._queued.clear()
+            await self._queued.wait()
+
+    def close(self) -> None:
+        """Take no more occurrences, and try each of those left only once more."""
+        self._closing.set()
+        self._queued.set()
+
+    async def _process(self, event: Event) -> None:
+        try:
+            correlated = self._correlator.correlate(event)
+            if correlated is None:
+                self._dropped.labels("rate limited").inc()
+            else:
+                await self._write_with_retries(correlated)
+        except Exception:
+            # Whatever it is, it costs one event.
+            self._dropped.labels("error").inc()
+            extra = {"reason": event.reason, "regarding": str(event.regarding.key)}
+            logger.exception("event failed", extra=extra)
+
+    async def _write_with_retries(self, correlated: CorrelatedEvent) -> None:
+        for attempt in range(MAX_TRIES_PER_EVENT):
+            try:
+                await self._write(correlated)
+            except ApiError as error:
+                # It will not like the same event better the next time.
+                self._drop(correlated, "rejected", error)
+                return
+            except (UnreachableError, UnexpectedResponseError) as error:
+                # The first pause is random: many controllers lose one server at one moment.
+                pause_s = RETRY_INTERVAL_S if attempt else random.uniform(0, RETRY_INTERVAL_S)
+                if attempt == MAX_TRIES_PER_EVENT - 1 or await self._closed_within(pause_s):
+                    self._drop(correlated, "unreachable", error)
+                    return
+            else:
+                return
+
+    async def _write(self, correlated: CorrelatedEvent) -> None:
+        event = correlated.event
+        namespace = event.regarding.key.namespace or "default"
+        if correlated.count > 1:
+            try:
+                patch = {
+                    "count": correlated.count,
+                    "lastTimestamp": _timestamp(correlated.last_timestamp),
+                    "message": truncated(event.message),
+                }
+                await self._sink.patch(EVENTS, ObjectKey(namespace, correlated.name), patch)
+            except NotFoundError:
+                # The server keeps events for an hour or so; the count goes on in a new one.
+                pass
+            else:
+                return
+        try:
+            await self._sink.create(EVENTS, namespace, self._render(correlated, namespace))
+        except AlreadyExistsError:
+            # An earlier try has arrived, and only its answer was lost.
+            return
+
+    def _render(self, correlated: CorrelatedEvent, namespace: str) -> Mapping[str, object]:
+        event = correlated.event
+        regarding = event.regarding
+        component = event.source or self._component
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": correlated.name, "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": regarding.resource.api_version,
+                "kind": regarding.resource.kind,
+                "namespace": regarding.key.namespace,
+                "name": regarding.key.name,
+                "uid": regarding.uid,
+            },
+            "type": event.type,
+            "reason": event.reason,
+            "message": truncated(event.message),
+            "count": correlated.count,
+            "firstTimestamp": _timestamp(correlated.first_timestamp),
+            "lastTimestamp": _timestamp(correlated.last_timestamp),
+            "source": {"component": component},
+            "reportingComponent": component,
+            "reportingInstance": "",
+        }
+
+    async def _closed_within(self, seconds: float) -> bool:
+        if self._closing.is_set():
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _drop(self, correlated: CorrelatedEvent, why: str, error: Exception) -> None:
+        self._dropped.labels(why).inc()
+        logger.warning(
+            "event dropped",
+            extra={
+                "reason": correlated.event.reason,
+                "regarding": str(correlated.event.regarding.key),
+                logs.ERROR: str(error),
+            },
+        )
+
+
+def _timestamp(time: datetime.datetime) -> str:
+    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

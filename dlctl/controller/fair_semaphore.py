@@ -1,0 +1,83 @@
+"""Slots that tenants share fairly: nobody holds all of them, however many each one asks for."""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
+
+import attrs
+
+
+class FairSemaphore:
+    """A number of slots, granted by tenant.
+
+    A tenant gets another slot only while it holds fewer than are free, so one alone gets half of
+    them, and each newcomer finds one. Of those that wait, the next is the one that holds the
+    fewest, and of these the one that has waited longest for its turn.
+    """
+
+    def __init__(self, count: int) -> None:
+        if count < 1:
+            raise ValueError("expected at least one slot")
+        self._free = count
+        self._tenants: dict[Hashable, _Tenant] = {}
+        self._turn_numbers = itertools.count(1)
+
+    @asynccontextmanager
+    async def slot(self, tenant: Hashable) -> AsyncIterator[None]:
+        """Hold one slot for the duration of the block, once it is the tenant's turn."""
+        one = self._tenants.setdefault(tenant, _Tenant())
+        one.users += 1
+        try:
+            await self._acquire(one)
+            try:
+                yield
+            finally:
+                self._release(one)
+        finally:
+            one.users -= 1
+            if not one.users:
+                del self._tenants[tenant]
+
+    async def _acquire(self, tenant: "_Tenant") -> None:
+        granted = asyncio.get_running_loop().create_future()
+        tenant.waiting.append(granted)
+        self._grant()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if not granted.cancelled():
+                # Granted in the same moment.
+                self._release(tenant)
+            raise
+
+    def _release(self, tenant: "_Tenant") -> None:
+        self._free += 1
+        tenant.held_count -= 1
+        self._grant()
+
+    def _grant(self) -> None:
+        while (tenant := self._next()) is not None:
+            granted = tenant.waiting.popleft()
+            if granted.done():
+                # Cancelled while it waited.
+                continue
+            self._free -= 1
+            tenant.held_count += 1
+            tenant.turn = next(self._turn_numbers)
+            granted.set_result(None)
+
+    def _next(self) -> "_Tenant | None":
+        ready = [t for t in self._tenants.values() if t.waiting and t.held_count < self._free]
+        return min(ready, key=lambda tenant: (tenant.held_count, tenant.turn), default=None)
+
+
+@attrs.define(eq=False)
+class _Tenant:
+    # Those that hold a slot or wait for one.
+    users: int = 0
+    held_count: int = 0
+    # When it last got a slot; 0 if it has not.
+    turn: int = 0
+    waiting: deque["asyncio.Future[None]"] = attrs.field(factory=deque)

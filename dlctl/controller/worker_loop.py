@@ -1,0 +1,197 @@
+"""The worker loop: take a key, reconcile it, decide when it comes back.
+
+The one place where any exception of a reconciliation is caught, logged and counted. What a key
+means, and what reconciling it does, is the reconciler's business.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from dlctl import logs
+from dlctl.errors import DlctlError, TerminalError
+from dlctl.metrics import Metrics
+from dlctl.workqueue.queue import QueueShutDown, WorkQueue
+
+K = TypeVar("K")
+
+logger = logging.getLogger(__name__)
+
+RESULTS: Final = ("error", "requeue_after", "requeue", "success")
+
+
+class SyncTimeoutError(DlctlError):
+    """The stores that a controller reads were not filled in time."""
+
+
+class ReconcileTimeoutError(DlctlError):
+    """A reconciliation took longer than its controller allows, and was cancelled."""
+
+
+@attrs.frozen
+class Result:
+    """What a reconciliation that did not fail asks for; by default, nothing.
+
+    ``requeue_after_s`` starts the back-off anew and wins over ``requeue``, which goes on with it.
+    Zero or less means at once. Without a priority, the key keeps its own.
+    """
+
+    requeue_after_s: float | None = None
+    requeue: bool = False
+    priority: int | None = None
+
+
+@attrs.define(eq=False)
+class Controller(Generic[K]):
+    """Workers that reconcile the keys of one queue until told to stop.
+
+    An error brings its key back after a growing back-off; a :class:`TerminalError` does not bring
+    it back at all, until somebody adds it again. Cancelling :meth:`run` stops all at once.
+    """
+
+    name: str
+    queue: WorkQueue[K]
+    reconcile: Callable[[K], Awaitable[Result]]
+    metrics: Metrics
+    workers: int = 1
+    # For one reconciliation; None for no limit.
+    timeout_s: float | None = None
+    # No key is taken before each of these has returned: half a store would show children missing.
+    wait_synced: Sequence[Callable[[], Awaitable[object]]] = ()
+    sync_timeout_s: float = 120.0
+    _tasks: list[asyncio.Task[None]] = attrs.field(init=False, factory=list)
+    _started: bool = attrs.field(init=False, default=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.workers < 1:
+            raise ValueError("expected at least one worker")
+        # Rates need a zero to start from.
+        for result in RESULTS:
+            self.metrics.controller_runtime_reconcile_total.labels(self.name, result)
+        for counter in (
+            self.metrics.controller_runtime_reconcile_errors_total,
+            self.metrics.controller_runtime_terminal_reconcile_errors_total,
+            self.metrics.controller_runtime_reconcile_panics_total,
+            self.metrics.controller_runtime_reconcile_timeouts_total,
+        ):
+            counter.labels(self.name)
+        self.metrics.controller_runtime_active_workers.labels(self.name)
+        workers = self.metrics.controller_runtime_max_concurrent_reconciles.labels(self.name)
+        workers.set(self.workers)
+
+    async def run(self) -> None:
+        """Wait for the stores, then work until :meth:`stop`; a controller runs once."""
+        if self._started:
+            raise RuntimeError(f"the controller {self.name} was started before")
+        self._started = True
+        await self._wait_for_sync()
+        logger.info("controller started", extra={logs.CONTROLLER: self.name})
+        async with asyncio.TaskGroup() as group:
+            for number in range(self.workers):
+                worker = group.create_task(self._run_worker(), name=f"{self.name} worker {number}")
+                self._tasks.append(worker)
+        logger.info("controller stopped", extra={logs.CONTROLLER: self.name})
+
+    async def stop(self, *, grace_s: float | None) -> None:
+        """Take no more keys, finish those that are ready, cancel what is left after the grace.
+
+        Without a grace it waits for as long as the work takes.
+        """
+        self.queue.shut_down()
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=grace_s)
+        for worker in late:
+            worker.cancel()
+        if late:
+            logger.warning(
+                "cancelled workers that did not finish in time",
+                extra={logs.CONTROLLER: self.name, "workers": len(late)},
+            )
+            # Without a bound: what is left is the clean-up of cancelled code.
+            await asyncio.wait(late)
+
+    async def _wait_for_sync(self) -> None:
+        timeout = asyncio.timeout(self.sync_timeout_s)
+        try:
+            async with timeout:
+                for wait in self.wait_synced:
+                    await wait()
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            message = f"the stores of {self.name} were not filled in {self.sync_timeout_s:g} s"
+            raise SyncTimeoutError(message) from error
+
+    async def _run_worker(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except QueueShutDown:
+                return
+            try:
+                await self._process(key)
+            finally:
+                self.queue.done(key)
+
+    async def _process(self, key: K) -> None:
+        active = self.metrics.controller_runtime_active_workers.labels(self.name)
+        duration = self.metrics.controller_runtime_reconcile_time_seconds.labels(self.name)
+        fields = {
+            logs.CONTROLLER: self.name,
+            logs.RECONCILE_ID: str(uuid.uuid4()),
+            logs.OBJECT: str(key),
+        }
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with logs.log_fields(**fields), active.track_inprogress():
+            try:
+                result = await self._reconcile_and_requeue(key)
+            finally:
+                duration.observe(loop.time() - started)
+        self.metrics.controller_runtime_reconcile_total.labels(self.name, result).inc()
+
+    async def _reconcile_and_requeue(self, key: K) -> str:
+        """Reconcile and requeue; return the word for how it went."""
+        try:
+            result = await self._reconcile_with_timeout(key)
+        except TerminalError:
+            # Neither requeued nor forgotten: if it is added again, its back-off goes on.
+            self.metrics.controller_runtime_terminal_reconcile_errors_total.labels(self.name).inc()
+            self.metrics.controller_runtime_reconcile_errors_total.labels(self.name).inc()
+            logger.exception("reconcile failed for good")
+            return "error"
+        except Exception as error:
+            # One broken job must not stop the others: the only catch-all of the program.
+            self.metrics.controller_runtime_reconcile_errors_total.labels(self.name).inc()
+            if not isinstance(error, DlctlError):
+                self.metrics.controller_runtime_reconcile_panics_total.labels(self.name).inc()
+            self.queue.add_rate_limited(key)
+            logger.exception("reconcile failed", extra={"retries": self.queue.num_requeues(key)})
+            return "error"
+        if result.requeue_after_s is not None:
+            self.queue.forget(key)
+            self.queue.add_after(key, result.requeue_after_s, priority=result.priority)
+            return "requeue_after"
+        if result.requeue:
+            self.queue.add_rate_limited(key, priority=result.priority)
+            return "requeue"
+        self.queue.forget(key)
+        return "success"
+
+    async def _reconcile_with_timeout(self, key: K) -> Result:
+        timeout = asyncio.timeout(self.timeout_s)
+        try:
+            async with timeout:
+                return await self.reconcile(key)
+        except TimeoutError as error:
+            if not timeout.expired():
+                # A deadline of the reconciler's own: an error like any other.
+                raise
+            self.metrics.controller_runtime_reconcile_timeouts_total.labels(self.name).inc()
+            message = f"the reconciliation did not end within {self.timeout_s:g} s"
+            raise ReconcileTimeoutError(message) from error

@@ -1,0 +1,132 @@
+"""What the fields of a TrainingJob say of failures, of its end, and of times when it is not to run.
+
+What et-operator read otherwise, or not at all, is told where it is read.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.api.elastic import AttachMode, Elasticity
+from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.job import CleanPodPolicy, RunPolicy
+from dlctl.dialects import run_policy
+from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
+from dlctl.dialects.restart_policy import RestartPolicy
+from dlctl.errors import InvalidJobError
+
+SUSPENDED_ANNOTATION: Final = "job-supervisor.kube-ai.io/job-suspended"
+DEFAULT_BACKOFF_LIMIT: Final = 6
+# In the spec itself, as the rest of a TrainingJob's policies, or in ``runPolicy`` as Kubeflow's.
+_SPEC_FIELDS: Final = (
+    "activeDeadlineSeconds", "schedulingPolicy", "suspend", "ttlSecondsAfterFinished",
+)  # fmt: skip
+_MAX_INT32: Final = 2**31 - 1
+_JOB_RESTART_POLICIES: Final = (RestartPolicy.NEVER, RestartPolicy.ON_FAILURE)
+
+
+def read_elasticity(
+    spec: FieldReader, launcher: FieldReader, worker: FieldReader, replicas: int
+) -> Elasticity:
+    """Read how many workers there may be, and what is run again.
+
+    :raises InvalidJobError: naming the field and the fix.
+    """
+    minimum, maximum = _worker_bounds(worker, replicas)
+    policy = replica_restart_policy(worker)
+    mode = spec.string("launcherAttachMode")
+    attach = parse_enum(
+        mode, AttachMode, field=spec.path_of("launcherAttachMode"), default=AttachMode.SSH
+    )
+    restarts_job = job_restart_policy(spec) is RestartPolicy.ON_FAILURE and not _restarts_launcher(
+        launcher
+    )
+    limit = backoff_limit(spec)
+    return Elasticity(
+        attach=attach,
+        min_replicas=minimum,
+        max_replicas=maximum,
+        replace_failed=policy is not RestartPolicy.NEVER,
+        replace_succeeded=policy is RestartPolicy.ALWAYS,
+        replacement_limit=worker.optional_integer("backoffLimit", maximum=_MAX_INT32),
+        job_restart_limit=limit if restarts_job else 0,
+        # What says nothing is made again; et-operator left such a job without a launcher for ever.
+        requires_launcher=launcher.string("restartPolicy").lower() == RestartPolicy.NEVER.lower(),
+    )
+
+
+def launcher_retry_policy(spec: FieldReader, launcher: FieldReader) -> RetryPolicy:
+    """Read which exit codes of the launcher are worth another try, of it alone or of the job."""
+    restarts = _restarts_launcher(launcher) or job_restart_policy(spec) is RestartPolicy.ON_FAILURE
+    return RetryPolicy.TABLE_AND_SIGNALS if restarts else RetryPolicy.NONE
+
+
+def worker_retry_policy(worker: FieldReader) -> RetryPolicy:
+    policy = replica_restart_policy(worker)
+    if policy is RestartPolicy.EXIT_CODE:
+        return RetryPolicy.SIGNALS
+    return RetryPolicy.NONE if policy is RestartPolicy.NEVER else RetryPolicy.ALL
+
+
+def read_run_policy(
+    spec: FieldReader, launcher: FieldReader, annotations: Mapping[str, str]
+) -> RunPolicy:
+    """Read when the job runs and what becomes of its pods afterwards."""
+    # A word that et-operator did not know kept the pods, and is no reason to refuse the job now.
+    rest = FieldReader(spec.canonicalized(cleanPodPolicy=None), spec.path)
+    read = run_policy.read(rest, _clean_pod_policy(spec), spec_fields=_SPEC_FIELDS)
+    limit = backoff_limit(spec) if _restarts_launcher(launcher) else None
+    suspended = read.suspended or annotations.get(SUSPENDED_ANNOTATION) == "true"
+    return attrs.evolve(read, backoff_limit=limit, suspended=suspended)
+
+
+def replica_restart_policy(entry: FieldReader) -> RestartPolicy:
+    return parse_enum(
+        entry.string("restartPolicy"),
+        RestartPolicy,
+        field=entry.path_of("restartPolicy"),
+        default=RestartPolicy.NEVER,
+    )
+
+
+def job_restart_policy(spec: FieldReader) -> RestartPolicy:
+    """Read whether the whole job is run again."""
+    field = spec.path_of("restartPolicy")
+    return parse_enum(
+        spec.string("restartPolicy"),
+        _JOB_RESTART_POLICIES,
+        field=field,
+        default=RestartPolicy.NEVER,
+    )
+
+
+def backoff_limit(spec: FieldReader) -> int:
+    return spec.integer("backoffLimit", DEFAULT_BACKOFF_LIMIT, maximum=_MAX_INT32)
+
+
+def _restarts_launcher(launcher: FieldReader) -> bool:
+    return replica_restart_policy(launcher) is not RestartPolicy.NEVER
+
+
+def _clean_pod_policy(spec: FieldReader) -> CleanPodPolicy:
+    if "cleanPodPolicy" not in spec:
+        return CleanPodPolicy.RUNNING
+    given = spec.string("cleanPodPolicy")
+    return next((each for each in CleanPodPolicy if each == given), CleanPodPolicy.NONE)
+
+
+def _worker_bounds(worker: FieldReader, replicas: int) -> tuple[int, int | None]:
+    minimum = worker.integer("minReplicas", 1, minimum=1, maximum=MAX_REPLICAS)
+    maximum = worker.optional_integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS)
+    if replicas < minimum:
+        raise InvalidJobError(
+            f"is {minimum}, but there are only {replicas} replicas: it must not be more",
+            field=worker.path_of("minReplicas"),
+        )
+    if maximum is not None and maximum < replicas:
+        raise InvalidJobError(
+            f"is {maximum}, but there are {replicas} replicas: it must not be less",
+            field=worker.path_of("maxReplicas"),
+        )
+    return minimum, maximum

@@ -1,0 +1,190 @@
+"""The definitions of ScaleIn and ScaleOut, and what they refuse at admission.
+
+What was stored under et-operator's definitions, which checked nothing, can still have its status
+written: only then can its flaw be told.
+"""
+
+from typing import Any, Final
+
+from dlctl.api.elastic import SCALE_OUTS
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Resource
+from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.kubeflow import replica_map_schema
+
+JSON = dict[str, Any]
+_MAX_NAME_LENGTH: Final = 253
+_PRINTER_COLUMNS: Final = (
+    {"name": "Phase", "jsonPath": ".status.conditions[-1:].type", "type": "string"},
+    {"name": "Age", "jsonPath": ".metadata.creationTimestamp", "type": "date"},
+)
+_SPEC_REQUIRED_RULE: Final = {
+    "rule": "oldSelf.hasValue() || has(self.spec)",
+    "optionalOldSelf": True,
+    "message": "spec is missing: say which TrainingJob to scale, and how",
+}
+_FORBIDDEN_SCRIPT_RE2: Final = scalers.FORBIDDEN_SCRIPT.replace("\\", "\\\\")
+_SCRIPT_RULE: Final = {
+    "rule": f"!self.matches('{_FORBIDDEN_SCRIPT_RE2}')",
+    "message": scalers.FORBIDDEN_SCRIPT_MESSAGE,
+}
+
+
+def scaler_crd(resource: Resource) -> JSON:
+    """Return the CustomResourceDefinition of ScaleIn or of ScaleOut."""
+    version = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": _schema(resource)},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [dict(column) for column in _PRINTER_COLUMNS],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": resource.group_resource, "labels": {MANAGED_BY_LABEL: MANAGED_BY}},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced",
+            "names": {
+                "plural": resource.plural,
+                "singular": resource.kind.lower(),
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _schema(resource: Resource) -> JSON:
+    adds = resource.kind == SCALE_OUTS.kind
+    what = "more workers" if adds else "fewer workers"
+    return {
+        "type": "object",
+        "description": f"A request that a TrainingJob go on with {what}.",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": _spec(adds),
+            "status": _status(adds),
+        },
+        "x-kubernetes-validations": [dict(_SPEC_REQUIRED_RULE)],
+    }
+
+
+def _spec(adds: bool) -> JSON:
+    change = {"toAdd": _to_add()} if adds else {"toDelete": _to_delete()}
+    return {
+        "type": "object",
+        "description": "Which job to scale, and how.",
+        "required": ["selector", *change],
+        "properties": {
+            "selector": {
+                "type": "object",
+                "description": "The job.",
+                "required": ["name"],
+                "properties": {
+                    "name": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": _MAX_NAME_LENGTH,
+                        "description": "Name of a TrainingJob in the same namespace.",
+                    }
+                },
+            },
+            **change,
+            "script": {
+                "type": "string",
+                "maxLength": scalers.MAX_SCRIPT_PATH,
+                "x-kubernetes-validations": [dict(_SCRIPT_RULE)],
+                "description": "Path of a script in the launcher that takes part; it is given "
+                "<pod>:<slots> of each worker that comes or goes, with commas between them.",
+            },
+            "timeout": {
+                **replica_map_schema.int32(1),
+                "maximum": scalers.MAX_TIMEOUT_S,
+                "description": "Seconds that the script may take"
+                + (", and that the new workers have to answer." if adds else "."),
+            },
+            "env": _env(),
+            "backoffLimit": {
+                **replica_map_schema.int32(0),
+                "description": "So often what has failed is tried again; never, if left out.",
+            },
+        },
+    }
+
+
+def _env() -> JSON:
+    return {
+        "type": "array",
+        "description": "Variables for the script.",
+        "items": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": {"type": "string", "pattern": f"^{scalers.ENV_NAME}$"},
+                "value": {"type": "string"},
+            },
+        },
+    }
+
+
+def _to_add() -> JSON:
+    return {
+        "type": "object",
+        "description": "The workers to add.",
+        "required": ["count"],
+        "properties": {
+            "count": {
+                **replica_map_schema.int32(1),
+                "maximum": MAX_REPLICAS,
+                "description": "How many.",
+            },
+            "minCount": {
+                **replica_map_schema.int32(1),
+                "description": "So many are enough if time is up; all of them, if left out.",
+            },
+        },
+        "x-kubernetes-validations": [
+            {
+                "rule": "!has(self.minCount) || !has(self.count) || self.minCount <= self.count",
+                "message": "must not be more than count",
+                "fieldPath": ".minCount",
+            }
+        ],
+    }
+
+
+def _to_delete() -> JSON:
+    names = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
+    return {
+        "type": "object",
+        "description": "The workers to take away: so many, or those that are named.",
+        "properties": {
+            "count": {**replica_map_schema.int32(1), "description": "How many: those added last."},
+            "podNames": {**names, "description": "The names of their pods."},
+        },
+        "x-kubernetes-validations": [
+            {"rule": "has(self.count) != has(self.podNames)", "message": scalers.COUNT_OR_POD_NAMES}
+        ],
+    }
+
+
+def _status(adds: bool) -> JSON:
+    schema = replica_map_schema.status_schema()
+    kept = ("conditions", "replicaStatuses", "startTime", "completionTime", "lastReconcileTime")
+    pods = "addPods" if adds else "toDeletePods"
+    names = {"type": "array", "nullable": True, "items": {"type": "string"}}
+    return {
+        **schema,
+        "properties": {
+            "phase": {"type": "string", "description": "Scaling, ScaleSucceeded or ScaleFailed."},
+            pods: {**names, "description": "The pods of the workers that were chosen."},
+            "restartCount": {"type": "integer", "format": "int32"},
+            **{name: schema["properties"][name] for name in kept},
+        },
+    }

@@ -1,0 +1,165 @@
+"""ScaleIn and ScaleOut, read and their statuses written.
+
+Reading never fails: what is wrong with a request is said in it, in et-operator's words if it had
+any, and the request fails by it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.elastic import (
+    SCALE_OUTS,
+    Scaler,
+    ScalerObject,
+    ScalerPhase,
+    ScalerStatus,
+    Script,
+)
+from dlctl.api.meta import Resource
+from dlctl.dialects import status_codec as codec
+from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
+from dlctl.errors import InvalidJobError, quoted
+
+JSON = dict[str, Any]
+DEFAULT_SCRIPT_TIMEOUT_S: Final = 60
+# A script holds a slot that others wait for.
+MAX_TIMEOUT_S: Final = 3600
+# What a path begins with, or holds, that names no script: the files there are the processes' own.
+# RE2, for the API server, and Python read it alike.
+FORBIDDEN_SCRIPT: Final = r"^\s*(\.?/)*(proc|dev)(/|\s*$)|(^|/)\s*\.\.\s*(/|$)"
+FORBIDDEN_SCRIPT_MESSAGE: Final = (
+    "must be the path of a script: not under /proc or /dev, and without '..'"
+)
+MAX_SCRIPT_PATH: Final = 1024
+ENV_NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
+COUNT_OR_POD_NAMES: Final = (
+    ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
+)
+COUNT_MISSING: Final = ".spec.toAdd.count shouldn't be empty"
+COUNT_TOO_SMALL: Final = ".spec.toAdd.count should be greater than 0"
+_MAX_INT32: Final = 2**31 - 1
+
+
+def read(obj: ScalerObject, resource: Resource) -> Scaler:
+    """Read a request; one with a flaw may lack what comes after it."""
+    meta = obj.metadata
+    empty = Scaler(
+        resource=resource,
+        key=obj.key,
+        uid=meta.uid,
+        created=meta.creation_timestamp or codec.EPOCH,
+        job="",
+        status=read_status(obj.status, resource),
+    )
+    try:
+        fields = FieldReader(msgspec.json.decode(obj.spec), ".spec")
+        known = attrs.evolve(empty, job=fields.object("selector").string("name"))
+    except (InvalidJobError, msgspec.DecodeError) as error:
+        return attrs.evolve(empty, invalid_reason=str(error))
+    try:
+        return _read_spec(known, fields)
+    except InvalidJobError as error:
+        return attrs.evolve(known, invalid_reason=str(error))
+
+
+def read_status(raw: msgspec.Raw, resource: Resource) -> ScalerStatus:
+    wire = codec.decode(raw)
+    phase = codec.text(wire, "phase")
+    names = wire.get(_pods_field(resource))
+    return ScalerStatus(
+        phase=next((each for each in ScalerPhase if each == phase), ScalerPhase.NEW),
+        conditions=tuple(codec.read_condition(c) for c in codec.mappings(wire, "conditions")),
+        pods=tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else (),
+    )
+
+
+def write_status(status: ScalerStatus, resource: Resource) -> JSON:
+    """Return the wire form, with what et-operator's own definition requires."""
+    optional: JSON = {"phase": status.phase.value, _pods_field(resource): list(status.pods)}
+    return {
+        "conditions": [codec.write_condition(condition) for condition in status.conditions],
+        "replicaStatuses": {},
+        "restartCount": 0,
+        **{name: value for name, value in optional.items() if value},
+    }
+
+
+def _pods_field(resource: Resource) -> str:
+    return "addPods" if resource.kind == SCALE_OUTS.kind else "toDeletePods"
+
+
+def _read_spec(scaler: Scaler, fields: FieldReader) -> Scaler:
+    if not scaler.job:
+        field = ".spec.selector.name"
+        raise InvalidJobError("is missing: name the TrainingJob to scale", field=field)
+    whole = (
+        _read_scale_out(scaler, fields) if scaler.is_scale_out else _read_scale_in(scaler, fields)
+    )
+    timeout_s = fields.optional_integer("timeout", minimum=1, maximum=_MAX_INT32)
+    if timeout_s is not None:
+        # Stored before the definition had a maximum.
+        timeout_s = min(timeout_s, MAX_TIMEOUT_S)
+    return attrs.evolve(
+        whole,
+        timeout_s=timeout_s,
+        script=_read_script(fields, timeout_s),
+        backoff_limit=fields.integer("backoffLimit", 0, maximum=_MAX_INT32),
+    )
+
+
+def _read_scale_out(scaler: Scaler, fields: FieldReader) -> Scaler:
+    wanted = fields.object("toAdd")
+    if "count" not in wanted:
+        return attrs.evolve(scaler, invalid_reason=COUNT_MISSING)
+    count = wanted.integer("count", 0, minimum=-_MAX_INT32, maximum=MAX_REPLICAS)
+    if count < 1:
+        return attrs.evolve(scaler, invalid_reason=COUNT_TOO_SMALL)
+    min_count = wanted.optional_integer("minCount", minimum=1, maximum=count)
+    return attrs.evolve(scaler, count=count, min_count=min_count)
+
+
+def _read_scale_in(scaler: Scaler, fields: FieldReader) -> Scaler:
+    wanted = fields.object("toDelete")
+    names = _read_names(wanted, "podNames")
+    count = (
+        wanted.integer("count", 0, minimum=-_MAX_INT32, maximum=_MAX_INT32)
+        if "count" in wanted
+        else None
+    )
+    if (count is None) is (not names) or (count is not None and count < 1):
+        return attrs.evolve(scaler, invalid_reason=COUNT_OR_POD_NAMES)
+    return attrs.evolve(scaler, count=count, pods=names or None)
+
+
+def _read_names(fields: FieldReader, name: str) -> tuple[str, ...]:
+    given = fields.value(name)
+    if given is None:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(each, str) and each for each in given):
+        raise InvalidJobError("must be a list of names", field=fields.path_of(name))
+    return tuple(dict.fromkeys(given))
+
+
+def _read_script(fields: FieldReader, timeout_s: int | None) -> Script | None:
+    path = fields.string("script").strip()
+    if not path:
+        return None
+    if re.search(FORBIDDEN_SCRIPT, path):
+        raise InvalidJobError(FORBIDDEN_SCRIPT_MESSAGE, field=fields.path_of("script"))
+    limit_s = timeout_s or DEFAULT_SCRIPT_TIMEOUT_S
+    return Script(path, timeout_s=limit_s, env=tuple(_read_env(fields)))
+
+
+def _read_env(fields: FieldReader) -> Iterator[tuple[str, str]]:
+    for variable in fields.items("env") if "env" in fields else ():
+        name = variable.string("name")
+        if not re.fullmatch(ENV_NAME, name):
+            raise InvalidJobError(
+                f"is {quoted(name)}, but must be the name of a variable: letters, digits and '_'",
+                field=variable.path_of("name"),
+            )
+        yield name, variable.string("value")

@@ -1,0 +1,129 @@
+"""What et-operator's conditions say, of jobs and of the requests that scale them.
+
+Its reasons and, but for slips of the pen, its messages: scripts look for them.
+"""
+
+import datetime
+from collections.abc import Collection
+from typing import Final
+
+import attrs
+
+from dlctl.api import conditions
+from dlctl.api.condition_messages import ConditionMessages
+from dlctl.api.conditions import Condition
+from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, Scaler, ScalerPhase
+from dlctl.api.job import Job
+from dlctl.api.status import Failure, JobState
+from dlctl.dialects.et_operator.policies import SUSPENDED_ANNOTATION
+
+WORKERS_CREATED: Final = "WorkersCreated"
+WORKERS_READY: Final = "WorkersReady"
+LAUNCHER_CREATED: Final = "LauncherCreated"
+SCRIPT_EXECUTED: Final = "ScriptExecuted"
+# Of a job and of what scales it.
+SCALING: Final = ScalerPhase.SCALING.value
+SCALE_SUCCEEDED: Final = ScalerPhase.SUCCEEDED.value
+SCALE_FAILED: Final = ScalerPhase.FAILED.value
+_OWN_CHANGE: Final = "a change that its spec or its nodes ask for"
+_REASON_BY_KIND: Final = {SCALE_INS.kind: "ScalingIn", SCALE_OUTS.kind: "ScalingOut"}
+
+
+@attrs.frozen
+class TrainingJobMessages(ConditionMessages):
+    """How et-operator tells of a job."""
+
+    restarting_state: JobState = JobState.FAILED
+    emits_replica_states: bool = False
+    emits_in_place_restarts: bool = False
+    event_source: str = "trainingjob"
+    progress_conditions: Collection[str] = (WORKERS_CREATED, WORKERS_READY, LAUNCHER_CREATED)
+
+    def running(self, job: Job) -> str:
+        return f"job({job.key}) is running."
+
+    def succeeded(self, job: Job) -> str:
+        return f"job({job.key}) successfully completed."
+
+    def failed(self, job: Job, failure: Failure, failed_count: int) -> str:
+        """Say more than et-operator, after its words: why."""
+        return f"job({job.key}) has failed: {super().failed(job, failure, failed_count)}"
+
+    def failed_reason(self, job: Job, failure: Failure) -> str:
+        evicted = failure.reason == "Evicted"
+        return "TrainingJobEvicted" if evicted else super().failed_reason(job, failure)
+
+    def suspended_reason(self, job: Job) -> str:
+        waits_for_resources = job.annotations.get(SUSPENDED_ANNOTATION) == "true"
+        return "WaitingResourceTimeout" if waits_for_resources else super().suspended_reason(job)
+
+
+def workers_created(job: Job, now: datetime.datetime) -> Condition:
+    return _true_condition(WORKERS_CREATED, "", f"create trainingjob({job.key}) workers", now)
+
+
+def workers_ready(job: Job, count: int, now: datetime.datetime) -> Condition:
+    message = f"trainingjob({job.key}) all workers ({count}) are running"
+    return _true_condition(WORKERS_READY, "", message, now)
+
+
+def launcher_created(job: Job, now: datetime.datetime) -> Condition:
+    return _true_condition(LAUNCHER_CREATED, "", f"create trainingjob({job.key}) launcher", now)
+
+
+def scaling(job: Job, scaler: str, now: datetime.datetime) -> Condition:
+    """Say that a job's workers are changed; ``scaler`` is the full name of what asks for it.
+
+    It is empty where the job's own spec or nodes do.
+    """
+    message = f"trainingjob({job.key}) execute {scaler or _OWN_CHANGE}"
+    return _true_condition(SCALING, "ScalingStart", message, now)
+
+
+def scaling_finished(job: Job, scaler: str, now: datetime.datetime, *, ok: bool) -> Condition:
+    """Say how a change of a job's workers has ended."""
+    subject = scaler or f"trainingjob({job.key}): {_OWN_CHANGE}"
+    return _finished(scaler.partition(":")[0], f"{subject} has {_outcome(ok)}", now, ok=ok)
+
+
+def scaler_created(scaler: Scaler, now: datetime.datetime) -> Condition:
+    message = f"Scaling job {scaler.full_name} created, match the training job {_job_name(scaler)}"
+    return _true_condition(conditions.CREATED, "", message, now)
+
+
+def scaler_scaling(scaler: Scaler, now: datetime.datetime) -> Condition:
+    message = f"trainingjob({_job_name(scaler)}) execute {scaler.full_name}"
+    return _true_condition(SCALING, "ScalingStart", message, now)
+
+
+def script_executed(scaler: Scaler, now: datetime.datetime) -> Condition:
+    message = f"trainingjob({_job_name(scaler)}): execute script on launcher for {scaler.full_name}"
+    return _true_condition(SCRIPT_EXECUTED, "", message, now)
+
+
+def scaler_finished(
+    scaler: Scaler, now: datetime.datetime, *, ok: bool, message: str = ""
+) -> Condition:
+    """Say how a request has ended; ``message`` tells more than that, such as why."""
+    summary = f"{scaler.full_name} has {_outcome(ok)}"
+    return _finished(
+        scaler.resource.kind, f"{summary}: {message}" if message else summary, now, ok=ok
+    )
+
+
+def _finished(kind: str, message: str, now: datetime.datetime, *, ok: bool) -> Condition:
+    reason = f"{_REASON_BY_KIND.get(kind, 'Scaling')}{_outcome(ok)}"
+    return _true_condition(SCALE_SUCCEEDED if ok else SCALE_FAILED, reason, message, now)
+
+
+def _outcome(ok: bool) -> str:
+    return "Succeeded" if ok else "Failed"
+
+
+def _job_name(scaler: Scaler) -> str:
+    return f"{scaler.key.namespace}/{scaler.job}"
+
+
+def _true_condition(type_: str, reason: str, message: str, now: datetime.datetime) -> Condition:
+    now = now.replace(microsecond=0)
+    return Condition(type_, True, reason, message, last_transition_time=now, last_update_time=now)

@@ -1,0 +1,176 @@
+"""The status of a TrainingJob: et-operator's fields, and dlctl's memory under ``dlctl``.
+
+Workers are told by the names of their pods, as et-operator does, and known by their indexes. A
+status without the memory was written by another operator.
+"""
+
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.elastic import LAUNCHER, WORKER, Membership, ScaleOperation
+from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.dialects import index_ranges
+from dlctl.dialects import status_codec as codec
+from dlctl.dialects.kubeflow import replica_map_status
+
+JSON = dict[str, Any]
+_STATE_FIELD: Final = "dlctl"
+_TARGET_WORKERS: Final = "targetWorkers"
+_CURRENT_WORKERS: Final = "currentWorkers"
+_PHASE_BY_JOB_PHASE: Final = {
+    JobPhase.NEW: "",
+    JobPhase.CREATING: "Created",
+    JobPhase.RUNNING: "Running",
+    JobPhase.RESTARTING: "Created",
+    JobPhase.SUSPENDED: "Suspended",
+    JobPhase.FAILED: "Failed",
+}
+# Longer than an index that a worker can come to have: a mangled name must not become one.
+_MAX_DIGITS: Final = 9
+
+
+class TrainingJobTypeNames:
+    """How the types of a TrainingJob's replicas are spelt in its status."""
+
+    replica_types = (LAUNCHER, WORKER)
+
+    @staticmethod
+    def type_name(replica_type: str) -> str:
+        return replica_type.capitalize()
+
+
+def worker_name_prefix(job: str) -> str:
+    """Return what the names of a job's workers begin with, before their indexes."""
+    return f"{job}-{WORKER}-"
+
+
+def write(status: JobStatus) -> JSON:
+    """Return the wire form, with what et-operator's own definition requires."""
+    wire = replica_map_status.write(status, TrainingJobTypeNames)
+    membership = status.membership
+    workers: JSON = {
+        "phase": _phase(status),
+        "currentScaler": membership.scaling.scaler if membership and membership.scaling else "",
+        _TARGET_WORKERS: _worker_names(status, membership.members if membership else ()),
+        _CURRENT_WORKERS: _worker_names(status, membership.hosts if membership else ()),
+    }
+    if membership and not status.written_by_other_operator:
+        wire[_STATE_FIELD] = {
+            **wire.get(_STATE_FIELD, {}),
+            "membership": _write_membership(membership),
+        }
+    required = {"conditions": [], "replicaStatuses": {}, "restartCount": status.job_restarts}
+    return {**required, **wire, **{name: value for name, value in workers.items() if value}}
+
+
+def read(raw: msgspec.Raw, job: str) -> JobStatus:
+    """Read the status of a job of that name back, or the one of et-operator."""
+    status = replica_map_status.read(raw, TrainingJobTypeNames)
+    wire = codec.decode(raw)
+    state = codec.mapping(wire.get(_STATE_FIELD))
+    members, hosts = (
+        worker_indexes(wire.get(_TARGET_WORKERS), job),
+        worker_indexes(wire.get(_CURRENT_WORKERS), job),
+    )
+    if status.written_by_other_operator:
+        # It may have lost a write: whom its launcher knows is a worker all the same.
+        members = tuple(sorted({*members, *hosts}))
+    membership = None
+    if "membership" in state or (status.written_by_other_operator and members):
+        stored = codec.mapping(state.get("membership"))
+        membership = Membership(
+            members=members,
+            hosts=hosts,
+            retired=index_ranges.read(codec.text(stored, "retired")),
+            observed_replicas=codec.number(stored, "observedReplicas") or 0,
+            scaling=_read_scaling(stored.get("scaling")),
+            evacuating=_read_scaling(stored.get("evacuating")),
+            generation=codec.number(stored, "generation") or 0,
+        )
+    return attrs.evolve(
+        status,
+        membership=membership,
+        job_restarts=codec.number(wire, "restartCount") or 0,
+        worker_name_prefix=worker_name_prefix(job),
+    )
+
+
+def _phase(status: JobStatus) -> str:
+    if status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
+        return "Failed" if status.state is JobState.FAILED else "Succeeded"
+    is_scaling = status.membership is not None and status.membership.scaling is not None
+    if is_scaling and status.phase is JobPhase.RUNNING:
+        return "Scaling"
+    return _PHASE_BY_JOB_PHASE[status.phase]
+
+
+def _worker_names(status: JobStatus, workers: tuple[int, ...]) -> list[str]:
+    return [f"{status.worker_name_prefix}{index}" for index in workers]
+
+
+def worker_indexes(names: Any, job: str) -> tuple[int, ...]:
+    """Return the workers of these names; one that is none of the job's counts as not there."""
+    if not isinstance(names, list):
+        return ()
+    found = (
+        _worker_index(name, worker_name_prefix(job)) for name in names if isinstance(name, str)
+    )
+    return tuple(dict.fromkeys(index for index in found if index is not None))
+
+
+def _worker_index(name: str, prefix: str) -> int | None:
+    digits = name.removeprefix(prefix)
+    is_index = digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS
+    return int(digits) if is_index and name.startswith(prefix) else None
+
+
+def _write_membership(membership: Membership) -> JSON:
+    wire: JSON = {"observedReplicas": membership.observed_replicas}
+    if membership.generation:
+        wire["generation"] = membership.generation
+    if membership.retired:
+        wire["retired"] = index_ranges.write(membership.retired)
+    if membership.scaling:
+        wire["scaling"] = _write_scaling(membership.scaling)
+    if membership.evacuating:
+        wire["evacuating"] = _write_scaling(membership.evacuating)
+    return wire
+
+
+def _write_scaling(scaling: ScaleOperation) -> JSON:
+    wire: JSON = {
+        "workers": list(scaling.workers),
+        "since": codec.write_time(scaling.since),
+        "scaleOut": scaling.is_scale_out,
+        "scaler": scaling.scaler,
+        "uid": scaling.uid,
+        "failures": scaling.failures,
+        "ready": scaling.ready,
+        "done": scaling.done,
+        "unused": list(scaling.unused),
+    }
+    always = ("workers", "since", "scaleOut")
+    return {name: value for name, value in wire.items() if value or name in always}
+
+
+def _read_scaling(wire: Any) -> ScaleOperation | None:
+    if not isinstance(wire, dict):
+        return None
+    return ScaleOperation(
+        is_scale_out=wire.get("scaleOut") is True,
+        workers=_read_indexes(wire.get("workers")),
+        since=codec.read_time(wire.get("since")) or codec.EPOCH,
+        scaler=codec.text(wire, "scaler"),
+        uid=codec.text(wire, "uid"),
+        failures=codec.number(wire, "failures") or 0,
+        ready=wire.get("ready") is True,
+        done=wire.get("done") is True,
+        unused=_read_indexes(wire.get("unused")),
+    )
+
+
+def _read_indexes(wire: Any) -> tuple[int, ...]:
+    listed = wire if isinstance(wire, list) else []
+    return tuple(i for i in listed if isinstance(i, int) and i >= 0)

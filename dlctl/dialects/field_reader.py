@@ -1,0 +1,139 @@
+"""Reading users' objects: names in any case, and errors that name the field and the fix.
+
+The systems that dlctl replaces decoded field names without regard to case, so manifests rely on
+it. Nothing here knows one API group from another.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from dlctl.errors import InvalidJobError, quoted
+
+E = TypeVar("E", bound=enum.StrEnum)
+
+MAX_PORT: Final = 65535
+# Of one type, and of all types of a job together. A slip of the keyboard must not keep the
+# controller, and with it all other jobs, busy.
+MAX_REPLICAS: Final = 10_000
+
+
+class FieldReader:
+    """A JSON object of a manifest and the path that leads to it; absent and null are the same."""
+
+    def __init__(self, value: Any, path: str) -> None:
+        if value is None:
+            value = {}
+        if not isinstance(value, Mapping):
+            raise InvalidJobError(f"must be an object, not {quoted(value)}", field=path)
+        self.path = path
+        self._by_lower_name: dict[str, tuple[str, Any]] = {
+            name.lower(): (name, item) for name, item in value.items() if item is not None
+        }
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._by_lower_name
+
+    def names(self) -> list[str]:
+        """Return the names of the fields as the user spelt them."""
+        return [name for name, _ in self._by_lower_name.values()]
+
+    def original_name(self, name: str) -> str:
+        """Return a field's name as the user spelt it, or as given if it is not there."""
+        return self._by_lower_name.get(name.lower(), (name, None))[0]
+
+    def path_of(self, name: str) -> str:
+        """Return the path of a field."""
+        return f"{self.path}.{self.original_name(name)}"
+
+    def value(self, name: str) -> Any:
+        return self._by_lower_name.get(name.lower(), (name, None))[1]
+
+    def string(self, name: str, default: str = "") -> str:
+        value = self.value(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise InvalidJobError(
+                f"must be a string, not {quoted(value)}", field=self.path_of(name)
+            )
+        return value
+
+    def integer(
+        self, name: str, default: int, *, minimum: int = 0, maximum: int | None = None
+    ) -> int:
+        value = self.value(name)
+        if value is None:
+            return default
+        # A bool is an int to Python, but nobody means 1 by true.
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise InvalidJobError(
+                f"must be an integer, not {quoted(value)}", field=self.path_of(name)
+            )
+        if value < minimum or (maximum is not None and value > maximum):
+            bound = (
+                f"between {minimum} and {maximum}" if maximum is not None else f"{minimum} or more"
+            )
+            raise InvalidJobError(
+                f"is {quoted(value)}, but must be {bound}", field=self.path_of(name)
+            )
+        return value
+
+    def optional_integer(self, name: str, *, minimum: int = 0, maximum: int) -> int | None:
+        return (
+            self.integer(name, minimum, minimum=minimum, maximum=maximum) if name in self else None
+        )
+
+    def boolean(self, name: str, *, default: bool) -> bool:
+        value = self.value(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            message = f"must be true or false, not {quoted(value)}"
+            raise InvalidJobError(message, field=self.path_of(name))
+        return value
+
+    def port(self, name: str, default: int) -> int:
+        return self.integer(name, default, minimum=1, maximum=MAX_PORT)
+
+    def enum(self, name: str, options: type[E], default: E) -> E:
+        """Return the option that is named, in any case; an empty string means the default."""
+        return parse_enum(self.string(name), options, field=self.path_of(name), default=default)
+
+    def canonicalized(self, **fields: Any) -> dict[str, Any]:
+        """Return the object with these fields under just these names, in whatever case they were.
+
+        A field given as None is left out, as are those that were null; the others keep their place.
+        """
+        names = {name.lower(): name for name in fields}
+        original = {names.get(key, name): item for key, (name, item) in self._by_lower_name.items()}
+        return {name: item for name, item in (original | fields).items() if item is not None}
+
+    def object(self, name: str) -> "FieldReader":
+        return FieldReader(self.value(name), self.path_of(name))
+
+    def items(self, name: str) -> list["FieldReader"]:
+        return read_objects(self.value(name), self.path_of(name))
+
+
+def read_objects(value: Any, path: str) -> list[FieldReader]:
+    """Read a list of objects; its entries know their index."""
+    if not isinstance(value, list):
+        message = (
+            "is missing: give a list" if value is None else f"must be a list, not {quoted(value)}"
+        )
+        raise InvalidJobError(message, field=path)
+    return [FieldReader(item, f"{path}[{index}]") for index, item in enumerate(value)]
+
+
+def parse_enum(text: str, options: Iterable[E], *, field: str, default: E | None = None) -> E:
+    """Return the option whose value is the text in any case."""
+    if not text and default is not None:
+        return default
+    option_found = next(
+        (option for option in options if option.value.lower() == text.lower()), None
+    )
+    if option_found is None:
+        names = ", ".join(option.value for option in options if option.value)
+        raise InvalidJobError(f"is {quoted(text)}, but must be one of {names}", field=field)
+    return option_found

@@ -1,0 +1,115 @@
+"""The CustomResourceDefinition of a kind, small enough for a plain ``kubectl apply``."""
+
+from typing import Any, Final
+
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
+from dlctl.dialects.child_names import MAX_LENGTH
+from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.et_operator import scaler_schema
+from dlctl.dialects.kinds import Kind
+
+JSON = dict[str, Any]
+
+CATEGORY: Final = "dlctl"
+# The limit of labels, and that of services. A job that was there before there were rules could not
+# even have its status written, if they held for more than new ones.
+_NAME_RULES: Final = [
+    {
+        "rule": f"oldSelf.hasValue() || self.metadata.name.size() <= {MAX_LENGTH}",
+        "optionalOldSelf": True,
+        "message": f"metadata.name must have at most {MAX_LENGTH} characters",
+    },
+    {
+        "rule": "oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        "optionalOldSelf": True,
+        "message": "metadata.name must be lower-case letters, digits and '-', "
+        "and begin with a letter",
+    },
+]
+
+
+def kind_crds(kind: Kind) -> list[JSON]:
+    """Return all that must be defined for a kind: itself, and what scales its jobs."""
+    return [job_crd(kind), *map(scaler_schema.scaler_crd, kind.scalers)]
+
+
+def job_crd(kind: Kind) -> JSON:
+    """Return the CRD in its wire form; the first dialect's version is the stored one."""
+    resource = kind.resource
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": resource.group_resource,
+            "labels": {MANAGED_BY_LABEL: MANAGED_BY},
+        },
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced",
+            "names": {
+                "plural": resource.plural,
+                "singular": kind.singular,
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+                # Several groups have a kind of this name: ``kubectl get dlctl`` shows them all.
+                "categories": [CATEGORY],
+            },
+            "versions": [
+                _version(name, dialect, kind, is_storage=name == resource.version)
+                for name, dialect in kind.dialects.items()
+            ],
+        },
+    }
+
+
+def _version(name: str, dialect: Dialect, kind: Kind, *, is_storage: bool) -> JSON:
+    schema = _schema(dialect, kind)
+    is_repeated = not is_storage and dialect is kind.dialects[kind.resource.version]
+    return {
+        "name": name,
+        "served": True,
+        "storage": is_storage,
+        "schema": {"openAPIV3Schema": _without_descriptions(schema) if is_repeated else schema},
+        "subresources": {
+            "status": {},
+            **({"scale": dialect.scale_subresource} if dialect.scale_subresource else {}),
+        },
+        "additionalPrinterColumns": [_column(*column) for column in dialect.printer_columns],
+    }
+
+
+def _schema(dialect: Dialect, kind: Kind) -> JSON:
+    return {
+        "type": "object",
+        "description": f"A distributed {dialect.framework.container_name()} job.",
+        **({"required": ["spec"]} if dialect.requires_spec else {}),
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": dict(dialect.spec_schema()),
+            "status": dict(dialect.status_schema()),
+        },
+        "x-kubernetes-validations": [
+            *(_NAME_RULES if dialect.has_services else _NAME_RULES[:1]),
+            *dialect.validation_rules,
+        ],
+    }
+
+
+def _without_descriptions(schema: JSON) -> JSON:
+    """Return a schema without descriptions: they stand in the version that is stored."""
+    stripped = {name: value for name, value in schema.items() if name != "description"}
+    for name in ("items", "additionalProperties"):
+        if name in stripped:
+            stripped[name] = _without_descriptions(stripped[name])
+    if "properties" in stripped:
+        stripped["properties"] = {
+            name: _without_descriptions(each) for name, each in stripped["properties"].items()
+        }
+    return stripped
+
+
+def _column(name: str, path: str, type_: str, priority: int = 0) -> JSON:
+    column: JSON = {"name": name, "jsonPath": path, "type": type_}
+    return {**column, "priority": priority} if priority else column

@@ -1,0 +1,1 @@
+"""How kubeflow.org spells jobs: a map of replica types to specs."""

@@ -1,0 +1,127 @@
+"""The rules in CEL of Kubeflow's kinds: what v1's webhooks refused, and some of what they missed.
+
+Those on ``spec`` and below hold for what changes alone, so a job that was stored before there were
+any can still have its status written. At the root nothing is ever unchanged: rules there must
+compare with the old job themselves.
+"""
+
+from typing import Any, Final
+
+from dlctl.dialects.child_names import MAX_LENGTH
+from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+JSON = dict[str, Any]
+
+# What is absent is compared as an empty text: of optional values the server cannot tell the cost.
+_MANAGED_BY: Final = (
+    "(has({0}.runPolicy) && has({0}.runPolicy.managedBy) ? {0}.runPolicy.managedBy : '')"
+)
+MANAGED_BY_IMMUTABLE: Final[JSON] = {
+    "rule": f"{_MANAGED_BY.format('self')} == {_MANAGED_BY.format('oldSelf')}",
+    "message": "field is immutable",
+    "fieldPath": ".runPolicy.managedBy",
+}
+# In the words of v1's own rule.
+QUEUE_IMMUTABLE: Final[JSON] = {
+    "rule": "self == oldSelf",
+    "message": "spec.runPolicy.schedulingPolicy.queue is immutable",
+}
+
+
+def replica_specs_required(field: str) -> JSON:
+    return {
+        "rule": f"has(self.{field}) || has(self.replicaSpecs)",
+        "message": f"{field} is missing: give a spec for each type of replica",
+    }
+
+
+def child_name_length(field: str) -> JSON:
+    """Return the rule at the root that the names of all replicas are short enough.
+
+    What was there may stay, so that the status of a job that breaks the rule can be written.
+    """
+    specs = f"self.spec.{field}"
+    last = f"{specs}[t].?replicas.orValue(1) - 1"
+    before = f"oldSelf.?spec.?{field}[?t]"
+    return {
+        "rule": f"!has({specs}) || {specs}.all(t, "
+        f"self.metadata.name.size() + t.size() + string({last}).size() + 2 <= {MAX_LENGTH} || "
+        f"{before}.hasValue() && {before}.?replicas == {specs}[t].?replicas)",
+        "optionalOldSelf": True,
+        "message": "metadata.name is too long: the names of replicas, "
+        f"<name>-<type>-<index>, may have {MAX_LENGTH} characters",
+    }
+
+
+def replica_specs_rules(framework: type[KubeflowJob], *, case_insensitive: bool) -> list[JSON]:
+    """Return the rules of the map of replica specs."""
+    type_names = [framework.type_name(type_) for type_ in framework.replica_types]
+    rules = [
+        _known_types(framework, type_names, case_insensitive=case_insensitive),
+        _max_replicas(),
+    ]
+    if case_insensitive:
+        rules.append(
+            {
+                "rule": "self.all(a, self.exists_one(b, a.lowerAscii() == b.lowerAscii()))",
+                "message": "a replica type is listed twice, in another case",
+            }
+        )
+    for type_ in map(framework.type_name, framework.singletons):
+        rules.append(
+            {
+                "rule": f"'{type_}' in self",
+                "message": f"{type_} is missing: there must be exactly 1",
+            }
+        )
+        rules.append(at_most_one(type_))
+    return rules
+
+
+def at_most_one(type_: str) -> JSON:
+    """Return the rule that a type, if it is listed, has one replica."""
+    return {
+        "rule": f"self[?'{type_}'].?replicas.orValue(1) == 1",
+        "message": f"{type_}.replicas must be 1",
+    }
+
+
+def at_least_one(type_: str) -> JSON:
+    return {
+        "rule": f"self[?'{type_}'].?replicas.orValue(1) >= 1",
+        "message": f"{type_}.replicas must be 1 or more",
+    }
+
+
+def container_required(framework: type[KubeflowJob]) -> JSON:
+    """Return the rule that a replica spec names the container that trains."""
+    name = framework.container_name()
+    path = "self.template.spec.containers"
+    # What is required may yet be missing in a job that was stored before, and a rule that cannot be
+    # evaluated is broken, whether there was a change or not.
+    ancestors = ("self.template", "self.template.spec", path)
+    missing = " || ".join(f"!has({step})" for step in ancestors)
+    return {
+        "rule": f"{missing} || {path}.exists(c, has(c.name) && c.name == '{name}')",
+        "message": f"template.spec.containers has none named {name}: name the one that trains",
+    }
+
+
+def _max_replicas() -> JSON:
+    return {
+        "rule": f"self.map(t, self[t].?replicas.orValue(1)).sum() <= {MAX_REPLICAS}",
+        "message": f"a job may have at most {MAX_REPLICAS} replicas of all types together",
+    }
+
+
+def _known_types(
+    framework: type[KubeflowJob], type_names: list[str], *, case_insensitive: bool
+) -> JSON:
+    known = [*framework.replica_types, *framework.type_aliases] if case_insensitive else type_names
+    shown = "t.lowerAscii()" if case_insensitive else "t"
+    return {
+        "rule": f"self.all(t, {shown} in {known})",
+        "message": f"replica types must be among {', '.join(type_names)}"
+        + ("" if case_insensitive else ", spelt like this"),
+    }

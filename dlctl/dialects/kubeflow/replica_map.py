@@ -1,0 +1,295 @@
+"""Kubeflow's form: ``<tag>ReplicaSpecs`` maps replica types to specs, ``runPolicy`` says the rest.
+
+Names, labels and defaults are training-operator's, so that its clients find what they look for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.condition_messages import ConditionMessages
+from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.job import (
+    CleanPodPolicy,
+    Job,
+    JobObject,
+    Replica,
+    ReplicaSpec,
+    RunPolicy,
+    SpecWarning,
+    SuccessPolicy,
+)
+from dlctl.api.meta import Resource
+from dlctl.api.status import JobStatus
+from dlctl.dialects import run_policy
+from dlctl.dialects.child_names import check_child_names
+from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
+from dlctl.dialects.kubeflow import (
+    cel_rules,
+    kind_fields,
+    replica_map_schema,
+    replica_map_status,
+    replica_validation,
+)
+from dlctl.dialects.kubeflow.messages import KubeflowMessages
+from dlctl.dialects.pod_templates import read_pod_template, training_container
+from dlctl.dialects.restart_policy import RestartPolicy
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+LABEL_PREFIX: Final = "training.kubeflow.org"
+TRAINING_OPERATOR: Final = "kubeflow.org/training-operator"
+_PRINTER_COLUMNS: Final = (
+    ("State", ".status.conditions[-1:].type", "string", 0),
+    ("Age", ".metadata.creationTimestamp", "date", 0),
+)
+EXIT_CODE_POLICY_ANNOTATION: Final = "dlctl.dev/exit-code-policy"
+_OVERWRITTEN_MESSAGE: Final = (
+    "Restart policy in pod template will be overwritten by restart policy in replica spec"
+)
+
+
+@attrs.frozen
+class ReplicaMap(Dialect):
+    """The map form of one of Kubeflow's kinds."""
+
+    framework: type[KubeflowJob]
+    # Whether the kind is served in another form too, whose jobs are stored under this one's schema.
+    has_list_form: bool = False
+    publish_not_ready_addresses: bool = False
+    overrides_user_env: bool = True
+    supports_ttl: bool = True
+
+    @property
+    def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
+        return _PRINTER_COLUMNS[::-1] if self.framework.shows_age_first else _PRINTER_COLUMNS
+
+    @property
+    def has_services(self) -> bool:
+        return self.framework.has_services
+
+    @property
+    def replica_specs_field(self) -> str:
+        return f"{self.framework.field_prefix}ReplicaSpecs"
+
+    def matches(self, spec: Any) -> bool:
+        wanted = self.replica_specs_field.lower()
+        return isinstance(spec, Mapping) and any(name.lower() == wanted for name in spec)
+
+    def read(self, obj: JobObject, resource: Resource) -> Job:
+        fields = FieldReader(msgspec.json.decode(obj.spec), "spec")
+        specs = self._read_replica_specs(fields, obj)
+        name = obj.metadata.name
+        names = [_last_child_name(name, spec) for spec in specs]
+        check_child_names(name, names, has_services=self.has_services)
+        job = Job(
+            resource=resource,
+            key=obj.key,
+            uid=obj.metadata.uid,
+            generation=obj.metadata.generation or 0,
+            replica_specs=specs,
+            success_policy=SuccessPolicy((), ()),
+            name_prefix=name,
+            runtime_id="",
+            status=self.read_status(obj),
+            run_policy=_read_run_policy(fields),
+            warnings=tuple(self._warnings(fields)),
+            spec=fields.canonicalized(),
+        )
+        framework = self.framework(job)
+        return attrs.evolve(
+            job, success_policy=framework.success_policy(), messages=self.messages(job)
+        )
+
+    def run_policy(self, obj: JobObject) -> RunPolicy:
+        return _read_run_policy(FieldReader(msgspec.json.decode(obj.spec), "spec"))
+
+    def messages(self, job: Job) -> ConditionMessages:
+        return KubeflowMessages.from_framework(self.framework(job))
+
+    def managed_by_external_controller(self, obj: JobObject) -> bool:
+        try:
+            policy = FieldReader(msgspec.json.decode(obj.readable_spec), "spec").object("runPolicy")
+            return policy.string("managedBy", TRAINING_OPERATOR) != TRAINING_OPERATOR
+        except (InvalidJobError, msgspec.DecodeError):
+            return False
+
+    def read_status(self, obj: JobObject) -> JobStatus:
+        return replica_map_status.read(obj.status, self.framework)
+
+    def write_status(self, status: JobStatus) -> JSON:
+        return replica_map_status.write(status, self.framework)
+
+    def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        labels = self._type_labels(job.key.name, replica.type)
+        spec = job.replica_spec(replica.type)
+        if spec is None or spec.indexed:
+            labels[f"{LABEL_PREFIX}/replica-index"] = str(replica.index)
+        return labels
+
+    def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        master = self.framework(job).is_master(replica)
+        return {f"{LABEL_PREFIX}/job-role": "master"} if master else {}
+
+    @property
+    def orphan_selector(self) -> str:
+        return f"{LABEL_PREFIX}/operator-name={self.framework.controller_name()}"
+
+    def status_schema(self) -> JSON:
+        return replica_map_schema.status_schema()
+
+    def spec_schema(self) -> JSON:
+        return replica_map_schema.replica_map_schema(self)
+
+    @property
+    def validation_rules(self) -> Sequence[JSON]:
+        return [cel_rules.child_name_length(self.replica_specs_field)] if self.has_services else []
+
+    @property
+    def scale_subresource(self) -> JSON | None:
+        if not self.framework.is_scalable:
+            return None
+        status = ".status.replicaStatuses.Worker"
+        return {
+            "specReplicasPath": f".spec.{self.replica_specs_field}.Worker.replicas",
+            "statusReplicasPath": f"{status}.active",
+            "labelSelectorPath": f"{status}.selector",
+        }
+
+    def _type_labels(self, name: str, type_: str) -> dict[str, str]:
+        return {
+            f"{LABEL_PREFIX}/job-name": name,
+            f"{LABEL_PREFIX}/operator-name": self.framework.controller_name(),
+            f"{LABEL_PREFIX}/replica-type": type_,
+        }
+
+    def _read_replica_specs(self, fields: FieldReader, obj: JobObject) -> tuple[ReplicaSpec, ...]:
+        entries = fields.object(self.replica_specs_field)
+        replica_validation.check_replica_types(
+            self.framework, fields.value(self.replica_specs_field), entries.path
+        )
+        # tf-operator's first draft of this form had one policy for all replicas.
+        policy = fields.string("restartPolicy") or self.framework.default_restart_policy
+        specs = [self._read_replica_spec(entries, name, obj, policy) for name in entries.names()]
+        if not specs:
+            types = ", ".join(map(self.framework.type_name, self.framework.replica_types))
+            raise InvalidJobError(
+                f"is missing: give a spec of at least one of {types}",
+                field=fields.path_of(self.replica_specs_field),
+            )
+        for type_ in self.framework.singletons:
+            if not any(spec.type == type_ for spec in specs):
+                title = self.framework.type_name(type_)
+                raise InvalidJobError(
+                    f"lists no {title}, but there must be exactly 1: add it",
+                    field=fields.path_of(self.replica_specs_field),
+                )
+        kind_fields.fields_of(self.framework).check(fields, specs)
+        return tuple(sorted(specs, key=lambda s: self.framework.replica_types.index(s.type)))
+
+    def _read_replica_spec(
+        self, entries: FieldReader, name: str, obj: JobObject, default_policy: str
+    ) -> ReplicaSpec:
+        framework = self.framework
+        type_ = replica_validation.read_replica_type(framework, name, entries.path_of(name))
+        entry = entries.object(name)
+        default = framework.default_replicas.get(type_, 1)
+        replicas = entry.integer("replicas", default, maximum=MAX_REPLICAS)
+        if type_ in framework.singletons and replicas != 1:
+            title = framework.type_name(type_)
+            raise InvalidJobError(
+                f"is {replicas}, but there must be exactly 1 {title}",
+                field=entry.path_of("replicas"),
+            )
+        policy = parse_enum(
+            entry.string("restartPolicy") or default_policy,
+            RestartPolicy,
+            field=entry.path_of("restartPolicy"),
+        )
+        template = read_pod_template(
+            entry.value("template"),
+            entry.path_of("template"),
+            restart_policy=policy.pod_restart_policy,
+        )
+        replica_validation.check_containers(framework, template, entry.path_of("template"))
+        container = training_container(template, framework)
+        template = self._with_port(template, container)
+        ports = dict(_named_ports(template, container))
+        return ReplicaSpec(
+            type=type_,
+            replicas=replicas,
+            template=template,
+            container=container,
+            port=ports.get(framework.port_name, framework.default_port()),
+            ports=_unique_ports(ports, framework.port_name),
+            retry_policy=_retry_policy(policy, obj),
+            indexed=type_ not in framework.unindexed_types,
+            gated=type_ in framework.gated_types,
+            label_selector=self._label_selector(obj.metadata.name, type_),
+        )
+
+    def _warnings(self, fields: FieldReader) -> Iterator[SpecWarning]:
+        entries = fields.object(self.replica_specs_field)
+        templates = [entries.object(name).object("template") for name in entries.names()]
+        if any(template.object("spec").string("restartPolicy") for template in templates):
+            # Misspelt by training-operator for one kind; scripts look for what it writes.
+            verb = "Setted" if self.framework.job_type == "MPIJob" else "Set"
+            yield SpecWarning(f"{verb}PodTemplateRestartPolicy", _OVERWRITTEN_MESSAGE)
+
+    def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
+        """Add the port where replicas meet to the container that trains, if it has none."""
+        name, number = self.framework.port_name, self.framework.default_port()
+        ports = dict(_named_ports(template, container))
+        if not self.framework.has_services or name in ports or number in ports.values():
+            return template
+        port = {"name": name, "containerPort": number}
+        containers = [
+            {**each, "ports": [*(each.get("ports") or []), port]}
+            if each["name"] == container
+            else each
+            for each in template["spec"]["containers"]
+        ]
+        return {**template, "spec": {**template["spec"], "containers": containers}}
+
+    def _label_selector(self, name: str, type_: str) -> str:
+        if not self.framework.is_scalable:
+            return ""
+        labels = self._type_labels(name, type_)
+        return ",".join(f"{label}={value}" for label, value in sorted(labels.items()))
+
+
+def _read_run_policy(fields: FieldReader) -> RunPolicy:
+    return run_policy.read(fields, CleanPodPolicy.NONE, spec_fields=run_policy.LEGACY_SPEC_FIELDS)
+
+
+def _last_child_name(name: str, spec: ReplicaSpec) -> str:
+    index = f"-{max(spec.replicas - 1, 0)}" if spec.indexed else ""
+    return f"{name}-{spec.type}{index}"
+
+
+def _named_ports(template: Mapping[str, Any], container: str) -> Iterator[tuple[str, int]]:
+    """Yield the ports of a container that have names: a service needs one for each of several."""
+    for each in template["spec"]["containers"]:
+        if each["name"] != container:
+            continue
+        for port in each.get("ports") or ():
+            if port.get("name") and port.get("containerPort"):
+                yield port["name"], port["containerPort"]
+
+
+def _unique_ports(ports: Mapping[str, int], preferred: str) -> Mapping[str, int]:
+    """Return the ports of a service, which may list each number once: under its preferred name."""
+    names = {number: name for name, number in reversed(list(ports.items()))}
+    if preferred in ports:
+        names[ports[preferred]] = preferred
+    return {name: number for name, number in ports.items() if names[number] == name}
+
+
+def _retry_policy(policy: RestartPolicy, obj: JobObject) -> RetryPolicy:
+    if policy is not RestartPolicy.EXIT_CODE:
+        return RetryPolicy.NONE if policy is RestartPolicy.NEVER else RetryPolicy.ALL
+    annotation = (obj.metadata.annotations or {}).get(EXIT_CODE_POLICY_ANNOTATION, "")
+    return RetryPolicy.SIGNALS if annotation == "kubeflow" else RetryPolicy.TABLE_AND_SIGNALS

@@ -1,0 +1,242 @@
+"""The schema of Kubeflow's kinds: what can be checked at admission is, with no webhook.
+
+A kind that is served in other forms too is stored in this one, so its schema takes those as well:
+it is open where the others have fields of their own.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from dlctl.api import quantities
+from dlctl.dialects import pod_schema
+from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.kubeflow import cel_rules, kind_fields
+from dlctl.dialects.pod_values import TIME_PATTERN
+from dlctl.dialects.restart_policy import RestartPolicy
+
+if TYPE_CHECKING:
+    from dlctl.dialects.kubeflow.replica_map import ReplicaMap
+
+JSON = dict[str, Any]
+
+# Bounds keep the cost of validation rules, which the server estimates, within its budget.
+MAX_REPLICA_TYPES: Final = 16
+MAX_CONTAINERS: Final = 256
+# Who may be left the job to: v1's operator, which dlctl stands in for, or another cluster's.
+MANAGED_BY_VALUES: Final = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
+_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
+
+
+def replica_map_schema(dialect: "ReplicaMap") -> JSON:
+    kind_fields_ = kind_fields.fields_of(dialect.framework)
+    field, unknown_fields = (
+        dialect.replica_specs_field,
+        _PRESERVE_UNKNOWN if dialect.has_list_form else {},
+    )
+    schema: JSON = {
+        "type": "object",
+        "description": "What the job consists of and what becomes of it.",
+        **unknown_fields,
+        "properties": {
+            field: _replica_specs(dialect, unknown_fields),
+            "runPolicy": _run_policy(unknown_fields),
+            # Where the operators before training-operator had them.
+            **_policies(),
+            **kind_fields_.properties,
+        },
+        "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind_fields_.rules],
+    }
+    if dialect.has_list_form:
+        listed = {
+            "type": "array",
+            "maxItems": MAX_REPLICA_TYPES * 2,
+            "items": {"type": "object", **_PRESERVE_UNKNOWN},
+        }
+        schema["properties"]["replicaSpecs"] = listed
+        schema["x-kubernetes-validations"].append(cel_rules.replica_specs_required(field))
+    else:
+        schema["required"] = [field]
+    return schema
+
+
+def status_schema() -> JSON:
+    """Return the schema of ``status``: typed as v1's Go types are, open for what they skip."""
+    replica = {
+        "type": "object",
+        **_PRESERVE_UNKNOWN,
+        "properties": {
+            **{name: int32(0) for name in ("active", "succeeded", "failed")},
+            "selector": {"type": "string"},
+            "labelSelector": pod_schema.type_schema("LabelSelector"),
+        },
+    }
+    by_type: JSON = {"type": "object", "nullable": True, "additionalProperties": replica}
+    condition = {name: {"type": "string"} for name in ("type", "status", "reason", "message")}
+    times = {name: _time() for name in ("lastUpdateTime", "lastTransitionTime")}
+    conditions = {
+        "type": "array",
+        "nullable": True,
+        "description": "What holds or held of the job; the last one is the news.",
+        "items": {
+            "type": "object",
+            "required": ["type", "status"],
+            "properties": {**condition, **times},
+        },
+    }
+    return {
+        "type": "object",
+        "description": "What the controller last saw; only it writes here.",
+        **_PRESERVE_UNKNOWN,
+        "properties": {
+            "conditions": conditions,
+            "replicaStatuses": {
+                "description": "How many replicas of each type are in which state.",
+                **by_type,
+            },
+            "startTime": _time(),
+            "completionTime": _time(),
+            "lastReconcileTime": _time(),
+            "dlctl": {
+                "type": "object",
+                "description": "What dlctl remembers.",
+                **_PRESERVE_UNKNOWN,
+            },
+        },
+    }
+
+
+def _time() -> JSON:
+    # The format alone takes times without a zone, at which Go's decoder gives up the whole list.
+    return {"type": "string", "format": "date-time", "nullable": True, "pattern": TIME_PATTERN}
+
+
+def _replica_specs(dialect: "ReplicaMap", unknown_fields: JSON) -> JSON:
+    framework = dialect.framework
+    entry: JSON = {
+        "type": "object",
+        "required": ["template"],
+        **unknown_fields,
+        "properties": {
+            "replicas": {
+                **int32(0),
+                "maximum": MAX_REPLICAS,
+                "description": "How many.",
+            },
+            "restartPolicy": {
+                "type": "string",
+                "enum": _RESTART_POLICIES,
+                "description": f"Of its pods; {framework.default_restart_policy} if left out. "
+                "ExitCode runs them again unless their exit code says that it would be no use.",
+            },
+            "template": required_pod_template(),
+        },
+    }
+    if framework.requires_container_name:
+        entry["x-kubernetes-validations"] = [cel_rules.container_required(framework)]
+    types = ", ".join(map(framework.type_name, framework.replica_types))
+    return {
+        "type": "object",
+        "description": f"The job's replicas by type: {types}.",
+        "minProperties": 1,
+        "maxProperties": MAX_REPLICA_TYPES,
+        "additionalProperties": entry,
+        "x-kubernetes-validations": [
+            *cel_rules.replica_specs_rules(framework, case_insensitive=dialect.has_list_form),
+            *kind_fields.fields_of(framework).replica_rules,
+        ],
+    }
+
+
+def required_pod_template() -> JSON:
+    """Return the schema of a pod template that names a container and its image."""
+    template = pod_schema.pod_template_schema()
+    spec = template["properties"]["spec"]
+    containers = spec["properties"]["containers"]
+    container = containers["items"]
+    required_strings = {name: {"type": "string", "minLength": 1} for name in ("name", "image")}
+    container = _require(container, required_strings, required=list(required_strings))
+    containers = {**containers, "minItems": 1, "maxItems": MAX_CONTAINERS, "items": container}
+    spec = _require(spec, {"containers": containers}, required=["containers"])
+    return _require(template, {"spec": spec}, required=["spec"])
+
+
+def _require(schema: JSON, properties: JSON, *, required: list[str]) -> JSON:
+    return {
+        **schema,
+        "required": required,
+        "properties": {**schema["properties"], **properties},
+    }
+
+
+def _run_policy(unknown_fields: JSON) -> JSON:
+    return {
+        "type": "object",
+        "description": "When the job runs, and what becomes of it afterwards.",
+        **unknown_fields,
+        "properties": {
+            **_policies(),
+            "suspend": {
+                "type": "boolean",
+                "default": False,
+                "description": "Whether the job is to have no pods for the time being.",
+            },
+            "managedBy": {
+                "type": "string",
+                "maxLength": 63,
+                "enum": list(MANAGED_BY_VALUES),
+                "description": "Who runs the job: this controller, or one that MultiKueue names.",
+            },
+            "schedulingPolicy": scheduling_policy(unknown_fields),
+        },
+    }
+
+
+def scheduling_policy(unknown_fields: JSON) -> JSON:
+    return {
+        "type": "object",
+        "description": "What a scheduler of gangs is told.",
+        **unknown_fields,
+        "properties": {
+            "minAvailable": int32(1),
+            "queue": {
+                "type": "string",
+                "x-kubernetes-validations": [cel_rules.QUEUE_IMMUTABLE],
+            },
+            "minResources": {
+                "type": "object",
+                "additionalProperties": {
+                    "x-kubernetes-int-or-string": True,
+                    "maxLength": quantities.MAX_CHARS,
+                    "pattern": quantities.PATTERN,
+                },
+            },
+            "priorityClass": {"type": "string"},
+            "scheduleTimeoutSeconds": int32(0),
+        },
+    }
+
+
+def _policies() -> JSON:
+    return {
+        "cleanPodPolicy": {
+            "type": "string",
+            "enum": ["", "All", "Running", "None"],
+            "description": "Which pods are deleted when the job has ended; None if left out.",
+        },
+        "ttlSecondsAfterFinished": {
+            **int32(0),
+            "description": "Seconds after its end when the job is deleted; never, if left out.",
+        },
+        "activeDeadlineSeconds": {
+            **int32(1),
+            "description": "Seconds after its start when the job fails.",
+        },
+        "backoffLimit": {
+            **int32(0),
+            "description": "Failures that fail the job; no limit, if left out.",
+        },
+    }
+
+
+def int32(minimum: int) -> JSON:
+    return {"type": "integer", "format": "int32", "minimum": minimum}

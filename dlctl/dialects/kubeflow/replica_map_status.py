@@ -1,0 +1,167 @@
+"""The status of Kubeflow's jobs, as training-operator writes it: ``replicaStatuses`` is a map.
+
+What that cannot hold is dlctl's memory and stands by itself under ``dlctl``, where no client of
+training-operator looks. A status without it was written by another operator.
+"""
+
+import datetime
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from dlctl.api import conditions
+from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.dialects import index_ranges
+from dlctl.dialects import status_codec as codec
+
+JSON = dict[str, Any]
+_STATE_FIELD: Final = "dlctl"
+_STATE_BY_COUNT_FIELD: Final = {
+    "active": JobState.RUNNING,
+    "succeeded": JobState.SUCCEEDED,
+    "failed": JobState.FAILED,
+}
+
+
+class ReplicaTypeNames(Protocol):
+    """What knows a kind's replica types, and how they are spelt here."""
+
+    @property
+    def replica_types(self) -> Sequence[str]: ...
+
+    def type_name(self, replica_type: str) -> str: ...
+
+
+def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
+    """Return the wire form; what holds nothing is left out."""
+    completed_by_type = {
+        types.type_name(r.type): index_ranges.write(r.completed_indexes)
+        for r in status.replica_statuses
+        if r.completed_indexes
+    }
+    state = {
+        "phase": status.phase,
+        "observedGeneration": status.observed_generation,
+        "completedIndexes": completed_by_type,
+        "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},
+        "failure": codec.write_failure(status.failure) if status.failure else None,
+        # The reason of a spec that cannot be is what tells whether it was told.
+        "reason": status.reason,
+    }
+    wire: JSON = {
+        "conditions": [codec.write_condition(condition) for condition in status.conditions],
+        "replicaStatuses": write_replica_statuses(status, types),
+        "startTime": codec.write_time(status.start_time),
+        # That of a foreign status may have been made up for it, and is still to be written.
+        "completionTime": codec.write_time(
+            None if status.written_by_other_operator else status.completion_time
+        ),
+        _STATE_FIELD: {}
+        if status.written_by_other_operator
+        else {name: value for name, value in state.items() if value},
+    }
+    return {name: value for name, value in wire.items() if value}
+
+
+def write_replica_statuses(status: JobStatus, types: ReplicaTypeNames) -> JSON:
+    """Return ``replicaStatuses`` as v1's types decode it: counts by replica type."""
+    return {types.type_name(r.type): _write_replica_status(r) for r in status.replica_statuses}
+
+
+def read(raw: msgspec.Raw, types: ReplicaTypeNames) -> JobStatus:
+    """Read a status back, or the one of an operator that was here before."""
+    wire = codec.decode(raw)
+    dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
+    found_conditions = tuple(codec.read_condition(c) for c in codec.mappings(wire, "conditions"))
+    phase = (
+        codec.enum_member(JobPhase, dlctl_state.get("phase"), JobPhase.NEW)
+        if dlctl_state
+        else _inferred_phase(found_conditions)
+    )
+    failure = codec.mapping(dlctl_state.get("failure"))
+    restarts = codec.mapping(dlctl_state.get("restarts"))
+    return JobStatus(
+        phase=phase,
+        state=_inferred_state(found_conditions, phase),
+        reason=codec.text(dlctl_state, "reason"),
+        replica_statuses=tuple(_read_replica_statuses(wire, dlctl_state, types)),
+        conditions=found_conditions,
+        start_time=codec.read_time(wire.get("startTime")),
+        completion_time=codec.read_time(wire.get("completionTime"))
+        or _inferred_completion_time(found_conditions, phase),
+        restarts={name: codec.read_restart(codec.mapping(r)) for name, r in restarts.items()},
+        failure=codec.read_failure(failure) if failure else None,
+        observed_generation=codec.number(dlctl_state, "observedGeneration") or 0,
+        written_by_other_operator=bool(found_conditions) and not dlctl_state,
+    )
+
+
+def _write_replica_status(replica: ReplicaStatus) -> JSON:
+    wire: JSON = {
+        name: replica.count_by_state[state]
+        for name, state in _STATE_BY_COUNT_FIELD.items()
+        if replica.count_by_state.get(state)
+    }
+    return {**wire, "selector": replica.label_selector} if replica.label_selector else wire
+
+
+def _read_replica_statuses(
+    wire: JSON, dlctl_state: JSON, types: ReplicaTypeNames
+) -> Iterator[ReplicaStatus]:
+    written = codec.mapping(wire.get("replicaStatuses"))
+    completed_by_type = codec.mapping(dlctl_state.get("completedIndexes"))
+    # In the order of the types, because a map on the wire has none.
+    for type_ in types.replica_types:
+        name = types.type_name(type_)
+        if name not in written:
+            continue
+        replica = codec.mapping(written[name])
+        yield ReplicaStatus(
+            type=type_,
+            state=JobState.UNKNOWN,
+            count_by_state={
+                state: count
+                for field, state in _STATE_BY_COUNT_FIELD.items()
+                if (count := codec.number(replica, field))
+            },
+            completed_indexes=index_ranges.read(codec.text(completed_by_type, name)),
+            label_selector=codec.text(replica, "selector"),
+        )
+
+
+def _inferred_phase(found_conditions: tuple[conditions.Condition, ...]) -> JobPhase:
+    """Return where a job is by the conditions that another operator has left."""
+    if not found_conditions:
+        return JobPhase.NEW
+    if any(
+        conditions.is_true(found_conditions, end)
+        for end in (conditions.SUCCEEDED, conditions.FAILED)
+    ):
+        return JobPhase.CLEAN_UP
+    if conditions.is_true(found_conditions, conditions.SUSPENDED):
+        return JobPhase.SUSPENDED
+    running = conditions.is_true(found_conditions, conditions.RUNNING)
+    return JobPhase.RUNNING if running else JobPhase.CREATING
+
+
+def _inferred_completion_time(
+    found_conditions: tuple[conditions.Condition, ...], phase: JobPhase
+) -> datetime.datetime | None:
+    """Return since when a job has ended, which training-operator does not say of all failures."""
+    if phase not in (JobPhase.CLEAN_UP, JobPhase.DONE):
+        return None
+    ends = (conditions.SUCCEEDED, conditions.FAILED)
+    return next(
+        (c.last_transition_time for c in found_conditions if c.type in ends and c.status), None
+    )
+
+
+def _inferred_state(
+    found_conditions: tuple[conditions.Condition, ...], phase: JobPhase
+) -> JobState:
+    if conditions.is_true(found_conditions, conditions.FAILED):
+        return JobState.FAILED
+    if conditions.is_true(found_conditions, conditions.SUCCEEDED):
+        return JobState.SUCCEEDED
+    return JobState.UNKNOWN if phase in (JobPhase.NEW, JobPhase.SUSPENDED) else JobState.RUNNING

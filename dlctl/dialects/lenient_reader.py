@@ -1,0 +1,205 @@
+"""Reading a job that has begun and whose spec cannot be read: field by field, as far as it goes.
+
+A field that cannot be read counts as not there, and a pod template as one of which nothing but the
+names of containers is known. That is enough to judge the pods there are, and to suspend, end and
+clean up the job; it is not enough to make pods from.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+import attrs
+import msgspec
+
+from dlctl.api.job import Job, JobObject, RunPolicy, SuccessPolicy
+from dlctl.api.status import JobPhase
+from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.kinds import Kind
+from dlctl.errors import InvalidJobError
+
+T = TypeVar("T")
+# More than anybody breaks by one edit; each costs another reading.
+_MAX_DROPPED_FIELDS: Final = 16
+# Not worth the time to make it smaller.
+_SMALL_BYTES: Final = 256
+_PATH_SEGMENT: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+# What children do not depend on.
+_POLICY_FIELDS: Final = frozenset(
+    {
+        "activedeadlineseconds", "backofflimit", "cleanpodpolicy", "cleanuppodpolicy",
+        "runpolicy", "suspend", "ttlsecondsafterfinished",
+    }
+)  # fmt: skip
+
+
+def read_partially(kind: Kind, obj: JobObject, reason: str) -> Job:
+    """Read a job without the fields that cannot be read; ``reason`` is what is wrong with it.
+
+    :raises InvalidJobError: if what is left is no job.
+    """
+    job, dropped = _read_without_invalid_fields(kind.read, obj, kind.dialect_of(obj))
+    partial = any(_top_level_field(field) not in _POLICY_FIELDS for field in dropped)
+    return attrs.evolve(job, invalid_reason=reason, is_partial=partial)
+
+
+def job_without_spec(kind: Kind, obj: JobObject, reason: str) -> Job:
+    """Return a job of which nothing is known but its status, whatever its spec says."""
+    dialect = kind.dialect_of(obj)
+    job = Job(
+        resource=kind.resource,
+        key=obj.key,
+        uid=obj.metadata.uid,
+        generation=obj.metadata.generation or 0,
+        replica_specs=(),
+        success_policy=SuccessPolicy((), ()),
+        name_prefix=obj.metadata.name,
+        runtime_id="",
+        status=dialect.read_status(obj),
+        defaults=kind.defaults,
+        annotations=obj.metadata.annotations or {},
+        invalid_reason=reason,
+        is_partial=True,
+    )
+    return attrs.evolve(job, messages=dialect.messages(job))
+
+
+def with_run_policy(job: Job, kind: Kind, obj: JobObject) -> Job:
+    """Return a job under the run policy that its object has now, without what cannot be read."""
+    dialect = kind.dialect_of(obj)
+    spec = _without_scheduling_policy(_decode(obj.readable_spec))
+    policy_read, suspend_unknown = RunPolicy(), True
+    if spec is not None:
+        readable = msgspec.structs.replace(obj, spec=msgspec.Raw(msgspec.json.encode(spec)))
+        with suppress(InvalidJobError):
+            policy_read, dropped = _read_without_invalid_fields(
+                dialect.run_policy, readable, dialect
+            )
+            suspend_unknown = any(
+                field.lower().endswith(("suspend", "runpolicy")) for field in dropped
+            )
+    # Whoever writes nonsense there does not mean that the job is to start.
+    policy = attrs.evolve(
+        policy_read,
+        suspended=job.status.phase is JobPhase.SUSPENDED
+        if suspend_unknown
+        else policy_read.suspended,
+        scheduling_policy=job.run_policy.scheduling_policy,
+    )
+    return attrs.evolve(job, run_policy=policy)
+
+
+def _without_scheduling_policy(spec: Any) -> Any:
+    """Return a spec without what is said to schedulers: it may hold any number of fields."""
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        name: _without_scheduling_policy(value) if name.lower() == "runpolicy" else value
+        for name, value in spec.items()
+        if name.lower() != "schedulingpolicy"
+    }
+
+
+def prune_finished_spec(spec: msgspec.Raw) -> msgspec.Raw:
+    """Return as much of a spec as a job needs that is done: its form and its policies."""
+    if len(bytes(spec)) <= _SMALL_BYTES:
+        return spec
+    try:
+        whole = msgspec.json.decode(spec)
+    except (msgspec.DecodeError, RecursionError):
+        return spec
+    if isinstance(whole, dict):
+        kept: Any = dict(_policy_fields(whole))
+        # By these fields the forms are told apart.
+        kept |= {name: type(v)() for name, v in whole.items() if _is_replica_specs(name, v)}
+    else:
+        kept = [] if isinstance(whole, list) else None
+    return msgspec.Raw(msgspec.json.encode(kept))
+
+
+def _policy_fields(spec: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in spec.items():
+        if name.lower() not in {*_POLICY_FIELDS, "managedby"}:
+            continue
+        if isinstance(value, dict):
+            yield name, dict(_policy_fields(value))
+        elif isinstance(value, int) or (isinstance(value, str) and len(value) <= _SMALL_BYTES):
+            yield name, value
+
+
+def _is_replica_specs(name: str, value: Any) -> bool:
+    return name.lower().endswith("replicaspecs") and isinstance(value, dict | list)
+
+
+def _read_without_invalid_fields(
+    read: Callable[[JobObject], T], obj: JobObject, dialect: Dialect
+) -> tuple[T, tuple[str, ...]]:
+    """Read an object without the fields that cannot be read, and return these as well.
+
+    :raises InvalidJobError: if something else than a field is wrong.
+    """
+    spec, dropped = _decode(obj.spec), list[str]()
+    while True:
+        repaired = msgspec.structs.replace(obj, spec=msgspec.Raw(msgspec.json.encode(spec)))
+        try:
+            return read(repaired), tuple(dropped)
+        except InvalidJobError as error:
+            if error.field in dropped or len(dropped) >= _MAX_DROPPED_FIELDS:
+                raise
+            if not _drop_field(spec, error.field, dialect):
+                raise
+            dropped.append(error.field)
+
+
+def _decode(spec: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(spec)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _drop_field(spec: Any, field: str, dialect: Dialect) -> bool:
+    """Remove a field, or the innermost object on the way to it; return whether there was one."""
+    (_, root), *segments = _PATH_SEGMENT.findall(field)
+    node = spec
+    while root == "spec" and segments:
+        (index, name), *segments = segments
+        key = _find_key(node, index, name, [each for _, each in segments])
+        if name == "template" and isinstance(node, dict):
+            node[key or name] = _minimal_template(node.get(key or name), dialect)
+            return True
+        if key is None:
+            return False
+        if not segments or not isinstance(node[key], dict | list):
+            del node[key]
+            return True
+        node = node[key]
+    return False
+
+
+def _find_key(node: Any, index: str, name: str, rest: list[str]) -> Any:
+    """Return under which key a step of a path leads on; None if it leads nowhere."""
+    if index:
+        return int(index) if isinstance(node, list) and int(index) < len(node) else None
+    if not isinstance(node, dict):
+        return None
+    # The name of a resource has dots of its own.
+    candidates = (name.lower(), ".".join([name, *rest]).lower())
+    return next((key for key in node if key.lower() in candidates), None)
+
+
+def _minimal_template(invalid: Any, dialect: Dialect) -> Any:
+    """Return a template that can be read, with the containers of one that cannot."""
+    spec = invalid.get("spec") if isinstance(invalid, dict) else None
+    containers = spec.get("containers") if isinstance(spec, dict) else None
+    listed = containers if isinstance(containers, list) else []
+    names = [each.get("name") for each in listed if isinstance(each, dict)]
+    valid_names = [name for name in names if isinstance(name, str) and name]
+    valid_names = valid_names or [dialect.framework.container_name()]
+    return {"spec": {"containers": [{"name": name, "image": "unknown"} for name in valid_names]}}
+
+
+def _top_level_field(field: str) -> str:
+    segments = [name for _, name in _PATH_SEGMENT.findall(field)]
+    return segments[1].lower() if len(segments) > 1 else ""

@@ -1,0 +1,87 @@
+"""The entries of replica specs: replica types and pod templates.
+
+Whether the values in a template make sense is the API server's to judge.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dlctl.api.job import ReplicaSpec
+from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.pod_canonicalization import canonicalize_pod_template
+from dlctl.errors import InvalidJobError, quoted
+from dlctl.frameworks.dljob import DLJob
+
+
+def read_replica_type(
+    entry: FieldReader, name: str, framework: type[DLJob], *, default: str = ""
+) -> str:
+    """Read a replica type in any case.
+
+    :raises InvalidJobError: if it is missing with no default, or not one of the framework's.
+    """
+    text = entry.string(name, default)
+    types = ", ".join(type_.upper() for type_ in framework.replica_types)
+    if not text:
+        raise InvalidJobError(f"is missing: give one of {types}", field=entry.path_of(name))
+    if text.lower() not in framework.replica_types:
+        raise InvalidJobError(
+            f"is {quoted(text)}, but must be one of {types}", field=entry.path_of(name)
+        )
+    return text.lower()
+
+
+def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Mapping[str, Any]:
+    """Read a pod template; fields of core/v1 have their names, in whatever case they were.
+
+    Without a restart policy for it, its own decides: never, or on failure.
+
+    :raises InvalidJobError: if it has no container, one without a name, or a value of a wrong type.
+    """
+    if value is None:
+        raise InvalidJobError("is missing: give a pod template", field=path)
+    template = canonicalize_pod_template(value, path)
+    spec = template.get("spec", {})
+    if not spec.get("containers"):
+        problem = (
+            "is empty: give a container" if "containers" in spec else "is missing: give a list"
+        )
+        raise InvalidJobError(problem, field=f"{path}.spec.containers")
+    for index, container in enumerate(spec["containers"]):
+        if not container.get("name"):
+            where = f"{path}.spec.containers[{index}].name"
+            raise InvalidJobError("is missing: name the container", field=where)
+    # A container that exits 0 is done: Always, also as the default, would run it again.
+    template_policy = "Never" if spec.get("restartPolicy") == "Never" else "OnFailure"
+    return {**template, "spec": {**spec, "restartPolicy": restart_policy or template_policy}}
+
+
+def training_container(template: Mapping[str, Any], framework: type[DLJob]) -> str:
+    """Return the name of the container whose exit is the replica's."""
+    names = [str(container["name"]) for container in template["spec"]["containers"]]
+    name = framework.container_name()
+    return name if name in names else names[0]
+
+
+def check_replica_types(specs: Sequence[ReplicaSpec], framework: type[DLJob], path: str) -> None:
+    """Refuse a job that lists a replica type twice, or several of what there can be one."""
+    for index, spec in enumerate(specs):
+        if any(other.type == spec.type for other in specs[:index]):
+            raise InvalidJobError(
+                f"lists {spec.type.upper()} twice: give one entry a type", field=f"{path}[{index}]"
+            )
+        if spec.type in framework.singletons and spec.replicas != 1:
+            raise InvalidJobError(
+                f"is {spec.replicas}, but there must be exactly 1 {spec.type.upper()}",
+                field=f"{path}[{index}].replicas",
+            )
+
+
+def check_singletons(specs: Sequence[ReplicaSpec], framework: type[DLJob], path: str) -> None:
+    """Refuse a job without a replica that its framework cannot do without."""
+    listed = {spec.type for spec in specs}
+    for type_ in framework.singletons:
+        if type_ not in listed:
+            raise InvalidJobError(
+                f"lists no {type_.upper()}, but there must be exactly 1: add it", field=path
+            )

@@ -1,0 +1,1 @@
+"""How the groups before Kubeflow v1 spell jobs: a list of replica specs."""

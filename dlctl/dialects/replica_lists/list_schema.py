@@ -1,0 +1,244 @@
+"""The schema of the list dialects' ``spec``: strict where every client can be told, no further.
+
+Names of fields and replica types are read in any case, so what a schema can check is checked for
+the documented spelling, and the rest when the job is read.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from dlctl.dialects import run_policy
+from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.kubeflow import kind_fields, replica_map_schema
+from dlctl.dialects.pod_schema import pod_template_schema
+from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+if TYPE_CHECKING:
+    from dlctl.dialects.replica_lists.replica_list import ReplicaList
+
+JSON = dict[str, Any]
+
+# Bounds keep the cost of validation rules, which the server estimates, within its budget.
+MAX_ENTRIES: Final = 32
+_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+
+_MAX_REPLICAS_RULE: Final[JSON] = {
+    "rule": f"self.map(e, e.?replicas.orValue(1)).sum() <= {MAX_REPLICAS}",
+    "message": f"a job may have at most {MAX_REPLICAS} replicas of all types together",
+}
+
+
+def replica_list_schema(dialect: "ReplicaList") -> JSON:
+    framework = dialect.framework
+    types = _type_names(framework)
+    entry = _entry_schema(
+        {
+            dialect.type_field: {
+                "type": "string",
+                "description": f"One of {', '.join(types)}; {dialect.default_type} if left out.",
+                "maxLength": 63,
+            },
+            dialect.port_field: {
+                "type": "integer",
+                "format": "int32",
+                "minimum": 1,
+                "maximum": 65535,
+                "description": f"Where replicas meet; {dialect.default_port} if left out.",
+            },
+        }
+    )
+    entry["x-kubernetes-validations"] = [
+        _known_type_rule(dialect.type_field, framework),
+        *_singleton_rules(dialect.type_field, framework),
+    ]
+    schema: JSON = {
+        "type": "object",
+        "description": "What the job consists of and what becomes of it.",
+        **_PRESERVE_UNKNOWN,
+        "properties": {
+            "replicaSpecs": {
+                "type": "array",
+                "maxItems": MAX_ENTRIES,
+                "description": "The job's replicas, one entry a type.",
+                "items": entry,
+                "x-kubernetes-validations": [_MAX_REPLICAS_RULE],
+            },
+            "RuntimeId": {
+                "type": "string",
+                "maxLength": 16,
+                "description": "Part of the children's names; derived from the UID if left out.",
+            },
+            "jobMode": _enum("dist forms a cluster; local runs one WORKER.", "", "dist", "local"),
+            "cleanupPodPolicy": _enum(
+                "Which pods are deleted when the job has ended.", "", "All", "Running", "None"
+            ),
+            "runPolicy": run_policy.schema(),
+            "schedulerName": {"type": "string", "description": "Scheduler of the job's pods."},
+            f"{dialect.field_prefix}Image": {
+                "type": "string",
+                "description": "Image of a SERVER entry that has no template.",
+            },
+            "terminationPolicy": _termination_policy(),
+        },
+    }
+    if dialect.storage_framework is not None:
+        _add_v1_properties(schema, dialect.storage_framework)
+    return schema
+
+
+def _add_v1_properties(schema: JSON, storage_framework: type[KubeflowJob]) -> None:
+    """Type what v1 has in its spec as v1 does: jobs of this form are decoded as jobs of v1."""
+    field = f"{storage_framework.field_prefix}ReplicaSpecs"
+    properties = schema["properties"]
+    for name, property_schema in kind_fields.fields_of(storage_framework).properties.items():
+        properties.setdefault(name, property_schema)
+    properties["runPolicy"]["properties"].update(
+        managedBy={"type": "string"},
+        schedulingPolicy=replica_map_schema.scheduling_policy(_PRESERVE_UNKNOWN),
+    )
+    properties[field] = {"type": "object", **_PRESERVE_UNKNOWN}
+    schema["x-kubernetes-validations"] = [
+        {
+            "rule": f"!has(self.{field})",
+            "message": f"is of another version: write apiVersion kubeflow.org/v1 with {field}, "
+            "or list replicaSpecs",
+            "fieldPath": f".{field}",
+        }
+    ]
+
+
+def bare_list_schema(framework: type[DLJob]) -> JSON:
+    entry = _entry_schema(
+        {
+            "replicaType": {
+                "type": "string",
+                "maxLength": 63,
+                "description": f"One of {', '.join(_type_names(framework))}.",
+            }
+        }
+    )
+    entry["required"] = ["replicas", "replicaType", "template"]
+    entry["x-kubernetes-validations"] = [
+        _known_type_rule("replicaType", framework),
+        *_singleton_rules("replicaType", framework),
+    ]
+    return {
+        "type": "array",
+        "maxItems": MAX_ENTRIES,
+        "description": f"The job's replicas: {', '.join(_type_names(framework))}.",
+        "items": entry,
+        "x-kubernetes-validations": [_MAX_REPLICAS_RULE],
+    }
+
+
+def status_schema(*, shared: bool = False) -> JSON:
+    """Return the schema of ``status``; if shared with v1, what v1 has is typed as there."""
+    if shared:
+        schema = replica_map_schema.status_schema()
+        return {**schema, "properties": {**schema["properties"], **_STATUS_PROPERTIES}}
+    return {
+        "type": "object",
+        "description": "What the controller last saw; only it writes here.",
+        **_PRESERVE_UNKNOWN,
+        "properties": {
+            **_STATUS_PROPERTIES,
+            "startTime": {**_string("When the job began."), "format": "date-time"},
+            "completionTime": {**_string("When the job ended."), "format": "date-time"},
+            "conditions": _objects("What holds or held of the job; the last one is the news."),
+            "replicaStatuses": _objects("How many replicas of each type are in which state."),
+        },
+    }
+
+
+def _entry_schema(properties: JSON) -> JSON:
+    replicas = {
+        "type": "integer",
+        "format": "int32",
+        "minimum": 0,
+        "maximum": MAX_REPLICAS,
+        "description": "How many.",
+    }
+    return {
+        "type": "object",
+        **_PRESERVE_UNKNOWN,
+        "properties": {
+            "replicas": replicas,
+            "template": pod_template_schema(case_insensitive=True),
+            **properties,
+        },
+    }
+
+
+def _termination_policy() -> JSON:
+    chief = {
+        "type": "object",
+        **_PRESERVE_UNKNOWN,
+        "properties": {
+            "replicaName": {"type": "string"},
+            "replicaIndex": {"type": "integer", "minimum": 0},
+        },
+    }
+    return {
+        "type": "object",
+        **_PRESERVE_UNKNOWN,
+        "description": "Names the replica whose end is the job's end.",
+        "properties": {"chief": chief},
+    }
+
+
+def _known_type_rule(field: str, framework: type[DLJob]) -> JSON:
+    types = _type_names(framework)
+    return {
+        "rule": f"!has(self.{field}) || self.{field}.lowerAscii() in {framework.replica_types}",
+        "message": f"{field} must be one of {', '.join(types)}",
+    }
+
+
+def _singleton_rules(field: str, framework: type[DLJob]) -> list[JSON]:
+    return [
+        {
+            "rule": f"!has(self.{field}) || self.{field}.lowerAscii() != '{type_}' || "
+            "!has(self.replicas) || self.replicas == 1",
+            "message": f"there must be exactly 1 {type_.upper()}",
+        }
+        for type_ in framework.singletons
+    ]
+
+
+def _enum(description: str, *values: str) -> JSON:
+    # Any case is read, so the schema must not insist on this one.
+    options = "|".join(values)
+    return {
+        "type": "string",
+        "description": description,
+        "pattern": f"^(?i:{options})$",
+    }
+
+
+def _type_names(framework: type[DLJob]) -> list[str]:
+    return [type_.upper() for type_ in framework.replica_types]
+
+
+def _string(description: str) -> JSON:
+    return {"type": "string", "description": description}
+
+
+def _object(description: str) -> JSON:
+    return {"type": "object", "description": description, **_PRESERVE_UNKNOWN}
+
+
+def _objects(description: str) -> JSON:
+    items = {"type": "object", **_PRESERVE_UNKNOWN}
+    # The systems before dlctl wrote null for none.
+    return {"type": "array", "nullable": True, "description": description, "items": items}
+
+
+_STATUS_PROPERTIES: Final[JSON] = {
+    "phase": _string(
+        "Creating, Running, Suspended, CleanUp or Done; Failed if the spec is invalid."
+    ),
+    "state": _string("Unknown, Running, Succeeded or Failed."),
+    "reason": _string("Why the job failed."),
+    "restarts": _object("Tries that replicas have used up, by replica."),
+    "failure": _object("The first cause of the failure: replica, pod, exit code, message."),
+}

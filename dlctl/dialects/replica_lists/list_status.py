@@ -1,0 +1,89 @@
+"""The status of the list dialects: mx-operator's words, and beside them what they lacked.
+
+``phase``, ``state``, ``reason`` and ``replicaStatuses`` are spelt as those systems spell them.
+Added are conditions, times, the restarts of each replica and the first cause of a failure.
+"""
+
+from typing import Any
+
+import msgspec
+
+from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.dialects import index_ranges
+from dlctl.dialects import status_codec as codec
+
+JSON = dict[str, Any]
+
+
+def write(status: JobStatus, field_prefix: str) -> JSON:
+    """Return the wire form; fields that hold nothing are left out, but the four old ones."""
+    wire: JSON = {
+        "phase": status.phase,
+        "state": status.state,
+        "reason": status.reason,
+        "replicaStatuses": [_write_replica(r, field_prefix) for r in status.replica_statuses],
+        "conditions": [codec.write_condition(condition) for condition in status.conditions],
+        "observedGeneration": status.observed_generation,
+        "startTime": codec.write_time(status.start_time),
+        "completionTime": codec.write_time(status.completion_time),
+        "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},
+        "failure": codec.write_failure(status.failure) if status.failure else None,
+    }
+    required = {"phase", "state", "reason", "replicaStatuses"}
+    return {name: value for name, value in wire.items() if value or name in required}
+
+
+def read(raw: msgspec.Raw, field_prefix: str) -> JobStatus:
+    """Read a status back; whatever is missing or malformed counts as not there."""
+    return from_json(codec.decode(raw), field_prefix)
+
+
+def from_json(obj: JSON, field_prefix: str) -> JobStatus:
+    """Return the status that decoded JSON holds, as :func:`read` does."""
+    restarts = codec.mapping(obj.get("restarts"))
+    failure = codec.mapping(obj.get("failure"))
+    return JobStatus(
+        phase=codec.enum_member(JobPhase, obj.get("phase"), JobPhase.NEW),
+        state=codec.enum_member(JobState, obj.get("state"), JobState.UNKNOWN),
+        reason=codec.text(obj, "reason"),
+        replica_statuses=tuple(
+            _read_replica(r, field_prefix) for r in codec.mappings(obj, "replicaStatuses")
+        ),
+        conditions=tuple(codec.read_condition(c) for c in codec.mappings(obj, "conditions")),
+        observed_generation=codec.number(obj, "observedGeneration") or 0,
+        start_time=codec.read_time(obj.get("startTime")),
+        completion_time=codec.read_time(obj.get("completionTime")),
+        restarts={
+            name: codec.read_restart(codec.mapping(restart)) for name, restart in restarts.items()
+        },
+        failure=codec.read_failure(failure) if failure else None,
+    )
+
+
+def _type_field(field_prefix: str) -> str:
+    return f"{field_prefix}_replica_type" if field_prefix else "replicaType"
+
+
+def _write_replica(replica: ReplicaStatus, field_prefix: str) -> JSON:
+    wire: JSON = {
+        _type_field(field_prefix): replica.type.upper(),
+        "state": replica.state,
+        "ReplicasStates": {
+            state: count for state, count in replica.count_by_state.items() if count
+        },
+    }
+    if replica.completed_indexes:
+        wire["completedIndexes"] = index_ranges.write(replica.completed_indexes)
+    return wire
+
+
+def _read_replica(wire: JSON, field_prefix: str) -> ReplicaStatus:
+    counts = codec.mapping(wire.get("ReplicasStates"))
+    return ReplicaStatus(
+        type=codec.text(wire, _type_field(field_prefix)).lower(),
+        state=codec.enum_member(JobState, wire.get("state"), JobState.UNKNOWN),
+        count_by_state={
+            state: count for state in JobState if (count := codec.number(counts, state))
+        },
+        completed_indexes=index_ranges.read(codec.text(wire, "completedIndexes")),
+    )

@@ -1,0 +1,277 @@
+"""The list form of v1alpha1: ``replicaSpecs`` is a list whose entries name their replica type.
+
+Spoken by tf-operator at first, and by both mx-operators. Defaults are those systems' own.
+"""
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import msgspec
+
+from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.job import (
+    CleanPodPolicy,
+    Job,
+    JobObject,
+    Replica,
+    ReplicaSpec,
+    RunPolicy,
+    SuccessPolicy,
+)
+from dlctl.api.meta import Resource
+from dlctl.api.status import JobStatus
+from dlctl.dialects import run_policy
+from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
+from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
+from dlctl.dialects.pod_templates import (
+    check_replica_types,
+    check_singletons,
+    read_pod_template,
+    read_replica_type,
+    training_container,
+)
+from dlctl.dialects.replica_lists import list_schema, list_status, shared_status
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+
+class JobMode(enum.StrEnum):
+    """Whether replicas form a cluster; an absent mode means they do."""
+
+    DIST = "dist"
+    LOCAL = "local"
+
+
+@attrs.frozen
+class ReplicaList(Dialect):
+    """The list form, as one API group spells it.
+
+    ``field_prefix`` begins the fields that carry the framework's name: ``mx`` in ``mxReplicaType``.
+    """
+
+    framework: type[DLJob]
+    group_label: str
+    field_prefix: str
+    port_field: str
+    default_port: int
+    default_type: str
+    default_clean_pod_policy: CleanPodPolicy
+    retry_policy: RetryPolicy
+    # The kind of Kubeflow's v1 that jobs are stored as, and whose typed clients read them.
+    storage_framework: type[KubeflowJob] | None = None
+    port_name: str = "dljob-port"
+    service_per_replica: bool = False
+    patches_spec: bool = True
+    supports_ttl: bool = True
+    extra_env: Mapping[str, str] = attrs.field(factory=dict)
+
+    def matches(self, spec: Any) -> bool:
+        return isinstance(spec, Mapping) and any(name.lower() == "replicaspecs" for name in spec)
+
+    def read(self, obj: JobObject, resource: Resource) -> Job:
+        fields = FieldReader(msgspec.json.decode(obj.spec), "spec")
+        specs = self._read_replica_specs(fields)
+        local = fields.enum("jobMode", JobMode, JobMode.DIST) is JobMode.LOCAL
+        chief = self._read_chief(fields)
+        if local:
+            specs, chief = _local_worker(specs, fields)
+        else:
+            check_singletons(specs, self.framework, fields.path_of("replicaSpecs"))
+        given_id = fields.string("RuntimeId")
+        job = Job(
+            resource=resource,
+            key=obj.key,
+            uid=obj.metadata.uid,
+            generation=obj.metadata.generation or 0,
+            replica_specs=specs,
+            success_policy=SuccessPolicy.of_chief(chief),
+            name_prefix=obj.metadata.name[:MAX_PREFIX_LENGTH],
+            runtime_id=given_id or runtime_id(obj.metadata.uid),
+            status=self.read_status(obj),
+            run_policy=self._read_run_policy(fields),
+            is_local=local,
+            scheduler_name=fields.string("schedulerName"),
+            spec_patch=None if given_id else _spec_patch(fields, obj),
+        )
+        check_names_with_runtime_id(
+            obj.metadata.name, job.runtime_id, specs, fields.path_of("RuntimeId")
+        )
+        _check_chief(job, chief, fields)
+        return job
+
+    def run_policy(self, obj: JobObject) -> RunPolicy:
+        return self._read_run_policy(FieldReader(msgspec.json.decode(obj.spec), "spec"))
+
+    def read_status(self, obj: JobObject) -> JobStatus:
+        if self.storage_framework is not None:
+            return shared_status.read(obj.status, self.field_prefix)
+        return list_status.read(obj.status, self.field_prefix)
+
+    def write_status(self, status: JobStatus) -> JSON:
+        if self.storage_framework is not None:
+            return shared_status.write(status, self.field_prefix, self.storage_framework)
+        return list_status.write(status, self.field_prefix)
+
+    def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
+        return {
+            self.group_label: "",
+            "job_type": replica.type.upper(),
+            "runtime_id": job.runtime_id,
+            f"{self.field_prefix}_job_name": job.key.name,
+            "task_index": str(replica.index),
+        }
+
+    def status_schema(self) -> JSON:
+        return list_schema.status_schema(shared=self.storage_framework is not None)
+
+    def spec_schema(self) -> JSON:
+        return list_schema.replica_list_schema(self)
+
+    @property
+    def type_field(self) -> str:
+        return f"{self.field_prefix}ReplicaType"
+
+    def _read_run_policy(self, fields: FieldReader) -> RunPolicy:
+        clean = fields.enum("cleanupPodPolicy", CleanPodPolicy, self.default_clean_pod_policy)
+        return run_policy.read(fields, clean)
+
+    def _read_replica_specs(self, fields: FieldReader) -> tuple[ReplicaSpec, ...]:
+        if "replica_specs" in fields:
+            raise InvalidJobError("is not a field: write replicaSpecs", field="spec.replica_specs")
+        image = fields.string(f"{self.field_prefix}Image")
+        specs = tuple(
+            self._read_replica_spec(entry, image) for entry in fields.items("replicaSpecs")
+        )
+        check_replica_types(specs, self.framework, fields.path_of("replicaSpecs"))
+        return specs
+
+    def _read_replica_spec(self, entry: FieldReader, image: str) -> ReplicaSpec:
+        type_ = read_replica_type(entry, self.type_field, self.framework, default=self.default_type)
+        template = entry.value("template")
+        if template is None and image and type_ == "server":
+            # Declared by the mx-operators and never built: a server that runs the given image.
+            template = _template_for_image(self.framework, image)
+        template = read_pod_template(template, entry.path_of("template"))
+        port = entry.port(self.port_field, self.default_port)
+        return ReplicaSpec(
+            type=type_,
+            replicas=entry.integer("replicas", 1, maximum=MAX_REPLICAS),
+            template=template,
+            container=training_container(template, self.framework),
+            port=port,
+            ports={self.port_name: port},
+            retry_policy=self.retry_policy,
+        )
+
+    def _read_chief(self, fields: FieldReader) -> Replica:
+        framework = self.framework
+        if "terminationPolicy" not in fields:
+            return framework.default_chief()
+        policy = fields.object("terminationPolicy")
+        if "chief" not in policy:
+            raise InvalidJobError(
+                "is missing: name the replica that decides the job, or leave out terminationPolicy",
+                field=policy.path_of("chief"),
+            )
+        chief = policy.object("chief")
+        type_ = read_replica_type(
+            chief, "replicaName", framework, default=framework.default_chief().type
+        )
+        return Replica(type_, chief.integer("replicaIndex", 0))
+
+
+def _local_worker(
+    specs: tuple[ReplicaSpec, ...], fields: FieldReader
+) -> tuple[tuple[ReplicaSpec, ...], Replica]:
+    worker = next((spec for spec in specs if spec.type == "worker"), None)
+    if worker is None:
+        raise InvalidJobError(
+            "is local, which runs one WORKER, and replicaSpecs lists none: add it",
+            field=fields.path_of("jobMode"),
+        )
+    return (attrs.evolve(worker, replicas=1),), Replica("worker", 0)
+
+
+def _check_chief(job: Job, chief: Replica, fields: FieldReader) -> None:
+    policy = fields.path_of("terminationPolicy")
+    count = job.replica_count(chief.type)
+    if job.replica_spec(chief.type) is None:
+        raise InvalidJobError(
+            f"has no entry of type {chief.type.upper()}, which decides the job: add one, or "
+            "name another in terminationPolicy",
+            field=fields.path_of("replicaSpecs"),
+        )
+    if chief.index >= count:
+        raise InvalidJobError(
+            f"is {chief.index}, but there are {count} {chief.type.upper()} replicas: "
+            "indexes begin at 0",
+            field=f"{policy}.chief.replicaIndex",
+        )
+
+
+def _spec_patch(fields: FieldReader, obj: JobObject) -> Mapping[str, Any]:
+    # An empty field that the user spelt otherwise is filled in, and not joined by a second one.
+    return {fields.original_name("RuntimeId"): runtime_id(obj.metadata.uid)}
+
+
+def _template_for_image(framework: type[DLJob], image: str) -> Mapping[str, Any]:
+    name = framework.container_name()
+    container = {"name": name, "image": image, "command": ["python", "-c", f"import {name}"]}
+    return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
+
+
+def kubeflow_v1alpha1(framework: type[DLJob], storage_framework: type[KubeflowJob]) -> ReplicaList:
+    """Return the form of jzp1025's mx-operator."""
+    return ReplicaList(
+        framework,
+        group_label="kubeflow.org",
+        field_prefix="mx",
+        port_field="PsRootPort",
+        default_port=9091,
+        default_type="WORKER",
+        default_clean_pod_policy=CleanPodPolicy.ALL,
+        storage_framework=storage_framework,
+        retry_policy=RetryPolicy.TABLE,
+        port_name="ps-root-port",
+    )
+
+
+def tf_operator_v1alpha1(
+    framework: type[DLJob], storage_framework: type[KubeflowJob]
+) -> ReplicaList:
+    """Return the form of tf-operator up to its version 0.3."""
+    return ReplicaList(
+        framework,
+        group_label="kubeflow.org",
+        field_prefix="tf",
+        port_field="tfPort",
+        default_port=2222,
+        default_type="MASTER",
+        default_clean_pod_policy=CleanPodPolicy.ALL,
+        storage_framework=storage_framework,
+        retry_policy=RetryPolicy.TABLE_AND_SIGNALS,
+        port_name="tf-port",
+        service_per_replica=True,
+    )
+
+
+def fioravanzo_v1alpha1(framework: type[DLJob]) -> ReplicaList:
+    """Return the form of fioravanzo.org's mx-operator."""
+    return ReplicaList(
+        framework,
+        group_label="fioravanzo.org",
+        field_prefix="mx",
+        port_field="mxPort",
+        default_port=9000,
+        default_type="SCHEDULER",
+        # Pods are kept for their logs.
+        default_clean_pod_policy=CleanPodPolicy.NONE,
+        retry_policy=RetryPolicy.TABLE_AND_SIGNALS,
+        port_name="mx-port",
+        service_per_replica=True,
+        extra_env={"PS_VERBOSE": "2"},
+    )

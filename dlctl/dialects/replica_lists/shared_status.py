@@ -1,0 +1,44 @@
+"""The status of a list form that is stored beside Kubeflow's v1, whose typed clients decode it.
+
+One object that they cannot decode stops every typed list and watch of the kind, so the fields of v1
+hold what v1 says. The list that users of the old form know is under ``dlctl``, which v1's types
+skip.
+"""
+
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.dialects import status_codec as codec
+from dlctl.dialects.kubeflow import replica_map_status
+from dlctl.dialects.replica_lists import list_status
+
+JSON = dict[str, Any]
+_STATE_FIELD: Final = "dlctl"
+_REPLICA_STATUSES: Final = "replicaStatuses"
+
+
+def write(status: JobStatus, field_prefix: str, types: replica_map_status.ReplicaTypeNames) -> JSON:
+    """Return the wire form; of another operator's status, what it has in common with ours."""
+    wire = list_status.write(status, field_prefix)
+    replica_list = wire.pop(_REPLICA_STATUSES)
+    if status.written_by_other_operator:
+        return wire
+    return {
+        **wire,
+        _REPLICA_STATUSES: replica_map_status.write_replica_statuses(status, types),
+        _STATE_FIELD: {_REPLICA_STATUSES: replica_list},
+    }
+
+
+def read(raw: msgspec.Raw, field_prefix: str) -> JobStatus:
+    """Read a status back, or one that an older operator has left: it has the list in v1's field."""
+    wire = codec.decode(raw)
+    dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
+    replica_list = (dlctl_state or wire).get(_REPLICA_STATUSES)
+    status = list_status.from_json({**wire, _REPLICA_STATUSES: replica_list}, field_prefix)
+    return attrs.evolve(
+        status, written_by_other_operator=not dlctl_state and status.phase is not JobPhase.NEW
+    )

@@ -1,0 +1,133 @@
+"""What the statuses of all dialects have in common on the wire, from conditions to times.
+
+Reading never fails: whatever is missing or malformed counts as not there.
+"""
+
+import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from dlctl.api.conditions import Condition
+from dlctl.api.status import Failure, JobPhase, JobState, RestartRecord
+
+JSON = dict[str, Any]
+E = TypeVar("E", JobPhase, JobState)
+# When what says no time is taken to have been.
+EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+
+
+def write_condition(condition: Condition) -> JSON:
+    return {
+        "type": condition.type,
+        "status": "True" if condition.status else "False",
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastUpdateTime": write_time(condition.last_update_time),
+        "lastTransitionTime": write_time(condition.last_transition_time),
+    }
+
+
+def read_condition(wire: JSON) -> Condition:
+    since = read_time(wire.get("lastTransitionTime")) or EPOCH
+    return Condition(
+        type=text(wire, "type"),
+        status=wire.get("status") == "True",
+        reason=text(wire, "reason"),
+        message=text(wire, "message"),
+        last_transition_time=since,
+        last_update_time=read_time(wire.get("lastUpdateTime")) or since,
+    )
+
+
+def write_restart(restart: RestartRecord) -> JSON:
+    wire: JSON = {
+        "failures": restart.failures,
+        "attempts": restart.attempts,
+        "podUID": restart.pod_uid,
+        "reason": restart.reason,
+        "finishedAt": write_time(restart.finished_at),
+    }
+    return wire if restart.exit_code is None else {**wire, "exitCode": restart.exit_code}
+
+
+def read_restart(wire: JSON) -> RestartRecord:
+    return RestartRecord(
+        failures=number(wire, "failures") or 0,
+        attempts=number(wire, "attempts") or 0,
+        pod_uid=text(wire, "podUID"),
+        reason=text(wire, "reason"),
+        finished_at=read_time(wire.get("finishedAt")) or EPOCH,
+        exit_code=number(wire, "exitCode"),
+    )
+
+
+def write_failure(failure: Failure) -> JSON:
+    wire: JSON = {
+        "replica": failure.replica,
+        "pod": failure.pod,
+        "reason": failure.reason,
+        "message": failure.message,
+        "time": write_time(failure.time),
+        "exitCode": failure.exit_code,
+    }
+    # What failed as a whole names no replica.
+    return {name: value for name, value in wire.items() if value not in ("", None)}
+
+
+def read_failure(wire: JSON) -> Failure:
+    return Failure(
+        replica=text(wire, "replica"),
+        pod=text(wire, "pod"),
+        reason=text(wire, "reason"),
+        message=text(wire, "message"),
+        time=read_time(wire.get("time")) or EPOCH,
+        exit_code=number(wire, "exitCode"),
+    )
+
+
+def write_time(time: datetime.datetime | None) -> str | None:
+    if time is None:
+        return None
+    # Not strftime, which writes the year 1 with one digit: some operators leave Go's zero time.
+    utc = time.astimezone(datetime.UTC).replace(microsecond=0, tzinfo=None)
+    return f"{utc.isoformat()}Z"
+
+
+def read_time(text: Any) -> datetime.datetime | None:
+    try:
+        time = datetime.datetime.fromisoformat(text)
+        return time.astimezone(datetime.UTC) if time.tzinfo else time.replace(tzinfo=datetime.UTC)
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
+def decode(raw: msgspec.Raw) -> JSON:
+    """Decode a status; one that is no object, or holds a number of no type, is empty."""
+    try:
+        return mapping(msgspec.json.decode(raw))
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def mapping(value: Any) -> JSON:
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(wire: JSON, name: str) -> list[JSON]:
+    items = wire.get(name)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def text(wire: JSON, name: str) -> str:
+    value = wire.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def number(wire: JSON, name: str) -> int | None:
+    value = wire.get(name)
+    return value if isinstance(value, int) else None
+
+
+def enum_member(options: type[E], value: Any, default: E) -> E:
+    return next((option for option in options if option == value), default)

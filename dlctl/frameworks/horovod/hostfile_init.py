@@ -1,0 +1,53 @@
+"""The launcher's first step: copies the host files, and waits until their hosts can be entered.
+
+It never fails because of a host: a launcher that runs tells more than one that does not start.
+"""
+
+from typing import Final
+
+from dlctl.frameworks.horovod.config_files import CONFIG_PATH, COPY_PATHS, DISCOVER_HOSTS, HOSTFILE
+
+MAX_WAIT_S: Final = 60
+# Horovod ends at once if it cannot log in to a host. A program that an image lacks tells nothing.
+# The trap comes last: a shell that has just been forked loses signals to the traps of the first.
+_WAIT_SCRIPT: Final = """\
+known() {{
+  if command -v getent; then getent hosts "$1"
+  elif command -v nslookup; then nslookup "$1"
+  fi
+}} >/dev/null 2>&1
+answers() {{
+  if command -v nc; then nc -z -w 1 "$1" 22 </dev/null; else known "$1"; fi
+}} >/dev/null 2>&1
+(
+  while IFS=: read -r host slots; do
+    told=
+    until {look} "$host"; do
+      [ -n "$told" ] || echo "waiting for $host"
+      told=yes
+      sleep 0.2 2>/dev/null || sleep 1
+    done
+  done <{hostfile}
+) &
+waiting=$!
+(sleep {wait_s} >/dev/null 2>&1; echo "no longer waiting"; kill "$waiting") &
+limit=$!
+trap 'exit 143' TERM
+wait "$waiting" 2>/dev/null
+kill "$limit" 2>/dev/null
+exit 0"""
+
+
+def init_script(*, uses_ssh: bool) -> str:
+    """Return what a shell is to run; no file of a ConfigMap can be changed, so they are copied."""
+    copies = " && ".join(_copy_command(name, target) for name, target in COPY_PATHS.items())
+    wait = _WAIT_SCRIPT.format(
+        look="answers" if uses_ssh else "known", hostfile=COPY_PATHS[HOSTFILE], wait_s=MAX_WAIT_S
+    )
+    return f"{copies} || exit 1\n{wait}"
+
+
+def _copy_command(name: str, target: str) -> str:
+    # Readable by all: the launcher's program may be of another user than this one is.
+    mode = "755" if name == DISCOVER_HOSTS else "644"
+    return f"cp {CONFIG_PATH}/{name} {target} && chmod {mode} {target}"

@@ -1,0 +1,181 @@
+"""Elastic training: a launcher starts programs in workers that may come and go meanwhile.
+
+It is the job's roster that tells the workers and the hosts; nothing here chooses any.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from dlctl.api.dependents import Dependent
+from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode
+from dlctl.api.job import Replica, ReplicaSpec
+from dlctl.api.meta import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks import launcher_access
+from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.horovod import config_files, hostfile_init, pod_specs, ssh_keys
+from dlctl.frameworks.horovod.ssh_access import SshAccess
+
+JSON = Mapping[str, Any]
+# What a worker's service publishes; nobody dials launchers.
+SERVICE_PORTS: Final = {"ssh-port": 22, "kubeai-service-port": 9009}
+_GPU_RESOURCE: Final = "nvidia.com/gpu"
+
+
+class TrainingJob(DLJob):
+    """Elastic Horovod, DeepSpeed or mpirun: the launcher decides."""
+
+    job_type = "TrainingJob"
+    replica_types = [LAUNCHER, WORKER]
+    container_properties = {"ports": [SERVICE_PORTS["ssh-port"]]}
+    chief_type = LAUNCHER
+    singletons = [LAUNCHER]
+    dependent_resources = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS)
+    retained_resources = dependent_resources
+    creates_secrets = True
+    # That launchers may read their ConfigMap needs no word: the controller reads them all.
+    delegated_rules = launcher_access.DELEGATED_RULES
+
+    def get_environment_variables(
+        self, replica_spec: ReplicaSpec, replica_index: int
+    ) -> Mapping[str, Any]:
+        # Programs learn of each other from what starts them.
+        return {}
+
+    def mutate_pod_spec(self, pod_spec: JSON, replica: Replica) -> JSON:
+        if replica.type == WORKER:
+            spec = pod_specs.worker(pod_spec, uses_ssh=self._uses_ssh)
+            return self._ssh_access.worker(spec) if self._uses_ssh else spec
+        defaults = self.job.defaults
+        spec = pod_specs.launcher(
+            pod_spec, account=self._launcher_name, config=self._config_map_name
+        )
+        if self._uses_ssh:
+            spec = self._ssh_access.launcher(spec)
+        else:
+            image = defaults.mpi_kubectl_delivery_image
+            spec = pod_specs.with_kubectl(spec, image=image, namespace=self.job.key.namespace)
+        script = hostfile_init.init_script(uses_ssh=self._uses_ssh)
+        return pod_specs.with_hostfile_init(spec, image=defaults.elastic_init_image, script=script)
+
+    def dependents(
+        self, running: Collection[Replica], present: Collection[Replica] | None = None
+    ) -> Iterator[Dependent]:
+        yield from launcher_access.rbac(
+            self.job.key, self._launcher_name, self._role_rules(present)
+        )
+        metadata = {"labels": {"app": self.job.key.name}}
+        found = config_files.config_files(
+            self._host_names(self._hosts), slots=self.slots, container=self._container_name
+        )
+        yield Dependent(CONFIG_MAPS, self._config_map_name, {"metadata": metadata, "data": found})
+
+    def secrets(self) -> Iterator[Dependent]:
+        if self._uses_ssh and self._ssh_access.creates_secret:
+            data = ssh_keys.secret_data(str(self.job.key))
+            yield Dependent(SECRETS, self._ssh_access.secret, {"type": "Opaque", "data": data})
+
+    def host_files(self) -> Mapping[str, str]:
+        """Return the files in the launcher that follow the hosts, by their paths."""
+        hosts = self._host_names(self._hosts)
+        return {
+            config_files.COPY_PATHS[config_files.HOSTFILE]: config_files.hostfile(
+                hosts, self.slots
+            ),
+            config_files.COPY_PATHS[
+                config_files.DEEPSPEED_HOSTFILE
+            ]: config_files.deepspeed_hostfile(hosts, self.slots),
+        }
+
+    @property
+    def slots(self) -> int:
+        """How many processes a worker has room for.
+
+        :raises InvalidJobError: if that is not a number of them.
+        """
+        given = self.job.spec.get("slotsPerWorker")
+        if given is None:
+            return _gpu_count(self._first_container)
+        # It is written into files that are read as lists.
+        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+            raise InvalidJobError("must be an integer of 1 or more", field="spec.slotsPerWorker")
+        return given
+
+    def _role_rules(self, present: Collection[Replica] | None) -> list[JSON]:
+        exec_targets = [] if self._uses_ssh else self._host_names(self._exec_targets(present))
+        own = {"resources": ["configmaps"], "resourceNames": [self._config_map_name]}
+        return [
+            *launcher_access.role_rules(exec_targets),
+            {"apiGroups": [""], **own, "verbs": ["get"]},
+        ]
+
+    def _exec_targets(self, present: Collection[Replica] | None) -> Collection[int]:
+        """Return the workers that the launcher may run programs in.
+
+        A name without a pod of this job is left out: another pod may have it, or get it.
+        """
+        if present is None:
+            return self._reachable
+        if not self._hosts:
+            # There is no launcher yet: one write when it starts, not one for each worker.
+            return ()
+        existing = {replica.index for replica in present if replica.type == WORKER}
+        membership = self.job.status.membership
+        change = membership.scaling if membership else None
+        if (
+            change
+            and change.is_scale_out
+            and not (change.ready or existing.issuperset(change.workers))
+        ):
+            # Likewise for those of one ScaleOut; those in the host file stay.
+            existing.difference_update(set(change.workers).difference(self._hosts))
+        return existing.intersection(self._reachable)
+
+    @property
+    def _reachable(self) -> Collection[int]:
+        """The workers that there are, those that come, and those that have not gone yet."""
+        spec, membership = self.job.replica_spec(WORKER), self.job.status.membership
+        found = set(spec.indexes if spec else ())
+        if membership is not None:
+            found |= {*membership.present, *membership.hosts}
+        return found
+
+    @property
+    def _hosts(self) -> Collection[int]:
+        membership = self.job.status.membership
+        return membership.hosts if membership else ()
+
+    def _host_names(self, workers: Iterable[int]) -> list[str]:
+        return [self.address(WORKER, index) for index in sorted(workers)]
+
+    @property
+    def _launcher_name(self) -> str:
+        return self.address(LAUNCHER, 0)
+
+    @property
+    def _config_map_name(self) -> str:
+        return f"{self.job.key.name}-config"
+
+    @property
+    def _uses_ssh(self) -> bool:
+        return not self.job.elasticity or self.job.elasticity.attach is AttachMode.SSH
+
+    @property
+    def _ssh_access(self) -> SshAccess:
+        return SshAccess.from_annotations(self.job.key.name, self.job.annotations)
+
+    @property
+    def _first_container(self) -> JSON:
+        spec = self.job.replica_spec(WORKER)
+        return spec.template["spec"]["containers"][0] if spec else {}
+
+    @property
+    def _container_name(self) -> str:
+        return str(self._first_container.get("name") or "")
+
+
+def _gpu_count(container: JSON) -> int:
+    """Return how many GPUs a container has, or 1 if it has none."""
+    limits = (container.get("resources") or {}).get("limits") or {}
+    count = str(limits.get(_GPU_RESOURCE, ""))
+    return max(1, int(count)) if count.isdecimal() and len(count) < 10 else 1

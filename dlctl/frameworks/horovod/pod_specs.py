@@ -1,0 +1,114 @@
+"""What the pods of an elastic job get beside what their templates say. Pure: pod specs in and out.
+
+The names, the paths and the modes are et-operator's: scripts of users rely on them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dlctl.frameworks import launcher_access
+from dlctl.frameworks.horovod.config_files import (
+    CONFIG_PATH,
+    DEEPSPEED_HOSTFILE,
+    DEEPSPEED_PATH,
+    DISCOVER_HOSTS,
+    HOSTFILE,
+    HOSTS_PATH,
+    KUBEXEC,
+)
+from dlctl.frameworks.launcher_access import INIT_RESOURCES, KUBECTL_PATH, add_mounts, append_items
+
+JSON = Mapping[str, Any]
+_HOSTFILE_VOLUME: Final = "training-job-hostfile"
+_DEEPSPEED_VOLUME: Final = "deepspeed-hostfile"
+_KUBECTL_VOLUME: Final = "training-job-kubectl"
+_CONFIG_VOLUME: Final = "training-job-config"
+_READABLE: Final = 0o444
+_EXECUTABLE: Final = 0o555
+_MODE_BY_FILE: Final = {
+    HOSTFILE: _READABLE,
+    DISCOVER_HOSTS: _READABLE,
+    KUBEXEC: _EXECUTABLE,
+    DEEPSPEED_HOSTFILE: _READABLE,
+}
+_MOUNT_PATH_BY_VOLUME: Final = {
+    _HOSTFILE_VOLUME: HOSTS_PATH,
+    _CONFIG_VOLUME: CONFIG_PATH,
+    _KUBECTL_VOLUME: KUBECTL_PATH,
+    _DEEPSPEED_VOLUME: DEEPSPEED_PATH,
+}
+# Not the user's to choose: what has ended is replaced by another pod, or not at all.
+_NO_RESTART: Final = {"restartPolicy": "Never"}
+# It has to heed SIGTERM by itself: the first process of a container is not ended by it, and who
+# waits for a worker to be gone would wait for SIGKILL.
+_SLEEP_COMMAND: Final = "sleep 365d & trap 'kill $!' TERM; wait $!"
+_SSHD_COMMAND: Final = f"/usr/sbin/sshd  && {{ {_SLEEP_COMMAND}; }}"
+# There is nothing to wait for.
+_GRACE_PERIOD_S: Final = 1
+_RSH_AGENT: Final = {"name": "OMPI_MCA_plm_rsh_agent", "value": f"{CONFIG_PATH}/{KUBEXEC}"}
+
+
+def worker(pod_spec: JSON, *, uses_ssh: bool) -> JSON:
+    """Return the spec of a worker: without a command of its own, it waits to be entered."""
+    container, *others = pod_spec["containers"]
+    if container.get("command"):
+        return {**pod_spec, **_NO_RESTART}
+    container = {
+        **container,
+        "command": ["sh", "-c", _SSHD_COMMAND if uses_ssh else _SLEEP_COMMAND],
+    }
+    grace = pod_spec.get("terminationGracePeriodSeconds")
+    return {
+        **pod_spec,
+        **_NO_RESTART,
+        "containers": [container, *others],
+        "terminationGracePeriodSeconds": _GRACE_PERIOD_S if grace is None else grace,
+    }
+
+
+def launcher(pod_spec: JSON, *, account: str, config: str) -> JSON:
+    """Return the spec of the launcher: its first container finds the files about its workers."""
+    container, *others = pod_spec["containers"]
+    empty: list[JSON] = [
+        {"name": name, "emptyDir": {}}
+        for name in (_HOSTFILE_VOLUME, _DEEPSPEED_VOLUME, _KUBECTL_VOLUME)
+    ]
+    items = [{"key": name, "path": name, "mode": mode} for name, mode in _MODE_BY_FILE.items()]
+    files = {"name": _CONFIG_VOLUME, "configMap": {"name": config, "items": items}}
+    spec = {
+        **pod_spec,
+        **_NO_RESTART,
+        "serviceAccountName": account,
+        "containers": [add_mounts(container, *_mounts(*_MOUNT_PATH_BY_VOLUME)), *others],
+    }
+    return append_items(spec, volumes=[*empty, files])
+
+
+def with_kubectl(pod_spec: JSON, *, image: str, namespace: str) -> JSON:
+    """Return the spec of a launcher whose remote shell is kubectl."""
+    container, *others = pod_spec["containers"]
+    if all(variable.get("name") != _RSH_AGENT["name"] for variable in container.get("env") or ()):
+        container = append_items(container, env=[_RSH_AGENT])
+    init_container = launcher_access.kubectl_init_container(
+        image, namespace, _mounts(_KUBECTL_VOLUME)
+    )
+    return append_items(
+        {**pod_spec, "containers": [container, *others]}, initContainers=[init_container]
+    )
+
+
+def with_hostfile_init(pod_spec: JSON, *, image: str, script: str) -> JSON:
+    """Return the spec of a launcher that begins by this script, after all its other steps."""
+    init_container = {
+        "name": "init-hostfile",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", script],
+        "resources": {"limits": dict(INIT_RESOURCES), "requests": dict(INIT_RESOURCES)},
+        "volumeMounts": _mounts(_HOSTFILE_VOLUME, _DEEPSPEED_VOLUME, _CONFIG_VOLUME),
+    }
+    return append_items(pod_spec, initContainers=[init_container])
+
+
+def _mounts(*volumes: str) -> list[JSON]:
+    return [{"name": volume, "mountPath": _MOUNT_PATH_BY_VOLUME[volume]} for volume in volumes]

@@ -1,0 +1,82 @@
+"""Which keys the pods of an elastic job are given, and where their programs look for them.
+
+Annotations of the job say what differs from et-operator's ways. Pure: pod specs in and out.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import attrs
+
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.horovod import ssh_keys
+from dlctl.frameworks.launcher_access import add_mounts, append_items
+
+JSON = Mapping[str, Any]
+# Names a Secret of the user's that is used instead of a new one; arena writes it.
+SECRET_ANNOTATION: Final = "arena.kubeflow.org/ssh-secret"
+# The home of the user that programs run as, as the image's /etc/passwd has it.
+HOME_ANNOTATION: Final = "dlctl.dev/ssh-home"
+# Whether workers log in to each other, as mpirun lets them if there are many.
+BETWEEN_WORKERS_ANNOTATION: Final = "dlctl.dev/ssh-between-workers"
+_ROOT_HOME: Final = "/root"
+_VOLUME: Final = "training-job-ssh"
+_SSH_DIRECTORY: Final = ".ssh"
+_OWNER_ONLY: Final = 0o600
+# What belongs to root, others can only use if they may read it; ssh objects to their own files.
+_READABLE: Final = 0o444
+# By the names of the files, the keys of the Secret.
+_AUTHORIZED_KEYS: Final = {ssh_keys.AUTHORIZED_KEYS: ssh_keys.PUBLIC_KEY}
+_ALL_KEYS: Final = {
+    ssh_keys.PRIVATE_KEY: ssh_keys.PRIVATE_KEY,
+    ssh_keys.PUBLIC_KEY: ssh_keys.PUBLIC_KEY,
+    **_AUTHORIZED_KEYS,
+    ssh_keys.CLIENT_CONFIG: ssh_keys.CLIENT_CONFIG,
+}
+
+
+@attrs.frozen
+class SshAccess:
+    """How the pods of one job come by their keys."""
+
+    secret: str
+    # Whether the Secret is to be made.
+    creates_secret: bool
+    home: str
+    between_workers: bool
+
+    @classmethod
+    def from_annotations(cls, job: str, annotations: Mapping[str, str]) -> Self:
+        """Read the annotations of a job of this name.
+
+        :raises InvalidJobError: naming the annotation and the fix.
+        """
+        given = annotations.get(SECRET_ANNOTATION, "")
+        home = annotations.get(HOME_ANNOTATION) or _ROOT_HOME
+        if not home.startswith("/") or ":" in home:
+            field = f"metadata.annotations[{HOME_ANNOTATION}]"
+            raise InvalidJobError("must be an absolute path, such as /home/me", field=field)
+        between = annotations.get(BETWEEN_WORKERS_ANNOTATION) == "true"
+        return cls(given or job, creates_secret=not given, home=home, between_workers=between)
+
+    def launcher(self, pod_spec: JSON) -> JSON:
+        """Return a pod spec whose containers can log in to workers."""
+        return self._with_keys(pod_spec, _ALL_KEYS)
+
+    def worker(self, pod_spec: JSON) -> JSON:
+        """Return a pod spec whose containers can be logged in to."""
+        return self._with_keys(pod_spec, _ALL_KEYS if self.between_workers else _AUTHORIZED_KEYS)
+
+    def _with_keys(self, pod_spec: JSON, files: Mapping[str, str]) -> JSON:
+        home = self.home.rstrip("/")
+        mount = {
+            "name": _VOLUME,
+            "mountPath": f"{home}/{_SSH_DIRECTORY}",
+            "subPath": _SSH_DIRECTORY,
+        }
+        containers = [add_mounts(container, mount) for container in pod_spec["containers"]]
+        items = [{"key": key, "path": f"{_SSH_DIRECTORY}/{name}"} for name, key in files.items()]
+        mode = _OWNER_ONLY if home == _ROOT_HOME else _READABLE
+        secret = {"secretName": self.secret, "defaultMode": mode, "items": items}
+        volume = {"name": _VOLUME, "secret": secret}
+        return append_items({**pod_spec, "containers": containers}, volumes=[volume])

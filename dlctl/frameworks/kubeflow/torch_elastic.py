@@ -1,0 +1,99 @@
+"""Elastic PyTorch jobs: what torchrun is told, and the autoscaler that changes their size.
+
+Pure; the policy is the user's ``elasticPolicy``, whose limits stand in for one another.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Self
+
+import attrs
+
+from dlctl.api.dependents import Dependent
+from dlctl.api.job import Job
+from dlctl.api.meta import Resource
+from dlctl.errors import InvalidJobError
+
+HORIZONTAL_POD_AUTOSCALERS: Final = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
+)
+_FIELD: Final = "spec.elasticPolicy"
+
+
+@attrs.frozen
+class ElasticPolicy:
+    """How many workers there may be, and how they find each other."""
+
+    fields: Mapping[str, Any]
+    min_replicas: int
+    max_replicas: int
+
+    @classmethod
+    def from_job(cls, job: Job) -> Self | None:
+        """Read a job's policy; return nothing if it has none, which an empty one is not.
+
+        :raises InvalidJobError: naming the field and the fix.
+        """
+        policy = job.spec.get("elasticPolicy")
+        if policy is None:
+            return None
+        if not isinstance(policy, Mapping):
+            raise InvalidJobError("must be an object", field=_FIELD)
+        minimum, maximum = _read_limit(policy, "minReplicas"), _read_limit(policy, "maxReplicas")
+        pairs = policy.get("rdzvConf") or []
+        if not isinstance(pairs, list) or not all(isinstance(pair, Mapping) for pair in pairs):
+            raise InvalidJobError("must be a list of objects", field=f"{_FIELD}.rdzvConf")
+        single = next((n for n in (minimum, maximum) if n is not None), job.replica_count("worker"))
+        return cls(
+            policy, single if minimum is None else minimum, single if maximum is None else maximum
+        )
+
+    @property
+    def nproc_per_node(self) -> Any:
+        """Return how many processes a node has, where that is said here, as it was once."""
+        return self.fields.get("nProcPerNode")
+
+    def env(self, host: str, port: int) -> Iterator[tuple[str, str]]:
+        """Yield what torchrun is told; host and port are the first worker's."""
+        policy = self.fields
+        host = policy.get("rdzvHost") or host
+        yield "PET_RDZV_ENDPOINT", f"{host}:{policy.get('rdzvPort') or port}"
+        yield "PET_RDZV_BACKEND", str(policy.get("rdzvBackend") or "c10d")
+        yield "PET_NNODES", f"{self.min_replicas}:{self.max_replicas}"
+        if policy.get("maxRestarts") is not None:
+            yield "PET_MAX_RESTARTS", str(policy["maxRestarts"])
+        if self.nproc_per_node is not None:
+            yield "PET_NPROC_PER_NODE", str(self.nproc_per_node)
+        if policy.get("rdzvId"):
+            yield "PET_RDZV_ID", str(policy["rdzvId"])
+        if policy.get("rdzvConf"):
+            pairs = (f"{pair.get('key')}={pair.get('value')}" for pair in policy["rdzvConf"])
+            yield "PET_RDZV_CONF", ",".join(pairs)
+        if policy.get("standalone"):
+            yield "PET_STANDALONE", ""
+
+    def autoscaler(self, job: Job) -> Dependent | None:
+        """Return what scales the workers, if the policy says by which metrics."""
+        metrics = self.fields.get("metrics")
+        if metrics is None:
+            return None
+        target = {
+            "apiVersion": job.resource.api_version,
+            "kind": job.resource.kind,
+            "name": job.key.name,
+        }
+        spec = {
+            "scaleTargetRef": target,
+            "minReplicas": self.min_replicas,
+            "maxReplicas": self.max_replicas,
+            "metrics": metrics,
+        }
+        return Dependent(HORIZONTAL_POD_AUTOSCALERS, job.key.name, {"spec": spec})
+
+
+def _read_limit(policy: Mapping[str, Any], name: str) -> int | None:
+    value = policy.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidJobError("must be an integer of 0 or more", field=f"{_FIELD}.{name}")
+    return value

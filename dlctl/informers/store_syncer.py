@@ -1,0 +1,148 @@
+"""From what the server says to the store, and from the store to the handlers, in that order.
+
+The reflector decides when to list and what to make of errors; nothing here waits for a server.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeVar
+
+from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.informers.handlers import Change, Handlers
+from dlctl.informers.store import Store
+from dlctl.informers.watch_events import EventType
+from dlctl.kube.decoding import Malformed
+from dlctl.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Object)
+# It must not fail.
+MalformedHandler = Callable[[Malformed], None]
+
+# Objects stored, or changes told, before the event loop gets a turn: a millisecond or two.
+_YIELD_EVERY: Final = 250
+
+
+class StoreSyncer(Generic[T]):
+    """Applies lists and events to a store, then tells the handlers what has changed by it.
+
+    A handler that looks into the store finds the change it is told of there, or a later one. A
+    malformed object leaves what the store had of it and is counted; it is logged, and shown to the
+    handlers of malformed objects, once until it is well-formed again.
+    """
+
+    def __init__(
+        self, resource: Resource, store: Store[T], handlers: Handlers[T], metrics: Metrics
+    ) -> None:
+        self.synced = asyncio.Event()
+        self._resource = resource
+        self._store = store
+        self._handlers = handlers
+        self._malformed: dict[ObjectKey | None, Malformed] = {}
+        self._malformed_handlers: list[MalformedHandler] = []
+        labels = (resource.group_resource, resource.group, resource.version, resource.plural)
+        self._malformed_count = metrics.informer_malformed_objects_total.labels(*labels)
+        self._queued = metrics.informer_queued_items.labels(*labels)
+        metrics.informer_store_resource_version.labels(*labels).set_function(
+            lambda: version_number(store.resource_version)
+        )
+
+    async def replace(
+        self, objects: Sequence[T], malformed: Sequence[Malformed], version: str
+    ) -> None:
+        """Make the store what a list says, in one step, and tell what differs, deletions first."""
+        fresh = self._store.empty_copy()
+        fresh.resource_version = version
+        for number, obj in enumerate(objects, 1):
+            old = self._store.get(obj.metadata.key)
+            # The same one may have been made smaller.
+            fresh.put(old if old is not None and _identity(old) == _identity(obj) else obj)
+            if number % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        known, self._malformed = self._malformed, {}
+        for each in malformed:
+            self._report_malformed(each, known.get(each.key))
+            if each.key and each.key not in fresh and (old := self._store.get(each.key)):
+                fresh.put(old)
+        changes = self._differences(fresh)
+        self._store.replace_contents(fresh)
+        await self._notify_all(changes)
+        self.synced.set()
+
+    def _differences(self, fresh: Store[T]) -> list[Change[T]]:
+        initial = not self.synced.is_set()
+        gone = [Change(old, None) for old in self._store if old.metadata.key not in fresh]
+        there: list[Change[T]] = []
+        for new in fresh:
+            old = self._store.get(new.metadata.key)
+            if old is None or _identity(old) != _identity(new):
+                there.append(Change(old, new, initial))
+        return gone + there
+
+    async def _notify_all(self, changes: Sequence[Change[T]]) -> None:
+        # One who comes in between is shown the store as it is, which has all of this in it.
+        handlers = self._handlers.handlers
+        for start in range(0, len(changes), _YIELD_EVERY):
+            self._queued.set(len(changes) - start)
+            for change in changes[start : start + _YIELD_EVERY]:
+                self._handlers.notify(change, handlers)
+            await asyncio.sleep(0)
+        self._queued.set(0)
+
+    async def resync(self) -> None:
+        """Tell of every object as if it had changed, for the sake of what was missed."""
+        for number, key in enumerate(self._store.keys(), 1):
+            if obj := self._store.get(key):
+                self._handlers.notify(Change(obj, obj))
+            if number % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+
+    def apply(self, change: EventType, obj: T) -> None:
+        """Apply one event."""
+        self._malformed.pop(obj.metadata.key, None)
+        if change is EventType.DELETED:
+            self._store.remove(obj.metadata.key)
+            # The event shows the object in its last state, which the store may never have had.
+            self._handlers.notify(Change(obj, None))
+        else:
+            self._handlers.notify(Change(self._store.put(obj), obj))
+
+    def apply_malformed(self, change: EventType, obj: Malformed) -> None:
+        """Apply an event of which only the key is certain."""
+        self._report_malformed(obj, self._malformed.get(obj.key))
+        if change is EventType.DELETED:
+            self._malformed.pop(obj.key, None)
+            if obj.key and (old := self._store.remove(obj.key)):
+                self._handlers.notify(Change(old, None))
+
+    def set_version(self, version: str) -> None:
+        """Take note that the store shows the objects as of this version."""
+        self._store.resource_version = version
+
+    def add_malformed_handler(self, handler: MalformedHandler) -> None:
+        """Show a function each malformed object, first those that are there already."""
+        for obj in self._malformed.values():
+            handler(obj)
+        self._malformed_handlers.append(handler)
+
+    def _report_malformed(self, obj: Malformed, previous: Malformed | None) -> None:
+        self._malformed_count.inc()
+        self._malformed[obj.key] = obj
+        if previous and previous.uid == obj.uid:
+            return
+        extra = {"resource": self._resource.group_resource, "key": str(obj.key), "error": obj.error}
+        logger.warning("an object does not fit its projection", extra=extra)
+        for handler in self._malformed_handlers:
+            handler(obj)
+
+
+def _identity(obj: Object) -> tuple[str, str]:
+    return obj.metadata.uid, obj.metadata.resource_version
+
+
+def version_number(version: str) -> float:
+    """Return what a gauge can hold of a resource version: its last 15 digits."""
+    digits = version[-15:]
+    return float(digits) if digits.isdecimal() else 0.0

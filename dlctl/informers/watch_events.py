@@ -1,0 +1,128 @@
+"""The lines of a watch as values: a change, a bookmark, an error, or something malformed.
+
+Nearly all lines are changes, so one typed pass decodes them; what it cannot take, or what is none,
+is taken apart in a second.
+"""
+
+import enum
+from typing import Final, Generic, TypeVar
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import Object
+from dlctl.api.nesting import truncate_to_depth
+from dlctl.kube.decoding import Malformed, decode, decoder, identify_malformed
+from dlctl.kube.errors import ApiError, UnexpectedResponseError, error_from
+
+T = TypeVar("T", bound=Object)
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+
+class EventType(enum.StrEnum):
+    """What has happened to the object of an event."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+class ObjectEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """An object that has changed, in its new state, or in its last if it was deleted."""
+
+    type: EventType
+    object: T
+
+    @property
+    def version(self) -> str:
+        return self.object.metadata.resource_version
+
+
+@attrs.frozen
+class MalformedEvent:
+    """A change to an object that does not fit its projection."""
+
+    type: EventType
+    object: Malformed
+
+    @property
+    def version(self) -> str:
+        return self.object.resource_version
+
+
+@attrs.frozen
+class Bookmark:
+    """All changes up to this version have been sent; perhaps also all initial objects."""
+
+    version: str
+    initial_end: bool = False
+
+
+@attrs.frozen
+class UnknownEvent:
+    """An event of a type that is newer than this program."""
+
+    type: str
+    version: str = ""
+
+
+Event = ObjectEvent[T] | MalformedEvent | Bookmark | UnknownEvent
+
+
+class _Envelope(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class EventDecoder(Generic[T]):
+    """Decodes the lines of one watch into events about one type of object."""
+
+    def __init__(self, as_: type[T]) -> None:
+        self._typed: msgspec.json.Decoder[ObjectEvent[T]] = decoder(ObjectEvent[as_])  # type: ignore[valid-type]
+
+    def decode(self, line: bytes) -> Event[T] | ApiError:
+        """Return the event; raise UnexpectedAnswerError, and nothing else, if the line is none."""
+        try:
+            return self._decode(line)
+        except RecursionError as error:
+            flat, complete = truncate_to_depth(line)
+            return self._decode(flat) if complete else _in_steps(flat, error)
+
+    def _decode(self, line: bytes) -> Event[T] | ApiError:
+        try:
+            event = self._typed.decode(line)
+        except RecursionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what is wrong with an object costs no other
+            return _in_steps(line, error)
+        if event.object.metadata.name:
+            return event
+        return _in_steps(line, UnexpectedResponseError("it has no name"))
+
+
+def _in_steps(line: bytes, error: Exception) -> MalformedEvent | Bookmark | UnknownEvent | ApiError:
+    try:
+        envelope: _Envelope = decoder(_Envelope).decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise UnexpectedResponseError(f"watch: {error}") from error
+    match envelope.type:
+        case "BOOKMARK":
+            return _bookmark(envelope.object)
+        case "ERROR":
+            return error_from(0, {}, bytes(envelope.object))
+        case _ if envelope.type in EventType.__members__:
+            return MalformedEvent(
+                EventType(envelope.type), identify_malformed(envelope.object, error)
+            )
+        case _:
+            return UnknownEvent(envelope.type)
+
+
+def _bookmark(raw: msgspec.Raw) -> Bookmark:
+    """Read a bookmark: nothing is in it but its version and perhaps an annotation."""
+    metadata = decode(bytes(raw), Object).metadata
+    if not metadata.resource_version:
+        raise UnexpectedResponseError("watch: a bookmark without a version")
+    annotations = metadata.annotations or {}
+    return Bookmark(metadata.resource_version, annotations.get(INITIAL_EVENTS_END) == "true")

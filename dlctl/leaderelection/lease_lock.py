@@ -1,0 +1,150 @@
+"""One process's dealings with one lease: to take it, renew it, give it back.
+
+Each call is one try, made of one or a few requests. When to try again, and what a failure means,
+is the elector's business.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import attrs
+
+from dlctl.api.meta import LEASES, ObjectKey
+from dlctl.clock import Clock
+from dlctl.errors import DlctlError
+from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
+from dlctl.leaderelection import lease_record
+from dlctl.leaderelection.lease_record import JSON
+from dlctl.leaderelection.lease_timing import LeaseTiming
+from dlctl.metrics import Metrics
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseLostError(DlctlError):
+    """A process that led does so no more: it must not write, and is to end."""
+
+
+@attrs.define(eq=False)
+class LeaseLock:
+    """A candidate or holder of a lease.
+
+    Successes are dated by when their request began, by the local monotonic clock: whoever sees the
+    lease renewed sees it later than that. Any failure of a request is raised as it is; whether the
+    lease was changed is then unknown, and the next try finds out.
+    """
+
+    client: Client
+    key: ObjectKey
+    identity: str
+    timing: LeaseTiming
+    clock: Clock
+    metrics: Metrics
+    # As last seen on the server, and since when its contents are the same.
+    _lease: JSON = attrs.field(init=False, factory=dict)
+    _observed_at: float = attrs.field(init=False, default=0.0)
+    _written: bool = attrs.field(init=False, default=False)
+
+    def __attrs_post_init__(self) -> None:
+        if not self.identity:
+            raise ValueError("expected an identity: an empty one means that nobody holds the lease")
+        self.metrics.leader_election_slowpath_total.labels(self.key.name)
+
+    @property
+    def available_in_s(self) -> float:
+        """Return when the lease, as it was last seen, may be taken; zero or less for now."""
+        if lease_record.holder(self._lease) in ("", self.identity):
+            return 0.0
+        valid_s = lease_record.duration_s(self._lease, self.timing.lease_s)
+        return self._observed_at + valid_s - self.clock.monotonic()
+
+    async def acquire(self) -> float | None:
+        """Take the lease if it is free, and return since when we have it; else None."""
+        lease = await self._read()
+        try:
+            if lease is None:
+                return await self._create(lease_record.new_lease(self.key))
+            self._observe(lease)
+            return await self._update(lease) if self.available_in_s <= 0 else None
+        except (AlreadyExistsError, ConflictError):
+            # Somebody was faster.
+            return None
+
+    async def renew(self) -> float:
+        """Renew the lease, and return since when it is renewed.
+
+        That the lease is still as we wrote it is left to the server to check. Only if it refuses,
+        for whatever reason, the lease is read. Raise LeaseLostError if it has passed to another, or
+        to nobody.
+        """
+        try:
+            return await self._update(self._lease)
+        except ApiError:
+            self.metrics.leader_election_slowpath_total.labels(self.key.name).inc()
+        lease = await self._read()
+        if lease is None:
+            # Deleted from under us: it is ours as long as nobody else creates it.
+            anew = {**lease_record.new_lease(self.key), "spec": lease_record.spec(self._lease)}
+            return await self._create(anew)
+        if lease_record.holder(lease) != self.identity:
+            taker = lease_record.holder(lease) or "nobody"
+            raise LeaseLostError(f"the lease {self.key} was lost: it is held by {taker}")
+        return await self._update(lease)
+
+    async def release(self) -> None:
+        """Give the lease back if it is ours, by what the server says now and not by what we knew.
+
+        After an outage another may hold it, and must not lose it to our farewell.
+        """
+        while self._written:
+            lease = await self._read()
+            if lease is None or lease_record.holder(lease) != self.identity:
+                return
+            try:
+                given_back = lease_record.released(lease, self.clock.now())
+                await self._bounded(self.client.replace(LEASES, self.key, given_back, JSON))
+            except ConflictError:
+                continue
+            return
+
+    async def _read(self) -> JSON | None:
+        try:
+            return await self._bounded(self.client.get(LEASES, self.key, JSON))
+        except NotFoundError:
+            return None
+
+    async def _create(self, lease: JSON) -> float:
+        body = self._acquired(lease)
+        began = self.clock.monotonic()
+        request = self.client.create(LEASES, self.key.namespace, body, JSON)
+        self._observe(await self._bounded(request))
+        return began
+
+    async def _update(self, lease: JSON) -> float:
+        body = self._acquired(lease)
+        began = self.clock.monotonic()
+        self._observe(await self._bounded(self.client.replace(LEASES, self.key, body, JSON)))
+        return began
+
+    def _acquired(self, lease: JSON) -> JSON:
+        self._written = True
+        return lease_record.acquired(
+            lease, self.identity, self.timing.lease_seconds, self.clock.now()
+        )
+
+    def _observe(self, lease: JSON) -> None:
+        if lease_record.spec(lease) != lease_record.spec(self._lease):
+            self._observed_at = self.clock.monotonic()
+            if (now := lease_record.holder(lease)) != lease_record.holder(self._lease):
+                logger.info("lease seen", extra={"lease": str(self.key), "holder": now})
+        self._lease = lease
+
+    async def _bounded(self, request: Awaitable[T]) -> T:
+        # The client's own limit is for one try, of which it may make several.
+        async with asyncio.timeout(self.timing.request_timeout_s):
+            return await request

@@ -1,0 +1,225 @@
+"""HTTP: from a request to a call, from a reply or an error to a response.
+
+The token is asked for here, requests are counted here, and faults strike here.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import attrs
+import msgspec
+from aiohttp import web
+
+from dlctl.local.apiserver import rbac, status
+from dlctl.local.apiserver.authentication import ADMIN, Tokens, User, named_user
+from dlctl.local.apiserver.faults import Fault, Faults, abort, faulty_stream, inject
+from dlctl.local.apiserver.nesting_depth import DeepCalls
+from dlctl.local.apiserver.rbac import Authorizer
+from dlctl.local.apiserver.request_bodies import LIMIT_BYTES
+from dlctl.local.apiserver.request_info import RequestInfo, parse_path
+from dlctl.local.apiserver.request_options import boolean
+from dlctl.local.apiserver.requests import (
+    ApiRequest,
+    BufferedResponse,
+    Response,
+    StreamedResponse,
+    UpgradeResponse,
+)
+from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.status import StatusError
+
+logger = logging.getLogger(__name__)
+
+_HEALTH: Final = ("/healthz", "/readyz", "/livez")
+# Discovery and OpenAPI: what is said of the API itself. None is an unknown path.
+Documents = Callable[[str, Mapping[str, str], str], BufferedResponse | None]
+
+
+class AuditKey(NamedTuple):
+    """What is counted of a request."""
+
+    user_agent: str
+    verb: str
+    resource: str
+    subresource: str
+
+
+@attrs.define(eq=False)
+class RequestHandler:
+    """The handler of all requests."""
+
+    tokens: Tokens
+    authorizer: Authorizer
+    find: Callable[[RequestInfo], ServedResource | None]
+    # Whether anything is served in the group and version of a path.
+    is_known: Callable[[RequestInfo], bool]
+    serve: Callable[[ServedResource, ApiRequest], Response]
+    documents: Documents
+    faults: Faults
+    audit: Counter[AuditKey] = attrs.field(factory=Counter)
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._response(request)
+        except StatusError as error:
+            return error_response(error)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except web.HTTPRequestEntityTooLarge:
+            return error_response(status.too_large(LIMIT_BYTES))
+        except Exception as error:
+            logger.exception("request failed", extra={"path": request.path})
+            return error_response(status.internal_error(str(error)))
+
+    async def _response(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = request.path
+        if path.startswith(_HEALTH):
+            return web.Response(text="ok")
+        user = self._user(request) if path != "/version" else ADMIN
+        wanted = parse_path(path)
+        if wanted is None:
+            rbac.check_path(user, path)
+            document = self.documents(path, request.query, request.headers.get("Accept", ""))
+            return _unserved_path() if document is None else _to_http(document)
+        call = await to_api_request(request, wanted, user)
+        if not user.is_superuser:
+            self.authorizer.authorize(user, call)
+        served = self.find(wanted)
+        if served is None and not self.is_known(wanted):
+            return _unserved_path()
+        if served is None or not _is_complete(wanted, served):
+            raise status.unknown_path()
+        self.audit[AuditKey(call.user_agent, call.verb, wanted.qualified, wanted.subresource)] += 1
+        fault = self.faults.match(call)
+        if fault is None:
+            return await _send(request, self._serve(served, call))
+        return await self._serve_with_fault(request, served, call, fault)
+
+    def _serve(self, served: ServedResource, request: ApiRequest) -> Response:
+        with DeepCalls():
+            return self.serve(served, request)
+
+    def _user(self, request: web.BaseRequest) -> User:
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        user = self.tokens.authenticate(token) if kind == "Bearer" else None
+        if user is None:
+            raise status.unauthorized()
+        wanted = request.headers.get("Impersonate-User", "")
+        groups = request.headers.getall("Impersonate-Group", ())
+        return rbac.impersonate(user, named_user(wanted, groups)) if wanted else user
+
+    async def _serve_with_fault(
+        self,
+        request: web.BaseRequest,
+        served: ServedResource,
+        api_request: ApiRequest,
+        fault: Fault,
+    ) -> web.StreamResponse:
+        await inject(request, fault)
+        if fault.stale_by:
+            api_request = attrs.evolve(api_request, stale_by=fault.stale_by)
+        reply = self._serve(served, api_request)
+        if fault.reset == "after":
+            raise abort(request)
+        if isinstance(reply, StreamedResponse):
+            reply = attrs.evolve(reply, chunks=faulty_stream(reply.chunks, fault))
+        return await _send(request, reply)
+
+
+class LargeRequest(web.BaseRequest):
+    """A request whose body may be as large as the real server's limit."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args, asyncio.get_running_loop(), client_max_size=LIMIT_BYTES)  # type: ignore[misc, arg-type]
+
+
+def _is_complete(wanted: RequestInfo, served: ServedResource) -> bool:
+    if not served.resource.namespaced:
+        return not wanted.namespace
+    return bool(wanted.namespace) or not wanted.name
+
+
+async def to_api_request(
+    request: web.BaseRequest, wanted: RequestInfo, user: User = ADMIN
+) -> ApiRequest:
+    query = request.query
+    watch = bool(boolean(query, "watch"))
+    return ApiRequest(
+        verb=wanted.verb(request.method, watch=watch),
+        info=wanted,
+        query=query,
+        dry_run=query.getall("dryRun", []),
+        command=query.getall("command", []),
+        body=await request.read() if request.can_read_body else b"",
+        content_type=request.headers.get("Content-Type", ""),
+        accept=request.headers.get("Accept", ""),
+        user_agent=request.headers.get("User-Agent", ""),
+        user=user,
+    )
+
+
+async def _send(request: web.BaseRequest, reply: Response) -> web.StreamResponse:
+    if isinstance(reply, BufferedResponse):
+        return _to_http(reply)
+    if isinstance(reply, UpgradeResponse):
+        return await _upgrade(request, reply)
+    response = web.StreamResponse(headers=_headers())
+    response.content_type = reply.content_type
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    try:
+        async for chunk in reply.chunks:
+            if chunk:
+                await response.write(chunk)
+    finally:
+        # What a watch or a log holds is let go now, not when it is collected.
+        if isinstance(reply.chunks, AsyncGenerator):
+            await reply.chunks.aclose()
+    await response.write_eof()
+    return response
+
+
+async def _upgrade(request: web.BaseRequest, reply: UpgradeResponse) -> web.StreamResponse:
+    if "upgrade" not in request.headers.get("Connection", "").lower():
+        raise status.bad_request("Upgrade request required")
+    if request.headers.get("Upgrade", "").lower() != "websocket":
+        message = "unable to upgrade: only WebSockets are served here (kubectl 1.31 or later)"
+        raise status.bad_request(message)
+    response = web.WebSocketResponse(protocols=reply.protocols, compress=False)
+    if not response.can_prepare(request).protocol:
+        raise status.bad_request(f"unable to upgrade: served are {', '.join(reply.protocols)}")
+    await response.prepare(request)
+    await reply.serve(response)
+    await response.close()
+    return response
+
+
+def _unserved_path() -> web.Response:
+    """Return the answer to a path of which not even the beginning is served: it is no Status."""
+    return web.Response(text="404 page not found\n", status=404, headers=_headers())
+
+
+def _headers() -> dict[str, str]:
+    return {"Audit-Id": str(uuid.uuid4()), "Cache-Control": "no-cache, private"}
+
+
+def _to_http(reply: BufferedResponse) -> web.Response:
+    return web.Response(
+        body=reply.body, status=reply.code, content_type=reply.content_type, headers=_headers()
+    )
+
+
+def error_response(error: StatusError) -> web.Response:
+    headers = _headers()
+    if error.retry_after_s:
+        headers["Retry-After"] = str(error.retry_after_s)
+    return web.Response(
+        body=msgspec.json.encode(error.body()),
+        status=error.code,
+        content_type="application/json",
+        headers=headers,
+    )

@@ -1,0 +1,31 @@
+"""How deep objects may nest: as deep as the real server takes them, far beyond Python's default."""
+
+import sys
+from typing import Final
+
+from dlctl.api.nesting import exceeds_depth
+
+# Of Go's JSON decoder.
+MAX_DEPTH: Final = 10_000
+# Calls for each level of such an object, in the code that checks, completes and compares it.
+_CALLS: Final = 20
+
+
+def check(body: bytes) -> None:
+    """Raise RecursionError if a body nests deeper than the real server takes it."""
+    if exceeds_depth(body, MAX_DEPTH):
+        raise RecursionError
+
+
+class DeepCalls:
+    """Lets the code of a ``with`` block, which must not await, recurse into the deepest object.
+
+    For the rest of the process the limit stays as it is.
+    """
+
+    def __enter__(self) -> None:
+        self._before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(self._before, MAX_DEPTH * _CALLS))
+
+    def __exit__(self, *_: object) -> None:
+        sys.setrecursionlimit(self._before)

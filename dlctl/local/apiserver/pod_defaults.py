@@ -1,0 +1,138 @@
+"""What a pod gets that does not say otherwise: defaults of the API and of admission.
+
+In place, and the same when done twice. The token volume of service accounts is left out: there is
+nothing here that would fill it.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dlctl.local.apiserver.resources import JSON
+
+_TOLERATION_S: Final = 300
+_FILE_MODE: Final = 0o644
+
+
+def default_pod(pod: JSON) -> None:
+    """Fill in the spec, and the status of a pod that has none."""
+    spec = pod.setdefault("spec", {})
+    default_pod_spec(spec)
+    status = pod.setdefault("status", {})
+    status.setdefault("phase", "Pending")
+    status.setdefault("qosClass", qos_class(spec))
+
+
+def default_pod_spec(spec: JSON) -> None:
+    defaults: JSON = {
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+        "schedulerName": "default-scheduler",
+        "terminationGracePeriodSeconds": 30,
+        "enableServiceLinks": True,
+        "securityContext": {},
+        "serviceAccountName": spec.get("serviceAccount", "default"),
+        "priority": 0,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }
+    for name, value in defaults.items():
+        spec.setdefault(name, value)
+    # The old name of the same field.
+    spec["serviceAccount"] = spec["serviceAccountName"]
+    _add_default_tolerations(spec)
+    for container in containers(spec):
+        _default_container(container, host_network=bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes", ()):
+        _default_volume(volume)
+
+
+def containers(spec: JSON) -> Iterator[JSON]:
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        yield from spec.get(field, ())
+
+
+def qos_class(spec: JSON) -> str:
+    """Return by which right the pod has its memory and CPU."""
+    guaranteed, any_ = True, False
+    for container in [*spec.get("initContainers", ()), *spec.get("containers", ())]:
+        resources = container.get("resources", {})
+        limits, requests = resources.get("limits", {}), resources.get("requests", {})
+        for name in ("cpu", "memory"):
+            any_ |= name in limits or name in requests
+            guaranteed &= name in limits and requests.get(name, limits[name]) == limits[name]
+    if not any_:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _add_default_tolerations(spec: JSON) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(each.get("key", key) == key for each in tolerations):
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": _TOLERATION_S,
+                }
+            )
+
+
+def _default_container(container: JSON, *, host_network: bool) -> None:
+    container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    resources = container.setdefault("resources", {})
+    if "limits" in resources:
+        requests = resources.setdefault("requests", {})
+        for name, value in resources["limits"].items():
+            requests.setdefault(name, value)
+    for port in container.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+        if host_network and "containerPort" in port:
+            port.setdefault("hostPort", port["containerPort"])
+    for env in container.get("env", ()):
+        field = env.get("valueFrom", {}).get("fieldRef")
+        if field is not None:
+            field.setdefault("apiVersion", "v1")
+        amount = env.get("valueFrom", {}).get("resourceFieldRef")
+        if amount is not None:
+            amount.setdefault("divisor", "0")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if name in container:
+            _default_probe(container[name])
+
+
+def _pull_policy(image: str) -> str:
+    name, at, _ = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    latest = tag == "latest" or (not tag and not at)
+    return "Always" if latest else "IfNotPresent"
+
+
+def _default_probe(probe: JSON) -> None:
+    defaults = {
+        "timeoutSeconds": 1,
+        "periodSeconds": 10,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    }
+    for name, value in defaults.items():
+        probe[name] = probe.get(name) or value
+    if "httpGet" in probe:
+        probe["httpGet"].setdefault("path", "/")
+        probe["httpGet"].setdefault("scheme", "HTTP")
+
+
+def _default_volume(volume: JSON) -> None:
+    if set(volume) <= {"name"}:
+        volume["emptyDir"] = {}
+    for source in ("configMap", "secret", "downwardAPI", "projected"):
+        if source in volume:
+            volume[source].setdefault("defaultMode", _FILE_MODE)
+    if "hostPath" in volume:
+        volume["hostPath"].setdefault("type", "")
+    for part in (volume, *volume.get("projected", {}).get("sources", ())):
+        for item in part.get("downwardAPI", {}).get("items", ()):
+            if "fieldRef" in item:
+                item["fieldRef"].setdefault("apiVersion", "v1")

@@ -1,0 +1,171 @@
+"""The bodies of requests: from bytes in one of the accepted formats to a checked object.
+
+JSON and YAML are read, and protobuf of some kinds; the rest is answered with a 415.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+import msgspec
+import yaml
+
+from dlctl.local.apiserver import decoding, nesting_depth, protobuf, resource_traits, status
+from dlctl.local.apiserver.json_patch import json_patched
+from dlctl.local.apiserver.merge_patch import merged
+from dlctl.local.apiserver.metadata import cannot_decode
+from dlctl.local.apiserver.request_info import RequestInfo
+from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.stored_objects import JSON
+from dlctl.local.apiserver.strategic_merge import apply_strategic_merge_patch
+
+LIMIT_BYTES: Final = 3 * 1024 * 1024
+_PATCH_OPERATIONS_LIMIT: Final = 10_000
+_UNKNOWN: Final = (
+    "the body of the request was in an unknown format - accepted media types include: "
+)
+_JSON: Final = "application/json"
+_YAML: Final = "application/yaml"
+_JSON_PATCH: Final = "application/json-patch+json"
+_MERGE_PATCH: Final = "application/merge-patch+json"
+_STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+
+_decode_json = msgspec.json.Decoder().decode
+
+
+def parse(body: bytes, content_type: str, kind: str = "") -> Any:
+    """Return the value of a body in JSON, YAML or protobuf; ``kind`` is what it should be."""
+    media = content_type.partition(";")[0].strip().lower() or _JSON
+    if media == protobuf.MEDIA_TYPE:
+        try:
+            return protobuf.decode(body)
+        except protobuf.ProtobufError as error:
+            raise status.unsupported_media_type(f"{_UNKNOWN}{_JSON}: {error}") from None
+    if media not in (_JSON, _YAML):
+        accepted = f"{_JSON}, {_YAML}, {protobuf.MEDIA_TYPE}"
+        raise status.unsupported_media_type(_UNKNOWN + accepted)
+    try:
+        if media == _YAML:
+            return yaml.safe_load(body)
+        nesting_depth.check(body)
+        return _decode_json(body)
+    except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
+        problem = decoding.json_problem(error, body) if media == _JSON else str(error)
+        message = f"couldn't get version/kind; json parse error: {problem}"
+        message = decoding.cannot_decode(message, kind, body) if kind else message
+        raise status.bad_request(message) from None
+
+
+def decode_object(value: Any, served: ServedResource, body: bytes = b"") -> JSON:
+    """Return the object if it is one of the resource, with its kind filled in if it may be."""
+    resource, built_in = served.resource, resource_traits.is_built_in(served.resource)
+    if value is None and built_in:
+        value = {}
+    if not isinstance(value, dict | None):
+        problem = decoding.missing_kind(value)
+        raise status.bad_request(decoding.cannot_decode(problem, resource.kind, body))
+    if value is None or not (built_in or value.get("kind")):
+        text = (body or msgspec.json.encode(value)).decode(errors="replace")
+        problem = f"Object 'Kind' is missing in '{text}'"
+        raise status.bad_request(decoding.cannot_decode(problem, resource.kind, body))
+    api_version = value.get("apiVersion") or (resource.api_version if built_in else "")
+    kind = value.get("kind") or resource.kind
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        raise _kind_mismatch(api_version, kind, value, served)
+    return {**value, "apiVersion": api_version, "kind": kind}
+
+
+def _kind_mismatch(
+    api_version: str, kind: str, value: JSON, served: ServedResource
+) -> status.StatusError:
+    resource = served.resource
+    if not resource_traits.is_built_in(resource):
+        if api_version != resource.api_version:
+            message = (
+                f"the API version in the data ({api_version}) does not match the expected API "
+                f"version ({resource.api_version})"
+            )
+            return status.bad_request(message)
+        cause = Cause.invalid("kind", kind, f"must be {resource.kind}")
+        meta = value.get("metadata")
+        name = meta.get("name", "") if isinstance(meta, dict) else ""
+        # Named after the kind that was sent.
+        renamed = attrs.evolve(resource, kind=kind)
+        return status.invalid(renamed, name, [cause])
+    if api_version != resource.api_version:
+        problem = f'no kind "{kind}" is registered for version "{api_version}"'
+        return cannot_decode(attrs.evolve(resource, version=api_version), problem)
+    package = resource.group.partition(".")[0] or "core"
+    problem = (
+        f"converting ({resource.version}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+    )
+    message = (
+        f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problem}'
+    )
+    error = status.bad_request(message)
+    error.problem = problem
+    return error
+
+
+def check_name(obj: JSON, target: RequestInfo) -> None:
+    """Refuse an object that is sent to the path of another."""
+    meta = obj.get("metadata")
+    name = meta.get("name", "") if isinstance(meta, dict) else ""
+    if not name:
+        raise status.bad_request(
+            f"the name of the object ({target.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if name != target.name:
+        raise status.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+        )
+
+
+def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[JSON], JSON]:
+    """Return what the patch in the body does to an object."""
+    media = content_type.partition(";")[0].strip().lower()
+    accepted = [_JSON_PATCH, _MERGE_PATCH]
+    if resource_traits.is_built_in(served.resource):
+        accepted.append(_STRATEGIC_PATCH)
+    if media == "application/apply-patch+yaml":
+        message = "server-side apply is not served by the embedded cluster; it takes: "
+        raise status.unsupported_media_type(message + ", ".join(accepted))
+    if media not in accepted:
+        message = _UNKNOWN + ", ".join(accepted)
+        # Built-in resources are behind a layer of their own that minds the type of a body.
+        if resource_traits.is_built_in(served.resource):
+            message = "415: Unsupported Media Type"
+        raise status.unsupported_media_type(message)
+    start = "" if media == _STRATEGIC_PATCH else "error decoding patch: "
+    try:
+        nesting_depth.check(body)
+        value = _decode_json(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise status.bad_request(start + decoding.json_problem(error, body)) from None
+    if media == _JSON_PATCH:
+        _check_size(value)
+        return lambda obj: _object(json_patched(obj, value), served)
+    if not isinstance(value, dict):
+        problem = start + decoding.wrong_type(value, "map[string]interface {}")
+        raise status.bad_request("Invalid JSON Patch" if value is None else problem)
+    if media == _MERGE_PATCH:
+        return lambda obj: _object(merged(obj, value), served)
+    return lambda obj: _object(apply_strategic_merge_patch(obj, value, served.merge_keys), served)
+
+
+def _check_size(operations: Any) -> None:
+    if isinstance(operations, list) and len(operations) > _PATCH_OPERATIONS_LIMIT:
+        raise status.StatusError(
+            413,
+            "RequestEntityTooLarge",
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{_PATCH_OPERATIONS_LIMIT}, got {len(operations)}",
+        )
+
+
+def _object(value: Any, served: ServedResource) -> JSON:
+    if not isinstance(value, dict):
+        raise cannot_decode(served.resource, "json: cannot unmarshal into Go value")
+    return value

@@ -1,0 +1,235 @@
+"""The options of a request, read from its query and, for deletions, its body.
+
+What cannot be is refused here, with kube-apiserver's messages; nothing is looked up.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import UID, Resource
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.status import Cause
+
+_VALIDATIONS: Final = ("Ignore", "Warn", "Strict")
+_PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
+
+
+def _options(kind: str) -> Resource:
+    return Resource("meta.k8s.io", "v1", "", kind)
+
+
+def _refuse(kind: str, causes: Sequence[Cause]) -> None:
+    if causes:
+        raise status.invalid(_options(kind), "", causes)
+
+
+def integer(query: Mapping[str, str], name: str) -> int | None:
+    """Return the value of a parameter, or None if it is absent or empty."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        message = f'strconv.ParseInt: parsing "{text}": invalid syntax'
+        raise status.bad_request(message) from None
+
+
+def boolean(query: Mapping[str, str], name: str) -> bool | None:
+    if name not in query:
+        return None
+    # As the query decoder of Kubernetes: present is true, unless it says otherwise.
+    return query[name].lower() not in ("false", "0")
+
+
+def parse_version(text: str) -> int:
+    """Return a resource version as a number; none is 0."""
+    if not text:
+        return 0
+    if not text.isdecimal():
+        detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        message = Cause.invalid("resourceVersion", text, detail).message
+        raise status.bad_request(f"invalid resource version: resourceVersion: {message}")
+    return int(text)
+
+
+def parse_object_version(text: str, field: str = "") -> int:
+    """Return a resource version that is no option of a list; the real server blames itself."""
+    if text and not text.isdecimal():
+        problem = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        message = f"{field}: {Cause.invalid(field, text, problem).message}" if field else problem
+        raise status.StatusError(500, "", message)
+    return int(text or 0)
+
+
+@attrs.frozen
+class WriteOptions:
+    """How a create, update or patch is to be taken."""
+
+    dry_run: bool = False
+    field_validation: str = ""
+
+    @classmethod
+    def read(cls, query: Mapping[str, str], dry_run: Sequence[str], kind: str) -> Self:
+        validation = query.get("fieldValidation", "")
+        causes = _dry_run_causes(dry_run)
+        if validation not in ("", *_VALIDATIONS):
+            causes.append(
+                Cause.unsupported("fieldValidation", validation, sorted(["", *_VALIDATIONS]))
+            )
+        _refuse(kind, causes)
+        return cls(bool(dry_run), validation)
+
+
+def _dry_run_causes(values: Sequence[str]) -> list[Cause]:
+    if all(value == "All" for value in values):
+        return []
+    return [Cause.unsupported("dryRun", list(values), ["All"])]
+
+
+class _Preconditions(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _DeleteBody(msgspec.Struct, rename="camel"):
+    kind: str | None = None
+    api_version: str | None = None
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    preconditions: _Preconditions | None = None
+    dry_run: list[str] | None = None
+
+
+@attrs.frozen
+class DeleteOptions:
+    """How an object is to be deleted; None leaves it to the object and its kind."""
+
+    grace_period_s: int | None = None
+    propagation: str | None = None
+    uid: UID | None = None
+    resource_version: str | None = None
+    dry_run: bool = False
+
+    @classmethod
+    def read(cls, query: Mapping[str, str], dry_run: Sequence[str], body: bytes) -> Self:
+        """Read the body if there is one, else the query: never both, as the real server."""
+        sent = _delete_body(body) if body else _DeleteBody()
+        if not body:
+            sent.grace_period_seconds = integer(query, "gracePeriodSeconds")
+            sent.propagation_policy = query.get("propagationPolicy") or None
+            sent.orphan_dependents = boolean(query, "orphanDependents")
+            sent.dry_run = list(dry_run)
+        sent_dry_run = sent.dry_run or []
+        causes = _dry_run_causes(sent_dry_run)
+        if sent.propagation_policy not in (None, *_PROPAGATIONS):
+            supported = [*_PROPAGATIONS, "nil"]
+            causes.append(
+                Cause.unsupported("propagationPolicy", sent.propagation_policy, supported)
+            )
+        if sent.orphan_dependents is not None and sent.propagation_policy is not None:
+            detail = "orphanDependents and deletionPropagation cannot be both set"
+            causes.append(Cause.invalid("propagationPolicy", sent.propagation_policy, detail))
+        _refuse("DeleteOptions", causes)
+        propagation = sent.propagation_policy
+        if sent.orphan_dependents is not None:
+            propagation = "Orphan" if sent.orphan_dependents else "Background"
+        only = sent.preconditions or _Preconditions()
+        return cls(
+            grace_period_s=sent.grace_period_seconds,
+            propagation=propagation,
+            uid=UID(only.uid) if only.uid is not None else None,
+            resource_version=only.resource_version,
+            dry_run=bool(sent_dry_run),
+        )
+
+
+def _delete_body(body: bytes) -> _DeleteBody:
+    try:
+        sent = msgspec.json.decode(body, type=_DeleteBody)
+    except msgspec.DecodeError as error:
+        raise status.bad_request(f"cannot read DeleteOptions: {error}") from None
+    if sent.kind not in (None, "", "DeleteOptions"):
+        message = f'no kind "{sent.kind}" is registered for version "{sent.api_version or ""}"'
+        raise status.bad_request(message)
+    return sent
+
+
+@attrs.frozen
+class ListOptions:
+    """What a list or watch asks for; the selectors are still text."""
+
+    label_selector: str = ""
+    field_selector: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""
+    limit: int = 0
+    continue_: str = ""
+    watch: bool = False
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+    timeout_s: int | None = None
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> Self:
+        options = cls(
+            label_selector=query.get("labelSelector", ""),
+            field_selector=query.get("fieldSelector", ""),
+            resource_version=query.get("resourceVersion", ""),
+            resource_version_match=query.get("resourceVersionMatch", ""),
+            limit=integer(query, "limit") or 0,
+            continue_=query.get("continue", ""),
+            watch=bool(boolean(query, "watch")),
+            bookmarks=bool(boolean(query, "allowWatchBookmarks")),
+            send_initial_events=boolean(query, "sendInitialEvents"),
+            timeout_s=integer(query, "timeoutSeconds"),
+        )
+        _refuse("ListOptions", _watch_causes(options) if options.watch else _list_causes(options))
+        return options
+
+
+def _list_causes(options: ListOptions) -> list[Cause]:
+    causes = []
+    match = options.resource_version_match
+    field = "resourceVersionMatch"
+    if match:
+        if not options.resource_version:
+            detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            causes.append(Cause.forbidden(field, detail))
+        if options.continue_:
+            detail = "resourceVersionMatch is forbidden when continue is provided"
+            causes.append(Cause.forbidden(field, detail))
+        if match not in ("Exact", "NotOlderThan"):
+            causes.append(Cause.unsupported(field, match, ["Exact", "NotOlderThan", ""]))
+        if match == "Exact" and options.resource_version == "0":
+            detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            causes.append(Cause.forbidden(field, detail))
+    if options.send_initial_events is not None:
+        detail = "sendInitialEvents is forbidden for list"
+        causes.append(Cause.forbidden("sendInitialEvents", detail))
+    return causes
+
+
+def _watch_causes(options: ListOptions) -> list[Cause]:
+    causes = []
+    match = options.resource_version_match
+    field = "resourceVersionMatch"
+    if options.send_initial_events is not None and match != "NotOlderThan":
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        causes.append(Cause.forbidden(field, detail))
+    if match:
+        if options.send_initial_events is None:
+            detail = (
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
+            causes.append(Cause.forbidden(field, detail))
+        if match != "NotOlderThan":
+            causes.append(Cause.unsupported(field, match, ["NotOlderThan"]))
+    if options.continue_:
+        detail = "resourceVersionMatch is forbidden when continue is provided"
+        causes.append(Cause.forbidden(field, detail))
+    return causes

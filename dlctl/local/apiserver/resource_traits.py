@@ -1,0 +1,87 @@
+"""How built-in resources differ in what their endpoints allow; custom ones are all alike.
+
+Taken from the strategies of Kubernetes 1.36. Defaults and validation are no traits: those belong
+to the strategy of a :class:`ServedResource`.
+"""
+
+from typing import Final
+
+from dlctl.api.meta import Resource
+
+_CREATE_ON_UPDATE: Final = frozenset(
+    {
+        "events",
+        "services",
+        "endpoints",
+        "limitranges",
+        "leases.coordination.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "rolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "jobs.batch",
+        "cronjobs.batch",
+    }
+)
+_NEED_VERSION: Final = frozenset(
+    {
+        "leases.coordination.k8s.io",
+        "poddisruptionbudgets.policy",
+        "jobs.batch",
+        "cronjobs.batch",
+        "customresourcedefinitions.apiextensions.k8s.io",
+    }
+)
+_RETURN_DELETED: Final = frozenset(
+    {
+        "namespaces",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "services",
+        "serviceaccounts",
+    }
+)
+_HAVE_GENERATION: Final = frozenset(
+    {
+        "pods",
+        "podtemplates",
+        "replicationcontrollers",
+        "poddisruptionbudgets.policy",
+        "customresourcedefinitions.apiextensions.k8s.io",
+    }
+)
+_BUILT_IN: Final = ("", "apps", "batch", "autoscaling", "policy")
+# A node reports itself with its status in one request.
+_STATUS_ON_CREATE: Final = frozenset({"nodes", "namespaces"})
+
+
+def is_built_in(resource: Resource) -> bool:
+    return resource.group in _BUILT_IN or resource.group.endswith(".k8s.io")
+
+
+def allows_create_on_update(resource: Resource) -> bool:
+    """Tell whether a PUT of a name that does not exist creates it."""
+    return resource.group_resource in _CREATE_ON_UPDATE
+
+
+def allows_unconditional_update(resource: Resource) -> bool:
+    """Tell whether a PUT without a resource version overwrites what is there."""
+    return is_built_in(resource) and resource.group_resource not in _NEED_VERSION
+
+
+def returns_deleted_object(resource: Resource) -> bool:
+    """Tell whether a DELETE answers with the object also when it is gone."""
+    return resource.group_resource in _RETURN_DELETED
+
+
+def has_generation(resource: Resource) -> bool:
+    if not is_built_in(resource):
+        return True
+    return resource.group_resource in _HAVE_GENERATION or resource.group in ("apps", "batch")
+
+
+def keeps_status_on_create(resource: Resource) -> bool:
+    return resource.group_resource in _STATUS_ON_CREATE

@@ -1,0 +1,248 @@
+"""What the node reads of the objects it runs: far more of a pod than the controller needs.
+
+Projections, never written back. Fields that a node of plain processes cannot honour (resources,
+probes, security contexts) are left out on purpose.
+"""
+
+from typing import Any
+
+import msgspec
+
+from dlctl.api.meta import Object, ObjectMeta, Projection, Resource
+
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+DEFAULT_GRACE_S = 30
+
+
+class KeySelector(Projection, frozen=True, gc=False):
+    """One key of a ConfigMap or Secret."""
+
+    name: str = ""
+    key: str = ""
+    optional: bool | None = None
+
+
+class LocalObjectReference(Projection, frozen=True, gc=False):
+    """A whole ConfigMap or Secret."""
+
+    name: str = ""
+    optional: bool | None = None
+
+
+class ObjectFieldSelector(Projection, frozen=True, gc=False):
+    """A field of the pod itself, such as ``metadata.name``."""
+
+    field_path: str = ""
+
+
+class ResourceFieldSelector(Projection, frozen=True, gc=False):
+    """A resource limit or request of a container."""
+
+    resource: str = ""
+
+
+class EnvVarSource(Projection, frozen=True, gc=False):
+    """Where the value of a variable comes from; one of these is set."""
+
+    field_ref: ObjectFieldSelector | None = None
+    resource_field_ref: ResourceFieldSelector | None = None
+    config_map_key_ref: KeySelector | None = None
+    secret_key_ref: KeySelector | None = None
+
+
+class EnvVar(Projection, frozen=True, gc=False):
+    """A variable, by value or by reference."""
+
+    name: str
+    value: str | None = None
+    value_from: EnvVarSource | None = None
+
+
+class EnvFromSource(Projection, frozen=True, gc=False):
+    """All keys of a ConfigMap or Secret as variables."""
+
+    prefix: str | None = None
+    config_map_ref: LocalObjectReference | None = None
+    secret_ref: LocalObjectReference | None = None
+
+
+class VolumeMount(Projection, frozen=True, gc=False):
+    """Where a container sees a volume."""
+
+    name: str
+    mount_path: str
+    sub_path: str | None = None
+    read_only: bool | None = None
+
+
+class Container(Projection, frozen=True, gc=False):
+    """What to run and how."""
+
+    name: str
+    image: str | None = None
+    command: list[str] | None = None
+    args: list[str] | None = None
+    working_dir: str | None = None
+    env: list[EnvVar] | None = None
+    env_from: list[EnvFromSource] | None = None
+    volume_mounts: list[VolumeMount] | None = None
+    termination_message_path: str | None = None
+    termination_message_policy: str | None = None
+
+
+class KeyToPath(Projection, frozen=True, gc=False):
+    """The file that a key is written to."""
+
+    key: str
+    path: str
+    mode: int | None = None
+
+
+class DownwardAPIVolumeFile(Projection, frozen=True, gc=False):
+    """The file that a field of the pod is written to."""
+
+    path: str
+    field_ref: ObjectFieldSelector | None = None
+
+
+class FileVolumeSource(Projection, frozen=True, gc=False):
+    """A ConfigMap, a Secret or the pod itself as files; which one says the field it is in."""
+
+    name: str | None = None
+    secret_name: str | None = None
+    optional: bool | None = None
+    default_mode: int | None = None
+    items: list[dict[str, Any]] | None = None
+
+
+class VolumeProjection(Projection, frozen=True, gc=False):
+    """One of several sources that share a volume."""
+
+    config_map: FileVolumeSource | None = None
+    secret: FileVolumeSource | None = None
+    downward_api: FileVolumeSource | None = msgspec.field(default=None, name="downwardAPI")
+
+
+class ProjectedVolumeSource(Projection, frozen=True, gc=False):
+    """Several sources in one directory."""
+
+    sources: list[VolumeProjection] | None = None
+    default_mode: int | None = None
+
+
+class HostPathVolumeSource(Projection, frozen=True, gc=False):
+    """A path of this machine."""
+
+    path: str
+    type: str | None = None
+
+
+class PersistentVolumeClaimVolumeSource(Projection, frozen=True, gc=False):
+    """A persistent volume claim, by name."""
+
+    claim_name: str
+
+
+class Volume(Projection, frozen=True, gc=False):
+    """A directory that containers of the pod may mount."""
+
+    name: str
+    empty_dir: dict[str, Any] | None = None
+    config_map: FileVolumeSource | None = None
+    secret: FileVolumeSource | None = None
+    downward_api: FileVolumeSource | None = msgspec.field(default=None, name="downwardAPI")
+    projected: ProjectedVolumeSource | None = None
+    host_path: HostPathVolumeSource | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+
+
+class PodSchedulingGate(Projection, frozen=True, gc=False):
+    """Something that must be removed before the pod may be scheduled."""
+
+    name: str = ""
+
+
+class NodePodSpec(Projection, frozen=True, gc=False):
+    """The part of a pod's spec that is honoured here."""
+
+    containers: list[Container]
+    init_containers: list[Container] | None = None
+    volumes: list[Volume] | None = None
+    restart_policy: str | None = None
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    scheduling_gates: list[PodSchedulingGate] | None = None
+    hostname: str | None = None
+    subdomain: str | None = None
+    host_network: bool | None = None
+    service_account_name: str | None = None
+    automount_service_account_token: bool | None = None
+    active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+class NodePodMeta(ObjectMeta, frozen=True, gc=False):
+    """Metadata with the time that a deletion leaves the containers."""
+
+    deletion_grace_period_seconds: int | None = None
+
+
+class NodePod(Object, frozen=True, gc=False, kw_only=True):
+    """A pod as the node needs it."""
+
+    metadata: NodePodMeta = NodePodMeta()
+    spec: NodePodSpec
+    status: dict[str, Any] | None = None
+
+    @property
+    def finished(self) -> bool:
+        return (self.status or {}).get("phase") in ("Succeeded", "Failed")
+
+    @property
+    def hostname(self) -> str:
+        return self.spec.hostname or self.metadata.name
+
+    @property
+    def grace_s(self) -> float:
+        """Return the seconds between SIGTERM and SIGKILL, a deletion's own if there is one."""
+        for seconds in (
+            self.metadata.deletion_grace_period_seconds,
+            self.spec.termination_grace_period_seconds,
+        ):
+            if seconds is not None:
+                return float(seconds)
+        return float(DEFAULT_GRACE_S)
+
+
+class NodeServiceSpec(Projection, frozen=True, gc=False):
+    """Which pods a name stands for."""
+
+    cluster_ip: str | None = msgspec.field(default=None, name="clusterIP")
+    selector: dict[str, str] | None = None
+    publish_not_ready_addresses: bool | None = None
+
+
+class NodeService(Object, frozen=True, gc=False):
+    """A service as name resolution needs it."""
+
+    spec: NodeServiceSpec = NodeServiceSpec()
+
+
+class ConfigMap(Object, frozen=True, gc=False):
+    """A ConfigMap's content."""
+
+    data: dict[str, str] | None = None
+    binary_data: dict[str, bytes] | None = None
+
+
+class Secret(Object, frozen=True, gc=False):
+    """A Secret's content, decoded from base64."""
+
+    data: dict[str, bytes] | None = None
+
+
+class ServiceAccount(Object, frozen=True, gc=False):
+    """Who a pod is to the API server."""
+
+    automount_service_account_token: bool | None = None

@@ -1,0 +1,69 @@
+"""Commands that the node runs in its containers for others, beside the programs of those.
+
+A session ends with its block, whatever the command does.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+
+from dlctl.errors import DlctlError
+from dlctl.local.node.exec_streams import ContainerStreams, pipes, terminal
+from dlctl.local.node.protocol import ExecInContainer
+from dlctl.local.node.sandboxes import Sandboxes
+
+
+class NotRunningError(DlctlError):
+    """There is no such container, or its program does not run."""
+
+
+@attrs.frozen
+class ExecCommand:
+    """What to run, and whether it has an input and a terminal."""
+
+    argv: Sequence[str]
+    stdin: bool = False
+    tty: bool = False
+
+
+@attrs.frozen
+class ContainerSession:
+    """A command that runs in a container."""
+
+    streams: ContainerStreams
+    exit_code: "asyncio.Future[int]"
+    _sandboxes: Sandboxes
+    _exec: ExecInContainer
+
+    def kill(self) -> None:
+        if not self.exit_code.done():
+            self._sandboxes.kill_exec(self._exec.container, self._exec.exec_id)
+
+
+@asynccontextmanager
+async def open_session(
+    sandboxes: Sandboxes, container: str, command: ExecCommand, directory: Path
+) -> AsyncIterator[ContainerSession]:
+    """Run a command in a container; ``directory`` is where its pipes may be made.
+
+    :raises StartError: if it cannot be executed.
+    """
+    made = terminal(stdin=command.stdin) if command.tty else pipes(directory, stdin=command.stdin)
+    async with made as ends:
+        run = ExecInContainer(
+            id=0,
+            container=container,
+            exec_id=directory.name,
+            argv=list(command.argv),
+            terminal=command.tty,
+            **ends.paths,
+        )
+        exit_code = await sandboxes.exec(run)
+        session = ContainerSession(await ends.connect(), exit_code, sandboxes, run)
+        try:
+            yield session
+        finally:
+            session.kill()

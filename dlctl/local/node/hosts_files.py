@@ -1,0 +1,155 @@
+"""How pods find each other: one hosts file per pod, rewritten as services and pods come and go.
+
+A headless service's name stands for the pods it selects, one with an IP of its own for the first
+ready pod: there is no load balancing and no mapping of ports. The file is changed in place, since
+containers have it mounted over their ``/etc/hosts``.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+
+import attrs
+
+from dlctl.api.meta import UID
+from dlctl.local.node.api_access import IN_CLUSTER_IP
+from dlctl.local.node.api_types import NodeService
+
+DOMAIN: Final = "cluster.local"
+_LOOPBACK: Final = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+_API: Final = (
+    f"{IN_CLUSTER_IP}\tkubernetes.default.svc.{DOMAIN} kubernetes.default.svc kubernetes.default\n"
+)
+# A job starts and stops many pods at once; one rewrite is enough for all of them.
+_DEBOUNCE_S: Final = 0.02
+
+
+@attrs.define
+class PodAddress:
+    """A pod with an address; ``ready`` follows its containers."""
+
+    namespace: str
+    hostname: str
+    ip: str
+    hosts_path: Path
+    subdomain: str = ""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    ready: bool = False
+
+    def selected_by(self, service: NodeService) -> bool:
+        selector = service.spec.selector
+        return bool(selector) and all(
+            self.labels.get(name) == value for name, value in (selector or {}).items()
+        )
+
+
+def qualified(name: str, namespace: str) -> list[str]:
+    """Return the forms of a service's name that are good in every namespace."""
+    return [f"{name}.{namespace}{end}" for end in ("", ".svc", f".svc.{DOMAIN}")]
+
+
+def service_lines(
+    services: Iterable[NodeService], pod_addresses: Iterable[PodAddress]
+) -> list[str]:
+    """Return the lines of a hosts file that are good in every namespace, longest name first."""
+    pods = list(pod_addresses)
+    lines = []
+    for service in sorted(services, key=lambda service: service.key):
+        name, namespace = service.metadata.name, service.metadata.namespace or ""
+        chosen = [pod for pod in pods if pod.namespace == namespace and pod.selected_by(service)]
+        if not service.spec.publish_not_ready_addresses:
+            chosen = [pod for pod in chosen if pod.ready]
+        if service.spec.cluster_ip not in (None, "", "None"):
+            chosen = chosen[:1]
+        for pod in chosen:
+            names = qualified(name, namespace)
+            if pod.subdomain == name:
+                names += qualified(f"{pod.hostname}.{name}", namespace)
+            lines.append(f"{pod.ip}\t{' '.join(reversed(names))}")
+    return lines
+
+
+class HostsFiles:
+    """The hosts files of a node's pods; only :meth:`run` and :meth:`join` write them."""
+
+    def __init__(self, services: Iterable[NodeService]) -> None:
+        self._services = services
+        self._pod_addresses: dict[UID, PodAddress] = {}
+        self._written: dict[UID, str] = {}
+        self._changed = asyncio.Event()
+        self._writing = asyncio.Lock()
+
+    async def add(self, uid: UID, pod_address: PodAddress) -> None:
+        """Add a pod; when this returns it can resolve its own names, the others soon will."""
+        self._pod_addresses[uid] = pod_address
+        await self._write([uid])
+        self._changed.set()
+
+    def remove(self, uid: UID) -> None:
+        self._pod_addresses.pop(uid, None)
+        self._written.pop(uid, None)
+        self._changed.set()
+
+    def set_ready(self, uid: UID, *, ready: bool) -> None:
+        neighbour = self._pod_addresses.get(uid)
+        if neighbour is not None and neighbour.ready != ready:
+            neighbour.ready = ready
+            self._changed.set()
+
+    def services_changed(self) -> None:
+        self._changed.set()
+
+    async def run(self) -> NoReturn:
+        """Keep the files up to date."""
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(_DEBOUNCE_S)
+            self._changed.clear()
+            await self._write(list(self._pod_addresses))
+
+    async def _write(self, uids: Iterable[UID]) -> None:
+        async with self._writing:
+            texts = self._texts(uids)
+            await asyncio.to_thread(_rewrite_all, texts.values())
+            self._written |= {uid: text for uid, (_, text) in texts.items()}
+
+    def _texts(self, uids: Iterable[UID]) -> dict[UID, tuple[Path, str]]:
+        shared = service_lines(self._services, self._pod_addresses.values())
+        short: dict[str, list[str]] = {}
+        texts = {}
+        for uid in uids:
+            if (pod := self._pod_addresses.get(uid)) is None:
+                continue
+            if pod.namespace not in short:
+                short[pod.namespace] = _short_lines(shared, pod.namespace)
+            own = _LOOPBACK + _API + f"{pod.ip}\t{pod.hostname}\n"
+            text = own + "\n".join([*short[pod.namespace], *shared, ""])
+            if text != self._written.get(uid):
+                texts[uid] = (pod.hosts_path, text)
+        return texts
+
+
+def _short_lines(shared: Iterable[str], home: str) -> list[str]:
+    """Return lines for the names that are good without a namespace, in their own one."""
+    ending = f".{home}.svc.{DOMAIN}"
+    lines = []
+    for line in shared:
+        ip, _, names = line.partition("\t")
+        short = [name.removesuffix(ending) for name in names.split() if name.endswith(ending)]
+        if short:
+            lines.append(f"{ip}\t{' '.join(short)}")
+    return lines
+
+
+def _rewrite_all(files: Iterable[tuple[Path, str]]) -> None:
+    for path, text in files:
+        content = text.encode()
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            # Never empty in between: somebody may be reading.
+            os.pwrite(fd, content, 0)
+            os.ftruncate(fd, len(content))
+        finally:
+            os.close(fd)

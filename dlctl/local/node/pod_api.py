@@ -1,0 +1,118 @@
+"""What the node asks and tells about pods: status, what they refer to, tokens, the object's end.
+
+A server that does not answer is asked again for as long as the node runs: what it has to say of a
+pod stays true.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS, ObjectKey, Resource
+from dlctl.kube.client import Client
+from dlctl.kube.errors import (
+    ApiError,
+    ConflictError,
+    NotFoundError,
+    ThrottledError,
+    UnreachableError,
+)
+from dlctl.local.node.api_types import SERVICE_ACCOUNTS, ConfigMap, NodePod, Secret, ServiceAccount
+from dlctl.local.node.env import ConfigSources, MissingReferenceError, references
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_FIRST_PAUSE_S: Final = 0.1
+_MAX_PAUSE_S: Final = 5.0
+
+
+@attrs.frozen
+class PodApi:
+    """Says about pods what the node knows of them."""
+
+    client: Client
+
+    async def write_status(self, pod: NodePod, status: dict[str, Any]) -> bool:
+        """Report; return False if this pod is gone, be its name taken again or not."""
+        # The UID is a precondition: the status of one pod must not land on its successor.
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        try:
+            await _retry(lambda: self.client.patch(PODS, pod.key, body, subresource="status"))
+        except (NotFoundError, ConflictError):
+            return False
+        return True
+
+    async def remove(self, pod: NodePod) -> None:
+        """Take the object out of the API: nothing runs for it any more."""
+        uid = pod.metadata.uid
+        try:
+            await _retry(lambda: self.client.delete(PODS, pod.key, uid=uid, grace_period_s=0))
+        except ConflictError:
+            return
+
+    async def sources(self, pod: NodePod) -> ConfigSources:
+        """Return what there is of the ConfigMaps and Secrets that the pod refers to."""
+        namespace = pod.metadata.namespace or ""
+        config_maps, secrets = references(pod)
+        found: dict[str, dict[str, bytes]] = {}
+        hidden: dict[str, dict[str, bytes]] = {}
+        for name in config_maps:
+            if held := await self._find(CONFIG_MAPS, ObjectKey(namespace, name), ConfigMap):
+                text = {key: value.encode() for key, value in (held.data or {}).items()}
+                found[name] = {**text, **(held.binary_data or {})}
+        for name in secrets:
+            if secret := await self._find(SECRETS, ObjectKey(namespace, name), Secret):
+                hidden[name] = dict(secret.data or {})
+        return ConfigSources(config_maps=found, secrets=hidden)
+
+    async def token(self, pod: NodePod) -> str:
+        """Return a token of the pod's service account, good as long as the pod; or none at all.
+
+        :raises MissingReferenceError: if there is no such account.
+        """
+        name = pod.spec.service_account_name or "default"
+        key = ObjectKey(pod.metadata.namespace or "", name)
+        account = await self._find(SERVICE_ACCOUNTS, key, ServiceAccount)
+        if account is None:
+            raise MissingReferenceError(f'serviceaccount "{key.namespace}/{name}" not found')
+        wanted = pod.spec.automount_service_account_token
+        if (account.automount_service_account_token if wanted is None else wanted) is False:
+            return ""
+        # A subresource that is created, which is a path like any other.
+        tokens = Resource("", "v1", f"serviceaccounts/{name}/token", "TokenRequest")
+        bound = {"kind": "Pod", "apiVersion": "v1", "name": pod.key.name, "uid": pod.metadata.uid}
+        body = {"spec": {"boundObjectRef": bound}}
+        issued = await _retry(
+            lambda: self.client.create(tokens, key.namespace, body, dict[str, Any])
+        )
+        return str(issued["status"]["token"])
+
+    async def _find(self, resource: Resource, key: ObjectKey, as_: type[T]) -> T | None:
+        try:
+            return await _retry(lambda: self.client.get(resource, key, as_))
+        except NotFoundError:
+            return None
+
+
+async def _retry(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask until there is an answer that will not change by asking again."""
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            return await ask()
+        except (UnreachableError, ApiError) as failure:
+            if not _is_transient(failure):
+                raise
+            logger.debug("request of the node failed", extra={"error": str(failure)})
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, _MAX_PAUSE_S)
+
+
+def _is_transient(failure: UnreachableError | ApiError) -> bool:
+    if isinstance(failure, UnreachableError | ThrottledError):
+        return True
+    return failure.code >= 500

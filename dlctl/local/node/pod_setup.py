@@ -1,0 +1,149 @@
+"""What a pod finds on the node before its containers start: address, names, volumes.
+
+Each step may be tried again, because what is missing (a ConfigMap) may come later.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import attrs
+
+from dlctl.clock import Clock
+from dlctl.local.node.addresses import LOOPBACK_IP, NODE_IP, AddressPool
+from dlctl.local.node.api_access import ApiAccess, ServiceAccountFiles
+from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.env import PodPlacement
+from dlctl.local.node.hosts_files import HostsFiles, PodAddress
+from dlctl.local.node.launch import PodPaths, PodRuntime
+from dlctl.local.node.pod_api import PodApi
+from dlctl.local.node.pod_events import PodEvents
+from dlctl.local.node.restarts import RestartDelays
+from dlctl.local.node.sandboxes import Sandboxes, StartError
+from dlctl.local.node.substitution import service_names
+from dlctl.local.node.volumes import VolumeManager
+
+logger = logging.getLogger(__name__)
+
+
+@attrs.frozen
+class NodeContext:
+    """What all pods of a node share."""
+
+    node_name: str
+    run_dir: Path
+    images: Mapping[str, Path]
+    delays: RestartDelays
+    sandboxes: Sandboxes
+    names: HostsFiles
+    addresses: AddressPool
+    services: Iterable[NodeService]
+    etc: Mapping[str, Path]
+    pod_api: PodApi
+    events: PodEvents
+    clock: Clock
+    keep_logs: bool = False
+    # None where pods have no way to the API server.
+    api: ApiAccess | None = None
+
+    @property
+    def isolated(self) -> bool:
+        return self.sandboxes.network.isolated
+
+    @property
+    def host_ip(self) -> str:
+        return NODE_IP if self.isolated else LOOPBACK_IP
+
+
+@attrs.define
+class PodSetup:
+    """The place of one pod; :meth:`leave` gives back what it took, however far it came."""
+
+    pod: NodePod
+    context: NodeContext
+    paths: PodPaths
+    _allocated_ip: str = attrs.field(init=False, default="")
+    _volume_manager: VolumeManager | None = attrs.field(init=False, default=None)
+
+    async def join_network(self) -> str:
+        """Give the pod its IP, and its names a meaning to itself and to the others."""
+        pod, context = self.pod, self.context
+        uid = pod.metadata.uid
+        ip = context.host_ip
+        if context.isolated and not pod.spec.host_network:
+            ip = self._allocated_ip = self._allocated_ip or context.addresses.allocate()
+            await context.sandboxes.create(uid, ip)
+        neighbour = PodAddress(
+            namespace=pod.metadata.namespace or "",
+            hostname=pod.hostname,
+            ip=ip,
+            hosts_path=self.paths.hosts,
+            subdomain=pod.spec.subdomain or "",
+            labels=pod.metadata.labels or {},
+        )
+        await context.names.add(uid, neighbour)
+        return ip
+
+    async def create_volumes(self, ip: str, warn: Callable[[str, str], None]) -> PodRuntime:
+        """Make the volumes; raise what is missing."""
+        context, pod = self.context, self.pod
+        namespace = pod.metadata.namespace or ""
+        place = PodPlacement(context.node_name, ip, context.host_ip)
+        sources = await context.pod_api.sources(pod)
+        claims = context.run_dir / "claims" / namespace
+        maker = self._volume_manager = VolumeManager(
+            pod, place, sources, self.paths.volumes, claims
+        )
+        volumes = await asyncio.to_thread(maker.create_all)
+        account = await self._account()
+        loop = asyncio.get_running_loop()
+
+        def warn_from_thread(reason: str, text: str) -> None:
+            loop.call_soon_threadsafe(warn, reason, text)
+
+        return PodRuntime(
+            pod=pod,
+            place=place,
+            paths=self.paths,
+            isolated=context.isolated,
+            sources=sources,
+            volumes=volumes,
+            etc=context.etc,
+            names={} if context.isolated else service_names(context.services, namespace),
+            api=context.api.env if context.api else {},
+            account=account,
+            warn=warn_from_thread,
+        )
+
+    async def refresh_volumes(self) -> None:
+        """Bring the volumes up to date, if they have been made."""
+        if self._volume_manager is not None:
+            sources = await self.context.pod_api.sources(self.pod)
+            await asyncio.to_thread(self._volume_manager.refresh, sources)
+
+    async def _account(self) -> ServiceAccountFiles | None:
+        """Write the files of the pod's service account, unless it is to have none."""
+        if (api := self.context.api) is None:
+            return None
+        token = await self.context.pod_api.token(self.pod)
+        if not token:
+            return None
+        account = ServiceAccountFiles(self.paths.account)
+        await asyncio.to_thread(account.write, api, token, self.pod.metadata.namespace or "")
+        return account
+
+    async def tear_down(self) -> None:
+        uid = self.pod.metadata.uid
+        self.context.names.remove(uid)
+        if not self._allocated_ip:
+            return
+        try:
+            await self.context.sandboxes.remove(uid)
+        except StartError as failure:
+            logger.warning(
+                "network of a pod not removed",
+                extra={"key": str(self.pod.key), "error": str(failure)},
+            )
+        else:
+            self.context.addresses.release(self._allocated_ip)

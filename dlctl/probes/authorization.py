@@ -1,0 +1,88 @@
+"""Who may read the metrics: anybody, or whom the API server knows and lets get ``/metrics``.
+
+Tokens are kept as digests, and for a short time only. They never get into logs.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import attrs
+from aiohttp import web
+from cachetools import TTLCache
+
+from dlctl.api.meta import Resource
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ApiError, UnexpectedResponseError, UnreachableError
+
+# Raises what the request is to be answered with, if it is not to be let in.
+Authorize = Callable[[str], Awaitable[None]]
+
+TOKEN_REVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False
+)
+SUBJECT_ACCESS_REVIEWS: Final = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+_BEARER: Final = "bearer "
+_CACHE_TTL_S: Final = 60.0
+_CACHE_SIZE: Final = 1000
+
+
+async def allow_all(authorization: str) -> None:
+    """Let everyone in."""
+
+
+@attrs.define
+class DelegatedAuthorization:
+    """Lets in whose token the API server accepts for ``get`` on ``/metrics``.
+
+    Its client must be able to write while this process does not lead: standbys are scraped too.
+    """
+
+    client: Client
+    _decisions: TTLCache[bytes, bool] = attrs.field(
+        init=False, factory=lambda: TTLCache(_CACHE_SIZE, _CACHE_TTL_S)
+    )
+    # Whoever floods us with tokens must not have us flood the API server.
+    _limit: asyncio.Semaphore = attrs.field(init=False, factory=lambda: asyncio.Semaphore(4))
+
+    async def __call__(self, authorization: str) -> None:
+        if not authorization.lower().startswith(_BEARER):
+            raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
+        token = authorization[len(_BEARER) :].strip()
+        digest = hashlib.sha256(token.encode()).digest()
+        async with self._limit:
+            decision = self._decisions.get(digest)
+            if decision is None:
+                decision = self._decisions[digest] = await self._is_allowed(token)
+        if not decision:
+            raise web.HTTPForbidden
+
+    async def _is_allowed(self, token: str) -> bool:
+        try:
+            user = await self._authenticate(token)
+            return bool(user) and await self._authorize(user)
+        except (ApiError, UnexpectedResponseError, UnreachableError) as error:
+            raise web.HTTPServiceUnavailable(text="tokens cannot be reviewed") from error
+
+    async def _authenticate(self, token: str) -> dict[str, Any]:
+        """Return whose token it is; empty if it is nobody's."""
+        status = await self._review(TOKEN_REVIEWS, {"token": token})
+        return dict(status.get("user") or {}) if status.get("authenticated") else {}
+
+    async def _authorize(self, user: dict[str, Any]) -> bool:
+        spec = {
+            "user": user.get("username", ""),
+            "uid": user.get("uid", ""),
+            "groups": user.get("groups") or [],
+            "extra": user.get("extra") or {},
+            "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+        }
+        return bool((await self._review(SUBJECT_ACCESS_REVIEWS, spec)).get("allowed"))
+
+    async def _review(self, resource: Resource, spec: dict[str, Any]) -> dict[str, Any]:
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
+        review = await self.client.create(resource, "", body, dict[str, Any])
+        return dict(review.get("status") or {})

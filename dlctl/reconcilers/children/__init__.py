@@ -1,0 +1,1 @@
+"""What a job owns: pods, services and dependents, rendered, grouped and created."""

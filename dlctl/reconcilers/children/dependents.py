@@ -1,0 +1,112 @@
+"""What a job has beside pods and services: which objects to make, to change and to take away.
+
+Pure. An object carries a digest of what was asked for when it was last written, so that what the
+server or another controller adds to it is no difference.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.dependents import Dependent, DependentObject
+from dlctl.api.meta import Resource
+from dlctl.reconcilers.merge_patch import merge_patch
+
+JSON = Mapping[str, Any]
+APPLIED_HASH: Final = "dlctl.dev/applied-hash"
+# The names of the annotations that were asked for, so that they can be removed again.
+APPLIED_ANNOTATIONS: Final = "dlctl.dev/applied-annotations"
+_UNHASHED_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@attrs.frozen
+class DependentChanges:
+    """What to do about a job's companions; nothing if all is well."""
+
+    created: tuple[Dependent, ...] = ()
+    # Each with what is there of it.
+    patched: tuple[tuple[Dependent, DependentObject], ...] = ()
+    deleted: tuple[tuple[Resource, DependentObject], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.patched or self.deleted)
+
+
+ExistingDependents = Mapping[Resource, Sequence[DependentObject]]
+
+
+def diff_dependents(
+    wanted: Iterable[Dependent], existing: ExistingDependents, retained: Collection[Resource] = ()
+) -> DependentChanges:
+    """Compare what a job is to have with what there is of it.
+
+    What is there of a ``lasting`` resource stays, wanted or not: it goes with the job.
+    """
+    unmatched = {
+        (resource, obj.metadata.name): obj
+        for resource, objects in existing.items()
+        for obj in objects
+    }
+    created, patched = [], []
+    for dependent in wanted:
+        obj = unmatched.pop((dependent.resource, dependent.name), None)
+        if obj is None:
+            created.append(dependent)
+        elif not obj.metadata.is_terminating and applied_hash(obj) != content_hash(dependent.body):
+            patched.append((dependent, obj))
+    deleted = [
+        (resource, obj)
+        for (resource, _), obj in unmatched.items()
+        if resource not in retained and not obj.metadata.is_terminating
+    ]
+    return DependentChanges(tuple(created), tuple(patched), tuple(deleted))
+
+
+def content_hash(body: JSON) -> str:
+    """Return what stands for the contents that were asked for."""
+    contents = {name: value for name, value in body.items() if name not in _UNHASHED_FIELDS}
+    if own := _annotations(body):
+        contents["metadata.annotations"] = own
+    encoded = msgspec.json.encode(contents, order="deterministic")
+    return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def hash_annotations(body: JSON) -> dict[str, str]:
+    """Return the annotations that an object gets, with what says which they are."""
+    own = _annotations(body)
+    named = {APPLIED_ANNOTATIONS: " ".join(sorted(own))} if own else {}
+    return {**own, **named, APPLIED_HASH: content_hash(body)}
+
+
+def _annotations(body: JSON) -> Mapping[str, str]:
+    return (body.get("metadata") or {}).get("annotations") or {}
+
+
+def applied_hash(obj: DependentObject) -> str:
+    return (obj.metadata.annotations or {}).get(APPLIED_HASH, "")
+
+
+def update_patch(dependent: Dependent, rendered: JSON, existing: DependentObject) -> JSON:
+    """Return the merge patch that brings an object to what is asked for.
+
+    What others have added to its spec stays, as does what is written but once.
+    """
+    old_annotations = existing.metadata.annotations or {}
+    applied_names = {*old_annotations.get(APPLIED_ANNOTATIONS, "").split(), APPLIED_ANNOTATIONS} & {
+        *old_annotations
+    }
+    own = _annotations(rendered)
+    if removed := dict.fromkeys(sorted(applied_names - {*own})):
+        metadata = {**rendered["metadata"], "annotations": {**own, **removed}}
+        rendered = {**rendered, "metadata": metadata}
+    spec, old = rendered.get("spec"), existing.spec or {}
+    if spec is None:
+        return rendered
+    wanted = {
+        n: v for n, v in spec.items() if n not in dependent.create_only_fields or n not in old
+    }
+    known = {n: v for n, v in old.items() if n in wanted or n in dependent.optional_fields}
+    return {**rendered, "spec": merge_patch(known, wanted)}

@@ -1,0 +1,197 @@
+"""The gang of a job: who is in it, what a scheduler is told of it, and what its pods carry.
+
+Pure. A replica that is created last is not counted among those that start together, since the
+others would wait for it; what it requests is kept free for it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.dependents import Dependent, DependentObject
+from dlctl.api.gangs import (
+    COSCHEDULING_POD_GROUPS,
+    POD_GROUP_LABEL,
+    VOLCANO_POD_GROUPS,
+    pod_group_resource,
+)
+from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.meta import Resource
+from dlctl.api.quantities import QuantityError, sum_quantities
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.dljob import DLJob
+from dlctl.reconcilers.observe import Observed, ReplicaState
+
+JSON = dict[str, Any]
+# Of other classes the value is the cluster's to know.
+_SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_DEFAULT_QUEUE: Final = "default"
+# Until then Volcano has not decided whether there is room for the gang.
+_PENDING_PHASES: Final = frozenset({"", "Pending"})
+_NOT_STARTED: Final = frozenset(
+    {ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE, ReplicaState.PENDING}
+)
+# Many times the size of the rest, and of no use to who reads a PodGroup.
+_LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@attrs.frozen
+class Gang:
+    """The replicas of one job that its cluster's scheduler starts together or not at all."""
+
+    job: Job
+    framework: DLJob
+
+    @property
+    def pod_group_resource(self) -> Resource | None:
+        """Where the scheduler is told of the gang; nothing if there is none."""
+        if not self.job.is_gang_scheduled or not any(spec.replicas for spec in self._members):
+            return None
+        return pod_group_resource(self.job.defaults.gang_scheduler_name)
+
+    def min_member(self, finished_count: int = 0) -> int:
+        """Return how many pods are started together: never more than there will be."""
+        members = sum(spec.replicas for spec in self._members) - finished_count
+        wanted = self.job.run_policy.scheduling_policy.min_available
+        if wanted is None:
+            wanted = sum(self.framework.min_available(spec.type) for spec in self._members)
+        return max(1, min(wanted, members))
+
+    def finished_count(self, observed: Observed) -> int:
+        """Return how many of the gang are done, if others are yet to be started.
+
+        The plugin does not count them, and would wait for them for ever.
+        """
+        if self.pod_group_resource != COSCHEDULING_POD_GROUPS:
+            return 0
+        types = {spec.type for spec in self._members}
+        members = [o for o in observed.replicas if o.replica.type in types]
+        if not any(one.state in _NOT_STARTED for one in members):
+            return 0
+        # The plugin goes by the phase: a pod whose sidecar still runs takes its place.
+        return sum(
+            one.state is ReplicaState.SUCCEEDED and (one.pod is None or one.pod.phase.finished)
+            for one in members
+        )
+
+    def pod_group(self, finished_count: int = 0) -> Dependent | None:
+        """Return the PodGroup, when so many are not to be waited for any more.
+
+        :raises InvalidJobError: if it follows from amounts that are none.
+        """
+        if self.pod_group_resource is None:
+            return None
+        kept = {n: v for n, v in self.job.annotations.items() if n != _LAST_APPLIED_ANNOTATION}
+        return Dependent(
+            self.pod_group_resource,
+            self.job.key.name,
+            {"metadata": {"annotations": kept}, "spec": self._spec(finished_count)},
+            optional_fields=("minResources", "priorityClassName", "scheduleTimeoutSeconds"),
+            create_only_fields=("queue",),
+        )
+
+    def hold_reason(self, observed: Observed) -> str:
+        """Return why no pod is to be made yet, or nothing."""
+        if self.pod_group_resource != VOLCANO_POD_GROUPS:
+            return ""
+        named = (
+            obj
+            for obj in observed.dependents.get(self.pod_group_resource, ())
+            if obj.metadata.name == self.job.key.name and not obj.metadata.is_terminating
+        )
+        if _phase(next(named, None)) in _PENDING_PHASES:
+            scheduler = self.job.defaults.gang_scheduler_name
+            return f"PodGroup {self.job.key} is not admitted by {scheduler}"
+        return ""
+
+    @property
+    def other_scheduler_types(self) -> list[str]:
+        """The types whose pods the user has given to another scheduler, which sees no gang."""
+        if self.pod_group_resource is None:
+            return []
+        named = {spec.type: spec.template["spec"].get("schedulerName") for spec in self._members}
+        named = {type_: own or self.job.scheduler_name for type_, own in named.items()}
+        return [
+            t for t, own in named.items() if own not in ("", self.job.defaults.gang_scheduler_name)
+        ]
+
+    def add_to_pod(self, pod: JSON, spec: ReplicaSpec) -> JSON:
+        """Return a pod with what brings it to the scheduler and into the gang."""
+        if self.pod_group_resource is None:
+            return pod
+        scheduler = pod["spec"].get("schedulerName") or self.job.defaults.gang_scheduler_name
+        joined = {**pod, "spec": {**pod["spec"], "schedulerName": scheduler}}
+        metadata, name = pod["metadata"], self.job.key.name
+        if self.pod_group_resource == VOLCANO_POD_GROUPS:
+            # Of a pod without it Volcano makes a gang by itself, in the default queue.
+            own = {"scheduling.k8s.io/group-name": name, "volcano.sh/task-spec": spec.type}
+            annotations = {**(metadata.get("annotations") or {}), **own}
+            return {**joined, "metadata": {**metadata, "annotations": annotations}}
+        if spec.create_last:
+            return joined
+        labels = {**metadata["labels"], POD_GROUP_LABEL: name}
+        return {**joined, "metadata": {**metadata, "labels": labels}}
+
+    @property
+    def _members(self) -> list[ReplicaSpec]:
+        return [spec for spec in self.job.replica_specs if not spec.create_last]
+
+    def _spec(self, finished_count: int) -> JSON:
+        policy, min_member = self.job.run_policy.scheduling_policy, self.min_member(finished_count)
+        spec: JSON = {"minMember": min_member}
+        resources = dict(policy.min_resources) or self._min_resources(min_member)
+        if resources:
+            spec["minResources"] = resources
+        if self.pod_group_resource == VOLCANO_POD_GROUPS:
+            spec["queue"] = policy.queue or _DEFAULT_QUEUE
+            if policy.priority_class:
+                spec["priorityClassName"] = policy.priority_class
+        elif policy.schedule_timeout_s is not None:
+            spec["scheduleTimeoutSeconds"] = policy.schedule_timeout_s
+        return spec
+
+    def _min_resources(self, remaining: int) -> JSON:
+        """Return what the first pods request that make up the least of the gang, and the last."""
+        counted = [(spec, spec.replicas) for spec in self.job.replica_specs if spec.create_last]
+        # Sorting is stable: what is of equal rank stays in the order of the framework.
+        for spec in sorted(self._members, key=_priority, reverse=True):
+            counted.append((spec, min(spec.replicas, remaining)))
+            remaining -= counted[-1][1]
+        amounts: dict[str, list[tuple[str, int]]] = {}
+        for spec, count in counted:
+            for name, amount in _requests(spec) if count else ():
+                amounts.setdefault(name, []).append((str(amount), count))
+        try:
+            return {name: sum_quantities(parts) for name, parts in sorted(amounts.items())}
+        except QuantityError as error:
+            message = f"cannot be summed up for the gang: {error}"
+            raise InvalidJobError(message, field="resources of the containers") from error
+
+
+def _phase(group: DependentObject | None) -> str:
+    return str(((group.status if group else None) or {}).get("phase") or "")
+
+
+def _priority(spec: ReplicaSpec) -> int:
+    pod_spec = spec.template["spec"]
+    stated = pod_spec.get("priority")
+    if isinstance(stated, int):
+        return stated
+    return _SYSTEM_PRIORITIES.get(str(pod_spec.get("priorityClassName")), 0)
+
+
+def _requests(spec: ReplicaSpec) -> Iterator[tuple[str, Any]]:
+    for container in spec.template["spec"]["containers"]:
+        resources = _mapping(container.get("resources"))
+        limits, requests = _mapping(resources.get("limits")), _mapping(resources.get("requests"))
+        # As the server has it: so much is requested of what is limited, unless it is said.
+        yield from {**limits, **requests}.items()
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    # What is of another form is the server's to refuse, with the pod.
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,72 @@
+"""When the coscheduling plugin is asked to look at a waiting gang again.
+
+Pure. After a refusal the plugin looks again only after five minutes, also when a node joins or
+another job ends; any update of the PodGroup makes it look at once.
+"""
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.dependents import DependentObject
+from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, POD_GROUP_LABEL
+from dlctl.api.job import Job
+from dlctl.reconcilers.children.placement import is_unscheduled
+from dlctl.reconcilers.observe import Observed
+
+# On the PodGroup, so that a restart of the controller causes no burst of writes.
+GANG_RETRIED_AT: Final = "dlctl.dev/gang-retried-at"
+RETRY_INTERVAL_S: Final = 30.0
+
+
+@attrs.frozen
+class GangRetry:
+    """The PodGroup to patch now, if it is due, and the seconds until the next time."""
+
+    group: DependentObject | None = None
+    # A merge patch that only says when this was done.
+    patch: Mapping[str, Any] = attrs.field(factory=dict)
+    next_s: float | None = None
+
+
+def gang_retry(job: Job, observed: Observed, now: datetime.datetime) -> GangRetry:
+    """Return whether a gang that waits to be scheduled is retried now, or when it will be."""
+    groups = observed.dependents.get(COSCHEDULING_POD_GROUPS, ())
+    group = next((g for g in groups if g.metadata.name == job.key.name), None)
+    created = list(_waiting_since(job, observed))
+    if group is None or group.metadata.is_terminating or not created:
+        return GangRetry()
+    retried = _retried_at(group)
+    # A time ahead of ours is not to be waited for.
+    last = max(min(created), retried) if retried and retried <= now else min(created)
+    wait_s = RETRY_INTERVAL_S - (now - last).total_seconds()
+    if wait_s > 0:
+        return GangRetry(next_s=wait_s)
+    annotations = {GANG_RETRIED_AT: now.isoformat()}
+    patch = {"metadata": {"name": group.metadata.name, "annotations": annotations}}
+    return GangRetry(group, patch, RETRY_INTERVAL_S)
+
+
+def _waiting_since(job: Job, observed: Observed) -> Iterator[datetime.datetime]:
+    """Yield when the pods of the gang were created that its scheduler has yet to place."""
+    for pod in observed.pods:
+        gated = pod.spec is not None and pod.spec.scheduling_gates
+        if (
+            pod.metadata.label(POD_GROUP_LABEL) == job.key.name
+            and is_unscheduled(pod)
+            and not gated
+        ):
+            created = pod.metadata.creation_timestamp
+            if created is not None:
+                yield created
+
+
+def _retried_at(group: DependentObject) -> datetime.datetime | None:
+    written = (group.metadata.annotations or {}).get(GANG_RETRIED_AT, "")
+    try:
+        time = datetime.datetime.fromisoformat(written)
+    except ValueError:
+        return None
+    return time if time.tzinfo else None

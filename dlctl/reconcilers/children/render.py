@@ -1,0 +1,282 @@
+"""The objects a job consists of, rendered: pods and services as they are sent to the server.
+
+Pure, and the same for ``dlctl render`` as for the controller.
+"""
+
+import itertools
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.dependents import Dependent
+from dlctl.api.job import Job, Replica, ReplicaSpec
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, ROLES, owner_reference
+from dlctl.api.pods import WORKERS_RUNNING_GATE
+from dlctl.dialects.dialect import Dialect
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.dljob import DLJob
+from dlctl.reconcilers.children.dependents import hash_annotations
+from dlctl.reconcilers.children.gang import Gang
+from dlctl.reconcilers.children.placement import PLACEMENT_HASH, placement_hash
+from dlctl.reconcilers.content_errors import FrameworkValueError
+from dlctl.reconcilers.observe import Observed, ReplicaState
+from dlctl.reconcilers.plan import Desired
+
+JSON = dict[str, Any]
+# Linux takes 32 pages for one argument or variable, with its name, "=" and the zero at its end.
+MAX_VARIABLE_BYTES: Final = 32 * 4096 - 1
+
+
+@attrs.frozen
+class Renderer:
+    """Renders the children of one job, as its dialect names and its framework equips them."""
+
+    job: Job
+    dialect: Dialect
+
+    @cached_property
+    def framework(self) -> DLJob:
+        return self.dialect.framework(self.job)
+
+    @property
+    def gang(self) -> Gang:
+        return Gang(self.job, self.framework)
+
+    def desired(self, observed: Observed, *, create_launcher: bool = True) -> Desired:
+        """Return what the job is to have beside its pods."""
+        running = [o.replica for o in observed.replicas if o.state is ReplicaState.RUNNING]
+        present = observed.present
+        return Desired(
+            services=tuple(self.replicas_with_service()),
+            dependents=tuple(self.dependents(running, self.gang.finished_count(observed), present)),
+            idle_dependents=tuple(self._roles(())),
+            retained_resources=self.framework.retained_resources,
+            hold_reason=self.gang.hold_reason(observed),
+            create_launcher=create_launcher,
+        )
+
+    def dependents(
+        self,
+        running: Collection[Replica],
+        finished_members: int = 0,
+        present: Collection[Replica] | None = None,
+    ) -> Iterator[Dependent]:
+        """Yield what the job has beside pods and services, while these replicas run.
+
+        So many of its gang are not to be waited for any more. ``present`` are the replicas whose
+        pods exist and are owned by the job; None means all.
+        """
+        pod_group = self.gang.pod_group(finished_members)
+        if pod_group is not None:
+            yield pod_group
+        yield from self.framework.dependents(running, present)
+
+    def fallback_desired(self, observed: Observed) -> Desired:
+        """Return what a job is to have of which too little is known to make anything.
+
+        Its roles grant access to no pod that is gone, since another may get the name.
+        """
+        retained = self.dialect.framework.retained_resources
+        # Of workers that come and go, the roster knows more than what could be read of the spec.
+        known = bool(self.job.replica_specs) and self.job.status.membership is None
+        roles = tuple(self._roles(observed.present)) if known else ()
+        return Desired(
+            dependents=roles, idle_dependents=tuple(self._roles(())), retained_resources=retained
+        )
+
+    def _roles(self, present: Collection[Replica]) -> Iterator[Dependent]:
+        """Yield the retained roles as they are while these pods exist."""
+        if ROLES in self.framework.retained_resources:
+            # They come before all that is bound to them.
+            yield from itertools.takewhile(_is_role, self.framework.dependents((), present))
+
+    def replicas_with_service(self) -> Iterator[Replica]:
+        """Yield the replicas that others dial by name: the chief, or all where the API says so."""
+        if self.job.is_local or not self.dialect.has_services:
+            return
+        if self.dialect.service_per_replica:
+            without_service = self.dialect.types_without_service
+            yield from (r for r in self.job.replicas if r.type not in without_service)
+        else:
+            yield self.dialect.framework.default_chief()
+
+    def service(self, replica: Replica) -> JSON:
+        """Render the headless service that gives a replica its host name.
+
+        :raises InvalidJobError: if its pod could not start.
+        """
+        labels = self._labels(replica)
+        replica_spec = self._spec(replica)
+        # Of a job that is too large, nothing is created.
+        self._environment(replica_spec, replica)
+        ports = replica_spec.ports
+        spec: JSON = {"clusterIP": "None"}
+        if self.dialect.publish_not_ready_addresses:
+            # Replicas look each other up while they start, long before they are ready.
+            spec["publishNotReadyAddresses"] = True
+        spec["selector"] = dict(self.dialect.labels(self.job, replica))
+        spec["ports"] = [{"name": name, "port": port} for name, port in ports.items()]
+        return {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": self._metadata(self.job.child_name(replica), labels),
+            "spec": spec,
+        }
+
+    def dependent(self, dependent: Dependent) -> JSON:
+        """Render an object that the job has beside pods and services."""
+        own = dependent.body.get("metadata") or {}
+        labels = {**(own.get("labels") or {}), MANAGED_BY_LABEL: MANAGED_BY}
+        metadata = self._metadata(dependent.name, labels)
+        metadata["annotations"] = hash_annotations(dependent.body)
+        return {
+            "apiVersion": dependent.resource.api_version,
+            "kind": dependent.resource.kind,
+            **dependent.body,
+            "metadata": metadata,
+        }
+
+    def pod(self, replica: Replica) -> JSON:
+        """Render the pod of a replica from the user's template."""
+        spec = self._spec(replica)
+        template = spec.template
+        template_meta = template.get("metadata") or {}
+        labels = {
+            **(template_meta.get("labels") or {}),
+            **self._labels(replica),
+            **self.dialect.pod_labels(self.job, replica),
+        }
+        metadata = self._metadata(self.job.child_name(replica), labels)
+        own = {PLACEMENT_HASH: placement_hash(template)}
+        metadata["annotations"] = {**(template_meta.get("annotations") or {}), **own}
+        if template_meta.get("finalizers"):
+            metadata["finalizers"] = list(template_meta["finalizers"])
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": self._pod_spec(template["spec"], spec, replica),
+        }
+        return self.gang.add_to_pod(pod, spec)
+
+    def _pod_spec(self, given: Mapping[str, Any], spec: ReplicaSpec, replica: Replica) -> JSON:
+        pod_spec = dict(given)
+        if self.job.scheduler_name:
+            pod_spec["schedulerName"] = self.job.scheduler_name
+        if self._is_gated(spec, given):
+            gates = pod_spec.get("schedulingGates") or []
+            pod_spec["schedulingGates"] = [*gates, {"name": WORKERS_RUNNING_GATE}]
+        environment = self._environment(spec, replica)
+        pod_spec["containers"] = [
+            self._container(container, environment) if is_training else container
+            for container, is_training in self._containers(given["containers"], spec)
+        ]
+        volumes = self.framework.container_properties.get("volumes") or []
+        if volumes:
+            added = [{"name": _volume_name(path), "emptyDir": {}} for path in volumes]
+            pod_spec["volumes"] = [*(given.get("volumes") or []), *added]
+        return dict(self.framework.mutate_pod_spec(pod_spec, replica))
+
+    def _is_gated(self, spec: ReplicaSpec, given: Mapping[str, Any]) -> bool:
+        """Return whether a gate holds a pod back: not in a gang, nor if the user has placed it."""
+        if self.gang.pod_group_resource is not None:
+            return False
+        others = any(other.replicas for other in self.job.replica_specs if other is not spec)
+        return spec.gated and others and not given.get("nodeName")
+
+    def _containers(
+        self, containers: Sequence[JSON], spec: ReplicaSpec
+    ) -> Iterator[tuple[JSON, bool]]:
+        # Where no container has the framework's name, nobody can tell which one trains.
+        all_ = self.framework.sets_env_in_all_containers
+        all_ = all_ or spec.container != self.framework.container_name()
+        for container in containers:
+            yield container, all_ or container.get("name") == spec.container
+
+    def _container(self, given: JSON, environment: Mapping[str, Any]) -> JSON:
+        container = dict(given)
+        env = list(given.get("env") or [])
+        user_names = {variable.get("name") for variable in env}
+        if self.dialect.overrides_user_env:
+            # Of two variables with one name, the last one holds.
+            user_names = set()
+        added = [_variable(n, v) for n, v in environment.items() if n not in user_names]
+        if env or added:
+            container["env"] = [*env, *added]
+        volumes = self.framework.container_properties.get("volumes") or []
+        if volumes:
+            mounts = list(given.get("volumeMounts") or [])
+            mounted = {mount.get("mountPath") for mount in mounts}
+            free = [path for path in volumes if path not in mounted]
+            mounts += [{"name": _volume_name(path), "mountPath": path} for path in free]
+            container["volumeMounts"] = mounts
+        return container
+
+    def _environment(self, spec: ReplicaSpec, replica: Replica) -> Mapping[str, Any]:
+        if self.job.is_local:
+            return {}
+        method = self.framework.get_environment_variables
+        variables = method(spec, replica.index)
+        if problem := _environment_problem(variables):
+            title = f"{type(self.framework).__name__}.get_environment_variables"
+            raise FrameworkValueError(f"{title} {problem}", method)
+        for name, value in variables.items():
+            _check_size(name, value)
+        return {**variables, **self.dialect.extra_env}
+
+    def _labels(self, replica: Replica) -> JSON:
+        return {**self.dialect.labels(self.job, replica), MANAGED_BY_LABEL: MANAGED_BY}
+
+    def _metadata(self, name: str, labels: JSON) -> JSON:
+        job = self.job
+        return {
+            "name": name,
+            "namespace": job.key.namespace,
+            "labels": labels,
+            "ownerReferences": [owner_reference(job.resource, name=job.key.name, uid=job.uid)],
+        }
+
+    def _spec(self, replica: Replica) -> ReplicaSpec:
+        spec = self.job.replica_spec(replica.type)
+        if spec is None:
+            raise LookupError(f"{self.job.key} lists no {replica.type}")
+        return spec
+
+
+def _is_role(dependent: Dependent) -> bool:
+    return dependent.resource == ROLES
+
+
+def _environment_problem(variables: Any) -> str:
+    """Return what is wrong with what a framework adds to the environment, or nothing."""
+    if not isinstance(variables, Mapping):
+        return f"must return a mapping, not {type(variables).__name__}"
+    for name, value in variables.items():
+        if not isinstance(name, str) or not name:
+            return f"returns the name {name!r}: use a string"
+        if not isinstance(value, str | Mapping):
+            fix = "use a string, or a mapping as valueFrom takes it"
+            return f"returns a value of type {type(value).__name__} for {name}: {fix}"
+    return ""
+
+
+def _check_size(name: str, value: Any) -> None:
+    size = len(name) + 1 + len(value.encode()) if isinstance(value, str) else 0
+    if size > MAX_VARIABLE_BYTES:
+        raise InvalidJobError(
+            f"has too many replicas: each pod gets a variable {name} of {size} bytes, which "
+            f"names them all, and no program starts with more than {MAX_VARIABLE_BYTES}: lower "
+            "replicas, or give the job a shorter name",
+            field="spec",
+        )
+
+
+def _variable(name: str, value: Any) -> JSON:
+    return {"name": name, "value" if isinstance(value, str) else "valueFrom": value}
+
+
+def _volume_name(path: str) -> str:
+    return "dl-" + re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")

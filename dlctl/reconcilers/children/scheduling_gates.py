@@ -1,0 +1,67 @@
+"""Removing the gate that holds a launcher back, from one pod or from all of them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, ObjectKey
+from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ConflictError, NotFoundError
+
+JSON = Mapping[str, Any]
+PAGE_SIZE: Final = 500
+MAX_TRIES: Final = 5
+
+
+def ungate_patch(pod: Pod) -> JSON:
+    """Return the merge patch that leaves a pod the gates that are not ours, if it is as read."""
+    gates = (pod.spec.scheduling_gates if pod.spec else None) or ()
+    kept = [{"name": gate.name} for gate in gates if gate.name != WORKERS_RUNNING_GATE]
+    metadata = pod.metadata
+    # A gate that somebody else has removed meanwhile cannot be put back: that is a conflict.
+    version = {"name": metadata.name, "resourceVersion": metadata.resource_version}
+    return {"metadata": version, "spec": {"schedulingGates": kept or None}}
+
+
+async def ungate_all(client: Client, namespace: str = "") -> list[ObjectKey]:
+    """Remove our gate from all pods that have it, and return them; without a namespace, in all.
+
+    Doing it again at once finds none, unless a controller runs that creates gated pods.
+
+    :raises ApiError, UnreachableError: if a pod could not be released; again is safe.
+    """
+    released: list[ObjectKey] = []
+    token = ""
+    while True:
+        page = await client.list(
+            PODS,
+            Pod,
+            namespace=namespace,
+            label_selector=MANAGED_BY_SELECTOR,
+            limit=PAGE_SIZE,
+            continue_=token or None,
+        )
+        released += [pod.key for pod in page.items if await _ungate(client, pod)]
+        token = page.continue_
+        if not token:
+            return released
+
+
+async def _ungate(client: Client, pod: Pod) -> bool:
+    for left in reversed(range(MAX_TRIES)):
+        if not pod.is_gated or pod.metadata.is_terminating:
+            return False
+        try:
+            await client.patch(PODS, pod.key, ungate_patch(pod), Pod)
+        except NotFoundError:
+            return False
+        except ConflictError:
+            if not left:
+                raise
+        else:
+            return True
+        try:
+            pod = await client.get(PODS, pod.key, Pod)
+        except NotFoundError:
+            return False
+    return False

@@ -1,0 +1,49 @@
+"""Whether a job has ended, how, and what was the first cause. Pure.
+
+The deciders' success stands whatever becomes of the others afterwards.
+"""
+
+import datetime
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.status import Failure
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.quorum import unmet
+
+
+@attrs.frozen
+class Completion:
+    """The end of a job; without a failure, a success."""
+
+    failure: Failure | None = None
+
+
+def completion(job: Job, observed: Observed, now: datetime.datetime) -> Completion | None:
+    """Return how the job has ended, or None while it has not."""
+    states = observed.states
+    done = [states.get(r) is ReplicaState.SUCCEEDED for r in job.success_policy.success_replicas]
+    if any(done) if job.success_policy.any_succeeds else done and all(done):
+        return Completion()
+    # An exit that no restart can better ends the job, whichever replica's it is: the others
+    # would wait for it for ever.
+    failed = [o for o in observed.replicas if o.state is ReplicaState.FAILED_PERMANENT]
+    failures = [f for o in _required(job, failed) if (f := o.failure) is not None]
+    failures += unmet(job, observed, now)
+    if not failures:
+        return None
+    return Completion(min(failures, key=lambda failure: failure.time))
+
+
+def _required(job: Job, failed: Sequence[ObservedReplica]) -> Iterator[ObservedReplica]:
+    """Yield those that the job cannot do without: of workers that come and go, the deciding one."""
+    success_policy = job.success_policy
+    # Each of many may be asked about.
+    deciding = frozenset(
+        () if success_policy.any_succeeds or not failed else success_policy.success_replicas
+    )
+    for one in failed:
+        if one.replica.type not in success_policy.tolerated_types or one.replica in deciding:
+            yield one

@@ -1,0 +1,96 @@
+"""From a change in a store to the key of the job it concerns. Plain functions: nothing waits.
+
+They run between the store's update and the next event, so a worker that is woken by one finds
+the change in the store.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from dlctl.api.elastic import ScalerObject
+from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.api.nodes import Node
+from dlctl.api.pods import Pod
+from dlctl.informers.handlers import Change
+from dlctl.informers.store import Store
+from dlctl.reconcilers.membership.reconciler import scale_target
+from dlctl.workqueue.queue import WorkQueue
+
+# What was there before we started can wait for what happens now.
+LOW_PRIORITY: Final = -100
+
+
+def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
+    """Return a handler that asks for work on the job that has changed."""
+
+    def handler(change: Change[Object]) -> None:
+        obj = change.new or change.old
+        if obj is not None:
+            queue.add(obj.key, priority=_priority(change))
+
+    return handler
+
+
+def enqueue_owner(resource: Resource, queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
+    """Return a handler that asks for work on the jobs of one kind whose child has changed.
+
+    Owners are matched by group and kind: a child may name a version that is no longer served.
+    """
+
+    def handler(change: Change[Object]) -> None:
+        for obj in (change.old, change.new):
+            ref = obj.metadata.controller if obj else None
+            if obj and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
+                key = ObjectKey(obj.metadata.namespace or "", ref.name)
+                queue.add(key, priority=_priority(change))
+
+    return handler
+
+
+def enqueue_scale_target(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
+    """Return a handler that asks for work on the jobs that a scaler is and was for."""
+
+    def handler(change: Change[ScalerObject]) -> None:
+        for obj in (change.old, change.new):
+            key = scale_target(obj) if obj else None
+            if key is not None:
+                queue.add(key, priority=_priority(change))
+
+    return handler
+
+
+def enqueue_jobs_on_node(
+    resource: Resource,
+    pods: Store[Pod],
+    drain_signals: Collection[str],
+    queue: WorkQueue[ObjectKey],
+) -> Callable[[Change[Any]], None]:
+    """Return a handler that asks for work on the jobs with pods on a node that is about to go.
+
+    Nodes report all the time; only whether they come to show that, or no more, is of interest.
+    """
+
+    def handler(change: Change[Node]) -> None:
+        new, old = change.new, change.old
+        if new is None or new.has_drain_signal(drain_signals) == (
+            old is not None and old.has_drain_signal(drain_signals)
+        ):
+            return
+        for pod in pods:
+            ref = pod.metadata.controller
+            there = pod.spec is not None and pod.spec.node_name == new.metadata.name
+            if there and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
+                queue.add(ObjectKey(pod.metadata.namespace or "", ref.name))
+
+    return handler
+
+
+def _priority(change: Change[Object]) -> int:
+    if change.initial:
+        return LOW_PRIORITY
+    same = (
+        change.old is not None
+        and change.new is not None
+        and change.old.metadata.resource_version == change.new.metadata.resource_version
+    )
+    return LOW_PRIORITY if same else 0

@@ -1,0 +1,68 @@
+"""Reading the job of an object, also where its spec cannot be read. Pure.
+
+A job that has not begun is then none. One that has goes on: under the last spec that could be read,
+if that is known, else under what can be read of this one.
+"""
+
+from collections.abc import Callable
+
+import attrs
+import msgspec
+
+from dlctl.api.job import Job, JobObject
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.dialects import lenient_reader
+from dlctl.dialects.kinds import Kind
+from dlctl.errors import InvalidJobError
+from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+
+DecodingFailure = InvalidJobError | ContentError
+
+
+@attrs.frozen
+class DecodedJob:
+    """What an object says."""
+
+    # None if it cannot be read, and nothing of it has begun.
+    job: Job | None
+    # The object, with the spec that the job was read from.
+    obj: JobObject
+    status: JobStatus
+    error: DecodingFailure | None = None
+
+
+def decode_job(kind: Kind, obj: JobObject, last_good_spec: msgspec.Raw | None = None) -> DecodedJob:
+    """Read an object; ``good`` is the last spec of it that could be read, as far as known."""
+    try:
+        with wrap_content_errors("reading"):
+            job = kind.read(obj)
+    except (InvalidJobError, ContentError) as error:
+        return _decode_leniently(kind, obj, last_good_spec, error)
+    return DecodedJob(job, obj, job.status)
+
+
+def _decode_leniently(
+    kind: Kind, obj: JobObject, last_good_spec: msgspec.Raw | None, error: DecodingFailure
+) -> DecodedJob:
+    # The form of the spec decides on the form of the status.
+    source = obj if last_good_spec is None else msgspec.structs.replace(obj, spec=last_good_spec)
+    with wrap_content_errors("reading the status"):
+        status = kind.read_status(source)
+    if status.phase is JobPhase.NEW:
+        return DecodedJob(None, source, status, error)
+    reason = str(error)
+    decoders: list[Callable[[], Job]] = [lambda: lenient_reader.read_partially(kind, obj, reason)]
+    if last_good_spec is not None:
+        decoders.insert(0, lambda: attrs.evolve(kind.read(source), invalid_reason=reason))
+    for decoder in decoders:
+        try:
+            with wrap_content_errors("reading"):
+                job = lenient_reader.with_run_policy(decoder(), kind, obj)
+        except (InvalidJobError, ContentError):
+            continue
+        return DecodedJob(job, source, status, error)
+    with wrap_content_errors("reading"):
+        job = lenient_reader.with_run_policy(
+            lenient_reader.job_without_spec(kind, source, reason), kind, obj
+        )
+    return DecodedJob(job, source, status, error)

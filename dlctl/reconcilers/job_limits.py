@@ -1,0 +1,82 @@
+"""The limits that a job's run policy sets: whether one is passed, and when time alone passes it.
+
+Pure. Everything is counted from the status, so that a controller that starts anew counts the same.
+"""
+
+import datetime
+from collections.abc import Mapping
+from typing import Final
+
+from dlctl.api.elastic import WORKER
+from dlctl.api.job import Job
+from dlctl.api.status import Failure, JobStatus, RestartRecord
+from dlctl.reconcilers.observe import Observed, ReplicaState
+
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
+_ACTIVE: Final = frozenset({ReplicaState.PENDING, ReplicaState.RUNNING})
+
+
+def exceeded_limit(
+    job: Job, status: JobStatus, observed: Observed, now: datetime.datetime
+) -> Failure | None:
+    """Return how a job has failed that has passed one of its limits."""
+    limit = job.run_policy.backoff_limit
+    # As Kubeflow counts: a limit of 3 is reached by the third failure, before a third restart.
+    if limit is not None and _failures(job, status.restarts, observed) >= max(limit, 1):
+        return backoff_limit_failure(job, now)
+    left_s = deadline_left_s(job, status, now)
+    if left_s is not None and left_s <= 0:
+        message = "it was active longer than specified deadline"
+        return _job_failure(job, DEADLINE_EXCEEDED, message, now)
+    return None
+
+
+def backoff_limit_failure(job: Job, now: datetime.datetime) -> Failure:
+    """Return how a job has failed that was run again as often as it may."""
+    return _job_failure(
+        job, BACKOFF_LIMIT_EXCEEDED, "it has reached the specified backoff limit", now
+    )
+
+
+def deadline_left_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | None:
+    """Return the seconds until the job's deadline; None if it has none, or has not begun."""
+    return _left_s(status.start_time, job.run_policy.active_deadline_s, now)
+
+
+def ttl_left_s(job: Job, now: datetime.datetime) -> float | None:
+    """Return the seconds until a job that has ended is to be deleted; None if it is to stay."""
+    return _left_s(job.status.completion_time, job.run_policy.ttl_after_finished_s, now)
+
+
+def _left_s(
+    since: datetime.datetime | None, span_s: int | None, now: datetime.datetime
+) -> float | None:
+    if since is None or span_s is None:
+        return None
+    return span_s - (now - since).total_seconds()
+
+
+def _failures(job: Job, restarts: Mapping[str, RestartRecord], observed: Observed) -> int:
+    """Count the failures of all replicas: in pods that are gone or go, and in those that run.
+
+    What was restarted in a pod that has finished is forgiven, as training-operator does. Elastic
+    workers have a limit of their own.
+    """
+    elastic_prefix = f"{WORKER}-" if job.elasticity else None
+    replaced = sum(
+        restart.failures
+        for name, restart in restarts.items()
+        if elastic_prefix is None or not name.startswith(elastic_prefix)
+    )
+    active = (
+        one
+        for one in observed.replicas
+        if one.state in _ACTIVE and not (elastic_prefix and one.replica.type == WORKER)
+    )
+    return replaced + sum(one.restarts_in_place for one in active)
+
+
+def _job_failure(job: Job, reason: str, cause: str, now: datetime.datetime) -> Failure:
+    message = f"Job {job.key.name} has failed because {cause}"
+    return Failure(replica="", pod="", reason=reason, message=message, time=now)

@@ -1,0 +1,65 @@
+"""Running a whole job again: all is taken down first, and made anew after a back-off. Pure."""
+
+import datetime
+
+import attrs
+
+from dlctl.api import conditions
+from dlctl.api.job import Job
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.reconcilers import replica_restarts
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.replica_restarts import RestartBackoff
+
+
+def should_restart(job: Job, observed: Observed) -> bool:
+    """Tell whether what decides the job has ended in a way that a run of the whole may better."""
+    may_restart = job.elasticity is not None and job.elasticity.job_restart_limit > 0
+    return may_restart and _failed_decider(job, observed) is not None
+
+
+def limit_reached(job: Job) -> bool:
+    """Tell whether the job has been run again as often as it may."""
+    return job.elasticity is None or job.status.job_restarts >= job.elasticity.job_restart_limit
+
+
+def restarting_status(
+    job: Job, status: JobStatus, observed: Observed, now: datetime.datetime
+) -> tuple[JobStatus, EventNote]:
+    """Return the status of a job that is taken down to be made again."""
+    created = [c for c in status.conditions if c.type == conditions.CREATED]
+    membership = status.membership
+    if membership is not None:
+        membership = membership.reset()
+    deciders = {str(replica) for replica in job.success_policy.running_replicas}
+    failed = _failed_decider(job, observed)
+    cause = failed.termination.message if failed and failed.termination else "it has ended"
+    count = status.job_restarts + 1
+    message = f"{job.resource.kind} {job.key} is run again, for the {count}. time: {cause}"
+    return (
+        attrs.evolve(
+            status,
+            phase=JobPhase.RESTARTING,
+            conditions=tuple(created),
+            replica_statuses=(),
+            restarts={n: r for n, r in status.restarts.items() if n in deciders},
+            job_restarts=count,
+            membership=membership,
+        ),
+        EventNote("Warning", f"{job.resource.kind}Restarting", message),
+    )
+
+
+def backoff_left_s(job: Job, backoff: RestartBackoff, now: datetime.datetime) -> float:
+    """Return the seconds until the job may be made again."""
+    waits = [
+        replica_restarts.next_restart_at(job.status.restarts.get(str(r)), backoff)
+        for r in job.success_policy.running_replicas
+    ]
+    return max(((due - now).total_seconds() for due in waits if due), default=0.0)
+
+
+def _failed_decider(job: Job, observed: Observed) -> ObservedReplica | None:
+    found = (o for o in observed.replicas if o.replica in job.success_policy.running_replicas)
+    return next((o for o in found if o.state is ReplicaState.FAILED_RETRYABLE), None)

@@ -1,0 +1,52 @@
+"""Errands carried out in launchers, one command each. How often, is for who asks for them."""
+
+import attrs
+
+from dlctl.api.meta import PODS, Object, ObjectKey
+from dlctl.errors import DlctlError
+from dlctl.kube.client import Client
+from dlctl.reconcilers.membership.exec_tasks import (
+    CheckInUse,
+    ExecTask,
+    LauncherContainer,
+    ProbeWorkers,
+    WriteFiles,
+)
+from dlctl.reconcilers.membership.launcher_shell import LauncherShell
+
+
+class LauncherGoneError(DlctlError):
+    """The pod that a command is for does not exist any more, whatever has its name."""
+
+
+@attrs.frozen
+class ExecRunner:
+    """The launchers of all jobs, as far as a client may run commands in them."""
+
+    client: Client
+
+    async def exec(self, owner: ObjectKey, task: ExecTask) -> object:
+        """Carry an errand out.
+
+        A probe results in a :class:`Reach`, a look whether workers were let go in those that are
+        still in use, the others in nothing.
+
+        :raises DlctlError: if it could not be done.
+        """
+        await self._check_uid(task.launcher)
+        shell = LauncherShell(self.client.execute, task.launcher.pod, task.launcher.container)
+        if isinstance(task, ProbeWorkers):
+            return await shell.probe_workers(task.workers)
+        if isinstance(task, CheckInUse):
+            return await shell.workers_in_use(dict(task.workers))
+        if isinstance(task, WriteFiles):
+            await shell.write_files(dict(task.files), task.generation)
+        else:
+            await shell.run_script(task.script, task.workers)
+        return None
+
+    async def _check_uid(self, launcher: LauncherContainer) -> None:
+        """Raise LauncherGoneError if the name is another pod's; an exec knows no UID."""
+        pod = await self.client.get(PODS, launcher.pod, Object)
+        if pod.metadata.uid != launcher.uid or pod.metadata.is_terminating:
+            raise LauncherGoneError(f"the launcher {launcher.pod} has gone, or is about to")

@@ -1,0 +1,202 @@
+"""Who is in the launcher's host file: workers that answer, seen from the launcher. Pure.
+
+A host that is listed before its name resolves and its sshd answers is given up by launchers, and
+may take the training with it.
+"""
+
+import datetime
+from collections.abc import Collection
+from typing import Final
+
+from dlctl.api.elastic import AttachMode, Membership
+from dlctl.dialects.et_operator import training_conditions
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.membership.exec_tasks import ProbeWorkers, WriteFiles
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan
+from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.observe import ReplicaState
+
+_MAX_REASONS: Final = 3
+# So long a late worker waits for others after it has become ready.
+BATCH_WINDOW_S: Final = 5.0
+
+
+def reachable(
+    state: MembershipState, plan: MembershipPlan, workers: Collection[int]
+) -> frozenset[int]:
+    """Return those of the workers that the launcher can reach; it is asked for that.
+
+    One whose node is about to go is not worth listing.
+    """
+    ready = _ready(state, workers)
+    if not ready or state.launcher is None:
+        return frozenset()
+    if state.elasticity.attach is AttachMode.KUBEXEC:
+        # The API server takes commands to each pod that runs.
+        return ready
+    names = {state.pod_name(index): index for index in ready}
+    task = ProbeWorkers(state.launcher, frozenset(names))
+    plan.exec_tasks.add(task)
+    outcome = state.outcomes.get(task)
+    if outcome is None:
+        return frozenset()
+    found = frozenset(names[n] for n in outcome.result.reachable) if outcome.result else frozenset()
+    if found != ready:
+        plan.retries.add(task)
+    return found
+
+
+def is_probing(state: MembershipState, workers: Collection[int]) -> bool:
+    """Tell whether the launcher has yet to say which of the workers it can reach."""
+    ready = _ready(state, workers)
+    if not ready or state.launcher is None or state.elasticity.attach is AttachMode.KUBEXEC:
+        return False
+    return _probe_task(state, ready) not in state.outcomes
+
+
+def unreachable_message(state: MembershipState, workers: Collection[int]) -> str:
+    """Say why workers do not answer, as far as the launcher was asked."""
+    task = _probe_task(state, _ready(state, workers))
+    outcome = state.outcomes.get(task) if task else None
+    reasons = outcome.result.reasons if outcome and outcome.result else {}
+    waiting = [state.pod_name(i) for i in sorted(workers) if not state.is_ready(i)]
+    reasons_shown = [f"{name} is not ready" for name in waiting]
+    reasons_shown += [
+        f"{name} does not answer: {reason}" for name, reason in sorted(reasons.items())
+    ]
+    if outcome and outcome.error:
+        reasons_shown.append(outcome.error)
+    if state.launcher is None:
+        reasons_shown.append("the launcher does not run")
+    return "; ".join(reasons_shown[:_MAX_REASONS])
+
+
+def update_hosts(state: MembershipState, plan: MembershipPlan) -> None:
+    """Keep the host file of a launcher that runs at what holds, and have it delivered."""
+    present = set(state.membership.present) - state.membership.retired
+    kept = {i for i in state.membership.hosts if i in present and not _is_leaving(state, i)}
+    waiting = [i for i in state.alive if i not in kept and i not in state.membership.leaving]
+    listed = kept | _late_batch(state, plan, waiting)
+    plan.set_hosts(*listed, *_still_needed(state, plan, listed))
+    if state.launcher is not None:
+        task = write_task(state, plan.membership)
+        if task is not None:
+            plan.exec_tasks.add(task)
+            outcome = state.outcomes.get(task)
+            if outcome is not None and outcome.error:
+                plan.retries.add(task)
+                note = EventNote("Warning", "TrainingJobHostsNotDelivered", outcome.error)
+                plan.notes.append(note)
+
+
+def _late_batch(
+    state: MembershipState, plan: MembershipPlan, waiting: Collection[int]
+) -> frozenset[int]:
+    """Return those of the late workers to list now.
+
+    Each delivery interrupts the training, so they wait a moment for others that are coming.
+    """
+    found = reachable(state, plan, waiting)
+    coming = [i for i in waiting if i not in found and not state.on_draining_node(i)]
+    since = min((at for i in found if (at := state.ready_since(i))), default=None)
+    if not coming or since is None:
+        return found
+    left_s = BATCH_WINDOW_S - (state.now - since).total_seconds()
+    if left_s <= 0:
+        return found
+    plan.waits_s.append(left_s)
+    return frozenset()
+
+
+def write_task(state: MembershipState, membership: Membership) -> WriteFiles | None:
+    """Return the errand that brings a roster's hosts to the launcher, if it runs."""
+    if state.launcher is None:
+        return None
+    files = state.host_files(sorted(membership.hosts))
+    return WriteFiles(state.launcher, tuple(sorted(files.items())), membership.generation)
+
+
+def is_written(state: MembershipState, membership: Membership) -> bool:
+    """Tell whether the launcher has a roster's hosts, and no others, in its files."""
+    task = write_task(state, membership)
+    outcome = None if task is None else state.outcomes.get(task)
+    return outcome is not None and not outcome.error
+
+
+def should_create_launcher(state: MembershipState, plan: MembershipPlan) -> bool:
+    """Tell whether a launcher may be made now; the hosts that it begins with are listed then.
+
+    It is when all workers are ready, or enough of them have been for long enough.
+    """
+    launcher_replica = state.launcher_replica
+    if launcher_replica is None or launcher_replica.state is not ReplicaState.MISSING:
+        return False
+    ready = [index for index in state.alive if state.is_ready(index)]
+    # Those that were taken away before the bound was raised keep nobody waiting for ever.
+    min_replicas = min(state.elasticity.min_replicas, len(state.membership.members))
+    if not ready or len(ready) < min_replicas:
+        return False
+    if len(ready) < len(state.alive):
+        start = _waits_since(state) + datetime.timedelta(seconds=state.policy.start_after_s)
+        left_s = (start - state.now).total_seconds()
+        if left_s > 0:
+            plan.waits_s.append(left_s)
+            return False
+    plan.set_hosts(*ready)
+    return True
+
+
+def _waits_since(state: MembershipState) -> datetime.datetime:
+    """Return when the wait for workers began: with the job, or when it was last run again."""
+    status = state.job.status
+    since = [
+        c.last_transition_time
+        for c in status.conditions
+        if c.type == training_conditions.WORKERS_CREATED
+    ]
+    since += [status.start_time] if status.start_time else []
+    return max(since, default=state.now)
+
+
+def _probe_task(state: MembershipState, workers: Collection[int]) -> ProbeWorkers | None:
+    if state.launcher is None:
+        return None
+    return ProbeWorkers(state.launcher, frozenset(state.pod_names(sorted(workers))))
+
+
+def _ready(state: MembershipState, workers: Collection[int]) -> frozenset[int]:
+    return frozenset(i for i in workers if state.is_ready(i) and not state.on_draining_node(i))
+
+
+def _still_needed(
+    state: MembershipState, plan: MembershipPlan, listed: Collection[int]
+) -> Collection[int]:
+    """Return those that flee, and are listed until others come: without them there are too few."""
+    evacuating = state.membership.evacuating
+    if evacuating is None or len(listed) >= state.elasticity.min_replicas:
+        return ()
+    # The rest of the time is for the launcher to let go of them.
+    wait_s = state.left_s(evacuating, state.policy.drain_timeout_s / 2)
+    if wait_s <= 0:
+        return ()
+    plan.waits_s.append(wait_s)
+    there = set(state.membership.hosts) & set(state.membership.present) - state.membership.retired
+    return there.intersection(evacuating.workers)
+
+
+def _is_leaving(state: MembershipState, worker: int) -> bool:
+    """Tell whether a worker is to leave, and no script of the user's has to see to that first."""
+    operation = state.membership.scaling
+    scaler = state.scaler(operation.uid) if operation else None
+    if (
+        operation
+        and not operation.is_scale_out
+        and not operation.ready
+        and worker in operation.workers
+    ):
+        # It is not known yet whether the launcher uses it.
+        return False
+    by_script = bool(operation and not operation.done and scaler and scaler.script)
+    if by_script and operation and worker in operation.workers:
+        return False
+    return worker in state.membership.leaving

@@ -1,0 +1,138 @@
+"""What decisions about a job's workers are made from. Pure values."""
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import attrs
+
+from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Membership, ScaleOperation, Scaler
+from dlctl.api.job import Job, Replica
+from dlctl.api.meta import UID
+from dlctl.api.pods import Pod
+from dlctl.controller.background_tasks import TaskOutcome
+from dlctl.dialects.child_names import MAX_LENGTH
+from dlctl.reconcilers.membership.exec_tasks import ExecTask, LauncherContainer
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.replica_restarts import RestartBackoff
+
+# Statuses are read with indexes of at most this many.
+_MAX_INDEX_DIGITS = 9
+
+
+@attrs.frozen
+class MembershipPolicy:
+    """What is settled for all jobs that scale; durations in seconds."""
+
+    backoff: RestartBackoff = attrs.field(factory=RestartBackoff)
+    # After so long a job starts with as many workers as it needs at least.
+    start_after_s: float = 120
+    # So long a launcher may go on using workers that a ScaleIn takes away.
+    drain_timeout_s: float = 60
+    # So long the workers of a ScaleOut have that names no time itself.
+    scale_out_timeout_s: float = 600
+
+
+@attrs.frozen
+class MembershipState:
+    """One job, its children, its scalers and what has come of the errands, at one moment."""
+
+    job: Job
+    observed: Observed
+    membership: Membership
+    elasticity: Elasticity
+    now: datetime.datetime
+    # How many workers the spec asks for, and how many processes each has room for.
+    desired_replicas: int
+    slots: int = 1
+    policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
+    # Those not finished, in order of creation, and those that have their result.
+    scalers: Sequence[Scaler] = ()
+    finished_scalers: Sequence[Scaler] = ()
+    outcomes: Mapping[ExecTask, TaskOutcome] = attrs.field(factory=dict)
+    # Nodes that are about to go.
+    draining_nodes: frozenset[str] = frozenset()
+    # The files of a launcher, by path, from the workers to list.
+    host_files: Callable[[Sequence[int]], Mapping[str, str]] = lambda hosts: {}
+
+    @cached_property
+    def workers(self) -> Mapping[int, ObservedReplica]:
+        return {o.replica.index: o for o in self.observed.replicas if o.replica.type == WORKER}
+
+    @cached_property
+    def hosts(self) -> frozenset[int]:
+        """Return the workers that the launcher knows: to look one up among many."""
+        return frozenset(self.membership.hosts)
+
+    @property
+    def launcher_replica(self) -> ObservedReplica | None:
+        """Return the launcher, whatever has become of it."""
+        return next((o for o in self.observed.replicas if o.replica.type == LAUNCHER), None)
+
+    @property
+    def launcher(self) -> LauncherContainer | None:
+        """Return where the launcher runs, if it does."""
+        one, spec = self.launcher_replica, self.job.replica_spec(LAUNCHER)
+        if one is None or spec is None or one.pod is None:
+            return None
+        if one.state is not ReplicaState.RUNNING:
+            return None
+        return LauncherContainer(one.pod.key, one.pod.metadata.uid, spec.container)
+
+    @property
+    def is_launched(self) -> bool:
+        """Tell whether there is a launcher that has not ended: it may know the workers' names."""
+        one = self.launcher_replica
+        there = (ReplicaState.PENDING, ReplicaState.RUNNING, ReplicaState.TERMINATING)
+        return one is not None and one.state in there
+
+    @property
+    def alive(self) -> tuple[int, ...]:
+        """Return the members that have not ended, and whose nodes do not go."""
+        evacuating = self.membership.evacuating.workers if self.membership.evacuating else ()
+        gone = self.membership.retired.union(evacuating)
+        return tuple(i for i in self.membership.members if i not in gone)
+
+    def left_s(self, change: ScaleOperation, limit_s: float) -> float:
+        """Return the seconds that a change has left of those that it may take."""
+        return (change.since + datetime.timedelta(seconds=limit_s) - self.now).total_seconds()
+
+    def pod_name(self, worker: int) -> str:
+        return self.job.child_name(Replica(WORKER, worker))
+
+    def pod_names(self, workers: Sequence[int]) -> tuple[str, ...]:
+        return tuple(self.pod_name(worker) for worker in workers)
+
+    @property
+    def max_index(self) -> int:
+        """Return the highest index with which the name of a worker is not too long."""
+        digits = MAX_LENGTH - len(self.pod_name(0)) + 1
+        return int(10 ** min(digits, _MAX_INDEX_DIGITS)) - 1
+
+    def ready_since(self, worker: int) -> datetime.datetime | None:
+        """Return when a worker became ready, if its node says so."""
+        one = self.workers.get(worker)
+        ready = one.pod.condition("Ready") if one and one.pod else None
+        return ready.last_transition_time if ready else None
+
+    def is_ready(self, worker: int) -> bool:
+        """Tell whether a worker's pod runs and says that it is ready."""
+        one = self.workers.get(worker)
+        if one is None or one.pod is None or one.state is not ReplicaState.RUNNING:
+            return False
+        ready = one.pod.condition("Ready")
+        return ready is not None and ready.status == "True"
+
+    def scaler(self, uid: str) -> Scaler | None:
+        return next((one for one in self.scalers if one.uid == UID(uid)), None)
+
+    def on_draining_node(self, worker: int) -> bool:
+        """Tell whether the node of a worker is about to go."""
+        one = self.workers.get(worker)
+        return (
+            one is not None and one.pod is not None and _node_name(one.pod) in self.draining_nodes
+        )
+
+
+def _node_name(pod: Pod) -> str:
+    return (pod.spec.node_name if pod.spec else None) or ""

@@ -1,0 +1,241 @@
+"""The workers of jobs that scale: gathers what decisions need, and does what they ask for.
+
+It waits for no launcher: what is to be done inside one is an errand, whose end wakes the job.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.elastic import (
+    LAUNCHER,
+    SCALE_INS,
+    WORKER,
+    Elasticity,
+    Membership,
+    Scaler,
+    ScalerObject,
+)
+from dlctl.api.job import Job, Replica
+from dlctl.api.meta import (
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    PODS,
+    Object,
+    ObjectKey,
+    Resource,
+    owner_reference,
+)
+from dlctl.api.nodes import Node
+from dlctl.api.pods import Pod
+from dlctl.api.status import JobPhase
+from dlctl.clock import Clock
+from dlctl.controller.background_tasks import BackgroundTasks
+from dlctl.controller.event_recorder import EventRecorder
+from dlctl.controller.expectations import Expectations
+from dlctl.dialects.et_operator import scalers
+from dlctl.frameworks.horovod.job import TrainingJob
+from dlctl.informers.store import Store
+from dlctl.kube.client import Client
+from dlctl.kube.errors import NotFoundError
+from dlctl.reconcilers.children.adoption import is_controlled_by, label_patch
+from dlctl.reconcilers.large_jobs import to_thread_if_large
+from dlctl.reconcilers.membership import scaler_reconciler
+from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
+from dlctl.reconcilers.membership.membership_state import MembershipPolicy, MembershipState
+from dlctl.reconcilers.membership.plan_membership import plan_membership, with_members
+from dlctl.reconcilers.membership.selection import initial_membership
+from dlctl.reconcilers.merge_patch import merge_patch
+from dlctl.reconcilers.observe import Children, observe
+
+# The index of unfinished scalers by the job that they are for.
+BY_JOB: Final = "job"
+# The index of nodes, and its one value: that of nodes which are about to go.
+DRAINING: Final = "going"
+_RETRY_BASE_S: Final = 0.5
+# Between two looks whether the launcher has let go; nothing in it tells when it has.
+_CHECK_INTERVAL_S: Final = 0.25
+# Before a second look at what was not in use: a launcher may be about to dial the next worker.
+_CONFIRM_S: Final = 1.0
+_RETRY_CAP_S: Final = 10.0
+
+
+@attrs.define(eq=False)
+class MembershipReconciler:
+    """Keeps the rosters of one kind of jobs, and answers their scalers."""
+
+    scaler_stores: Mapping[Resource, Store[ScalerObject]]
+    tasks: BackgroundTasks[ObjectKey, ExecTask]
+    client: Client
+    expectations: Expectations
+    recorder: EventRecorder
+    clock: Clock
+    policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
+    # Indexed by whether they are about to go.
+    nodes: Store[Node] | None = None
+
+    async def plan(self, job: Job, children: Children, size: int) -> MembershipPlan:
+        """Decide on the roster of a job now; of a large one (``size`` pods), beside the loop."""
+        now = self.clock.now()
+        desired_replicas = job.replica_count(WORKER)
+        membership = job.status.membership or initial_membership(desired_replicas)
+        with_workers = with_members(job, membership)
+        state = MembershipState(
+            with_workers,
+            await to_thread_if_large(size, observe, with_workers, children, now),
+            membership,
+            _elasticity(job),
+            now.replace(microsecond=0),
+            desired_replicas,
+            TrainingJob(job).slots,
+            self.policy,
+            scalers=list(self._pending_scalers(job)),
+            finished_scalers=list(self._finished_scaler(membership)),
+            outcomes=self.tasks.outcomes(job.key),
+            draining_nodes=self._draining_nodes(),
+            host_files=lambda hosts: _host_files(job, membership, hosts),
+        )
+        return await to_thread_if_large(size, plan_membership, state)
+
+    async def patch_scalers(self, job: Job, plan: MembershipPlan, *, finished: bool) -> None:
+        """Write down what scalers are told: those that are finished, or the others.
+
+        :raises ConflictError: if one is not as the stores have it.
+        """
+        for update in plan.scaler_updates.values():
+            if update.status.phase.finished is finished:
+                await self._patch_scaler(job, update)
+
+    def set_wanted(self, key: ObjectKey, plan: MembershipPlan) -> None:
+        """Have done in the launcher what is wanted there now."""
+        outcomes = self.tasks.outcomes(key)
+        self.tasks.set_wanted(key, plan.exec_tasks)
+        for task in plan.retries:
+            if task in outcomes:
+                pause_s = _retry_delay_s(task, outcomes[task].attempts)
+                self.tasks.retry(key, task, after_s=pause_s)
+
+    def _pending_scalers(self, job: Job) -> Iterator[Scaler]:
+        """Yield the unfinished scalers of a job in order of creation, the oldest first."""
+        found = [
+            scaler_reconciler.read_scaler(obj, resource)
+            for resource, store in self.scaler_stores.items()
+            for obj in store.indexed(BY_JOB, str(job.key))
+            if not obj.metadata.is_terminating and not _belongs_to_other_job(obj, job)
+        ]
+        yield from sorted(found, key=lambda one: (one.created, one.full_name))
+
+    def _finished_scaler(self, membership: Membership) -> Iterator[Scaler]:
+        """Yield the scaler of the change under way, if it has its result already."""
+        update = membership.scaling
+        kind, _, name = update.scaler.partition(":") if update else ("", "", "")
+        namespace, _, name = name.partition("/")
+        for resource, store in self.scaler_stores.items():
+            obj = store.get(ObjectKey(namespace, name)) if resource.kind == kind else None
+            if update and obj and obj.metadata.uid == update.uid:
+                found = scaler_reconciler.read_scaler(obj, resource)
+                if found.status.phase.finished:
+                    yield found
+
+    async def readopt(self, job: Job, pods: Iterable[Pod]) -> bool:
+        """Label pods of the job that are in use and have lost our label; tell whether any had.
+
+        The store does not show them, so each that is missing is looked up by its name, before it
+        is taken for one that was deleted.
+        """
+        membership, running = job.status.membership, job.status.phase is JobPhase.RUNNING
+        if not running or membership is None or not membership.hosts or job.run_policy.suspended:
+            return False
+        shown = {pod.metadata.name for pod in pods}
+        used = set(membership.hosts) - membership.retired - membership.leaving
+        replicas = [Replica(LAUNCHER, 0), *(Replica(WORKER, index) for index in sorted(used))]
+        names = [job.child_name(replica) for replica in replicas]
+        return any([await self._readopt_pod(job, name) for name in names if name not in shown])
+
+    async def _readopt_pod(self, job: Job, name: str) -> bool:
+        key = ObjectKey(job.key.namespace, name)
+        try:
+            pod = await self.client.get(PODS, key, Object)
+        except NotFoundError:
+            return False
+        if not is_controlled_by(pod, job.uid) or pod.metadata.is_terminating:
+            return False
+        if pod.metadata.label(MANAGED_BY_LABEL) != MANAGED_BY:
+            patch = label_patch(key, pod.metadata.resource_version)
+            pod = await self.client.patch(PODS, key, patch, Object)
+        self.expectations.expect_write(job.uid, PODS, pod.metadata.resource_version)
+        return True
+
+    async def _patch_scaler(self, job: Job, update: ScalerUpdate) -> None:
+        scaler = update.scaler
+        obj: Object | None = self.scaler_stores[scaler.resource].get(scaler.key)
+        if obj is None or obj.metadata.uid != scaler.uid:
+            return
+        if not obj.metadata.owner_references:
+            owner = owner_reference(job.resource, name=job.key.name, uid=job.uid)
+            obj = await self._patch(job, scaler, obj, {"metadata": {"ownerReferences": [owner]}})
+        old = scalers.write_status(scaler.status, scaler.resource)
+        first = not scaler.status.conditions
+        new = scalers.write_status(update.status, scaler.resource)
+        if patch := merge_patch({} if first else old, new):
+            await self._patch(job, scaler, obj, {"status": patch}, subresource="status")
+        if update.note is not None:
+            note = update.note
+            self.recorder.record(
+                scaler.resource, obj.metadata, note.type, note.reason, note.message
+            )
+
+    async def _patch(
+        self, job: Job, scaler: Scaler, obj: Object, body: dict[str, Any], subresource: str = ""
+    ) -> Object:
+        version = {"resourceVersion": obj.metadata.resource_version}
+        body = {**body, "metadata": {**body.get("metadata", {}), **version}}
+        resource = scaler.resource
+        patched = await self.client.patch(
+            resource, scaler.key, body, Object, subresource=subresource
+        )
+        self.expectations.expect_write(job.uid, resource, patched.metadata.resource_version)
+        return patched
+
+    def _draining_nodes(self) -> frozenset[str]:
+        going = self.nodes.indexed(DRAINING, DRAINING) if self.nodes else ()
+        return frozenset(node.metadata.name for node in going)
+
+
+def scale_target(obj: ScalerObject) -> ObjectKey | None:
+    """Return which job a scaler is for, if it says so."""
+    name = scaler_reconciler.read_scaler(obj, SCALE_INS).job
+    return ObjectKey(obj.metadata.namespace or "", name) if name else None
+
+
+def index_by_job(obj: ScalerObject) -> Iterator[str]:
+    """Yield what stores index scalers by: none, once it is finished."""
+    scaler = scaler_reconciler.read_scaler(obj, SCALE_INS)
+    if scaler.job and not scaler.status.phase.finished:
+        yield str(ObjectKey(obj.metadata.namespace or "", scaler.job))
+
+
+def _belongs_to_other_job(obj: ScalerObject, job: Job) -> bool:
+    """Tell whether a scaler belongs to a job of before that had the same name: it goes with it."""
+    owners = obj.metadata.owner_references or ()
+    same = (o for o in owners if (o.group, o.kind) == (job.resource.group, job.resource.kind))
+    return any(owner.uid != job.uid for owner in same)
+
+
+def _elasticity(job: Job) -> Elasticity:
+    if job.elasticity is None:
+        raise LookupError(f"{job.key} does not scale")
+    return job.elasticity
+
+
+def _host_files(job: Job, membership: Membership, hosts: Iterable[int]) -> Mapping[str, str]:
+    listed = attrs.evolve(membership, hosts=tuple(hosts))
+    return TrainingJob(with_members(job, listed)).host_files()
+
+
+def _retry_delay_s(task: ExecTask, attempts: int) -> float:
+    if isinstance(task, CheckInUse):
+        return _CONFIRM_S if task.confirms else _CHECK_INTERVAL_S
+    return float(min(_RETRY_BASE_S * 2 ** min(attempts - 1, 10), _RETRY_CAP_S))

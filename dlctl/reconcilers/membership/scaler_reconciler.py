@@ -1,0 +1,109 @@
+"""ScaleIns and ScaleOuts apart from their jobs: finished ones expire, and some have no job at all.
+
+What a request comes to while its job exists is the business of the job's reconciler.
+"""
+
+import datetime
+import logging
+from typing import Final
+
+import attrs
+
+from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase, ScalerStatus
+from dlctl.api.job import JobObject
+from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.clock import Clock
+from dlctl.controller.event_recorder import EventRecorder
+from dlctl.controller.worker_loop import Result
+from dlctl.dialects import status_codec
+from dlctl.dialects.et_operator import scalers, training_conditions
+from dlctl.informers.store import Store
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ConflictError, NotFoundError
+from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+
+logger = logging.getLogger(__name__)
+
+# A job may be applied a little later than what scales it.
+GRACE_S: Final = 120.0
+
+
+def read_scaler(obj: ScalerObject, resource: Resource) -> Scaler:
+    """Read a request; one that cannot be read fails by its flaw, and its job goes on."""
+    try:
+        with wrap_content_errors("reading"):
+            return scalers.read(obj, resource)
+    except ContentError as error:
+        logger.exception("content cannot be handled", extra={"step": error.step})
+        created = obj.metadata.creation_timestamp or status_codec.EPOCH
+        uid, reason = obj.metadata.uid, str(error)
+        return Scaler(
+            resource, obj.key, uid, created, job="", status=ScalerStatus(), invalid_reason=reason
+        )
+
+
+@attrs.frozen
+class ScalerReconciler:
+    """Deletes finished requests of one kind after ``ttl_s``, and fails those without a job."""
+
+    resource: Resource
+    scalers: Store[ScalerObject]
+    job_kind: str
+    jobs: Store[JobObject]
+    client: Client
+    recorder: EventRecorder
+    clock: Clock
+    # Seconds after the end; 0 keeps them.
+    ttl_s: float = 0.0
+
+    async def reconcile(self, key: ObjectKey) -> Result:
+        """Take one request one step further, if it is not its job's reconciler's to do."""
+        obj = self.scalers.get(key)
+        if obj is None or obj.metadata.is_terminating:
+            return Result()
+        scaler = read_scaler(obj, self.resource)
+        try:
+            if scaler.status.phase.finished:
+                return await self._expire(obj, scaler)
+            return await self._fail_without_job(obj, scaler)
+        except NotFoundError:
+            return Result()
+        except ConflictError:
+            return Result(requeue=True)
+
+    async def _expire(self, obj: ScalerObject, scaler: Scaler) -> Result:
+        if not self.ttl_s:
+            return Result()
+        ended = max(
+            (c.last_transition_time for c in scaler.status.conditions), default=scaler.created
+        )
+        left_s = self._left_s(ended, self.ttl_s)
+        if left_s > 0:
+            return Result(requeue_after_s=left_s)
+        await self.client.delete(self.resource, obj.key, uid=obj.metadata.uid)
+        return Result()
+
+    async def _fail_without_job(self, obj: ScalerObject, scaler: Scaler) -> Result:
+        if ObjectKey(scaler.key.namespace, scaler.job) in self.jobs:
+            # It may be deleted before it has begun with the request.
+            return Result(requeue_after_s=GRACE_S)
+        left_s = self._left_s(scaler.created, GRACE_S)
+        if left_s > 0:
+            return Result(requeue_after_s=left_s)
+        job = f"{scaler.key.namespace}/{scaler.job}"
+        message = scaler.invalid_reason or f"there is no {self.job_kind} {job}"
+        ended = training_conditions.scaler_finished(
+            scaler, self.clock.now(), ok=False, message=message
+        )
+        conditions = (*scaler.status.conditions, ended)
+        failed = attrs.evolve(scaler.status, phase=ScalerPhase.FAILED, conditions=conditions)
+        body = {
+            "metadata": {"resourceVersion": obj.metadata.resource_version},
+            "status": scalers.write_status(failed, self.resource),
+        }
+        await self.client.patch(self.resource, obj.key, body, Object, subresource="status")
+        self.recorder.record(self.resource, obj.metadata, "Warning", ended.reason, ended.message)
+        return Result()
+
+    def _left_s(self, since: datetime.datetime, limit_s: float) -> float:
+        return limit_s - (self.clock.now() - since).total_seconds()

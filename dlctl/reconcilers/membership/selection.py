@@ -1,0 +1,101 @@
+"""Who is on the roster: new members, and who is to go. Pure.
+
+An index is reused only if the launcher used its worker until the end: launchers avoid the names of
+workers that failed.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import attrs
+
+from dlctl.api.elastic import Membership, Scaler
+from dlctl.reconcilers.membership.membership_state import MembershipState
+
+
+class ScaleRejectedError(Exception):
+    """What is asked for cannot be; the text is for who asked."""
+
+
+def initial_membership(count: int) -> Membership:
+    return Membership(members=tuple(range(count)), observed_replicas=count)
+
+
+def follow_replicas(membership: Membership, count: int, last: int) -> Membership:
+    """Return the roster of a job that nobody has dialled yet, for the number its spec has now."""
+    if membership.observed_replicas == count:
+        return membership
+    kept = tuple(i for i in membership.members if i not in membership.retired)[:count]
+    more = attrs.evolve(membership, members=kept)
+    return attrs.evolve(
+        more, members=(*kept, *free_indexes(more, count - len(kept), last)), observed_replicas=count
+    )
+
+
+def free_indexes(membership: Membership, count: int, last: int) -> tuple[int, ...]:
+    """Return indexes for new workers: the next ones, without those of workers that ended.
+
+    Beyond the ``last``, for which names are too long, the lowest that are free follow. They are
+    fewer than ``count`` if there are no more.
+    """
+    first = max(membership.present, default=-1) + 1
+    lower = (index for index in range(first) if index not in membership.present)
+    candidates = itertools.chain(range(first, last + 1), lower)
+    return tuple(itertools.islice((i for i in candidates if i not in membership.retired), count))
+
+
+def choose_added(state: MembershipState, count: int) -> tuple[int, ...]:
+    """Choose the workers that come.
+
+    :raises RefusedError: if there would be too many.
+    """
+    after, max_replicas = len(state.alive) + count, state.elasticity.max_replicas
+    if max_replicas is not None and after > max_replicas:
+        raise ScaleRejectedError(
+            f"{count} more would make {after} workers, but maxReplicas of "
+            f"TrainingJob {state.job.key} is {max_replicas}"
+        )
+    chosen = free_indexes(state.membership, count, state.max_index)
+    if len(chosen) < count:
+        raise ScaleRejectedError(f"the names of {count} more workers would be too long")
+    return chosen
+
+
+def choose_removed(state: MembershipState, scaler: Scaler) -> tuple[int, ...]:
+    """Choose the workers that go, by name or the last ones.
+
+    :raises RefusedError: if there are none of these names, or too few would be left.
+    """
+    if scaler.pods is not None:
+        chosen = _indexes_of(state, scaler.pods)
+    else:
+        count = scaler.count or 0
+        if count >= len(state.alive):
+            raise ScaleRejectedError(
+                f".spec.toDelete.count should be less than current replicas {len(state.alive)}"
+            )
+        chosen = choose_last(state, count)
+    left = len(set(state.alive) - set(chosen))
+    if left < state.elasticity.min_replicas:
+        raise ScaleRejectedError(
+            f"{left} workers would be left, but minReplicas of TrainingJob {state.job.key} "
+            f"is {state.elasticity.min_replicas}"
+        )
+    return chosen
+
+
+def choose_last(state: MembershipState, count: int) -> tuple[int, ...]:
+    """Return the last workers, and before them those that nobody has dialled yet."""
+    ordered = sorted(state.alive, key=lambda i: (i in state.hosts, -i))
+    return tuple(sorted(ordered[:count]))
+
+
+def _indexes_of(state: MembershipState, pods: Sequence[str]) -> tuple[int, ...]:
+    indexes = {state.pod_name(index): index for index in state.membership.members}
+    unknown = [name for name in pods if name not in indexes]
+    if unknown:
+        raise ScaleRejectedError(
+            f".spec.toDelete.podNames has {', '.join(unknown)}, but the workers of TrainingJob "
+            f"{state.job.key} are {', '.join(indexes)}"
+        )
+    return tuple(sorted({indexes[name] for name in pods}))

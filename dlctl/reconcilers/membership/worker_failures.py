@@ -1,0 +1,107 @@
+"""Workers that end while their job goes on, and those that take their places. Pure.
+
+A worker that the launcher has dialled gets a successor of another name, at once the first time,
+later after a back-off that is its predecessors' too. One that nobody knows yet is made again.
+"""
+
+import datetime
+
+from dlctl.api.elastic import WORKER
+from dlctl.api.job import Replica
+from dlctl.api.status import RestartRecord
+from dlctl.reconcilers import replica_restarts
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan
+from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.membership.selection import free_indexes
+from dlctl.reconcilers.observe import ObservedReplica, ReplicaState
+
+
+def record_failures(state: MembershipState, plan: MembershipPlan) -> None:
+    """Take note of the workers that have ended or are about to, each once."""
+    for index in state.alive:
+        one = state.workers.get(index)
+        if one is None or index in state.membership.leaving or not _has_failed(state, index, one):
+            continue
+        plan.retire(index)
+        name, pod = str(one.replica), state.pod_name(index)
+        plan.notes.append(
+            EventNote("Warning", "TrainingJobWorkerFailed", _failure_message(pod, one))
+        )
+        # A worker that stays in the restarts counts as one that returns.
+        plan.restarts.pop(name, None)
+        restart = _next_restart(state, one)
+        if _is_replaceable(state, one) and not _is_beyond_limit(state, restart):
+            plan.restarts[name] = restart
+
+
+def replace_failed(state: MembershipState, plan: MembershipPlan) -> None:
+    """Put successors onto the roster, as many and as soon as the policy has it."""
+    for index in [i for i in plan.membership.members if i in plan.membership.retired]:
+        restart = plan.restarts.get(str(Replica(WORKER, index)))
+        if restart is None or _is_beyond_limit(state, restart) or _at_max(state, plan):
+            continue
+        wait_s = state.policy.backoff.delay_s(restart.attempts - 1) if restart.attempts > 1 else 0.0
+        left_s = (
+            restart.finished_at + datetime.timedelta(seconds=wait_s) - state.now
+        ).total_seconds()
+        if wait_s and left_s > 0:
+            plan.waits_s.append(left_s)
+            continue
+        successor = next(iter(free_indexes(plan.membership, 1, state.max_index)), None)
+        if successor is None:
+            continue
+        plan.remove(index)
+        plan.add(successor)
+        plan.restarts[str(Replica(WORKER, successor))] = restart
+        del plan.restarts[str(Replica(WORKER, index))]
+        plan.notes.append(
+            EventNote(
+                "Normal",
+                "TrainingJobWorkerCreated",
+                f"worker {state.pod_name(successor)} takes the place of {state.pod_name(index)}",
+            )
+        )
+
+
+def _at_max(state: MembershipState, plan: MembershipPlan) -> bool:
+    """Tell whether as many workers as there may be have come meanwhile."""
+    max_replicas = state.elasticity.max_replicas
+    there = [i for i in plan.membership.present if i not in plan.membership.retired]
+    return max_replicas is not None and len(there) >= max_replicas
+
+
+def _has_failed(state: MembershipState, index: int, one: ObservedReplica) -> bool:
+    if index in state.hosts:
+        return one.state not in (ReplicaState.RUNNING, ReplicaState.PENDING)
+    if (
+        one.state is ReplicaState.FAILED_RETRYABLE
+        and one.pod is not None
+        and one.termination is not None
+    ):
+        # It is made again under its name, no more often than others are replaced.
+        return _is_beyond_limit(state, _next_restart(state, one))
+    return one.state in (ReplicaState.FAILED_PERMANENT, ReplicaState.SUCCEEDED)
+
+
+def _next_restart(state: MembershipState, one: ObservedReplica) -> RestartRecord:
+    """Return the restarts of a worker with its newest loss."""
+    old = state.job.status.restarts.get(str(one.replica))
+    return replica_restarts.next_restart(old, one, state.policy.backoff, state.now)
+
+
+def _is_beyond_limit(state: MembershipState, restart: RestartRecord) -> bool:
+    limit = state.elasticity.replacement_limit
+    return limit is not None and restart.attempts > limit
+
+
+def _is_replaceable(state: MembershipState, one: ObservedReplica) -> bool:
+    if one.state is ReplicaState.SUCCEEDED:
+        return state.elasticity.replace_succeeded
+    return state.elasticity.replace_failed and one.state is not ReplicaState.FAILED_PERMANENT
+
+
+def _failure_message(pod: str, one: ObservedReplica) -> str:
+    if one.termination is None:
+        return f"worker {pod} was deleted"
+    return f"worker {pod} has ended: {one.termination.reason}, {one.termination.message}"

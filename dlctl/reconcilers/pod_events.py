@@ -1,0 +1,194 @@
+"""What training-operator's users read in events about single pods: exits, troubles, refusals.
+
+Each fact is told once, and not at every reconciliation; of many at a time one message tells. Pure
+but for :class:`Told`, whose loss repeats an event and changes nothing else.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.pods import ContainerStatus, Pod
+from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.reconcilers.children.creation import Rejection, RejectionCause
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.rejected_children import TRANSIENT_CAUSES, without_numbers
+
+# Beyond this many of a batch one event tells of all: a job of 1,000 must not cost 1,000 events.
+MAX_INDIVIDUAL: Final = 6
+EXITED_WITH_CODE: Final = "ExitedWithCode"
+FAILED_CREATE: Final = "FailedCreate"
+_SCHEDULING_GATED: Final = "SchedulingGated"
+_ENDED: Final = frozenset({JobPhase.CLEAN_UP, JobPhase.DONE})
+
+
+def batched(verb: str, kind: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield what is said of objects to which something was done: ``Created pod: x``."""
+    names, kind = sorted(names), kind.lower()
+    if len(names) <= MAX_INDIVIDUAL:
+        yield from (f"{verb} {kind}: {name}" for name in names)
+    else:
+        yield f"{verb} {len(names)} {kind}s: {names[0]} and so on"
+
+
+def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventNote]:
+    """Yield the exits that the status gets to know of; those that it knows were told before."""
+    by_code: dict[int, list[str]] = {}
+    tolerated = _newly_tolerated(job, new, observed)
+    for one in observed.replicas:
+        if not one.pod or not one.termination or one.termination.exit_code is None:
+            continue
+        if one.replica in tolerated or _is_new_exit(job, new, one):
+            by_code.setdefault(one.termination.exit_code, []).append(one.pod.metadata.name)
+    for code, names in sorted(by_code.items()):
+        message = f"{len(names)} pods exited with code {code}: {names[0]} and so on"
+        messages = [f"Pod: {job.key.namespace}.{name} exited with code {code}" for name in names]
+        for said in messages if len(names) <= MAX_INDIVIDUAL else [message]:
+            yield EventNote("Normal", EXITED_WITH_CODE, said)
+
+
+@attrs.define
+class EventDedup:
+    """What has been told of one job, as far as its status does not say."""
+
+    _seen_problems: frozenset[tuple[str, str]] = frozenset()
+    _seen_rejections: frozenset[str] = frozenset()
+
+    def pod_problems(self, pods: Sequence[Pod]) -> list[EventNote]:
+        """Return why pods do not run, as far as that is news."""
+        found = {(p.metadata.uid, t.reason): t for p in pods for t in _pod_problems(p)}
+        fresh: dict[str, list[EventNote]] = {}
+        for key, note in found.items():
+            if key not in self._seen_problems:
+                fresh.setdefault(note.reason, []).append(note)
+        there = {pod.metadata.uid for pod in pods}
+        # A pull that fails has two reasons in turn, so one that is over is not forgotten.
+        self._seen_problems = (
+            frozenset(t for t in self._seen_problems if t[0] in there) | found.keys()
+        )
+        return [note for notes in fresh.values() for note in _batch(notes)]
+
+    def rejections(self, job: Job, rejected: Mapping[str, Rejection]) -> list[EventNote]:
+        """Return why children could not be created, as far as that is news.
+
+        Where users know no events about single pods, a name or a quota is left to the condition.
+        """
+        notes = [
+            note
+            for name, rejection in rejected.items()
+            for note in _rejection_events(job, name, rejection)
+        ]
+        # An answer that differs from the last one by a request id is no news.
+        new = [note for note in notes if without_numbers(note.message) not in self._seen_rejections]
+        self._seen_rejections = frozenset(without_numbers(note.message) for note in notes)
+        return _batch(new)
+
+
+def _rejection_events(job: Job, name: str, rejection: Rejection) -> Iterator[EventNote]:
+    kind = rejection.resource.kind
+    if job.messages.name_conflict_reason and rejection.cause is RejectionCause.ALREADY_EXISTS:
+        owner = f"is not managed by {job.resource.kind} {job.key.name}"
+        message = f'Resource "{name}" of Kind "{kind}" already exists and {owner}'
+        yield EventNote("Warning", job.messages.name_conflict_reason, message)
+    if job.messages.emits_pod_events or rejection.cause not in TRANSIENT_CAUSES:
+        yield EventNote(
+            "Warning", FAILED_CREATE + kind, f"Error creating: {rejection.server_message}"
+        )
+
+
+def _is_new_exit(job: Job, new: JobStatus, one: ObservedReplica) -> bool:
+    type_ = one.replica.type
+    if one.state is ReplicaState.SUCCEEDED:
+        return one.replica.index not in job.status.completed_indexes(type_)
+    if one.state is ReplicaState.FAILED_RETRYABLE:
+        return _is_newly_counted(job, new, one)
+    # It ends its job, so the status knows of it when it knows of the job's end.
+    ends = (
+        one.state is ReplicaState.FAILED_PERMANENT
+        and type_ not in job.success_policy.tolerated_types
+    )
+    return ends and new.phase in _ENDED and job.status.phase not in _ENDED
+
+
+def _is_newly_counted(job: Job, new: JobStatus, one: ObservedReplica) -> bool:
+    """Tell whether the status counts this very pod for the first time."""
+    uid = one.pod.metadata.uid if one.pod else ""
+    after, before = (s.restarts.get(str(one.replica)) for s in (new, job.status))
+    return after is not None and after.pod_uid == uid != (before.pod_uid if before else "")
+
+
+def _newly_tolerated(job: Job, new: JobStatus, observed: Observed) -> frozenset[Replica]:
+    """Return the replicas that have failed since the last status without failing their job.
+
+    The status has just their number, so the last to end are the new ones.
+    """
+    found: list[Replica] = []
+    for type_ in job.success_policy.tolerated_types:
+        mine = [one for one in observed.replicas if one.replica.type == type_]
+        lost = [
+            o
+            for o in mine
+            if o.state is ReplicaState.FAILED_RETRYABLE and _is_newly_counted(job, new, o)
+        ]
+        number = _failed_count(new, type_) - _failed_count(job.status, type_) - len(lost)
+        broken = [o for o in mine if o.state is ReplicaState.FAILED_PERMANENT and o.termination]
+        broken.sort(key=_end_time, reverse=True)
+        found += [one.replica for one in broken[: max(number, 0)]]
+    return frozenset(found)
+
+
+def _end_time(one: ObservedReplica) -> float:
+    return one.termination.time.timestamp() if one.termination else 0.0
+
+
+def _failed_count(status: JobStatus, type_: str) -> int:
+    replicas = (r for r in status.replica_statuses if r.type == type_)
+    return sum(replica.count_by_state.get(JobState.FAILED, 0) for replica in replicas)
+
+
+def _batch(notes: Sequence[EventNote]) -> list[EventNote]:
+    if len(notes) <= MAX_INDIVIDUAL:
+        return list(notes)
+    more = f" (and so of {len(notes) - 1} more)"
+    return [attrs.evolve(notes[0], message=notes[0].message + more)]
+
+
+def _pod_problems(pod: Pod) -> Iterator[EventNote]:
+    # One that we hold back ourselves is in no trouble.
+    if pod.metadata.is_terminating or pod.phase.finished or pod.is_gated or pod.status is None:
+        return
+    name = pod.metadata.name
+    # Reported on together: while an init container runs, the others say nothing of themselves.
+    status = pod.status
+    containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
+    if containers:
+        for container in containers:
+            yield from _container_problems(name, container)
+        return
+    latest = max(
+        pod.status.conditions or (),
+        key=lambda c: c.last_transition_time.timestamp() if c.last_transition_time else 0.0,
+        default=None,
+    )
+    # A pod without gates was just let go, and the scheduler has yet to say so.
+    ungated = not (pod.spec and pod.spec.scheduling_gates)
+    if latest is None or (latest.reason == _SCHEDULING_GATED and ungated):
+        return
+    if latest.status != "True" and latest.reason:
+        message = f"Error pod {name} condition message: {latest.message or ''}"
+        yield EventNote("Warning", latest.reason, message)
+
+
+def _container_problems(pod: str, container: ContainerStatus) -> Iterator[EventNote]:
+    state, title = container.state, f"Error pod {pod} container {container.name}"
+    if state and state.terminated and state.terminated.exit_code:
+        end = state.terminated
+        outcome = f"exitCode: {end.exit_code} terminated message: {end.message or ''}"
+        yield EventNote("Warning", end.reason or "Error", f"{title} {outcome}")
+    if state and state.waiting and state.waiting.message and state.waiting.reason:
+        yield EventNote(
+            "Warning", state.waiting.reason, f"{title} waiting message: {state.waiting.message}"
+        )

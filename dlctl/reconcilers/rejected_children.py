@@ -1,0 +1,82 @@
+"""The children of one job that could not be created: what is stated of them, and when to retry.
+
+Whatever wakes the job meanwhile, nothing is created before the back-off is over: otherwise a
+refusal whose text differs each time would wake the job by its own status.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
+
+BASE_S: Final = 5.0
+# Short enough that a quota with room again, or a mended webhook, is noticed soon.
+CAP_S: Final = 120.0
+# What every cluster has now and then, and nobody has to mend.
+TRANSIENT_CAUSES: Final = frozenset({RejectionCause.ALREADY_EXISTS, RejectionCause.FORBIDDEN})
+
+
+@attrs.define
+class RejectedChildren:
+    """What is remembered of one job's refused children: of no consequence if lost."""
+
+    by_name: Mapping[str, Rejection] = attrs.field(factory=dict)
+    _generation: int = 0
+    _attempts: int = 0
+    _retry_at_s: float = float("-inf")
+
+    @property
+    def messages(self) -> Mapping[str, str]:
+        """Return why each child waits, in words that stay while the reason does."""
+        return {name: rejection.message for name, rejection in self.by_name.items()}
+
+    @property
+    def actionable(self) -> frozenset[str]:
+        """Return the children that wait for more than a name or a quota."""
+        return frozenset(
+            n for n, rejection in self.by_name.items() if rejection.cause not in TRANSIENT_CAUSES
+        )
+
+    def left_s(self, generation: int, now_s: float) -> float | None:
+        """Return the seconds until the next try; None if no child waits.
+
+        A spec that has changed is tried at once.
+        """
+        if not self.by_name:
+            return None
+        return max(self._retry_at_s - now_s, 0.0) if generation == self._generation else 0.0
+
+    def update(self, result: CreateResult, generation: int, now_s: float) -> bool:
+        """Take in the result of a try; return whether other children wait than before."""
+        changed = result.rejections.keys() != self.by_name.keys()
+        known = self.by_name if generation == self._generation else {}
+        if result.names or generation != self._generation:
+            self._attempts = 0
+        self._generation = generation
+        self.by_name = {
+            name: _keep_if_same(known.get(name), rejection)
+            for name, rejection in result.rejections.items()
+        }
+        if self.by_name:
+            # Far below the largest exponent of a float: the cap is reached with the sixth try.
+            self._retry_at_s = now_s + min(BASE_S * 2.0 ** min(self._attempts, 10), CAP_S)
+            self._attempts += 1
+        return changed
+
+
+def without_numbers(text: str) -> str:
+    """Return a message without request ids, counts and times, which differ from try to try."""
+    words = ("#" if any(map(str.isdigit, word)) else word for word in text.split())
+    return " ".join(words)
+
+
+def _keep_if_same(old: Rejection | None, new: Rejection) -> Rejection:
+    """Return the old refusal if the new one differs by no more than an id or a count."""
+    if old is not None and (old.cause, without_numbers(old.message)) == (
+        new.cause,
+        without_numbers(new.message),
+    ):
+        return old
+    return new

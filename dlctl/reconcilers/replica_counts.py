@@ -1,0 +1,90 @@
+"""How many replicas of a type are in which state, while a job runs and when it has ended. Pure."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from dlctl.api.job import Job, ReplicaSpec
+from dlctl.api.status import Failure, JobState, ReplicaStatus
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+
+_STATES: Final[Mapping[ReplicaState, JobState]] = {
+    ReplicaState.MISSING: JobState.UNKNOWN,
+    ReplicaState.PENDING: JobState.UNKNOWN,
+    ReplicaState.TERMINATING: JobState.UNKNOWN,
+    ReplicaState.RUNNING: JobState.RUNNING,
+    ReplicaState.SUCCEEDED: JobState.SUCCEEDED,
+    ReplicaState.FAILED_PERMANENT: JobState.FAILED,
+    ReplicaState.RETIRED: JobState.FAILED,
+}
+_WAITING: Final = JobState.UNKNOWN
+
+
+def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaStatus:
+    """Return how the replicas of one type fare."""
+    replicas = [o for o in observed.replicas if o.replica.type == spec.type]
+    counts = Counter(_state_of(job, o) for o in replicas)
+    done = frozenset(o.replica.index for o in replicas if o.state is ReplicaState.SUCCEEDED)
+    shows_states = job.messages.emits_replica_states
+    return ReplicaStatus(
+        type=spec.type,
+        state=_common_state(counts, spec.replicas) if shows_states else JobState.UNKNOWN,
+        count_by_state={
+            s: counts[s] for s in JobState if counts[s] and (shows_states or s is not _WAITING)
+        },
+        completed_indexes=done | job.status.completed_indexes(spec.type),
+        label_selector=spec.label_selector,
+    )
+
+
+def final_replica_status(
+    job: Job, replica: ReplicaStatus, failure: Failure | None
+) -> ReplicaStatus:
+    """Return how the replicas of one type are counted of a job that has just ended."""
+    uncounted = job.messages.uncounted_after_finish
+    if failure is None:
+        not_counted_type_failed = True
+    else:
+        not_counted_type_failed = (
+            bool(failure.replica) and failed_replica_type(failure) not in uncounted
+        )
+    if replica.type in uncounted and not_counted_type_failed:
+        return attrs.evolve(replica, count_by_state={})
+    return replica if failure else _count_as_succeeded(job, replica)
+
+
+def failed_replica_type(failure: Failure) -> str:
+    """Return the type of the replica whose failure it is; none if it is the job's as a whole."""
+    return failure.replica.rpartition("-")[0]
+
+
+def _state_of(job: Job, observed: ObservedReplica) -> JobState:
+    if observed.state is ReplicaState.FAILED_RETRYABLE:
+        return job.messages.restarting_state
+    in_between = observed.is_restarting or observed.phase_wait_s
+    return JobState.RUNNING if in_between else _STATES[observed.state]
+
+
+def _count_as_succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:
+    """Count what still runs when its job succeeds as succeeded: nobody looks at it again."""
+    counts = dict(replica.count_by_state)
+    running = counts.pop(JobState.RUNNING, 0)
+    if not running:
+        return replica
+    counts[JobState.SUCCEEDED] = counts.get(JobState.SUCCEEDED, 0) + running
+    if not job.messages.emits_replica_states:
+        return attrs.evolve(replica, count_by_state=counts)
+    state = _common_state(counts, sum(counts.values()))
+    return attrs.evolve(replica, count_by_state=counts, state=state)
+
+
+def _common_state(counts: Mapping[JobState, int], replicas: int) -> JobState:
+    """Return the state of all replicas of a type as mx-operator derives it."""
+    for state in (JobState.FAILED, JobState.RUNNING):
+        if counts.get(state):
+            return state
+    if replicas and counts.get(JobState.SUCCEEDED) == replicas:
+        return JobState.SUCCEEDED
+    return JobState.UNKNOWN

@@ -1,0 +1,118 @@
+"""When a replica that was lost may run again: back-off per replica, counted in the status.
+
+Pure. The count and the time of the last end are durable, so the wait is the same whoever
+computes it.
+"""
+
+import datetime
+from collections.abc import Mapping
+
+import attrs
+
+from dlctl.api.elastic import WORKER
+from dlctl.api.status import JobStatus, RestartRecord
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+
+
+@attrs.frozen
+class RestartBackoff:
+    """Seconds to wait after the n-th end in a row; a run of ``reset_s`` starts the count anew."""
+
+    base_s: float = 10
+    cap_s: float = 300
+    reset_s: float = 600
+
+    def delay_s(self, attempts: int) -> float:
+        # 2 ** 30 is beyond any cap and still no overflow.
+        return float(min(self.base_s * 2 ** min(attempts - 1, 30), self.cap_s))
+
+
+def record_restarts(
+    status: JobStatus, observed: Observed, backoff: RestartBackoff
+) -> Mapping[str, RestartRecord]:
+    """Return the restarts with the newly lost replicas added, each pod once.
+
+    What the kubelet restarted in a pod that goes is added to the failures: its count goes with it.
+    """
+    restarts = dict(status.restarts)
+    for one in observed.replicas:
+        name = str(one.replica)
+        if one.state is ReplicaState.FAILED_RETRYABLE:
+            restarts[name] = _with_termination(restarts.get(name), one, backoff)
+        elif _is_deleted_after_restarts(status, one):
+            restarts[name] = _with_deletion(restarts.get(name), one)
+    return restarts
+
+
+def next_restart(
+    old: RestartRecord | None,
+    failed: ObservedReplica,
+    backoff: RestartBackoff,
+    now: datetime.datetime,
+) -> RestartRecord:
+    """Return the restarts of a replica with its newest loss, of which no pod may be left."""
+    if failed.pod is not None and failed.termination is not None:
+        return _with_termination(old, failed, backoff)
+    ran_s = (now - old.finished_at).total_seconds() if old else 0.0
+    attempts = old.attempts if old and ran_s < backoff.reset_s else 0
+    return RestartRecord(
+        failures=old.failures if old else 0,
+        attempts=attempts + 1,
+        pod_uid=failed.pod.metadata.uid if failed.pod else "",
+        reason="Deleted",
+        finished_at=now,
+    )
+
+
+def next_restart_at(
+    restart: RestartRecord | None, backoff: RestartBackoff
+) -> datetime.datetime | None:
+    """Return when a replica may run again; None if nothing keeps it waiting."""
+    if restart is None or not restart.attempts:
+        return None
+    return restart.finished_at + datetime.timedelta(seconds=backoff.delay_s(restart.attempts))
+
+
+def _with_termination(
+    old: RestartRecord | None, failed: ObservedReplica, backoff: RestartBackoff
+) -> RestartRecord:
+    if failed.pod is None or failed.termination is None:
+        raise ValueError(f"{failed.replica} is lost without a pod that ended")
+    terminated = failed.termination
+    if old and old.pod_uid == failed.pod.metadata.uid:
+        return old
+    ran_s = (
+        (terminated.time - terminated.started_at).total_seconds() if terminated.started_at else 0.0
+    )
+    attempts = old.attempts if old and ran_s < backoff.reset_s else 0
+    return RestartRecord(
+        failures=(old.failures if old else 0)
+        + (not terminated.is_disruption)
+        + failed.restarts_in_place,
+        attempts=attempts + 1,
+        pod_uid=failed.pod.metadata.uid,
+        reason=terminated.reason,
+        finished_at=terminated.time.replace(microsecond=0),
+        exit_code=terminated.exit_code,
+    )
+
+
+def _is_deleted_after_restarts(status: JobStatus, one: ObservedReplica) -> bool:
+    """Tell whether the pod is deleted of a replica that the kubelet has restarted in place."""
+    # The restarts of elastic workers are counted when they have ended, for their successors.
+    elastic = status.membership is not None and one.replica.type == WORKER
+    return one.state is ReplicaState.TERMINATING and one.restarts_in_place > 0 and not elastic
+
+
+def _with_deletion(old: RestartRecord | None, one: ObservedReplica) -> RestartRecord:
+    """Return the restarts with those in a pod that somebody deletes: no try, and no back-off."""
+    if one.pod is None or one.pod.metadata.deletion_requested_at is None:
+        raise ValueError(f"{one.replica} is terminating without a pod that is deleted")
+    uid, requested_at = one.pod.metadata.uid, one.pod.metadata.deletion_requested_at
+    if old is None:
+        return RestartRecord(
+            one.restarts_in_place, 0, uid, "Deleted", requested_at.replace(microsecond=0)
+        )
+    if old.pod_uid == uid:
+        return old
+    return attrs.evolve(old, failures=old.failures + one.restarts_in_place, pod_uid=uid)

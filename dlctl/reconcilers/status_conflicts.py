@@ -1,0 +1,80 @@
+"""Another writer of a job's status: a second operator that runs beside this one.
+
+Each would undo what the other writes. One foreign write is no rival: an operator that is being
+replaced may leave a last one.
+"""
+
+from typing import Final
+
+import attrs
+import msgspec
+
+from dlctl.api.status import JobStatus
+from dlctl.dialects import status_codec
+
+BASE_S: Final = 5.0
+CAP_S: Final = 300.0
+# Foreign writes that are further apart have nothing to do with each other.
+RESET_S: Final = 900.0
+# The text stays the same, so that its events are counted up.
+REASON: Final = "AnotherOperator"
+MESSAGE: Final = (
+    "another controller keeps overwriting the status of this job, and so its record of restarts: "
+    "run only one operator and stop the other, for example with "
+    "kubectl scale deployment training-operator --replicas 0"
+)
+
+
+@attrs.define
+class StatusConflictDetector:
+    """What is remembered of the statuses of one job: of no consequence if lost."""
+
+    # Of the status as it was last written by us, or seen: its bytes, and what they mean.
+    _raw_hash: int | None = None
+    _semantic_hash: int | None = None
+    _foreign_writes: int = 0
+    _last_conflict_s: float = float("-inf")
+    _retry_at_s: float = float("-inf")
+
+    def record_own_write(self, status: msgspec.Raw) -> None:
+        """Remember the status as the server has answered our own write."""
+        self._raw_hash, self._semantic_hash = hash(bytes(status)), _semantic_hash(status)
+
+    def detect(self, status: msgspec.Raw, now_s: float) -> bool:
+        """Return whether a rival has just changed the status, not for the first time.
+
+        If so, the pause that :meth:`left_s` returns has begun.
+        """
+        if self._raw_hash is None or hash(bytes(status)) == self._raw_hash:
+            return False
+        known = self._semantic_hash
+        self.record_own_write(status)
+        if self._semantic_hash == known:
+            return False
+        self._foreign_writes = (
+            self._foreign_writes + 1 if now_s - self._last_conflict_s <= RESET_S else 1
+        )
+        self._last_conflict_s = now_s
+        if self._foreign_writes == 1:
+            return False
+        self._retry_at_s = now_s + min(BASE_S * 2.0 ** min(self._foreign_writes - 2, 10), CAP_S)
+        return True
+
+    def left_s(self, now_s: float) -> float:
+        """Return the seconds before the job may be reconciled."""
+        return max(self._retry_at_s - now_s, 0.0)
+
+
+def restore_own_status(status: JobStatus, own: JobStatus) -> JobStatus:
+    """Return a status that a rival has left with what ours remembered of the same run."""
+    if status.start_time != own.start_time:
+        return status
+    replicas = tuple(
+        attrs.evolve(r, completed_indexes=r.completed_indexes | own.completed_indexes(r.type))
+        for r in status.replica_statuses
+    )
+    return attrs.evolve(status, restarts=own.restarts, replica_statuses=replicas)
+
+
+def _semantic_hash(status: msgspec.Raw) -> int:
+    return hash(msgspec.json.encode(status_codec.decode(status), order="deterministic"))

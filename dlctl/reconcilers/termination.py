@@ -1,0 +1,227 @@
+"""How a pod's run ended, and whose doing it was: the program's, or the cluster's.
+
+Pure. Why a run ended matters more than that it did: an eviction must not fail a job, and a bug
+must not be tried for ever.
+"""
+
+import datetime
+from typing import Final
+
+import attrs
+
+from dlctl.api.exit_codes import ExitClass, RetryPolicy, describe_exit_code
+from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod, PodPhase
+
+# What the kubelet and the control plane write into a pod that they, not its program, ended.
+_DISRUPTION_REASONS: Final = frozenset(
+    {
+        "Evicted", "NodeAffinity", "NodeLost", "NodeShutdown", "PodOSNotSupported", "Preempting",
+        "SMTAlignmentError", "Shutdown", "Terminated", "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+    }
+)  # fmt: skip
+# The node has too little of a resource: OutOfcpu, OutOfnvidia.com/gpu.
+_OUT_OF_PREFIX: Final = "OutOf"
+# The kubelet sets the condition when the containers have terminated, all others before that.
+_TERMINATION_BY_KUBELET: Final = "TerminationByKubelet"
+# What the container runtime and the kubelet say of a container that nobody saw end: its node was
+# down meanwhile. The exit codes that come with it, 255 and 137, are made up.
+_UNKNOWN_REASONS: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
+OOM_KILLED: Final = "OOMKilled"
+# The kubelet reports the last container's end first, and the phase about a second later. Only the
+# phase comes with the reason why the kubelet has ended the pod: by the container alone an eviction
+# looks like the program's own failure.
+PHASE_WAIT_S: Final = 2.0
+
+
+@attrs.frozen
+class Termination:
+    """The end of one run of a replica's program, or of its pod before the program could end."""
+
+    exit_class: ExitClass
+    reason: str
+    message: str
+    time: datetime.datetime
+    started_at: datetime.datetime | None = None
+    exit_code: int | None = None
+    # Not the program's doing: it costs no failure.
+    is_disruption: bool = False
+
+
+def termination(
+    pod: Pod, container: str, *, rule: RetryPolicy, now: datetime.datetime
+) -> Termination | None:
+    """Return how the pod's run ended, or None while it goes on or is about to go on.
+
+    A run that the kubelet will repeat in the same pod has ended only if repeating it is no use.
+    What happens after somebody asked for the pod's deletion is that deletion's doing and no
+    ending. ``now`` stands in for a time that nobody wrote down.
+    """
+    status = pod.container_status(container)
+    terminated = _last_terminated(status)
+    if terminated and not _is_after_deletion(pod, terminated):
+        found = _from_container(terminated, rule, now)
+        if _is_over(pod, status) and _is_interrupted(pod, terminated):
+            return _from_pod(pod, rule, now, terminated)
+        return None if _will_restart(pod, found.exit_class) else found
+    if pod.metadata.is_terminating:
+        return None
+    if pod.phase is PodPhase.SUCCEEDED:
+        return Termination(ExitClass.SUCCESS, "Completed", "the pod succeeded", now)
+    init = _failed_init_container(pod)
+    before = _from_container(init, rule, now) if init and not _is_disrupted(pod) else None
+    if pod.phase is PodPhase.FAILED:
+        return before or _from_pod(pod, rule, now, None)
+    # The kubelet would run the init container again and again.
+    return before if before and before.exit_class is ExitClass.PERMANENT else None
+
+
+def phase_wait_s(pod: Pod, container: str, now: datetime.datetime) -> float:
+    """Return the seconds to wait for the phase of a pod that has failed; 0 if there is no need.
+
+    A success is taken at once: its pod may be deleted the next moment. Bounded by ``PHASE_WAIT_S``,
+    by twice as much where the node's clock is ahead.
+    """
+    status = pod.container_status(container)
+    terminated = status.state.terminated if status and status.state else None
+    if terminated is None or terminated.finished_at is None or not pod.is_terminal:
+        return 0.0
+    known = pod.phase.finished or pod.metadata.is_terminating or _is_disrupted(pod)
+    if known or not terminated.exit_code or terminated.reason == OOM_KILLED:
+        return 0.0
+    left_s = PHASE_WAIT_S - (now - terminated.finished_at).total_seconds()
+    return left_s if 0 < left_s <= 2 * PHASE_WAIT_S else 0.0
+
+
+def _last_terminated(status: ContainerStatus | None) -> ContainerStateTerminated | None:
+    """Return the present end of a container, or the one before if that failed."""
+    if status is None:
+        return None
+    if status.state and status.state.terminated:
+        return status.state.terminated
+    last = status.last_state.terminated if status.last_state else None
+    return last if last and last.exit_code else None
+
+
+def _is_over(pod: Pod, status: ContainerStatus | None) -> bool:
+    # An end that the kubelet has got over is no part of what disrupts the pod now.
+    return pod.phase.finished or bool(status and status.state and status.state.terminated)
+
+
+def _will_restart(pod: Pod, exit_class: ExitClass) -> bool:
+    """Tell whether the kubelet runs the container again and that is to be waited for."""
+    policy = pod.spec.restart_policy if pod.spec else None
+    # The phase alone does not tell: it stays Running while another container runs.
+    if pod.phase.finished or policy == "Never" or exit_class is ExitClass.PERMANENT:
+        return False
+    return exit_class is ExitClass.RETRYABLE or policy == "Always"
+
+
+def _is_after_deletion(pod: Pod, terminated: ContainerStateTerminated) -> bool:
+    deletion_requested = pod.metadata.deletion_requested_at
+    if deletion_requested is None:
+        return False
+    if not pod.metadata.deletion_grace_period_seconds:
+        # The last word of a node about a pod that it has stopped. Its time has taken the place of
+        # when the deletion was first asked for, and what came before it is not known any more.
+        return True
+    return terminated.finished_at is None or terminated.finished_at >= deletion_requested
+
+
+def _from_container(
+    terminated: ContainerStateTerminated, rule: RetryPolicy, now: datetime.datetime
+) -> Termination:
+    code, reason = terminated.exit_code, terminated.reason
+    exit_class, meaning_text = rule.exit_class(code), describe_exit_code(code)
+    if reason == OOM_KILLED:
+        meaning_text = "out of memory: the container's limit was reached"
+        # A restart would reach the same limit again.
+        exit_class = ExitClass.PERMANENT if rule.uses_table else exit_class
+    elif reason in _UNKNOWN_REASONS:
+        exit_class, meaning_text = (
+            _disruption_exit_class(rule),
+            "nobody saw it end: its node was down or restarted",
+        )
+    container_message = f": {terminated.message.strip()}" if terminated.message else ""
+    return Termination(
+        exit_class=exit_class,
+        reason=reason or ("Completed" if code == 0 else "Error"),
+        message=f"exit code {code} ({meaning_text}){container_message}",
+        time=_time(terminated, now),
+        started_at=terminated.started_at,
+        exit_code=code,
+        is_disruption=reason in _UNKNOWN_REASONS,
+    )
+
+
+def _from_pod(
+    pod: Pod, rule: RetryPolicy, now: datetime.datetime, terminated: ContainerStateTerminated | None
+) -> Termination:
+    status = pod.status
+    condition = pod.condition("DisruptionTarget")
+    reason = (status.reason if status else None) or (condition.reason if condition else None)
+    message = (status.message if status else None) or (condition.message if condition else None)
+    return Termination(
+        exit_class=_disruption_exit_class(rule),
+        reason=reason or "PodFailed",
+        message=message or _default_message(terminated),
+        time=_time(terminated, now),
+        started_at=status.start_time if status else None,
+        # A deadline in the pod's own spec is the user's word, not the cluster's.
+        is_disruption=reason != "DeadlineExceeded",
+    )
+
+
+def _default_message(terminated: ContainerStateTerminated | None) -> str:
+    if terminated is None:
+        return "the pod failed without a word from its containers"
+    return f"the pod was interrupted, its container exited with code {terminated.exit_code}"
+
+
+def _disruption_exit_class(rule: RetryPolicy) -> ExitClass:
+    # Never means never, also where the cluster is to blame.
+    return ExitClass.PERMANENT if rule is RetryPolicy.NONE else ExitClass.RETRYABLE
+
+
+def _time(terminated: ContainerStateTerminated | None, now: datetime.datetime) -> datetime.datetime:
+    finished = terminated.finished_at if terminated else None
+    # The node's clock may be ahead of ours, and the wait for a restart begins at this time.
+    return min(finished, now) if finished else now
+
+
+def _is_disrupted(pod: Pod) -> bool:
+    condition = pod.condition("DisruptionTarget")
+    if condition is not None and condition.status == "True":
+        return True
+    reason = (pod.status.reason if pod.status else None) or ""
+    return reason in _DISRUPTION_REASONS or reason.startswith(_OUT_OF_PREFIX)
+
+
+def _is_interrupted(pod: Pod, terminated: ContainerStateTerminated) -> bool:
+    """Tell whether the pod was ended, and its program with it.
+
+    Programs that save a checkpoint when they are asked to end exit with 0 afterwards.
+    """
+    if terminated.exit_code:
+        return _is_disrupted(pod)
+    reason = pod.status.reason if pod.status else None
+    if pod.phase is PodPhase.FAILED and reason:
+        return True
+    condition = pod.condition("DisruptionTarget")
+    if condition is None or condition.status != "True":
+        return pod.phase is PodPhase.FAILED and not _has_failed_container(pod)
+    if condition.reason == _TERMINATION_BY_KUBELET:
+        return True
+    since, finished = condition.last_transition_time, terminated.finished_at
+    return since is not None and finished is not None and finished >= since
+
+
+def _has_failed_container(pod: Pod) -> bool:
+    statuses = (pod.status.container_statuses if pod.status else None) or ()
+    terminations = (_last_terminated(status) for status in statuses)
+    return any(end is not None and end.exit_code for end in terminations)
+
+
+def _failed_init_container(pod: Pod) -> ContainerStateTerminated | None:
+    terminations = (_last_terminated(status) for status in pod.regular_init_statuses)
+    return next((end for end in terminations if end and end.exit_code), None)

@@ -1,0 +1,88 @@
+"""Keys that become ready later: one heap and one timer, however many keys wait.
+
+A key waits once, for its earliest deadline. What becomes of it then is the caller's business.
+"""
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from typing import Final, Generic, TypeAlias, TypeVar
+
+K = TypeVar("K")
+
+# Deadline on the loop's clock, order of arrival (so that keys are never compared), key, priority.
+_Entry: TypeAlias = tuple[float, int, K, int]
+
+# Below this many entries a heap of mostly dead ones is not worth rebuilding.
+_MIN_COMPACT: Final = 64
+
+
+class DelayingQueue(Generic[K]):
+    """A set of waiting keys that calls ``due(key, priority)`` for each at its deadline.
+
+    Keys that are due together come in the order of their deadlines.
+    """
+
+    def __init__(self, on_due: Callable[[K, int], None]) -> None:
+        self._on_due = on_due
+        # Invariant: each value is in the heap; an entry of the heap that is not here is dead.
+        self.waiting: dict[K, _Entry[K]] = {}
+        self._heap: list[_Entry[K]] = []
+        self._arrivals = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, key: K, delay_s: float, priority: int) -> None:
+        """Let the key wait; if it does already, the earlier deadline and higher priority win."""
+        deadline = asyncio.get_running_loop().time() + delay_s
+        old = self.waiting.get(key)
+        if old is not None:
+            deadline, priority = min(deadline, old[0]), max(priority, old[3])
+            if (deadline, priority) == (old[0], old[3]):
+                return
+        self._arrivals += 1
+        entry = (deadline, self._arrivals, key, priority)
+        self.waiting[key] = entry
+        heapq.heappush(self._heap, entry)
+        self._compact()
+        self._arm_timer()
+
+    def pop(self, key: K) -> int | None:
+        """Let the key wait no more; return its priority, or None if it did not wait."""
+        entry = self.waiting.pop(key, None)
+        return None if entry is None else entry[3]
+
+    def clear(self) -> None:
+        self.waiting.clear()
+        self._heap.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _compact(self) -> None:
+        # A key that waits for an hour, is taken early and waits again leaves a dead entry each
+        # time; without this, they would pile up for that hour.
+        if len(self._heap) > 2 * len(self.waiting) + _MIN_COMPACT:
+            self._heap = list(self.waiting.values())
+            heapq.heapify(self._heap)
+
+    def _arm_timer(self) -> None:
+        if not self._heap:
+            return
+        deadline = self._heap[0][0]
+        if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(deadline, self._fire, deadline)
+
+    def _fire(self, deadline: float) -> None:
+        self._timer = None
+        # A loop runs a timer up to its clock's resolution too early.
+        now = max(deadline, asyncio.get_running_loop().time())
+        while self._heap and self._heap[0][0] <= now:
+            entry = heapq.heappop(self._heap)
+            key, priority = entry[2:]
+            if self.waiting.get(key) is entry:
+                del self.waiting[key]
+                self._on_due(key, priority)
+        self._arm_timer()

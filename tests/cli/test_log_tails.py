@@ -1,0 +1,109 @@
+"""Lines of replicas from the files that the node keeps."""
+
+import asyncio
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dlctl.api.meta import ObjectKey
+from dlctl.cli.log_tails import KEPT_LINES, LogTails
+from dlctl.cli.progress import ContainerRun, JobProgress, ReplicaProgress
+from tests.builders import NOW
+
+REPLICA = ReplicaProgress(
+    "worker-0",
+    "worker",
+    pod="linear-0",
+    phase="Succeeded",
+    started=NOW,
+    ended=NOW,
+    run=ContainerRun("uid-1", "mxnet"),
+)
+JOB = JobProgress("mxjob", ObjectKey("ml", "linear"))
+AGAIN = attrs.evolve(REPLICA, run=ContainerRun("uid-1", "mxnet", 1))
+RUNNING = attrs.evolve(REPLICA, phase="Running", ended=None)
+
+
+def job(*replicas: ReplicaProgress) -> JobProgress:
+    return attrs.evolve(JOB, replicas=replicas)
+
+
+def log(run_dir: Path, start: int = 0) -> Path:
+    directory = run_dir / "pods" / "uid-1" / "logs" / "mxnet"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / f"{start}.log"
+
+
+async def heard_of(run_dir: Path, *looks: JobProgress) -> tuple[list[str], LogTails]:
+    heard: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        tails = LogTails(run_dir, group, lambda _, replica, line: heard.append(line))
+        for look in looks:
+            tails.follow(look)
+        await tails.finish()
+    return heard, tails
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        pytest.param(b"one\ntwo\n", ["one", "two"], id="whole lines"),
+        pytest.param(b"one\ntwo", ["one", "two"], id="no newline at the end"),
+        pytest.param(b" 9%\r50%\r99%\r\n", ["99%"], id="the last state of a progress bar"),
+        pytest.param(b"\x1b[31mred\x1b[0m\n", [" [31mred [0m"], id="no control sequences"),
+        pytest.param(b"\xff\n", ["\N{REPLACEMENT CHARACTER}"], id="no text"),
+        pytest.param(b"", [], id="nothing"),
+    ],
+)
+async def test_lines_are_heard_in_order(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    log(tmp_path).write_bytes(content)
+    heard, _ = await heard_of(tmp_path, job(REPLICA))
+    assert heard == lines
+
+
+async def test_last_lines_are_kept_for_the_replica(tmp_path: Path) -> None:
+    log(tmp_path).write_text("".join(f"{n}\n" for n in range(200)))
+    _, tails = await heard_of(tmp_path, job(REPLICA))
+    kept = list(tails.lines["mxjob ml/linear", "worker-0"])
+    assert (len(kept), kept[-1]) == (KEPT_LINES, "199")
+
+
+async def test_each_start_is_followed_once(tmp_path: Path) -> None:
+    log(tmp_path).write_text("first\n")
+    log(tmp_path, 1).write_text("second\n")
+    heard, _ = await heard_of(tmp_path, job(REPLICA), job(REPLICA), job(AGAIN))
+    assert heard == ["first", "second"]
+
+
+async def test_start_that_goes_on_is_read_as_far_as_it_is_when_following_ends(
+    tmp_path: Path,
+) -> None:
+    log(tmp_path).write_text("so far\n")
+    heard, _ = await heard_of(tmp_path, job(RUNNING))
+    assert heard == ["so far"]
+
+
+async def test_start_whose_end_was_not_seen_is_over_with_the_next_one(tmp_path: Path) -> None:
+    log(tmp_path).write_text("first\n")
+    log(tmp_path, 1).write_text("second\n")
+    async with asyncio.TaskGroup() as group:
+        tails = LogTails(tmp_path, group, lambda _, replica, line: None)
+        tails.follow(job(RUNNING))
+        tails.follow(job(attrs.evolve(RUNNING, run=AGAIN.run)))
+        tails.follow(job(AGAIN))
+    assert sorted(tails.lines["mxjob ml/linear", "worker-0"]) == ["first", "second"]
+
+
+async def test_start_that_came_and_went_unseen_is_read_before_the_next_one(
+    tmp_path: Path,
+) -> None:
+    log(tmp_path).write_text("first\n")
+    log(tmp_path, 1).write_text("second\n")
+    heard, _ = await heard_of(tmp_path, job(AGAIN), job(AGAIN))
+    assert heard == ["first", "second"]
+
+
+async def test_replica_that_has_not_started_has_no_log(tmp_path: Path) -> None:
+    heard, tails = await heard_of(tmp_path, job(ReplicaProgress("worker-0", "worker")))
+    assert (heard, tails.lines) == ([], {})

@@ -1,0 +1,64 @@
+"""Rewordings, which a real server of an older version is needed to see at work."""
+
+import re
+
+import pytest
+
+from tests.contract.message_normalization import MESSAGE_CHANGES, normalize_message
+
+_OLDEST, _NEWEST = 33, 36
+_MUST = "alphanumeric characters (e.g. 'x', regex used for validation is '[a-z]')"
+
+EXAMPLES = [
+    ('f: Invalid value: "null": must be', "f: Invalid value: null: must be"),
+    ("f: Invalid value: []string(nil): must", "f: Invalid value: null: must"),
+    ("f: Invalid value: []core.Version{}: must", "f: Invalid value: []: must"),
+    ('f: Invalid value: []string{"a", "b"}: must', 'f: Invalid value: ["a","b"]: must'),
+    ('f: Invalid value: core.A{B:core.C{D:""}, E:1}: no', "f: Invalid value: OBJECT: no"),
+    ('f: Duplicate value: map[string]interface {}{"a":"b"}', "f: Duplicate value: OBJECT"),
+    (
+        "f: Invalid value: 2020-01-02 03:04:05 +0000 UTC: is",
+        'f: Invalid value: "2020-01-02T03:04:05Z": is',
+    ),
+    ("f: Invalid value: 0x0: must be", "f: Invalid value: 0: must be"),
+    (
+        "f: Invalid value: gpu: must be a standard resource type",
+        'f: Invalid value: "gpu": must be a standard resource type',
+    ),
+    ("f: Required value: schemas are required", "f: Required value"),
+    ('f: Invalid value: "": uid must not be empty', 'f: Invalid value: "": must not be empty'),
+    ('f: Invalid value: "object": not seven', "f: Invalid value: not seven"),
+    (
+        'labels: Invalid value: "a": name part must be no more than 63 characters',
+        'labels: Invalid value: "a": name part must be no more than 63 bytes',
+    ),
+    (
+        'labels: Invalid value: "/": a qualified name must',
+        'labels: Invalid value: "/": a valid label key must',
+    ),
+    (
+        f'metadata.name: Invalid value: "a.b": a DNS-1035 label must consist of {_MUST}',
+        'metadata.name: Invalid value: "a.b": must not contain dots',
+    ),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), EXAMPLES)
+def test_messages_of_the_oldest_server_are_normalized(older: str, newer: str) -> None:
+    assert normalize_message(older, _OLDEST) == newer
+    assert normalize_message(newer, _OLDEST) == newer
+
+
+@pytest.mark.parametrize("older", [older for older, _ in EXAMPLES])
+def test_messages_of_the_newest_server_are_unchanged(older: str) -> None:
+    assert normalize_message(older, _NEWEST) == older
+
+
+def test_what_is_of_a_wrong_type_is_shown_by_its_type_in_all_versions() -> None:
+    said = 'spec.tags: Invalid value: "object": spec.tags in body must be of type array: "object"'
+    assert normalize_message(said, _OLDEST) == said
+
+
+def test_each_message_change_has_an_example() -> None:
+    for row in MESSAGE_CHANGES:
+        assert any(re.search(row.older, older) for older, _ in EXAMPLES), row

@@ -1,0 +1,213 @@
+import datetime
+import re
+import tracemalloc
+
+import pytest
+
+from dlctl.api.meta import PODS, UID, ObjectKey
+from dlctl.controller.event_correlator import (
+    AGGREGATE_PREFIX,
+    CorrelatedEvent,
+    Event,
+    EventCorrelator,
+    ObjectReference,
+)
+
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+class FakeClock:
+    """Stands still until it is told otherwise."""
+
+    time_s = 0.0
+
+    def now(self) -> datetime.datetime:
+        return NOW + datetime.timedelta(seconds=self.time_s)
+
+    def monotonic(self) -> float:
+        return self.time_s
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def correlator(clock: FakeClock) -> EventCorrelator:
+    return EventCorrelator(clock)
+
+
+def event(
+    message: str = "it broke",
+    *,
+    name: str = "linear",
+    uid: str = "1",
+    type_: str = "Warning",
+    reason: str = "Broken",
+) -> Event:
+    regarding = ObjectReference(PODS, ObjectKey("ml", name), UID(uid))
+    return Event(regarding, type_, reason, message)
+
+
+def correlated(correlator: EventCorrelator, happened: Event) -> CorrelatedEvent:
+    report = correlator.correlate(happened)
+    assert report is not None
+    return report
+
+
+def test_first_occurrence_is_a_new_event(correlator: EventCorrelator, clock: FakeClock) -> None:
+    happened = event()
+    report = correlated(correlator, happened)
+
+    assert (report.event, report.count) == (happened, 1)
+    assert report.first_timestamp == report.last_timestamp == clock.now()
+
+
+def test_name_of_an_event_is_that_of_its_object_and_a_number(correlator: EventCorrelator) -> None:
+    names = {correlated(correlator, event(str(n))).name for n in range(5)}
+
+    assert len(names) == 5
+    assert all(re.fullmatch(r"linear\.[0-9a-f]+", name) for name in names)
+
+
+def test_same_occurrence_raises_the_count_of_the_same_event(
+    correlator: EventCorrelator, clock: FakeClock
+) -> None:
+    first = correlated(correlator, event())
+    clock.time_s = 7
+    second = correlated(correlator, event())
+
+    assert (second.name, second.count) == (first.name, 2)
+    assert (second.first_timestamp, second.last_timestamp) == (
+        NOW,
+        NOW + datetime.timedelta(seconds=7),
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(event("something else"), id="message"),
+        pytest.param(event(reason="Other"), id="reason"),
+        pytest.param(event(type_="Normal"), id="type"),
+        pytest.param(event(name="another"), id="object"),
+        pytest.param(event(uid="2"), id="object created anew"),
+    ],
+)
+def test_occurrence_that_differs_is_an_event_of_its_own(
+    correlator: EventCorrelator, other: Event
+) -> None:
+    first = correlated(correlator, event())
+    second = correlated(correlator, other)
+
+    assert second.count == 1
+    assert second.name != first.name
+
+
+def test_tenth_different_message_is_combined_with_those_that_follow(
+    correlator: EventCorrelator,
+) -> None:
+    reports = [correlated(correlator, event(f"failure {n}")) for n in range(12)]
+
+    assert [report.count for report in reports] == [1] * 10 + [2, 3]
+    assert len({report.name for report in reports}) == 10
+    assert [report.event.message for report in reports[9:]] == [
+        f"{AGGREGATE_PREFIX}failure {n}" for n in (9, 10, 11)
+    ]
+
+
+def test_equal_messages_are_never_combined(correlator: EventCorrelator) -> None:
+    reports = [correlated(correlator, event()) for _ in range(20)]
+
+    assert [report.count for report in reports] == list(range(1, 21))
+    assert {report.event.message for report in reports} == {"it broke"}
+
+
+def test_messages_of_different_reasons_are_not_similar(correlator: EventCorrelator) -> None:
+    reports = [
+        correlated(correlator, event(f"failure {n}", reason=f"Broken{n % 2}")) for n in range(18)
+    ]
+
+    assert all(report.count == 1 for report in reports)
+
+
+def test_similar_messages_are_counted_anew_after_ten_quiet_minutes(
+    correlator: EventCorrelator, clock: FakeClock
+) -> None:
+    for n in range(10):
+        correlated(correlator, event(f"failure {n}"))
+    clock.time_s = 601
+    report = correlated(correlator, event("failure 10"))
+
+    assert report.event.message == "failure 10"
+    assert report.count == 1
+
+
+def test_similar_messages_that_come_slowly_but_steadily_are_combined(
+    correlator: EventCorrelator, clock: FakeClock
+) -> None:
+    messages = []
+    for n in range(10):
+        clock.time_s = n * 600.0
+        messages.append(correlated(correlator, event(f"failure {n}")).event.message)
+
+    assert messages[-1].startswith(AGGREGATE_PREFIX)
+
+
+def test_object_that_goes_on_is_heard_25_times_and_then_every_five_minutes(
+    correlator: EventCorrelator, clock: FakeClock
+) -> None:
+    heard = [correlator.correlate(event()) for _ in range(30)]
+    assert [report is not None for report in heard] == [True] * 25 + [False] * 5
+
+    clock.time_s = 299
+    assert correlator.correlate(event()) is None
+    clock.time_s = 300
+    report = correlated(correlator, event())
+    assert correlator.correlate(event()) is None
+
+    # What was not heard has happened all the same.
+    assert report.count == 32
+
+
+def test_object_that_was_quiet_for_long_has_no_more_than_a_burst_again(
+    correlator: EventCorrelator, clock: FakeClock
+) -> None:
+    correlated(correlator, event())
+    clock.time_s = 1e6
+
+    assert sum(correlator.correlate(event()) is not None for _ in range(40)) == 25
+
+
+def test_noise_of_one_object_or_type_does_not_silence_another(correlator: EventCorrelator) -> None:
+    for _ in range(30):
+        correlator.correlate(event())
+
+    assert correlator.correlate(event(name="another")) is not None
+    assert correlator.correlate(event(type_="Normal")) is not None
+
+
+def test_memory_is_bounded_by_forgetting_what_was_seen_longest_ago(
+    correlator: EventCorrelator,
+) -> None:
+    first = correlated(correlator, event(name="first"))
+    kept = correlated(correlator, event(name="kept"))
+    for n in range(4095):
+        correlator.correlate(event(name=f"job-{n}"))
+        if n == 2000:
+            correlated(correlator, event(name="kept"))
+
+    assert correlated(correlator, event(name="kept")).name == kept.name
+    assert correlated(correlator, event(name="first")).name != first.name
+
+
+def test_memory_is_bounded_however_long_the_messages_are(correlator: EventCorrelator) -> None:
+    tracemalloc.start()
+    try:
+        for number in range(3_000):
+            correlator.correlate(event(f"{number}: {'x' * 30_000}", name=f"job-{number % 300}"))
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 8e6

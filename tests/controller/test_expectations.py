@@ -1,0 +1,193 @@
+import datetime
+from collections.abc import Sequence
+
+import attrs
+import pytest
+
+from dlctl.api.meta import PODS, SERVICES, UID, Object, ObjectMeta
+from dlctl.controller.expectations import Expectations
+
+OWNER = UID("job")
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+class FakeClock:
+    """Stands still until it is told otherwise."""
+
+    time_s = 0.0
+
+    def now(self) -> datetime.datetime:
+        return NOW + datetime.timedelta(seconds=self.time_s)
+
+    def monotonic(self) -> float:
+        return self.time_s
+
+
+@attrs.define
+class FakeStore:
+    """A store at some version, in which all objects have one owner."""
+
+    resource_version: str = ""
+    objects: Sequence[Object] = ()
+
+    def owned_by(self, uid: UID) -> Sequence[Object]:
+        return self.objects if uid == OWNER else ()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def expectations(clock: FakeClock) -> Expectations:
+    return Expectations(clock)
+
+
+def pod(uid: str, *, terminating: bool = False) -> Object:
+    deleted = NOW if terminating else None
+    return Object(ObjectMeta(name=uid, uid=UID(uid), deletion_timestamp=deleted))
+
+
+def test_owner_that_has_written_nothing_is_ready(expectations: Expectations) -> None:
+    assert expectations.satisfied(OWNER, {PODS: FakeStore()})
+
+
+@pytest.mark.parametrize(
+    ("version", "ready"),
+    [
+        pytest.param("", False, id="store was never filled"),
+        pytest.param("99", False, id="fewer digits, though a greater string"),
+        pytest.param("100", True, id="the very version"),
+        pytest.param("1000", True, id="later"),
+    ],
+)
+def test_owner_is_ready_when_the_store_has_reached_the_version_written(
+    expectations: Expectations, version: str, ready: bool
+) -> None:
+    expectations.expect_write(OWNER, PODS, "100")
+
+    assert expectations.satisfied(OWNER, {PODS: FakeStore(version)}) is ready
+
+
+def test_highest_version_written_counts_in_whatever_order_answers_come(
+    expectations: Expectations,
+) -> None:
+    for version in ("9", "11", "10"):
+        expectations.expect_write(OWNER, PODS, version)
+
+    assert not expectations.satisfied(OWNER, {PODS: FakeStore("10")})
+    assert expectations.satisfied(OWNER, {PODS: FakeStore("11")})
+
+
+def test_all_resources_written_must_catch_up(expectations: Expectations) -> None:
+    expectations.expect_write(OWNER, PODS, "5")
+    expectations.expect_write(OWNER, SERVICES, "6")
+
+    assert not expectations.satisfied(OWNER, {PODS: FakeStore("9"), SERVICES: FakeStore("5")})
+    assert expectations.satisfied(OWNER, {PODS: FakeStore("9"), SERVICES: FakeStore("6")})
+
+
+def test_record_is_dropped_once_it_is_shown(expectations: Expectations) -> None:
+    expectations.expect_write(OWNER, PODS, "5")
+    assert expectations.satisfied(OWNER, {PODS: FakeStore("5")})
+
+    # A store that starts over shows less; that was our last look at this write all the same.
+    assert expectations.satisfied(OWNER, {PODS: FakeStore("")})
+    assert len(expectations) == 0
+
+
+def test_record_that_is_not_shown_yet_stays(expectations: Expectations) -> None:
+    expectations.expect_write(OWNER, PODS, "5")
+
+    for _ in range(2):
+        assert not expectations.satisfied(OWNER, {PODS: FakeStore("4")})
+
+
+def test_writes_for_one_owner_do_not_hold_up_another(expectations: Expectations) -> None:
+    expectations.expect_write(OWNER, PODS, "5")
+
+    assert expectations.satisfied(UID("another"), {PODS: FakeStore("4")})
+
+
+def test_job_created_anew_under_the_same_name_has_nothing_to_wait_for(
+    expectations: Expectations,
+) -> None:
+    expectations.expect_write(OWNER, PODS, "5")
+
+    assert expectations.satisfied(UID("job, born again"), {PODS: FakeStore("4")})
+
+
+def test_deletion_is_shown_when_the_object_is_terminating_or_gone(
+    expectations: Expectations,
+) -> None:
+    expectations.expect_deletion(OWNER, PODS, UID("a"))
+    expectations.expect_deletion(OWNER, PODS, UID("b"))
+
+    alive = FakeStore("7", [pod("a", terminating=True), pod("b"), pod("c")])
+    assert not expectations.satisfied(OWNER, {PODS: alive})
+    gone = FakeStore("8", [pod("a", terminating=True), pod("c")])
+    assert expectations.satisfied(OWNER, {PODS: gone})
+
+
+def test_deletion_of_a_predecessor_does_not_wait_for_its_successor(
+    expectations: Expectations,
+) -> None:
+    expectations.expect_deletion(OWNER, PODS, UID("old"))
+
+    assert expectations.satisfied(OWNER, {PODS: FakeStore("7", [pod("new")])})
+
+
+def test_deletion_is_not_shown_by_a_store_that_has_yet_to_show_the_creation(
+    expectations: Expectations,
+) -> None:
+    expectations.expect_write(OWNER, PODS, "5")
+    expectations.expect_deletion(OWNER, PODS, UID("a"))
+
+    assert not expectations.satisfied(OWNER, {PODS: FakeStore("4")})
+    assert not expectations.satisfied(OWNER, {PODS: FakeStore("5", [pod("a")])})
+    assert expectations.satisfied(OWNER, {PODS: FakeStore("6")})
+
+
+def test_record_expires_five_minutes_after_the_last_write(
+    expectations: Expectations, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    behind = {PODS: FakeStore("1")}
+    expectations.expect_write(OWNER, PODS, "5")
+    clock.time_s = 200
+    expectations.expect_write(OWNER, PODS, "6")
+    clock.time_s = 500
+    assert not expectations.satisfied(OWNER, behind)
+
+    clock.time_s = 501
+
+    assert expectations.satisfied(OWNER, behind)
+    assert [record.getMessage() for record in caplog.records] == [
+        "own writes were not seen in time"
+    ]
+    assert expectations.satisfied(OWNER, behind)
+
+
+def test_deleted_owner_can_be_forgotten(expectations: Expectations) -> None:
+    expectations.expect_write(OWNER, PODS, "5")
+    expectations.forget(OWNER)
+    expectations.forget(UID("unheard of"))
+
+    assert len(expectations) == 0
+
+
+def test_records_that_nobody_asks_for_do_not_pile_up(
+    expectations: Expectations, clock: FakeClock
+) -> None:
+    for number in range(1000):
+        clock.time_s = number * 10.0
+        expectations.expect_write(UID(str(number)), PODS, "5")
+
+    assert len(expectations) == 31
+
+
+def test_write_to_a_resource_without_a_store_is_a_mistake(expectations: Expectations) -> None:
+    expectations.expect_write(OWNER, SERVICES, "5")
+
+    with pytest.raises(KeyError):
+        expectations.satisfied(OWNER, {PODS: FakeStore("9")})

@@ -1,0 +1,426 @@
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from dlctl import logs
+from dlctl.controller.worker_loop import RESULTS, Controller, Result, SyncTimeoutError
+from dlctl.errors import TerminalError
+from dlctl.kube.errors import ConflictError
+from dlctl.metrics import Metrics
+from dlctl.workqueue.item_backoff import ItemBackoff
+from dlctl.workqueue.queue import WorkQueue
+
+pytestmark = pytest.mark.looptime
+
+NAME = "mxjobs"
+CONFLICT = ConflictError("changed meanwhile", code=409, reason="Conflict")
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def queue() -> WorkQueue[str]:
+    return WorkQueue(backoff=ItemBackoff(base_s=1, cap_s=100))
+
+
+class ScriptedReconciler:
+    """A reconciler that answers one after the other, then succeeds; remembers what it was given."""
+
+    def __init__(self, *answers: Result | Exception) -> None:
+        self.answers = list(answers)
+        self.seen: list[tuple[str, float]] = []
+
+    async def __call__(self, key: str) -> Result:
+        self.seen.append((key, round(asyncio.get_running_loop().time(), 3)))
+        answer = self.answers.pop(0) if self.answers else Result()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for key, _ in self.seen]
+
+    @property
+    def times_s(self) -> list[float]:
+        return [time for _, time in self.seen]
+
+
+@pytest.fixture
+def make(
+    queue: WorkQueue[str], metrics: Metrics
+) -> Callable[[Callable[[str], Awaitable[Result]]], Controller[str]]:
+    return lambda reconcile: Controller(NAME, queue, reconcile, metrics)
+
+
+Make = Callable[[Callable[[str], Awaitable[Result]]], Controller[str]]
+
+
+async def run_for(controller: Controller[str], seconds: float) -> None:
+    """Run the controller for so long on the loop's clock, then stop it."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(controller.run())
+        await asyncio.sleep(seconds)
+        await controller.stop(grace_s=10)
+
+
+def count(metrics: Metrics, name: str, **labels: str) -> float:
+    value = metrics.registry.get_sample_value(name, {"controller": NAME, **labels})
+    assert value is not None, f"{name} does not exist yet"
+    return value
+
+
+def results(metrics: Metrics) -> dict[str, float]:
+    name = "controller_runtime_reconcile_total"
+    counts = {result: count(metrics, name, result=result) for result in RESULTS}
+    return {result: number for result, number in counts.items() if number}
+
+
+async def test_success_is_not_repeated_and_ends_the_back_off(
+    make: Make, queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    reconcile = ScriptedReconciler(CONFLICT, CONFLICT)
+    queue.add("a")
+    await run_for(make(reconcile), 60)
+
+    assert reconcile.times_s == [0, 1, 3]
+    assert queue.num_requeues("a") == 0
+    assert results(metrics) == {"error": 2, "success": 1}
+
+
+async def test_error_of_one_key_does_not_hold_up_another(make: Make, queue: WorkQueue[str]) -> None:
+    reconcile = ScriptedReconciler(RuntimeError("a bug"))
+    queue.add("a")
+    queue.add("b")
+    await run_for(make(reconcile), 0.5)
+
+    assert reconcile.keys == ["a", "b"]
+
+
+async def test_terminal_error_neither_requeues_nor_ends_the_back_off(
+    make: Make, queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    reconcile = ScriptedReconciler(CONFLICT, TerminalError("there is nothing to be done"))
+    queue.add("a")
+    await run_for(make(reconcile), 500)
+
+    assert len(reconcile.seen) == 2
+    assert queue.num_requeues("a") == 1
+    assert results(metrics) == {"error": 2}
+    assert count(metrics, "controller_runtime_terminal_reconcile_errors_total") == 1
+    assert count(metrics, "controller_runtime_reconcile_errors_total") == 2
+
+
+async def test_requeue_goes_on_with_the_back_off(
+    make: Make, queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    reconcile = ScriptedReconciler(*[Result(requeue=True)] * 3)
+    queue.add("a")
+    await run_for(make(reconcile), 60)
+
+    assert reconcile.times_s == [0, 1, 3, 7]
+    assert results(metrics) == {"requeue": 3, "success": 1}
+
+
+async def test_requeue_after_ends_the_back_off_and_waits_as_long_as_it_says(
+    make: Make, queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    reconcile = ScriptedReconciler(CONFLICT, Result(requeue_after_s=30, requeue=True), CONFLICT)
+    queue.add("a")
+    await run_for(make(reconcile), 100)
+
+    assert reconcile.times_s == [0, 1, 31, 32]
+    assert results(metrics) == {"error": 2, "requeue_after": 1, "success": 1}
+
+
+@pytest.mark.parametrize("seconds", [pytest.param(0, id="now"), pytest.param(-5, id="past")])
+async def test_requeue_after_no_time_is_at_once(
+    make: Make, queue: WorkQueue[str], seconds: float
+) -> None:
+    reconcile = ScriptedReconciler(Result(requeue_after_s=seconds))
+    queue.add("a")
+    await run_for(make(reconcile), 1)
+
+    assert reconcile.times_s == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("priority", "order"),
+    [
+        pytest.param(None, ["low", "other", "low"], id="keeps its own"),
+        pytest.param(5, ["low", "low", "other"], id="asks for another"),
+    ],
+)
+async def test_requeued_key_keeps_its_priority_unless_the_result_says_otherwise(
+    make: Make, queue: WorkQueue[str], priority: int | None, order: list[str]
+) -> None:
+    seen: list[str] = []
+
+    async def reconcile(key: str) -> Result:
+        seen.append(key)
+        if len(seen) > 1:
+            return Result()
+        queue.add("other", priority=-1)
+        return Result(requeue_after_s=0, priority=priority)
+
+    queue.add("low", priority=-100)
+    await run_for(make(reconcile), 1)
+
+    assert seen == order
+
+
+async def test_error_outside_of_dlctl_is_counted_as_a_bug_and_logged_once(
+    make: Make, queue: WorkQueue[str], metrics: Metrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue.add("a")
+    queue.add("b")
+    await run_for(make(ScriptedReconciler(KeyError("oops"), CONFLICT)), 0.5)
+
+    assert count(metrics, "controller_runtime_reconcile_panics_total") == 1
+    failures = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.getMessage() for record in failures] == ["reconcile failed"] * 2
+    assert all(record.exc_info for record in failures)
+
+
+async def test_reconciliation_that_takes_too_long_is_cancelled_counted_and_tried_again(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    started: list[float] = []
+
+    async def reconcile(_: str) -> Result:
+        started.append(asyncio.get_running_loop().time())
+        if len(started) == 1:
+            await asyncio.sleep(1000)
+        return Result()
+
+    queue.add("a")
+    await run_for(Controller(NAME, queue, reconcile, metrics, timeout_s=5), 60)
+
+    assert started == pytest.approx([0, 6])
+    assert count(metrics, "controller_runtime_reconcile_timeouts_total") == 1
+    assert count(metrics, "controller_runtime_reconcile_panics_total") == 0
+    assert results(metrics) == {"error": 1, "success": 1}
+
+
+async def test_timeout_of_the_reconcilers_own_is_not_counted_as_ours(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    async def reconcile(_: str) -> Result:
+        async with asyncio.timeout(1):
+            await asyncio.sleep(1000)
+        return Result()
+
+    queue.add("a")
+    await run_for(Controller(NAME, queue, reconcile, metrics, timeout_s=50), 1.5)
+
+    assert count(metrics, "controller_runtime_reconcile_timeouts_total") == 0
+    assert results(metrics) == {"error": 1}
+
+
+async def test_cancelled_reconciliation_is_not_counted_as_a_timeout(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    async def reconcile(_: str) -> Result:
+        await asyncio.sleep(1000)
+        return Result()
+
+    controller = Controller(NAME, queue, reconcile, metrics, timeout_s=50)
+    queue.add("a")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(controller.run())
+        await asyncio.sleep(1)
+        running.cancel()
+
+    assert count(metrics, "controller_runtime_reconcile_timeouts_total") == 0
+    assert results(metrics) == {}
+    assert count(metrics, "controller_runtime_active_workers") == 0
+    # The key was given back, so nothing hangs that waits for the queue.
+    await queue.drain()
+
+
+async def test_no_key_is_taken_before_the_stores_are_filled(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    reconcile = ScriptedReconciler()
+    waits = [lambda: asyncio.sleep(3), lambda: asyncio.sleep(4)]
+    queue.add("added before the start")
+    await run_for(Controller(NAME, queue, reconcile, metrics, wait_synced=waits), 10)
+
+    assert reconcile.seen == [("added before the start", 7)]
+
+
+async def test_stores_that_are_never_filled_end_the_controller_with_an_error(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    waits = [asyncio.Event().wait]
+    controller = Controller(
+        NAME, queue, ScriptedReconciler(), metrics, wait_synced=waits, sync_timeout_s=20
+    )
+
+    with pytest.raises(SyncTimeoutError, match="the stores of mxjobs were not filled in 20 s"):
+        await controller.run()
+
+
+async def test_cancelling_while_the_stores_fill_is_no_error_of_theirs(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    controller = Controller(
+        NAME, queue, ScriptedReconciler(), metrics, wait_synced=[asyncio.Event().wait]
+    )
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(controller.run())
+        await asyncio.sleep(1)
+        running.cancel()
+
+    assert running.cancelled()
+
+
+async def test_controller_runs_only_once(make: Make) -> None:
+    controller = make(ScriptedReconciler())
+    await run_for(controller, 1)
+
+    with pytest.raises(RuntimeError, match="started before"):
+        await controller.run()
+
+
+async def test_controller_without_workers_is_refused(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    with pytest.raises(ValueError, match="at least one worker"):
+        Controller(NAME, queue, ScriptedReconciler(), metrics, workers=0)
+
+
+async def test_workers_work_at_the_same_time_but_never_on_one_key(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    at_work: list[str] = []
+    most = 0
+
+    async def reconcile(key: str) -> Result:
+        nonlocal most
+        assert key not in at_work
+        at_work.append(key)
+        most = max(most, len(at_work))
+        queue.add(key)
+        await asyncio.sleep(1)
+        at_work.remove(key)
+        return Result()
+
+    for key in "abcd":
+        queue.add(key)
+    await run_for(Controller(NAME, queue, reconcile, metrics, workers=3), 7.5)
+
+    assert most == 3
+    assert count(metrics, "controller_runtime_max_concurrent_reconciles") == 3
+    assert results(metrics).keys() == {"success"}
+
+
+async def test_active_workers_are_those_with_a_key(queue: WorkQueue[str], metrics: Metrics) -> None:
+    active: list[float] = []
+
+    async def reconcile(_: str) -> Result:
+        active.append(count(metrics, "controller_runtime_active_workers"))
+        return Result()
+
+    queue.add("a")
+    await run_for(Controller(NAME, queue, reconcile, metrics, workers=4), 1)
+
+    assert active == [1]
+    assert count(metrics, "controller_runtime_active_workers") == 0
+    assert count(metrics, "controller_runtime_reconcile_time_seconds_count") == 1
+
+
+async def test_stop_finishes_what_is_ready_and_takes_nothing_new(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    finished: list[str] = []
+
+    async def reconcile(key: str) -> Result:
+        await asyncio.sleep(3)
+        finished.append(key)
+        return Result(requeue_after_s=1)
+
+    for key in "ab":
+        queue.add(key)
+    await run_for(Controller(NAME, queue, reconcile, metrics), 1)
+    queue.add("c")
+
+    assert finished == ["a", "b"]
+
+
+async def test_stop_cancels_what_outlasts_the_grace(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    cleaned_up = False
+
+    async def reconcile(_: str) -> Result:
+        nonlocal cleaned_up
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(1)
+            cleaned_up = True
+        return Result()
+
+    queue.add("a")
+    await run_for(Controller(NAME, queue, reconcile, metrics), 1)
+
+    assert cleaned_up
+    assert asyncio.get_running_loop().time() == pytest.approx(12)
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_stop_without_a_grace_waits_for_the_work(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
+    async def reconcile(_: str) -> Result:
+        await asyncio.sleep(1000)
+        return Result()
+
+    controller = Controller(NAME, queue, reconcile, metrics)
+    queue.add("a")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(controller.run())
+        await asyncio.sleep(1)
+        await controller.stop(grace_s=None)
+
+    assert results(metrics) == {"success": 1}
+
+
+async def test_stop_before_the_start_leaves_nothing_to_run(make: Make) -> None:
+    controller = make(ScriptedReconciler())
+    await controller.stop(grace_s=1)
+
+    await controller.run()
+
+
+async def test_each_attempt_is_logged_with_an_id_of_its_own(
+    make: Make, queue: WorkQueue[str]
+) -> None:
+    seen: list[dict[str, object]] = []
+
+    async def reconcile(_: str) -> Result:
+        seen.append(dict(logs.current_fields()))
+        return Result(requeue_after_s=1 if len(seen) == 1 else None)
+
+    queue.add("ml/linear")
+    await run_for(make(reconcile), 5)
+
+    assert [fields["controller"] for fields in seen] == [NAME, NAME]
+    assert [fields["object"] for fields in seen] == ["ml/linear", "ml/linear"]
+    assert seen[0]["reconcile_id"] != seen[1]["reconcile_id"]
+    assert logs.current_fields() == {}
+
+
+async def test_counters_start_at_zero(make: Make, metrics: Metrics) -> None:
+    make(ScriptedReconciler())
+
+    for result in RESULTS:
+        assert count(metrics, "controller_runtime_reconcile_total", result=result) == 0
+    for name in ("reconcile_errors", "terminal_reconcile_errors", "reconcile_panics"):
+        assert count(metrics, f"controller_runtime_{name}_total") == 0

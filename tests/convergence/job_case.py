@@ -1,0 +1,35 @@
+"""A job of a case, whichever kind it is of: what it is, and what becomes of its replicas."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dlctl.api.job import Replica
+from dlctl.api.meta import ObjectKey
+from tests.support.outcomes import Outcome, Script, script_of
+
+
+@attrs.frozen
+class JobCase:
+    """A job and what becomes of its replicas."""
+
+    manifest: Mapping[str, Any]
+    fates: Mapping[str, Sequence[Outcome]]
+    decider: str
+    # By replica type.
+    restart_policies: Mapping[str, str]
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey("default", self.manifest["metadata"]["name"])
+
+    def script(self) -> Script:
+        return script_of(self.manifest, self.fates, decider=self.decider)
+
+    def pods(self) -> Mapping[str, int]:
+        """Return how many pods it takes, by replica."""
+        return {str(r): part.pods(self._in_place(r)) for r, part in self.script().parts.items()}
+
+    def _in_place(self, replica: Replica) -> bool:
+        return self.restart_policies[replica.type] in ("OnFailure", "Always")

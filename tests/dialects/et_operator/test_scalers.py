@@ -1,0 +1,194 @@
+"""ScaleIn and ScaleOut: what they ask for, and what is said of what cannot be."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlctl.api.conditions import Condition
+from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, ScalerPhase, ScalerStatus, Script
+from dlctl.dialects.et_operator import scalers
+from tests.builders import NOW
+from tests.dialects.et_operator.manifests import read_scaler, scale_in, scale_out, scaler_manifest
+
+TEXT = st.text(max_size=8)
+ONE_OF_THEM = ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+STATUSES = st.builds(
+    ScalerStatus,
+    phase=st.sampled_from(ScalerPhase),
+    conditions=st.lists(
+        st.builds(Condition, TEXT, st.booleans(), TEXT, TEXT, st.just(NOW), st.just(NOW)),
+        max_size=3,
+    ).map(tuple),
+    pods=st.lists(TEXT, max_size=3).map(tuple),
+)
+of_both = pytest.mark.parametrize("resource", [SCALE_INS, SCALE_OUTS])
+
+
+def test_scale_in_by_count() -> None:
+    scaler = read_scaler(scale_in(backoffLimit=2))
+    assert (scaler.full_name, scaler.is_scale_out, scaler.job) == (
+        "ScaleIn:ml/change",
+        False,
+        "linear",
+    )
+    assert (scaler.count, scaler.pods, scaler.backoff_limit, scaler.invalid_reason) == (
+        1,
+        None,
+        2,
+        "",
+    )
+    assert scaler.created == NOW
+
+
+def test_scale_in_by_name_takes_each_once() -> None:
+    scaler = read_scaler(scale_in(toDelete={"podNames": ["b", "a", "b"]}))
+    assert (scaler.count, scaler.pods, scaler.invalid_reason) == (None, ("b", "a"), "")
+
+
+def test_scale_out_may_have_a_min_count() -> None:
+    scaler = read_scaler(scale_out(toAdd={"count": 3, "minCount": 2}, timeout=90))
+    assert (scaler.full_name, scaler.is_scale_out) == ("ScaleOut:ml/change", True)
+    assert (scaler.count, scaler.min_count, scaler.timeout_s, scaler.script) == (3, 2, 90, None)
+
+
+def test_script_timeout_is_a_minute_by_default() -> None:
+    env = [{"name": "B", "value": "x y"}, {"name": "A"}]
+    scaler = read_scaler(scale_in(script="/bin/leave.sh", env=env))
+    assert scaler.script == Script("/bin/leave.sh", timeout_s=60, env=(("B", "x y"), ("A", "")))
+    again = read_scaler(scale_out(script="/bin/join.sh", timeout=5))
+    assert again.script == Script("/bin/join.sh", timeout_s=5)
+
+
+@pytest.mark.parametrize(
+    ("wire", "flaw"),
+    [
+        pytest.param(scale_in(toDelete=None), ONE_OF_THEM, id="nothing to delete"),
+        pytest.param(scale_in(toDelete={"podNames": []}), ONE_OF_THEM, id="nobody to delete"),
+        pytest.param(scale_in(toDelete={"count": 0}), ONE_OF_THEM, id="none"),
+        pytest.param(
+            scale_in(toDelete={"count": 1, "podNames": ["a"]}), ONE_OF_THEM, id="number and names"
+        ),
+        pytest.param(
+            scale_in(toDelete={"podNames": [5]}),
+            ".spec.toDelete.podNames: must be a list of names",
+            id="no names",
+        ),
+        pytest.param(scale_out(toAdd=None), ".spec.toAdd.count shouldn't be empty", id="no toAdd"),
+        pytest.param(scale_out(toAdd={}), ".spec.toAdd.count shouldn't be empty", id="no count"),
+        pytest.param(
+            scale_out(toAdd={"count": -1}),
+            ".spec.toAdd.count should be greater than 0",
+            id="fewer than none",
+        ),
+        pytest.param(
+            scale_out(toAdd={"count": 2, "minCount": 3}),
+            ".spec.toAdd.minCount: is 3, but must be between 1 and 2",
+            id="more than all",
+        ),
+        pytest.param(
+            scale_out(timeout=0),
+            ".spec.timeout: is 0, but must be between 1 and 2147483647",
+            id="no time",
+        ),
+        pytest.param(
+            scale_out(backoffLimit=-1),
+            ".spec.backoffLimit: is -1, but must be between 0 and 2147483647",
+            id="limit",
+        ),
+        pytest.param(
+            scale_in(script="/a.sh", env=[{"name": "A;rm"}]),
+            ".spec.env[0].name: is 'A;rm', but must be the name of a variable: letters, digits "
+            "and '_'",
+            id="variable",
+        ),
+        pytest.param(
+            scale_in(selector=None),
+            ".spec.selector.name: is missing: name the TrainingJob to scale",
+            id="no job",
+        ),
+        pytest.param(
+            scaler_manifest("ScaleIn", None),
+            ".spec.selector.name: is missing: name the TrainingJob to scale",
+            id="no spec",
+        ),
+        pytest.param(
+            scaler_manifest("ScaleIn", 5), ".spec: must be an object, not 5", id="no object"
+        ),
+    ],
+)
+def test_impossible_request_has_an_invalid_reason(wire: Any, flaw: str) -> None:
+    assert read_scaler(wire).invalid_reason == flaw
+
+
+FORBIDDEN_SCRIPTS = [
+    "/proc/self/environ",
+    "//proc//self/environ",
+    "/./proc/1/environ",
+    "  /proc/self/environ",
+    "proc/self/environ",
+    "./proc",
+    "/opt/../proc/self/environ",
+    "../../proc/self/fd/0",
+    "/dev/stdin",
+    "/dev",
+]
+
+
+@pytest.mark.parametrize("path", FORBIDDEN_SCRIPTS)
+def test_file_of_a_process_is_no_script(path: str) -> None:
+    flaw = ".spec.script: must be the path of a script: not under /proc or /dev, and without '..'"
+    assert read_scaler(scale_in(script=path)).invalid_reason == flaw
+
+
+@pytest.mark.parametrize("path", ["/opt/proc/x.sh", "/devel/a..b.sh", "leave.sh", "/process"])
+def test_other_paths_may_be_scripts(path: str) -> None:
+    assert read_scaler(scale_in(script=path)).invalid_reason == ""
+
+
+def test_time_of_a_script_that_was_stored_without_a_maximum_is_cut() -> None:
+    scaler = read_scaler(scale_out(script="/bin/join.sh", timeout=2**31 - 1))
+    assert scaler.script == Script("/bin/join.sh", timeout_s=3600)
+    assert scaler.timeout_s == 3600
+
+
+def test_invalid_request_still_names_its_job() -> None:
+    assert read_scaler(scale_in(toDelete=None)).job == "linear"
+
+
+@settings(max_examples=60)
+@given(
+    spec=st.dictionaries(
+        st.sampled_from(["selector", "toAdd", "toDelete", "env", "script", "timeout"]), JSON_VALUES
+    ),
+    status=JSON_VALUES,
+)
+def test_whatever_is_there_is_read(spec: Any, status: Any) -> None:
+    for kind in ("ScaleIn", "ScaleOut"):
+        read_scaler(scaler_manifest(kind, spec, status))
+
+
+@of_both
+@settings(max_examples=30)
+@given(status=STATUSES)
+def test_status_is_read_back(resource: Any, status: ScalerStatus) -> None:
+    wire = scalers.write_status(status, resource)
+    raw = msgspec.Raw(msgspec.json.encode(wire))
+    assert scalers.read_status(raw, resource) == status
+
+
+def test_status_has_what_et_operators_definition_requires() -> None:
+    bare = {"conditions": [], "replicaStatuses": {}, "restartCount": 0}
+    assert scalers.write_status(ScalerStatus(), SCALE_INS) == bare
+    chosen = ScalerStatus(ScalerPhase.SCALING, pods=("a",))
+    assert scalers.write_status(chosen, SCALE_INS) == {
+        **bare, "phase": "Scaling", "toDeletePods": ["a"],
+    }  # fmt: skip
+    assert scalers.write_status(chosen, SCALE_OUTS)["addPods"] == ["a"]

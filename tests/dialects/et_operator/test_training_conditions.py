@@ -1,0 +1,123 @@
+"""The words of conditions: those that et-operator's users and their scripts know."""
+
+import pytest
+
+from dlctl.api.conditions import Condition
+from dlctl.api.status import Failure
+from dlctl.dialects.et_operator import training_conditions
+from tests.builders import NOW
+from tests.dialects.et_operator.manifests import read_job, read_scaler, scale_in, scale_out
+
+JOB = read_job()
+IN, OUT = read_scaler(scale_in()), read_scaler(scale_out())
+
+
+@pytest.mark.parametrize(
+    ("condition", "type_", "reason", "message"),
+    [
+        (
+            training_conditions.workers_created(JOB, NOW),
+            "WorkersCreated",
+            "",
+            "create trainingjob(ml/linear) workers",
+        ),
+        (
+            training_conditions.workers_ready(JOB, 2, NOW),
+            "WorkersReady",
+            "",
+            "trainingjob(ml/linear) all workers (2) are running",
+        ),
+        (
+            training_conditions.launcher_created(JOB, NOW),
+            "LauncherCreated",
+            "",
+            "create trainingjob(ml/linear) launcher",
+        ),
+        (
+            training_conditions.scaling(JOB, IN.full_name, NOW),
+            "Scaling",
+            "ScalingStart",
+            "trainingjob(ml/linear) execute ScaleIn:ml/change",
+        ),
+        (
+            training_conditions.scaling(JOB, "", NOW),
+            "Scaling",
+            "ScalingStart",
+            "trainingjob(ml/linear) execute a change that its spec or its nodes ask for",
+        ),
+        (
+            training_conditions.scaling_finished(JOB, IN.full_name, NOW, ok=True),
+            "ScaleSucceeded",
+            "ScalingInSucceeded",
+            "ScaleIn:ml/change has Succeeded",
+        ),
+        (
+            training_conditions.scaling_finished(JOB, "", NOW, ok=False),
+            "ScaleFailed",
+            "ScalingFailed",
+            "trainingjob(ml/linear): a change that its spec or its nodes ask for has Failed",
+        ),
+        (
+            training_conditions.scaler_created(OUT, NOW),
+            "Created",
+            "",
+            "Scaling job ScaleOut:ml/change created, match the training job ml/linear",
+        ),
+        (
+            training_conditions.scaler_scaling(OUT, NOW),
+            "Scaling",
+            "ScalingStart",
+            "trainingjob(ml/linear) execute ScaleOut:ml/change",
+        ),
+        (
+            training_conditions.script_executed(IN, NOW),
+            "ScriptExecuted",
+            "",
+            "trainingjob(ml/linear): execute script on launcher for ScaleIn:ml/change",
+        ),
+        (
+            training_conditions.scaler_finished(OUT, NOW, ok=True),
+            "ScaleSucceeded",
+            "ScalingOutSucceeded",
+            "ScaleOut:ml/change has Succeeded",
+        ),
+        (
+            training_conditions.scaler_finished(IN, NOW, ok=False, message="no worker is called x"),
+            "ScaleFailed",
+            "ScalingInFailed",
+            "ScaleIn:ml/change has Failed: no worker is called x",
+        ),
+    ],
+)
+def test_condition_has_et_operators_reason_and_message(
+    condition: Condition, type_: str, reason: str, message: str
+) -> None:
+    assert (condition.type, condition.reason, condition.message) == (type_, reason, message)
+    assert condition.status
+    assert condition.last_transition_time == condition.last_update_time == NOW
+
+
+def test_messages_are_those_of_et_operator() -> None:
+    told = JOB.messages
+    failure = Failure("launcher-0", "linear-launcher", "Error", "exit code 1", NOW, 1)
+    assert told.running(JOB) == "job(ml/linear) is running."
+    assert told.succeeded(JOB) == "job(ml/linear) successfully completed."
+    assert told.reason(JOB, "Running") == "TrainingJobRunning"
+    assert told.failed(JOB, failure, 1) == (
+        "job(ml/linear) has failed: launcher-0 (pod linear-launcher) failed: exit code 1"
+    )
+    assert told.event_source == "trainingjob"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"), [("Error", "TrainingJobFailed"), ("Evicted", "TrainingJobEvicted")]
+)
+def test_evicted_launcher_has_a_failure_reason_of_its_own(reason: str, said: str) -> None:
+    failure = Failure("launcher-0", "linear-launcher", reason, "", NOW)
+    assert JOB.messages.failed_reason(JOB, failure) == said
+
+
+def test_job_waiting_for_resources_has_its_suspension_reason() -> None:
+    waiting = read_job(annotations={"job-supervisor.kube-ai.io/job-suspended": "true"})
+    assert waiting.messages.suspended_reason(waiting) == "WaitingResourceTimeout"
+    assert JOB.messages.suspended_reason(JOB) == "TrainingJobSuspended"

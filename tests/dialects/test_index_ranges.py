@@ -1,0 +1,49 @@
+"""Sets of indexes as text: what is written is read back, and nonsense is nothing."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.dialects import index_ranges
+
+
+@given(st.frozensets(st.integers(min_value=0, max_value=9_999)))
+def test_what_is_written_is_read_back(given_indexes: frozenset[int]) -> None:
+    assert index_ranges.read(index_ranges.write(given_indexes)) == given_indexes
+
+
+@pytest.mark.parametrize(
+    ("given_indexes", "text"),
+    [
+        ([], ""),
+        ([4], "4"),
+        ([7, 3, 1, 5, 4], "1,3-5,7"),
+        (range(1000), "0-999"),
+    ],
+)
+def test_consecutive_indexes_are_written_as_ranges(given_indexes: list[int], text: str) -> None:
+    assert index_ranges.write(given_indexes) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("1,x,3", {1, 3}),
+        ("-1,2-,5-3,2", {2}),
+        (",,", set()),
+        ("0-99999999999999", set()),
+        ("99999999999999", set()),
+        ("3,1,4", {3, 4}),
+        ("0-2,1-3,7", {0, 1, 2, 7}),
+    ],
+)
+def test_malformed_part_counts_as_not_there(text: str, read: set[int]) -> None:
+    assert index_ranges.read(text) == read
+
+
+def test_repeated_range_is_read_once() -> None:
+    began_s = time.thread_time()
+    assert len(index_ranges.read("0-99999," * 2_000)) == 100_000
+    assert time.thread_time() - began_s < 2

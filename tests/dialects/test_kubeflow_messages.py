@@ -1,0 +1,43 @@
+import attrs
+import pytest
+
+from dlctl.api.status import Failure
+from tests.builders import NOW, make_job, training_job
+
+WORKER = Failure(replica="worker-0", pod="p", reason="Error", message="exit code 1", time=NOW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts", "message"),
+    [
+        ("TFJob", {"Worker": 2}, "TFJob ml/linear has failed"),
+        ("PyTorchJob", {"Master": 1, "Worker": 2}, "PyTorchJob linear is failed"),
+        ("PyTorchJob", {"Worker": 2}, "PyTorchJob linear is failed"),
+        ("XGBoostJob", {"Master": 1, "Worker": 2}, "XGBoostJob linear is failed"),
+        ("JAXJob", {"Worker": 2}, "JAXJob linear is failed"),
+        ("MPIJob", {"Launcher": 1, "Worker": 2}, "MPIJob linear is failed"),
+        ("MXJob", {"Scheduler": 1, "Worker": 2}, "mxjob linear is failed"),
+    ],
+)
+def test_failure_message_is_that_of_training_operator(
+    kind: str, counts: dict[str, int], message: str
+) -> None:
+    job = make_job(training_job(kind, **counts))
+    told = f"{message} because 2 Worker replica(s) failed."
+    assert job.messages.failed(job, WORKER, 2) == told
+
+
+def test_failure_without_replica_keeps_its_message() -> None:
+    job = make_job(training_job("TFJob", Worker=1))
+    failure = attrs.evolve(WORKER, replica="", message="Job linear has failed because of time")
+    assert job.messages.failed(job, failure, 1) == failure.message
+    assert job.messages.failed_event_type(job, failure) == "Normal"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("TFJob", "SuccessfulDeleteJob"), ("JAXJob", "SuccessfulDeletePod")],
+)
+def test_deletion_has_the_reason_that_its_kind_has(kind: str, reason: str) -> None:
+    job = make_job(training_job(kind, Worker=1))
+    assert job.messages.ttl_deletion_reason(job) == reason

@@ -1,0 +1,30 @@
+"""What is stored in a status is read, or counts as nothing."""
+
+import msgspec
+import pytest
+
+from dlctl.api.elastic import SCALE_INS, ScalerStatus
+from dlctl.api.status import JobPhase
+from dlctl.dialects import status_codec
+from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.kinds import Kind
+from tests.builders import KINDS, job_object, manifest
+
+
+@pytest.mark.parametrize("text", ["1e309", '{"startTime":1e999999}', "[" * 5000 + "]" * 5000, "-"])
+def test_status_that_cannot_be_decoded_is_as_none(text: str) -> None:
+    raw = msgspec.Raw(text.encode())
+    assert status_codec.decode(raw) == {}
+    assert scalers.read_status(raw, SCALE_INS) == ScalerStatus()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.resource.group_resource)
+def test_no_kind_fails_on_a_status_that_cannot_be_decoded(kind: Kind) -> None:
+    wire = manifest(kind.resource.api_version, kind.resource.kind, {})
+    obj = msgspec.structs.replace(job_object(wire), status=msgspec.Raw(b'{"conditions":1e309}'))
+    assert kind.read_status(obj).phase is JobPhase.NEW
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "0999-12-31T23:59:59Z"])
+def test_early_time_is_written_as_it_was_read(text: str) -> None:
+    assert status_codec.write_time(status_codec.read_time(text)) == text

@@ -1,0 +1,183 @@
+"""What elastic jobs have beside pods and services."""
+
+import base64
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from dlctl.api.elastic import AttachMode, Membership, ScaleOperation
+from dlctl.api.meta import CONFIG_MAPS, ROLES, Resource
+from dlctl.errors import InvalidJobError
+from dlctl.frameworks.horovod.job import SERVICE_PORTS, TrainingJob
+from dlctl.frameworks.validation import invalid_reason
+from tests.frameworks.horovod.builders import elastic, pod
+
+LOOKING = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
+READING = {
+    "apiGroups": [""],
+    "resources": ["configmaps"],
+    "resourceNames": ["et-config"],
+    "verbs": ["get"],
+}
+
+
+def body(framework: TrainingJob, resource: Resource) -> dict[str, Any]:
+    (found,) = [one for one in framework.dependents(()) if one.resource == resource]
+    return dict(found.body)
+
+
+def exec_pods(framework: TrainingJob) -> list[str]:
+    """Return the pods that the launcher may run programs in."""
+    rules = body(framework, ROLES)["rules"]
+    return [name for rule in rules if rule["verbs"] == ["create"] for name in rule["resourceNames"]]
+
+
+def test_class_is_a_framework() -> None:
+    assert invalid_reason(TrainingJob) == ""
+    assert TrainingJob.default_port() == SERVICE_PORTS["ssh-port"] == 22
+    assert SERVICE_PORTS["kubeai-service-port"] == 9009
+
+
+def test_everything_is_made_that_a_launcher_needs_in_an_order_that_works() -> None:
+    companions = list(elastic().dependents(()))
+    assert [(one.resource.kind, one.name) for one in companions] == [
+        ("Role", "et-launcher"),
+        ("ServiceAccount", "et-launcher"),
+        ("RoleBinding", "et-launcher"),
+        ("ConfigMap", "et-config"),
+    ]
+    assert [one.resource for one in companions] == list(TrainingJob.dependent_resources)
+    assert all(one.body["metadata"] == {"labels": {"app": "et"}} for one in companions)
+    binding = companions[2].body
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "et-launcher", "namespace": "ml"}
+    ]
+    assert binding["roleRef"] == {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "Role",
+        "name": "et-launcher",
+    }
+
+
+def test_ssh_launcher_may_exec_in_no_pod() -> None:
+    assert body(elastic(), ROLES)["rules"] == [LOOKING, READING]
+
+
+def test_kubexec_launcher_may_exec_in_its_workers_only() -> None:
+    assert body(elastic(attach=AttachMode.KUBEXEC), ROLES)["rules"] == [
+        LOOKING,
+        {
+            "apiGroups": [""],
+            "resources": ["pods/exec"],
+            "verbs": ["create"],
+            "resourceNames": ["et-worker-0", "et-worker-1"],
+        },
+        READING,
+    ]
+
+
+def test_exec_is_allowed_from_before_a_worker_starts_until_it_is_gone() -> None:
+    scaling = ScaleOperation(
+        is_scale_out=True, workers=(4, 10), since=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    membership = Membership(members=(0, 2), hosts=(0, 1), scaling=scaling)
+    assert exec_pods(elastic(attach=AttachMode.KUBEXEC, membership=membership)) == [
+        "et-worker-0",
+        "et-worker-1",
+        "et-worker-2",
+        "et-worker-4",
+        "et-worker-10",
+    ]
+
+
+def test_without_workers_exec_is_allowed_in_no_pod() -> None:
+    membership = Membership()
+    assert body(elastic(attach=AttachMode.KUBEXEC, membership=membership), ROLES)["rules"] == [
+        LOOKING,
+        READING,
+    ]
+
+
+def test_rules_of_roles_are_delegated_by_the_controller() -> None:
+    rules = body(elastic(attach=AttachMode.KUBEXEC), ROLES)["rules"]
+    handed = {
+        ("", resource, verb) for r in rules for resource in r["resources"] for verb in r["verbs"]
+    }
+    # As with all companions, the controller reads ConfigMaps itself.
+    assert handed - {("", "configmaps", "get")} == set(TrainingJob.delegated_rules)
+    assert CONFIG_MAPS in TrainingJob.dependent_resources
+
+
+def test_hosts_are_those_of_the_membership_sorted_by_index() -> None:
+    membership = Membership(members=(0, 2, 10, 11), hosts=(10, 2, 0))
+    data = body(elastic(membership=membership, slotsPerWorker=2), CONFIG_MAPS)["data"]
+    assert data["hostfile"] == "et-worker-0:2\net-worker-2:2\net-worker-10:2\n"
+    assert data["deepspeed-hostfile"] == (
+        "et-worker-0 slots=2\net-worker-2 slots=2\net-worker-10 slots=2\n"
+    )
+
+
+@pytest.mark.parametrize("membership", [None, Membership(members=(0, 1))])
+def test_without_hosts_the_lists_are_empty(membership: Membership | None) -> None:
+    data = body(elastic(membership=membership), CONFIG_MAPS)["data"]
+    assert sorted(data) == ["deepspeed-hostfile", "discover_hosts.sh", "hostfile", "kubexec.sh"]
+    assert (data["hostfile"], data["deepspeed-hostfile"]) == ("", "")
+
+
+def test_host_files_are_keyed_by_their_paths() -> None:
+    framework = elastic(membership=Membership(members=(0, 1), hosts=(1,)))
+    assert framework.host_files() == {
+        "/etc/edl/hostfile": "et-worker-1:1\n",
+        "/job/hostfile": "et-worker-1 slots=1\n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("resources", "slots"),
+    [
+        (None, 1),
+        ({"limits": {"nvidia.com/gpu": "4"}}, 4),
+        ({"limits": {"nvidia.com/gpu": 2}}, 2),
+        ({"limits": {"nvidia.com/gpu": "0"}}, 1),
+        ({"limits": {"cpu": "4"}}, 1),
+        ({"requests": {"nvidia.com/gpu": "4"}}, 1),
+        ({"limits": {"nvidia.com/gpu": None}}, 1),
+        ({"limits": {"nvidia.com/gpu": "1k"}}, 1),
+    ],
+)
+def test_slots_are_the_gpus_of_the_first_container(resources: Any, slots: int) -> None:
+    worker = pod("main", "other")
+    worker["containers"][0]["resources"] = resources
+    worker["containers"][1]["resources"] = {"limits": {"nvidia.com/gpu": "8"}}
+    assert elastic(worker=worker).slots == slots
+    assert elastic(worker=worker, slotsPerWorker=3).slots == 3
+
+
+@pytest.mark.parametrize("slots", ["1", "1; reboot", True, 0, -1, 1.5])
+def test_slots_that_are_no_number_are_refused(slots: Any) -> None:
+    with pytest.raises(InvalidJobError, match=r"spec\.slotsPerWorker: must be an integer"):
+        list(elastic(slotsPerWorker=slots).dependents(()))
+
+
+def test_keys_are_made_once_for_the_job_alone() -> None:
+    (secret,) = elastic().secrets()
+    assert (secret.resource.kind, secret.name, secret.body["type"]) == ("Secret", "et", "Opaque")
+    data = {name: base64.b64decode(text) for name, text in secret.body["data"].items()}
+    assert list(data) == ["id_rsa", "id_rsa.pub", "config"]
+    assert data["id_rsa.pub"].endswith(b" ml/et\n")
+    assert TrainingJob.creates_secrets
+    assert "metadata" not in secret.body
+
+
+def test_no_keys_are_made_where_none_are_used() -> None:
+    assert not list(elastic(attach=AttachMode.KUBEXEC).secrets())
+    named = elastic(annotations={"arena.kubeflow.org/ssh-secret": "mine"})
+    assert not list(named.secrets())
+    # Nothing is named by it.
+    assert list(elastic(annotations={"arena.kubeflow.org/ssh-secret": ""}).secrets())
+
+
+def test_environment_is_the_users_alone() -> None:
+    framework = elastic()
+    assert all(not framework.get_environment_variables(s, 0) for s in framework.job.replica_specs)

@@ -1,0 +1,162 @@
+"""Whatever comes, in whatever order: store and handlers agree with the server in the end."""
+
+import asyncio
+from typing import Any
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.api.meta import PODS, UID, Object, ObjectKey, ObjectMeta, OwnerReference
+from dlctl.informers.handlers import Change, Handlers
+from dlctl.informers.store import Store
+from dlctl.informers.store_syncer import StoreSyncer, version_number
+from dlctl.informers.watch_events import EventType
+from dlctl.kube.decoding import Malformed
+from dlctl.metrics import Metrics
+
+METRICS = Metrics()
+
+
+@attrs.define
+class Server:
+    """The truth: what there is, and all that happened, of which a watcher may miss some."""
+
+    objects: dict[str, Object] = attrs.field(factory=dict)
+    version: int = 0
+
+    def step(self, name: str, owner: str) -> tuple[EventType, Object]:
+        """Create, change or delete one object; an empty owner deletes."""
+        self.version += 1
+        old = self.objects.get(name)
+        if old and not owner:
+            del self.objects[name]
+            return EventType.DELETED, self._made(name, old.metadata.uid, "gone")
+        uid = old.metadata.uid if old else UID(f"uid-{self.version}")
+        self.objects[name] = new = self._made(name, uid, owner or "u1")
+        return (EventType.MODIFIED if old else EventType.ADDED), new
+
+    def _made(self, name: str, uid: UID, owner: str) -> Object:
+        return Object(
+            metadata=ObjectMeta(
+                name=name,
+                uid=uid,
+                resource_version=str(self.version),
+                labels={"job": owner},
+                owner_references=[OwnerReference(uid=UID(owner), controller=True)],
+            )
+        )
+
+
+@attrs.define
+class ChangeFollower:
+    """What somebody believes who knows nothing but the changes."""
+
+    objects: dict[ObjectKey, Object] = attrs.field(factory=dict)
+    store: Store[Object] = attrs.field(factory=lambda: Store(labels=["job"]))
+
+    def on_change(self, change: Change[Object]) -> None:
+        known = self.objects.get(change.key)
+        if change.new is None:
+            self.objects.pop(change.key, None)
+        else:
+            # What a change says was there is what this one was told last.
+            assert change.old == known
+            self.objects[change.key] = change.new
+        assert self.store.get(change.key) == change.new
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["event", "missed", "relist"]),
+        st.sampled_from("abcd"),
+        st.sampled_from(["u1", "u2", ""]),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS)
+async def test_store_and_handlers_follow_events_and_relists_after_gaps(
+    steps: list[tuple[str, str, str]],
+) -> None:
+    server, view = Server(), ChangeFollower()
+    handlers = Handlers[Object](PODS, METRICS)
+    handlers.add(view.on_change, ())
+    feed = StoreSyncer(PODS, view.store, handlers, METRICS)
+    await feed.replace([], [], "0")
+    gap = False
+    for what, name, owner in steps:
+        change, obj = server.step(name, owner)
+        if what == "relist" or gap:
+            # A reflector never goes on with events after it has missed one.
+            gap = what == "missed"
+            if not gap:
+                await feed.replace(list(server.objects.values()), [], str(server.version))
+        elif what == "missed":
+            gap = True
+        else:
+            feed.set_version(obj.metadata.resource_version)
+            feed.apply(change, obj)
+    await feed.replace(list(server.objects.values()), [], str(server.version))
+    agree(server, view)
+
+
+def agree(server: Server, view: ChangeFollower) -> None:
+    truth = {obj.key: obj for obj in server.objects.values()}
+    assert {obj.key: obj for obj in view.store} == view.objects == truth
+    assert view.store.resource_version == str(server.version)
+    for owner in ("u1", "u2", "gone"):
+        expected = {k for k, obj in truth.items() if obj.metadata.label("job") == owner}
+        assert {obj.key for obj in view.store.owned_by(UID(owner))} == expected
+        assert {obj.key for obj in view.store.labelled("job", owner)} == expected
+
+
+async def test_malformed_object_that_is_fine_in_the_same_list_is_taken_as_fine() -> None:
+    store = Store[Object]()
+    feed = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
+    old = Object(metadata=ObjectMeta(name="a", resource_version="1"))
+    new = Object(metadata=ObjectMeta(name="a", resource_version="2"))
+    await feed.replace([old], [], "1")
+    await feed.replace([new], [Malformed(old.key, "1", "broken")], "2")
+    assert list(store) == [new]
+
+
+async def test_object_that_was_made_smaller_stays_so_until_it_changes() -> None:
+    store = Store[Object]()
+    feed = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
+    large = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
+    small = Object(metadata=ObjectMeta(name="a", resource_version="1"))
+    await feed.replace([large], [], "1")
+    store.shrink(large, small)
+    again = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
+    await feed.replace([again], [], "2")
+    assert list(store) == [small]
+
+    changed = Object(metadata=ObjectMeta(name="a", resource_version="3"))
+    await feed.replace([changed], [], "3")
+    store.shrink(large, small)
+    assert list(store) == [changed]
+
+
+async def test_long_list_leaves_the_loop_to_others() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    feed = StoreSyncer(PODS, Store[Object](), Handlers(PODS, METRICS), METRICS)
+    objects = [Object(metadata=ObjectMeta(name=f"o{n}")) for n in range(5000)]
+    async with asyncio.TaskGroup() as group:
+        counting: asyncio.Task[Any] = group.create_task(count())
+        await feed.replace(objects, [], "1")
+        counting.cancel()
+    assert turns > 20
+
+
+def test_version_on_a_gauge_is_its_last_15_digits() -> None:
+    assert version_number("1234567890123456789") == 567890123456789
+    assert version_number("") == version_number("abc") == 0

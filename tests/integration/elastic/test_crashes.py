@@ -1,0 +1,77 @@
+"""A controller that ends between any two of its writes leaves the next one what it has to know."""
+
+import asyncio
+
+import pytest
+
+from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+# More than there are revisions from the request to its end.
+FAST = range(0, 40, 5)
+SOAK = [n for n in range(40) if n not in FAST]
+
+
+@pytest.mark.parametrize("writes", FAST)
+async def test_request_outlives_a_controller_that_ends_after_so_many_writes(writes: int) -> None:
+    await _outlive(writes)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("writes", SOAK)
+async def test_request_outlives_a_controller_that_ends_after_any_write(writes: int) -> None:
+    await _outlive(writes)
+
+
+@pytest.mark.parametrize("turns", [15, 30, 60, 90])
+async def test_controller_that_ends_every_so_many_turns_of_the_loop_still_gets_there(
+    turns: int,
+) -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(3)
+        await stage.cluster.kill_all()
+        await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
+        await stage.cluster.advance(2)
+        await stage.scale_out(toAdd={"count": 2})
+        for kills in range(20):
+            stage.cluster.start()
+            # Ever later after the start, so that every await has its turn to be the last one.
+            for _ in range(turns + 3 * kills):
+                await asyncio.sleep(0)
+            await stage.cluster.kill_all()
+        stage.cluster.start()
+        await check(stage)
+
+
+async def _outlive(writes: int) -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(3)
+        stage.launchers.disconnects_s = 1
+        stage.launchers.reachable_after_s = {"linear-worker-3": 2}
+        revision = stage.cluster.server.storage.revision
+        await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
+        await stage.cluster.advance(1.5)
+        await stage.scale_out(toAdd={"count": 2})
+        while stage.cluster.server.storage.revision < revision + writes:
+            stage.cluster.history.changed.clear()
+            try:
+                async with asyncio.timeout(20):
+                    await stage.cluster.history.changed.wait()
+            except TimeoutError:
+                break
+        await stage.cluster.kill_all()
+        stage.cluster.start()
+        await check(stage)
+
+
+async def check(stage: ElasticHarness) -> None:
+    """Check that worker 1 has gone, that two others have come, and that each was made once."""
+    assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
+    assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
+    await stage.cluster.settled()
+    assert stage.members() == [0, 2, 3, 4]
+    assert stage.is_consistent()
+    assert stage.scaler("in")["toDeletePods"] == ["linear-worker-1"]
+    assert stage.scaler("out")["addPods"] == ["linear-worker-3", "linear-worker-4"]
+    assert set(stage.cluster.history.created.values()) == {1}

@@ -1,0 +1,138 @@
+"""What comes in the middle of a change of workers: rests, ends, and what others have left."""
+
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.elastic import SCALE_INS
+from dlctl.api.meta import UID, owner_reference
+from dlctl.options import Options
+from tests.integration.elastic.test_access import left_by_et_operator
+from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster
+
+pytestmark = [pytest.mark.looptime(noop_cycles=8)]
+
+JSON = dict[str, Any]
+ONE: Final = {"count": 1}
+HALF_DONE: Final = {
+    "phase": "Scaling",
+    "conditions": [{"type": "Scaling", "status": "True", "reason": "ScalingStart"}],
+    "replicaStatuses": {},
+    "restartCount": 0,
+    "toDeletePods": ["linear-worker-2"],
+}
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+async def test_job_that_was_suspended_is_resumed_with_the_workers_that_it_had_lost(
+    policy: str,
+) -> None:
+    async with start_elastic_cluster(Options(restart_backoff_s=300)) as stage:
+        await stage.running(3, worker={"restartPolicy": policy, "maxReplicas": 3})
+        await stage.end("linear-worker-2", 1)
+        if policy == "OnFailure":
+            await stage.cluster.until(lambda: stage.workers() == [0, 1, 3])
+            await stage.end("linear-worker-3", 1)
+        await stage.cluster.until(lambda: stage.listed() == [0, 1])
+        await stage.edit({"spec": {"suspend": True}})
+        await stage.cluster.until(lambda: stage.left() == [])
+        await stage.edit({"spec": {"suspend": False}})
+        await stage.until_running()
+        assert len(stage.workers()) == 3
+        assert stage.listed() == stage.members() == stage.workers()
+
+
+async def test_worker_that_ends_well_before_it_is_used_is_made_again() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(1)
+        stage.cluster.node.unready.add("linear-worker-1")
+        await stage.scale_out(toAdd=ONE, backoffLimit=1)
+        await stage.cluster.until(lambda: stage.workers() == [0, 1])
+        before = stage.uid("linear-worker-1")
+        await stage.end("linear-worker-1", 0)
+        await stage.cluster.until(
+            lambda: stage.runs("linear-worker-1") and stage.uid("linear-worker-1") != before
+        )
+        await stage.become_ready("linear-worker-1")
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
+
+
+async def test_launcher_is_asked_once_for_all_that_come() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(1)
+        coming = [f"linear-worker-{index}" for index in range(1, 7)]
+        stage.cluster.node.unready.update(coming)
+        before = _asked(stage)
+        await stage.scale_out(toAdd={"count": len(coming)})
+        await stage.cluster.until(lambda: len(stage.workers()) == 7)
+        for name in coming:
+            await stage.become_ready(name)
+            await stage.cluster.settled()
+        assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
+        assert _asked(stage) - before == 1
+
+
+async def test_launcher_that_has_let_go_is_not_blamed_for_a_worker_that_takes_its_time() -> None:
+    async with start_elastic_cluster(Options(scale_in_timeout_s=20)) as stage:
+        await stage.running(2)
+        stage.cluster.node.run_s = 60
+        await stage.scale_in(toDelete=ONE)
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
+        assert stage.event_messages("TrainingJobWorkersInUse") == []
+
+
+async def test_launcher_starts_anew_with_all_there_are_if_the_fewest_were_raised_above_them() -> (
+    None
+):
+    async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
+        await stage.running(3, launcher={"restartPolicy": "OnFailure"})
+        await stage.scale_in(toDelete=ONE)
+        await stage.scaler_result("in")
+        await stage.edit(_fewest(3))
+        before = stage.uid("linear-launcher")
+        await stage.end("linear-launcher", 143)
+        await stage.cluster.until(
+            lambda: stage.runs("linear-launcher") and stage.uid("linear-launcher") != before
+        )
+        assert stage.listed() == [0, 1]
+
+
+async def test_request_that_et_operator_was_about_is_ended_with_the_pods_that_it_chose() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.cluster.kill_all()
+        await left_by_et_operator(stage)
+        await stage.scale_in(toDelete=ONE)
+        await stage.cluster.user.patch(
+            SCALE_INS, stage.cluster.key("in"), {"status": HALF_DONE}, subresource="status"
+        )
+        await stage.remove("linear-worker-2")
+        before = stage.uid("linear-worker-0")
+        stage.cluster.start()
+        assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
+        await stage.cluster.settled()
+        assert stage.members() == stage.listed() == [0]
+        assert stage.uid("linear-worker-0") == before
+
+
+async def test_request_that_goes_with_a_job_of_before_is_not_for_the_next_one() -> None:
+    async with start_elastic_cluster() as stage:
+        await stage.running(2)
+        owner = owner_reference(JOBS, name="linear", uid=UID("of-before"))
+        body = {
+            "apiVersion": SCALE_INS.api_version,
+            "kind": SCALE_INS.kind,
+            "metadata": {"name": "in", "ownerReferences": [owner]},
+            "spec": {"selector": {"name": "linear"}, "toDelete": ONE},
+        }
+        await stage.cluster.user.create(SCALE_INS, stage.cluster.namespace, body)
+        await stage.cluster.settled()
+        assert stage.members() == [0, 1]
+        assert stage.is_consistent()
+
+
+def _fewest(count: int) -> JSON:
+    return {"spec": {"etReplicaSpecs": {"worker": {"minReplicas": count}}}}
+
+
+def _asked(stage: ElasticHarness) -> int:
+    return sum(order == "probe" for _, order, _ in stage.launchers.commands)

@@ -1,0 +1,173 @@
+"""What keeps a job from running: it waits where waiting helps, and says so either way."""
+
+from typing import Any
+
+from dlctl.api.meta import PODS
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from tests.builders import kind_of, mxjob, template, training_job
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import script_of
+
+JSON = dict[str, Any]
+JOBS = kind_of().resource
+
+
+async def patch_spec(cluster: ClusterHarness, spec: JSON) -> None:
+    await cluster.user.patch(JOBS, cluster.key(), {"spec": spec})
+
+
+async def test_name_that_is_taken_blocks_the_job_until_it_is_free(
+    start_cluster: StartCluster,
+) -> None:
+    manifest = mxjob(RuntimeId="abcd")
+    name = "linear-worker-abcd-1"
+    squatter = {"metadata": {"name": name}, **template()}
+    async with start_cluster() as cluster:
+        await cluster.user.create(PODS, cluster.namespace, squatter)
+        cluster.start()
+        await cluster.submit(manifest, {})
+        await cluster.until(lambda: name in cluster.condition("Blocked"))
+        assert "taken" in cluster.condition("Blocked")
+
+        await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
+        assert (await cluster.ended())["state"] == "Succeeded"
+        assert not cluster.condition("Blocked")
+
+
+async def test_full_quota_blocks_the_job_until_there_is_room(start_cluster: StartCluster) -> None:
+    full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
+    fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=full, times=None)
+    async with start_cluster() as cluster:
+        cluster.server.faults.add(fault)
+        cluster.start()
+        await cluster.submit(mxjob(), {})
+        await cluster.until(lambda: "exceeded quota" in cluster.condition("Blocked"))
+        await cluster.advance(60)
+        assert cluster.history.writes()["create", "pods"] <= 12, "it is tried now and then"
+
+        cluster.server.faults.clear()
+        assert (await cluster.ended())["state"] == "Succeeded"
+        assert not cluster.condition("Blocked")
+
+
+async def test_job_in_a_namespace_that_is_going_is_left_alone(start_cluster: StartCluster) -> None:
+    going = status.forbidden(PODS, "linear-worker", "it is being terminated")
+    going.details = {"causes": [{"reason": "NamespaceTerminating"}]}
+    fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=going, times=None)
+    async with start_cluster() as cluster:
+        cluster.server.faults.add(fault)
+        cluster.start()
+        await cluster.submit(mxjob(), {})
+        await cluster.until(lambda: cluster.history.writes()["create", "pods"])
+        await cluster.advance(60)
+        # Its other children still change, and then it is looked at; by itself it is not.
+        assert cluster.history.writes()["create", "pods"] <= 4
+        assert not cluster.condition("Blocked")
+
+
+async def test_new_job_whose_template_the_server_refuses_fails_for_good_and_keeps_nothing(
+    start_cluster: StartCluster,
+) -> None:
+    broken = mxjob()
+    container = broken["spec"]["replicaSpecs"][2]["template"]["spec"]["containers"][0]
+    container["ports"] = [{"containerPort": 123456}]
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(broken, script=script_of(mxjob()))
+        said = await cluster.ended(phase="Failed")
+        assert said["state"] == "Failed"
+        assert "containerPort" in said["reason"]
+        assert said["completionTime"]
+        await cluster.settled()
+        assert "containerPort" in cluster.events()["MXJobInvalid"]
+        assert (cluster.pods(), cluster.services()) == ([], [])
+
+        await patch_spec(cluster, {"replicaSpecs": mxjob()["spec"]["replicaSpecs"]})
+        await cluster.settled()
+        assert (cluster.phase(), cluster.pods()) == ("Failed", [])
+
+
+async def test_invalid_job_is_told_once_has_no_pods_and_goes_when_its_time_is_over(
+    start_cluster: StartCluster,
+) -> None:
+    chief = {"replicaName": "WORKER", "replicaIndex": 7}
+    invalid = mxjob(terminationPolicy={"chief": chief}, runPolicy={"ttlSecondsAfterFinished": 3600})
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(invalid, script=script_of(mxjob()))
+        said = await cluster.ended(phase="Failed")
+        assert "spec.terminationPolicy.chief.replicaIndex" in said["reason"]
+        assert "there are 2 WORKER replicas" in said["reason"]
+        await cluster.settled()
+        told = {("patch", "mxjobs/status.kubeflow.org"): 1, ("create", "events"): 1}
+        assert cluster.history.writes() == told
+        assert not cluster.pods()
+
+        await patch_spec(cluster, {"terminationPolicy": None})
+        await cluster.settled()
+        assert (cluster.phase(), cluster.pods()) == ("Failed", [])
+        await patch_spec(cluster, {"runPolicy": {"ttlSecondsAfterFinished": 1}})
+        await cluster.until(lambda: not cluster.objects(JOBS))
+
+
+async def test_invalid_job_does_not_stop_the_other_jobs(start_cluster: StartCluster) -> None:
+    second = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(mxjob(name="broken", workers=1, terminationPolicy=second), script=None)
+        await cluster.submit(mxjob(), {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+        assert cluster.status("broken")["phase"] == "Failed"
+
+
+async def test_deletion_that_meets_a_conflict_is_tried_again(start_cluster: StartCluster) -> None:
+    conflict = status.conflict(PODS, "linear-worker", "the object has been modified")
+    fault = Fault(verb="delete", resource="pods", user_agent="dlctl", status=conflict, times=6)
+    async with start_cluster() as cluster:
+        cluster.server.faults.add(fault)
+        cluster.start()
+        await cluster.submit(mxjob(), {})
+        assert (await cluster.ended())["state"] == "Succeeded"
+        await cluster.settled()
+        assert not cluster.pods()
+
+
+async def test_job_whose_pods_cannot_come_back_is_not_said_to_run(
+    start_cluster: StartCluster,
+) -> None:
+    full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
+    fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=full, times=None)
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(training_job("PyTorchJob", Master=1, Worker=1))
+        await cluster.until(lambda: cluster.condition("Running"))
+        await cluster.settled()
+        # One that does not decide is replaced, and the job runs on.
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
+        await cluster.settled()
+        assert cluster.condition("Running")
+        assert not cluster.condition("Restarting")
+
+        cluster.server.faults.add(fault)
+        before = status_writes(cluster)
+        for name in cluster.pods():
+            await cluster.user.delete(PODS, cluster.key(name))
+        await cluster.until(lambda: cluster.condition("Restarting"))
+        await cluster.advance(300)
+        assert not cluster.condition("Running")
+        assert cluster.condition("Restarting")
+        # The reason, and the counts of both types.
+        assert status_writes(cluster) - before <= 3
+
+        cluster.server.faults.clear()
+        await cluster.until(lambda: cluster.condition("Running"))
+        assert not cluster.condition("Restarting")
+
+
+def status_writes(cluster: ClusterHarness) -> int:
+    return sum(
+        count
+        for entry, count in cluster.server.audit.items()
+        if entry.user_agent.startswith("dlctl") and entry.resource == "pytorchjobs/status"
+    )

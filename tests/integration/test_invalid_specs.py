@@ -1,0 +1,186 @@
+"""Specs that become unreadable under a job that has begun: it keeps its state and its policies."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import PODS
+from tests.builders import kind_of, mxjob
+from tests.integration.kubeflow import (
+    change,
+    conditions,
+    forever,
+    job_of,
+    lift_rules,
+    only,
+    running,
+)
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import KEEPS_RUNNING
+
+JSON = dict[str, Any]
+KIND = "PyTorchJob"
+BROKEN: JSON = {"pytorchReplicaSpecs": {"Worker": {"template": {"metadata": {"labels": {"a": 1}}}}}}
+MENDED: JSON = {"pytorchReplicaSpecs": {"Worker": {"template": {"metadata": None}}}}
+FATES = {**forever("master-0"), "worker-0": [KEEPS_RUNNING]}
+
+
+def job(**run_policy: Any) -> JSON:
+    return job_of(KIND, {"Master": 1, "Worker": 1}, policy="ExitCode", run_policy=run_policy)
+
+
+async def started(cluster: ClusterHarness, **run_policy: Any) -> None:
+    """Have a job running, and then make its spec unreadable."""
+    await lift_rules(cluster, kind_of("kubeflow.org/v1", KIND))
+    await cluster.submit(job(**run_policy), FATES)
+    await running(cluster)
+    await cluster.until(lambda: len(cluster.pods()) == 2)
+    await cluster.settled()
+    await change(cluster, KIND, BROKEN)
+
+
+Restart = Callable[[ClusterHarness], Any]
+
+
+async def kept(cluster: ClusterHarness) -> None:
+    """Let the same controller go on: it knows the last spec."""
+
+
+async def restarted(cluster: ClusterHarness) -> None:
+    await cluster.kill_all()
+    cluster.start()
+
+
+MEMORIES = pytest.mark.parametrize("then", [kept, restarted])
+
+
+@MEMORIES
+async def test_running_job_is_not_failed_by_a_bad_edit(
+    then: Restart, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(KIND)) as cluster:
+        cluster.start()
+        await started(cluster)
+        await then(cluster)
+        await cluster.until(lambda: "labels" in cluster.condition("Blocked"))
+        await cluster.settled()
+        assert conditions(cluster)[1:] == [
+            ("Running", "True", "PyTorchJobRunning"),
+            ("Blocked", "True", "PyTorchJobInvalid"),
+        ]
+        assert "labels" in cluster.events()["PyTorchJobInvalid"]
+        assert len(cluster.pods()) == 2
+
+        await change(cluster, KIND, MENDED)
+        await cluster.until(lambda: not cluster.condition("Blocked"))
+        assert len(cluster.pods()) == 2
+
+
+@MEMORIES
+async def test_suspension_holds_and_a_mended_job_is_resumed(
+    then: Restart, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(KIND)) as cluster:
+        cluster.start()
+        await started(cluster)
+        await then(cluster)
+        await change(cluster, KIND, {"runPolicy": {"suspend": True}})
+        await cluster.until(lambda: cluster.condition("Suspended") and not cluster.pods())
+        assert not cluster.condition("Failed")
+
+        await change(cluster, KIND, {"runPolicy": {"suspend": False}, **MENDED})
+        await cluster.until(lambda: len(cluster.pods()) == 2)
+
+
+def deep() -> JSON:
+    """Return an edit of a template that nests deeper than any spec may."""
+    value: Any = 1
+    for _ in range(200):
+        value = [value]
+    worker = {"template": {"spec": {"unknown": value}}}
+    return {"pytorchReplicaSpecs": {"Worker": worker}}
+
+
+def many() -> JSON:
+    """Return an edit with more errors than are looked at one by one."""
+    amounts = {f"example.com/{n}": "1e999" for n in range(30)}
+    return {"runPolicy": {"schedulingPolicy": {"minResources": amounts}}}
+
+
+@MEMORIES
+@pytest.mark.parametrize("broken", [deep(), many()], ids=["nested deep", "many errors"])
+async def test_suspension_holds_however_much_is_wrong(
+    then: Restart, broken: JSON, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(KIND)) as cluster:
+        cluster.start()
+        await started(cluster)
+        await change(cluster, KIND, {**MENDED, **broken})
+        await then(cluster)
+        await cluster.until(lambda: cluster.condition("Blocked"))
+        await change(cluster, KIND, {"runPolicy": {"suspend": True}})
+        await cluster.until(lambda: cluster.condition("Suspended") and not cluster.pods())
+
+        # An edit of a job that waits for quota does not start it, either.
+        await change(cluster, KIND, {"unknown": 1})
+        await cluster.settled()
+        assert cluster.condition("Suspended")
+        assert not cluster.pods()
+
+
+@MEMORIES
+async def test_deadline_clean_up_and_ttl_hold(then: Restart, start_cluster: StartCluster) -> None:
+    policy = {
+        "activeDeadlineSeconds": 100, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 50,
+    }  # fmt: skip
+    async with start_cluster(kinds=only(KIND)) as cluster:
+        cluster.start()
+        await started(cluster, **policy)
+        await then(cluster)
+        await cluster.until(lambda: cluster.condition("Failed"))
+        assert "longer than specified deadline" in cluster.condition("Failed")
+        assert cluster.status()["completionTime"]
+        await cluster.until(lambda: not cluster.pods())
+        await cluster.until(lambda: not cluster.objects(kind_of("kubeflow.org/v1", KIND).resource))
+
+
+@MEMORIES
+async def test_end_of_the_chief_ends_the_job(then: Restart, start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only(KIND)) as cluster:
+        cluster.start()
+        await started(cluster)
+        await then(cluster)
+        await cluster.until(lambda: cluster.condition("Blocked"))
+        pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in cluster.objects(PODS)}
+        await cluster.node.finish(pods["linear-master-0"])
+        await cluster.until(lambda: cluster.condition("Succeeded"))
+        assert not cluster.condition("Blocked")
+
+
+async def test_lost_replica_is_replaced_under_the_last_good_spec(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only(KIND)) as cluster:
+        cluster.start()
+        await started(cluster)
+        await cluster.until(lambda: cluster.condition("Blocked"))
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
+        await cluster.until(lambda: len(cluster.pods()) == 1)
+        await cluster.until(lambda: len(cluster.pods()) == 2)
+
+
+async def test_job_that_has_ended_is_cleaned_though_its_spec_is_unreadable(
+    start_cluster: StartCluster,
+) -> None:
+    jobs = kind_of().resource
+    async with start_cluster() as cluster:
+        first = cluster.start()
+        await cluster.submit(mxjob(runPolicy={"ttlSecondsAfterFinished": 100}), {})
+        await cluster.ended()
+        await first.kill()
+        chief = {"replicaName": "WORKER", "replicaIndex": 7}
+        patch = {"spec": {"terminationPolicy": {"chief": chief}}}
+        await cluster.user.patch(jobs, cluster.key(), patch)
+        cluster.start()
+        await cluster.until(lambda: not cluster.objects(jobs))

@@ -1,0 +1,258 @@
+"""Whose end is the end of a job of Kubeflow's kinds, and which ends of pods are none."""
+
+from functools import partial
+
+import pytest
+
+from dlctl.api.meta import PODS
+from tests.integration.kubeflow import (
+    KINDS,
+    Fates,
+    change,
+    chief_of,
+    conditions,
+    created,
+    failed_reason,
+    forever,
+    job_of,
+    only,
+    replica_specs,
+    running,
+)
+from tests.support.fake_kubelet import replica_of
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import (
+    DONE,
+    KEEPS_RUNNING,
+    OOM_KILLED,
+    Deleted,
+    Drained,
+    Evicted,
+    Exit,
+    Outcome,
+)
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "ExitCode"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_job_gets_over_pods_that_are_deleted_drained_and_evicted(
+    kind: str, policy: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        fates: Fates = {
+            "worker-0": [Deleted(), DONE],
+            "worker-1": [Drained(), DONE],
+            "worker-2": [Evicted(), DONE],
+        }
+        await cluster.submit(job_of(kind, policy=policy), fates)
+        await cluster.ended()
+        assert cluster.condition("Succeeded")
+        assert [created(cluster, f"worker-{index}") for index in range(3)] == [2, 2, 2]
+        assert not cluster.history.violations
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_pods_that_are_told_to_go_do_not_fail_a_job_that_is_never_restarted(
+    kind: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        fates: Fates = {"worker-0": [Deleted(), DONE], "worker-1": [Drained(), DONE]}
+        await cluster.submit(job_of(kind, policy="Never"), fates)
+        await cluster.ended()
+        assert cluster.condition("Succeeded")
+        assert [created(cluster, f"worker-{index}") for index in range(3)] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_pod_that_is_evicted_fails_a_job_that_is_never_restarted(
+    kind: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        fates = {"worker-1": [Evicted()], **forever("worker-0"), **forever()}
+        await cluster.submit(job_of(kind, policy="Never"), fates, decider="worker-1")
+        ended = await cluster.ended()
+        assert conditions(cluster)[-1] == ("Failed", "True", failed_reason(kind))
+        assert "1 Worker replica(s) failed" in cluster.condition("Failed")
+        assert ended["completionTime"]
+        if kind != "MPIJob":
+            # What becomes of the workers is not counted there once the launcher has ended.
+            assert ended["replicaStatuses"]["Worker"]["failed"] == 1
+        assert created(cluster, "worker-1") == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_replica_that_always_runs_again_outlives_every_end(
+    kind: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        job = job_of(kind, {"Worker": 1, **chief_of(kind)}, policy="Always")
+        ends: list[Outcome] = [Exit(1), DONE, OOM_KILLED, Evicted(), Deleted(), KEEPS_RUNNING]
+        await cluster.submit(job, {**forever(), "worker-0": ends})
+        await cluster.until(lambda: created(cluster, "worker-0") == 3)
+        await cluster.settled()
+        assert conditions(cluster)[0][0] == "Created"
+        assert not cluster.condition("Failed")
+        assert not cluster.condition("Succeeded")
+        assert len(cluster.pods()) == len(replica_specs(job))
+
+
+async def test_success_of_the_master_beats_what_workers_do_afterwards(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, policy="Never")
+        await cluster.submit(job, {"worker-0": [KEEPS_RUNNING]})
+        await cluster.ended()
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
+        await cluster.settled()
+        assert conditions(cluster)[-1] == ("Succeeded", "True", "PyTorchJobSucceeded")
+        assert created(cluster, "worker-0") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "chief"),
+    [
+        ("TFJob", "Chief"),
+        ("PyTorchJob", "Master"),
+        ("XGBoostJob", "Master"),
+        ("MXJob", "Scheduler"),
+    ],
+)
+async def test_success_of_the_chief_beats_a_failure_that_is_seen_with_it(
+    kind: str, chief: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.node.run_s = 2.0
+        controller = cluster.start()
+        job = job_of(kind, {"Worker": 1, chief: 1}, policy="Never")
+        await cluster.submit(job, {"worker-0": [Exit(1)]}, decider=f"{chief.lower()}-0")
+        await cluster.until(lambda: len(cluster.pods()) == 2 and bool(cluster.condition("Running")))
+        await controller.kill()
+        await cluster.until(lambda: phases(cluster) == {"Succeeded", "Failed"})
+        cluster.start()
+        await cluster.ended()
+        assert cluster.condition("Succeeded")
+        assert not cluster.condition("Failed")
+
+
+def phases(cluster: ClusterHarness) -> set[str]:
+    return {pod["status"]["phase"] for pod in cluster.objects(PODS)}
+
+
+async def test_job_succeeds_with_all_workers_where_it_says_so(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("TFJob")) as cluster:
+        cluster.start()
+        job = job_of("TFJob", {"Worker": 2})
+        job["spec"]["successPolicy"] = "AllWorkers"
+        await cluster.submit(job, {"worker-1": [KEEPS_RUNNING]})
+        await cluster.until(lambda: succeeded(cluster) == 1)
+        await cluster.settled()
+        assert not cluster.condition("Succeeded")
+        last = next(p for p in cluster.objects(PODS) if p["metadata"]["name"].endswith("-1"))
+        await cluster.node.finish(last["metadata"]["uid"])
+        await cluster.ended()
+        assert cluster.condition("Succeeded") == f"TFJob {cluster.key()} successfully completed."
+
+
+def succeeded(cluster: ClusterHarness) -> int:
+    workers = (cluster.status().get("replicaStatuses") or {}).get("Worker") or {}
+    return int(workers.get("succeeded", 0))
+
+
+async def test_workers_that_come_and_go_do_not_fail_the_job(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("TFJob")) as cluster:
+        cluster.start()
+        job = job_of("TFJob", {"PS": 1, "Worker": 2}, policy="Never")
+        job["spec"]["enableDynamicWorker"] = True
+        await cluster.submit(job, {"worker-1": [Exit(1)]})
+        await cluster.ended()
+        assert cluster.condition("Succeeded")
+        assert cluster.status()["replicaStatuses"]["Worker"]["failed"] == 1
+
+
+async def test_elastic_job_succeeds_with_one_of_its_workers(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Worker": 3})
+        job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 3}
+        fates = forever("worker-0", "worker-1")
+        await cluster.submit(job, fates, decider="worker-2")
+        await cluster.ended()
+        assert (
+            cluster.condition("Succeeded") == f"PyTorchJob {cluster.key()} successfully completed."
+        )
+        # What still runs counts as succeeded: nobody looks at it again.
+        assert cluster.status()["replicaStatuses"]["Worker"]["succeeded"] == 3
+
+
+async def test_tuning_ends_with_its_tuner(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=only("MXJob")) as cluster:
+        cluster.start()
+        job = job_of("MXJob", {"TunerTracker": 1, "TunerServer": 2, "Tuner": 1})
+        job["spec"]["jobMode"] = "MXTune"
+        fates = forever("tunertracker-0", "tunerserver-0", "tunerserver-1")
+        await cluster.submit(job, fates)
+        await cluster.ended()
+        assert [c[0] for c in conditions(cluster)] == ["Created", "Running", "Succeeded"]
+
+
+async def test_permanent_exit_code_is_final_and_a_signal_is_not(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("XGBoostJob")) as cluster:
+        cluster.start()
+        job = job_of("XGBoostJob", {"Master": 1, "Worker": 1}, policy="ExitCode")
+        fates: Fates = {"worker-0": [Exit(200), Exit(3)], **forever("master-0")}
+        await cluster.submit(job, fates, decider="worker-0")
+        ended = await cluster.ended()
+        assert created(cluster, "worker-0") == 2
+        assert ended["dlctl"]["failure"]["exitCode"] == 3
+        assert ended["completionTime"]
+
+
+async def test_restart_is_told_and_over_when_the_job_runs_again(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, policy="ExitCode")
+        fates: Fates = {"master-0": [Exit(137), KEEPS_RUNNING], **forever("worker-0")}
+        await cluster.submit(job, fates)
+        await cluster.until(lambda: bool(cluster.condition("Restarting")))
+        assert cluster.condition("Restarting") == (
+            "job linear is restarting because Master replica(s) failed."
+        )
+        assert conditions(cluster)[-1] == ("Restarting", "True", "PyTorchJobRestarting")
+        await running(cluster)
+        assert [c[0] for c in conditions(cluster)] == ["Created", "Running"]
+
+
+def has_pods(cluster: ClusterHarness, count: int) -> bool:
+    return len(cluster.pods()) == count
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "PaddleJob", "JAXJob"])
+async def test_workers_are_added_and_removed_as_the_job_is_scaled(
+    kind: str, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        cluster.start()
+        await cluster.submit(job_of(kind, {"Worker": 1}), forever("worker-0"))
+        await running(cluster)
+        for count in (3, 2):
+            await change(cluster, kind, {"replicas": count}, subresource="scale")
+            await cluster.until(partial(has_pods, cluster, count))
+            await cluster.settled()
+            assert len(cluster.services()) == count
+        left = sorted(str(replica_of(pod, "linear")) for pod in cluster.pods())
+        assert left == ["worker-0", "worker-1"]
+        workers = cluster.status()["replicaStatuses"]["Worker"]
+        assert workers["active"] == 2
+        name = f"{kind.lower()}-controller"
+        assert f"training.kubeflow.org/operator-name={name}" in workers["selector"]
+        assert cluster.condition("Running")

@@ -1,0 +1,54 @@
+"""Jobs that are too large: refused before anything is created, in words that say what to lower."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from tests.builders import kind_of, manifest, template, training_job
+from tests.support.harness import start_cluster
+
+
+def listed(kind: str, **counts: int) -> dict[str, Any]:
+    entries = [
+        {"tfReplicaType": type_.upper(), "replicas": count, "template": template("tensorflow")}
+        for type_, count in counts.items()
+    ]
+    return manifest("kubeflow.org/v1alpha1", kind, {"replicaSpecs": entries})
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        pytest.param(training_job("TFJob", PS=3000, Worker=3000), id="map"),
+        pytest.param(listed("TFJob", master=1, ps=3000, worker=3000), id="list"),
+    ],
+)
+async def test_job_whose_pods_cannot_start_is_refused_before_any_child_is_created(
+    wire: dict[str, Any],
+) -> None:
+    async with start_cluster(kinds=[kind_of("kubeflow.org/v1", "TFJob")]) as cluster:
+        cluster.start()
+        await cluster.submit(wire)
+        await cluster.until(lambda: cluster.phase() == "Failed")
+        said = str(cluster.status())
+        assert "each pod gets a variable TF_CONFIG of " in said
+        assert "lower replicas, or give the job a shorter name" in said
+        assert not cluster.history.created
+        assert not cluster.services()
+
+
+async def test_large_job_is_created_in_slices_and_lets_others_go_on() -> None:
+    large = training_job("JAXJob", "large", Worker=600)
+    small = training_job("JAXJob", "small", Worker=1)
+    async with start_cluster(kinds=[kind_of("kubeflow.org/v1", "JAXJob")]) as cluster:
+        cluster.options = attrs.evolve(cluster.options, workers=1)
+        cluster.start()
+        await cluster.submit(large)
+        await cluster.until(lambda: len(cluster.history.created) >= 1)
+        await cluster.submit(small)
+        await cluster.until(lambda: "small-worker-0" in cluster.pods())
+        created = len(cluster.history.created)
+        await cluster.until(lambda: len(cluster.history.created) == 601)
+    assert created < 601
+    assert not cluster.history.violations

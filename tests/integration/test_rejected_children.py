@@ -1,0 +1,138 @@
+"""Children that the API server refuses: the job waits and says so, and nothing else stops."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import CONFIG_MAPS, PODS
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.local.apiserver.status import StatusError
+from tests.builders import mxjob
+from tests.integration.kubeflow import change, forever, job_of, only, running
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import KEEPS_RUNNING
+
+JSON = dict[str, Any]
+POLICY = (
+    "pods \"linear-worker-0\" is forbidden: ValidatingAdmissionPolicy 'owners' with binding "
+    "'owners' denied request: no owner"
+)
+WEBHOOK = 'admission webhook "v.example.com" denied the request: '
+ANSWERS = [
+    pytest.param(status.bad_request("Pod in version v1 cannot be handled as a Pod"), id="400"),
+    pytest.param(
+        StatusError(500, "InternalError", 'failed calling webhook "v": no endpoints'), id="500"
+    ),
+    pytest.param(StatusError(422, "Invalid", POLICY), id="a policy's 422"),
+    pytest.param(StatusError(422, "Invalid", WEBHOOK + "it is invalid"), id="a webhook's 422"),
+    pytest.param(StatusError(409, "Conflict", WEBHOOK + "it conflicts"), id="a webhook's 409"),
+    pytest.param(StatusError(401, "Unauthorized", WEBHOOK + "who?"), id="a webhook's 401"),
+    pytest.param(StatusError(405, "MethodNotAllowed", "create is not supported"), id="405"),
+    pytest.param(StatusError(500, "", "etcdserver: request is too large"), id="too large"),
+]
+
+
+def refuse_pods(cluster: ClusterHarness, answer: StatusError, *, times: int | None = None) -> None:
+    fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=answer, times=times)
+    cluster.server.faults.add(fault)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("kind", ["PyTorchJob", "MXJob"])
+async def test_job_whose_pods_are_refused_waits_and_says_so(
+    kind: str, answer: StatusError, start_cluster: StartCluster
+) -> None:
+    async with start_cluster(kinds=only(kind)) as cluster:
+        refuse_pods(cluster, answer)
+        cluster.start()
+        counts = {"Master": 1} if kind == "PyTorchJob" else {"Scheduler": 1}
+        await cluster.submit(job_of(kind, counts), {})
+        await cluster.until(lambda: answer.message in cluster.condition("Blocked"))
+        await cluster.advance(60)
+        assert answer.message in cluster.events()["FailedCreatePod"]
+        assert cluster.history.writes()["create", "pods"] <= 8, "it is tried now and then"
+        assert not cluster.condition("Failed")
+
+        cluster.server.faults.clear()
+        await cluster.until(lambda: cluster.condition("Succeeded"))
+        assert not cluster.condition("Blocked")
+
+
+async def assert_few_writes(cluster: ClusterHarness, reason: str, *, statuses: int) -> None:
+    cluster.start()
+    await cluster.submit(mxjob(), {})
+    await cluster.until(lambda: reason in cluster.condition("Blocked"))
+    await cluster.advance(300)
+    writes = cluster.history.writes()
+    assert writes["create", "pods"] <= 10
+    assert writes["patch", "mxjobs/status.kubeflow.org"] <= statuses
+
+
+async def test_refusal_whose_text_changes_is_retried_no_more_often_than_another(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        for number in range(500):
+            why = f"admission webhook denied the request: request {number:x}-{number * 7919:x}"
+            refuse_pods(cluster, status.forbidden(PODS, "linear", why), times=1)
+        await assert_few_writes(cluster, "denied", statuses=4)
+
+
+async def test_refusals_for_ever_new_reasons_do_not_loop(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        for number in range(500):
+            word = "".join(chr(ord("a") + int(digit)) for digit in str(number))
+            refuse_pods(cluster, status.forbidden(PODS, "linear", f"because {word}"), times=1)
+        await assert_few_writes(cluster, "because", statuses=12)
+
+
+async def test_deadline_of_a_blocked_job_is_kept_to_the_second(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        refuse_pods(cluster, status.forbidden(PODS, "linear", "exceeded quota"))
+        cluster.start()
+        await cluster.submit(mxjob(runPolicy={"activeDeadlineSeconds": 13}), {})
+        begun = cluster.clock.now()
+        assert (await cluster.ended())["failure"]["reason"] == "DeadlineExceeded"
+        assert (cluster.clock.now() - begun).total_seconds() < 15
+
+
+async def test_replica_that_cannot_be_replaced_leaves_the_job_as_it_is(
+    start_cluster: StartCluster,
+) -> None:
+    never = StatusError(422, "Invalid", 'Pod "linear-worker-0" is invalid: spec: no')
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        cluster.start()
+        job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, policy="ExitCode")
+        fates = {**forever("master-0"), "worker-0": [KEEPS_RUNNING]}
+        await cluster.submit(job, fates)
+        await running(cluster)
+        await cluster.until(lambda: len(cluster.pods()) == 2)
+        await cluster.settled()
+        refuse_pods(cluster, never)
+        await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
+        await cluster.until(lambda: never.message in cluster.condition("Blocked"))
+        await cluster.advance(30)
+        assert not cluster.condition("Failed")
+        assert cluster.pods() == ["linear-master-0"]
+
+        await change(cluster, "PyTorchJob", {"runPolicy": {"suspend": True}})
+        await cluster.until(lambda: cluster.condition("Suspended") and not cluster.pods())
+        cluster.server.faults.clear()
+        await change(cluster, "PyTorchJob", {"runPolicy": {"suspend": False}})
+        await cluster.until(lambda: len(cluster.pods()) == 2)
+
+
+async def test_mpi_job_whose_childs_name_is_taken_says_so_as_mpi_operator_does(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("MPIJob")) as cluster:
+        foreign = {"metadata": {"name": "linear-config"}}
+        await cluster.user.create(CONFIG_MAPS, cluster.namespace, foreign)
+        cluster.start()
+        await cluster.submit(job_of("MPIJob", {"Launcher": 1, "Worker": 1}), {})
+        await cluster.until(lambda: "ErrResourceExists" in cluster.events())
+        assert '"linear-config" of Kind "ConfigMap"' in cluster.events()["ErrResourceExists"]
+
+        await cluster.user.delete(CONFIG_MAPS, cluster.key("linear-config"))
+        await cluster.until(lambda: cluster.condition("Succeeded"))

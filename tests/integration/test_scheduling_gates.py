@@ -1,0 +1,71 @@
+"""The way back to another operator: nothing of dlctl's holds a pod back."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import PODS
+from dlctl.api.pods import WORKERS_RUNNING_GATE
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.reconcilers.children.scheduling_gates import ungate_all
+from tests.integration.test_mpi import HELD, RUNS, gates, mpi_job, phase, replicas
+from tests.support.harness import ClusterHarness, StartCluster
+
+JSON = dict[str, Any]
+LAUNCHER = "linear-launcher"
+
+
+async def left_waiting(cluster: ClusterHarness, *own_gates: str) -> None:
+    """Have dlctl create a job whose launcher waits, and go."""
+    job = mpi_job()
+    replicas(job, "Worker")["template"]["spec"].update(HELD)
+    if own_gates:
+        held = {"schedulingGates": [{"name": gate} for gate in own_gates]}
+        replicas(job, "Launcher")["template"]["spec"].update(held)
+    controller = cluster.start()
+    await cluster.submit(job, RUNS)
+    await cluster.until(lambda: len(cluster.pods()) == 3)
+    await cluster.settled()
+    await controller.stop()
+    assert WORKERS_RUNNING_GATE in gates(cluster, LAUNCHER)
+
+
+async def test_launcher_that_waits_starts_once_it_is_released(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        await left_waiting(cluster)
+        assert await ungate_all(cluster.user, cluster.namespace) == [cluster.key(LAUNCHER)]
+        await cluster.until(lambda: phase(cluster, LAUNCHER) == "Running")
+        assert await ungate_all(cluster.user, cluster.namespace) == []
+
+
+async def test_gates_of_others_stay(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        await left_waiting(cluster, "example.com/mine")
+        await ungate_all(cluster.user, cluster.namespace)
+        await cluster.sync()
+        assert gates(cluster, LAUNCHER) == ["example.com/mine"]
+        assert gates(cluster, "linear-worker-0") == ["example.com/held"]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+async def test_launcher_that_changes_meanwhile_is_released_all_the_same(
+    gone: bool, start_cluster: StartCluster
+) -> None:
+    async with start_cluster() as cluster:
+        await left_waiting(cluster)
+        conflict = status.conflict(PODS, LAUNCHER, "it has changed")
+        cluster.server.faults.add(
+            Fault(verb="patch", resource="pods", name=LAUNCHER, status=conflict)
+        )
+        if gone:
+            cluster.server.faults.add(
+                Fault(
+                    verb="get",
+                    resource="pods",
+                    name=LAUNCHER,
+                    status=status.not_found(PODS, LAUNCHER),
+                )
+            )
+        released = await ungate_all(cluster.user, cluster.namespace)
+        assert released == ([] if gone else [cluster.key(LAUNCHER)])

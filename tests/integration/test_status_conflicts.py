@@ -1,0 +1,224 @@
+"""A status that does not stay as it was written: by another operator, or by an old definition."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.meta import CRDS, PODS, ObjectKey
+from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.metrics import Metrics
+from dlctl.reconcilers.crd_check import FIX_COMMAND
+from tests.builders import kind_of, training_job
+from tests.support.harness import ClusterHarness, start_cluster
+from tests.support.outcomes import KEEPS_RUNNING, Exit, Outcome
+
+pytestmark = pytest.mark.looptime(noop_cycles=8)
+JSON = dict[str, Any]
+KIND: Final = kind_of("kubeflow.org/v1", "TFJob")
+CRD: Final = ObjectKey("", KIND.resource.group_resource)
+HALF_AN_HOUR_S: Final = 1800.0
+Fates = Mapping[str, Sequence[Outcome]]
+
+
+def job(name: str = "linear", **counts: int) -> JSON:
+    wire = training_job("TFJob", name, **(counts or {"Chief": 1, "Worker": 1}))
+    for spec in wire["spec"]["tfReplicaSpecs"].values():
+        spec["restartPolicy"] = "ExitCode"
+    return wire
+
+
+@asynccontextmanager
+async def operator_without_memory(
+    cluster: ClusterHarness, name: str = "linear"
+) -> AsyncIterator[None]:
+    """Have training-operator write each status of a job, too: what it does not know it drops."""
+    changed = asyncio.Event()
+
+    def notice(change: StorageEvent) -> None:
+        if change.table == table_of(KIND.resource):
+            changed.set()
+
+    async def overwrite() -> None:
+        while True:
+            await changed.wait()
+            changed.clear()
+            await asyncio.sleep(0.05)
+            if "dlctl" in cluster.status(name):
+                body = {"status": {"dlctl": None}}
+                await cluster.user.patch(
+                    KIND.resource, cluster.key(name), body, subresource="status"
+                )
+
+    cluster.server.storage.observers.append(notice)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(overwrite())
+        yield
+        task.cancel()
+
+
+def status_writes(cluster: ClusterHarness) -> int:
+    return cluster.history.writes()["patch", "tfjobs/status.kubeflow.org"]
+
+
+def made(cluster: ClusterHarness, replica: str) -> int:
+    return sum(n for member, n in cluster.history.created.items() if str(member.replica) == replica)
+
+
+def value(metrics: Metrics, name: str) -> float:
+    labels = {"kind": KIND.resource.group_resource}
+    return metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+async def test_fight_with_another_operator_is_told_and_slows_down() -> None:
+    async with start_cluster() as cluster:
+        running = cluster.start()
+        fates: Fates = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143)] * 1000}
+        await cluster.submit(job(), fates, decider="chief-0")
+        async with operator_without_memory(cluster):
+            await asyncio.sleep(HALF_AN_HOUR_S)
+            # One a second, and more, without the pause.
+            assert status_writes(cluster) < 40
+            # The back-off of the replica holds: 10 s, 20 s and so on up to 5 min.
+            assert made(cluster, "worker-0") < 15
+            assert "run only one operator" in cluster.events()["AnotherOperator"]
+            assert value(running.manager.metrics, "dlctl_status_conflicts_total") > 3
+
+
+async def test_fight_over_one_job_holds_up_no_other() -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
+        async with operator_without_memory(cluster):
+            await asyncio.sleep(60)
+            await cluster.submit(job("other"), {})
+            async with asyncio.timeout(30):
+                await cluster.ended("other")
+
+
+async def test_one_status_of_another_operator_is_no_fight() -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
+        await cluster.until(lambda: cluster.phase() == "Running")
+        body = {"status": {"dlctl": None}}
+        await cluster.user.patch(KIND.resource, cluster.key(), body, subresource="status")
+        async with asyncio.timeout(5):
+            await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.settled()
+        assert "AnotherOperator" not in cluster.events()
+
+
+async def test_job_goes_on_when_the_other_operator_has_stopped() -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
+        async with operator_without_memory(cluster):
+            await cluster.until(lambda: "AnotherOperator" in cluster.events())
+        await cluster.until(lambda: cluster.phase() == "Running")
+        chief = next(p for p in cluster.objects(PODS) if "chief" in p["metadata"]["name"])
+        await cluster.node.finish(chief["metadata"]["uid"])
+        await cluster.ended()
+
+
+async def replace_status_schema(cluster: ClusterHarness) -> list[JSON]:
+    """Have the definition of training-operator, and return the versions of ours."""
+    cluster.require_embedded("other tests use the definitions")
+    there = await cluster.user.get(CRDS, CRD, dict[str, Any])
+    ours = there["spec"]["versions"]
+    theirs = [_without_memory(version) for version in ours]
+    await cluster.user.patch(CRDS, CRD, {"spec": {"versions": theirs}})
+    return list(ours)
+
+
+def _without_memory(version: JSON) -> JSON:
+    schema = version["schema"]["openAPIV3Schema"]
+    status = dict(schema["properties"]["status"])
+    del status["x-kubernetes-preserve-unknown-fields"]
+    status["properties"] = {n: s for n, s in status["properties"].items() if n != "dlctl"}
+    schema = {**schema, "properties": {**schema["properties"], "status": status}}
+    return {**version, "schema": {"openAPIV3Schema": schema}}
+
+
+async def test_old_definition_is_told_and_its_jobs_wait_until_it_is_mended() -> None:
+    async with start_cluster() as cluster:
+        ours = await replace_status_schema(cluster)
+        running = cluster.start()
+        check = running.manager.readiness_checks()["definition.tfjobs.kubeflow.org"]
+        await cluster.submit(job(), {})
+        await cluster.submit(job("second"), {})
+        await cluster.until(lambda: not check())
+        await asyncio.sleep(HALF_AN_HOUR_S)
+        assert not check()
+        assert not cluster.pods()
+        assert FIX_COMMAND in str(cluster.events())
+        assert value(running.manager.metrics, "dlctl_crd_outdated") == 1
+        # One job is tried each minute.
+        assert status_writes(cluster) < 40
+
+        await cluster.user.patch(CRDS, CRD, {"spec": {"versions": ours}})
+        async with asyncio.timeout(150):
+            await cluster.ended()
+            await cluster.ended("second")
+        await cluster.until(check)
+        assert value(running.manager.metrics, "dlctl_crd_outdated") == 0
+
+
+async def test_old_definition_of_one_kind_holds_up_no_other() -> None:
+    async with start_cluster() as cluster:
+        await replace_status_schema(cluster)
+        cluster.start()
+        await cluster.submit(job(), {})
+        await cluster.submit(training_job("PyTorchJob", "other", Master=1), {})
+        await cluster.ended("other")
+        assert not [pod for pod in cluster.pods() if pod.startswith("linear")]
+
+
+async def test_definition_that_is_put_back_under_running_jobs_leaves_them_as_they_are() -> None:
+    async with start_cluster() as cluster:
+        running = cluster.start()
+        fates: Fates = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143), KEEPS_RUNNING]}
+        await cluster.submit(job(), fates, decider="chief-0")
+        await cluster.until(lambda: made(cluster, "worker-0") == 2)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        ours = await replace_status_schema(cluster)
+        pods = cluster.pods()
+        body = {"metadata": {"labels": {"x": "y"}}}
+        await cluster.user.patch(KIND.resource, cluster.key(), body)
+        chief = next(p for p in cluster.objects(PODS) if "chief" in p["metadata"]["name"])
+        await cluster.node.finish(chief["metadata"]["uid"])
+        check = running.manager.readiness_checks()["definition.tfjobs.kubeflow.org"]
+        await cluster.until(lambda: not check())
+        assert cluster.pods() == pods
+        await cluster.user.patch(CRDS, CRD, {"spec": {"versions": ours}})
+        await cluster.ended()
+        await cluster.until(check)
+
+
+async def test_mended_definition_is_noticed_where_no_status_is_to_be_written() -> None:
+    async with start_cluster() as cluster:
+        running = cluster.start()
+        await cluster.submit(job("done"), {})
+        await cluster.ended("done")
+        await cluster.settled()
+        ours = await replace_status_schema(cluster)
+        await cluster.submit(job(), {})
+        check = running.manager.readiness_checks()["definition.tfjobs.kubeflow.org"]
+        await cluster.until(lambda: not check())
+        await cluster.user.delete(KIND.resource, cluster.key())
+        await cluster.user.patch(CRDS, CRD, {"spec": {"versions": ours}})
+        running.reconcile(KIND, "done")
+        await cluster.until(check)
+
+
+async def test_kind_without_jobs_is_not_waited_for() -> None:
+    async with start_cluster() as cluster:
+        running = cluster.start()
+        await replace_status_schema(cluster)
+        await cluster.submit(job(), {})
+        check = running.manager.readiness_checks()["definition.tfjobs.kubeflow.org"]
+        await cluster.until(lambda: not check())
+        await cluster.user.delete(KIND.resource, cluster.key())
+        await cluster.until(check)

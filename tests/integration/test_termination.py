@@ -1,0 +1,207 @@
+"""What becomes of a job when its replicas end in all the ways in which they can."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import PODS
+from tests.builders import mxjob
+from tests.support.fake_kubelet import replica_of
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING, OOM_KILLED, Deleted, Evicted, Exit, Outcome
+
+JSON = dict[str, Any]
+
+
+def never(**spec: Any) -> JSON:
+    """Return a job whose pods the kubelet does not run again."""
+    manifest = mxjob(cleanupPodPolicy="None", **spec)
+    for entry in manifest["spec"]["replicaSpecs"]:
+        entry["template"]["spec"]["restartPolicy"] = "Never"
+    return manifest
+
+
+def created(cluster: ClusterHarness, replica: str) -> int:
+    return sum(n for member, n in cluster.history.created.items() if str(member.replica) == replica)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "code"),
+    [
+        pytest.param(Exit(1), "Error", 1, id="1"),
+        pytest.param(Exit(139), "Error", 139, id="139"),
+        pytest.param(Exit(3), "Error", 3, id="a code of its own"),
+        pytest.param(OOM_KILLED, "OOMKilled", 137, id="OOMKilled"),
+    ],
+)
+async def test_permanent_end_of_a_worker_fails_the_job(
+    outcome: Outcome, reason: str, code: int, start_cluster: StartCluster
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(
+            never(), {"worker-1": [outcome], "scheduler-0": [KEEPS_RUNNING]}, decider="worker-1"
+        )
+        status = await cluster.ended()
+        assert status["state"] == "Failed"
+        failure = status["failure"]
+        assert (failure["replica"], failure["reason"]) == ("worker-1", reason)
+        assert failure["exitCode"] == code
+        assert str(code) in status["reason"]
+        assert created(cluster, "worker-1") == 1
+        await cluster.settled()
+        assert "worker-1" in cluster.events()["MXJobFailed"]
+
+
+async def test_permanent_end_fails_the_job_even_where_the_kubelet_would_try_again(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(
+            mxjob(), {"worker-1": [Exit(1)], "scheduler-0": [KEEPS_RUNNING]}, decider="worker-1"
+        )
+        status = await cluster.ended()
+        assert (status["state"], status["failure"]["exitCode"]) == ("Failed", 1)
+
+
+@pytest.mark.parametrize("code", [130, 137, 138, 143])
+async def test_retryable_end_costs_a_failure_and_a_new_pod(
+    code: int, start_cluster: StartCluster
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"worker-1": [Exit(code), DONE]})
+        status = await cluster.ended()
+        assert status["state"] == "Succeeded"
+        restart = status["restarts"]["worker-1"]
+        assert (restart["failures"], restart["attempts"], restart["exitCode"]) == (1, 1, code)
+        assert created(cluster, "worker-1") == 2
+
+
+async def test_retryable_end_that_the_kubelet_repeats_costs_no_pod(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(mxjob(), {"worker-1": [Exit(143), Exit(143), DONE]})
+        status = await cluster.ended()
+        assert status["state"] == "Succeeded"
+        assert "restarts" not in status
+        assert created(cluster, "worker-1") == 1
+
+
+@pytest.mark.parametrize("code", [1, 137, 143])
+async def test_eviction_costs_no_failure(start_cluster: StartCluster, code: int) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"server-0": [Evicted(code), KEEPS_RUNNING]})
+        status = await cluster.ended()
+        assert status["state"] == "Succeeded"
+        restart = status["restarts"]["server-0"]
+        assert (restart["failures"], restart["attempts"], restart["reason"]) == (0, 1, "Evicted")
+        assert created(cluster, "server-0") == 2
+
+
+async def test_pod_deleted_by_hand_is_made_again_at_no_cost(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"worker-0": [Deleted(), Deleted(), DONE]})
+        status = await cluster.ended()
+        assert status["state"] == "Succeeded"
+        assert "restarts" not in status
+        assert created(cluster, "worker-0") == 3
+        assert not cluster.history.violations
+
+
+@pytest.mark.embedded_only("the pauses of production take minutes")
+async def test_restarts_back_off_and_keep_the_pod_until_then(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"worker-1": [Exit(143), Exit(143), Exit(143), DONE]})
+        for number, pause_s in enumerate((10, 20, 40), 1):
+            await cluster.until(partial(has_tried, cluster, number))
+            lost = cluster.clock.monotonic()
+            await cluster.until(partial(is_made, cluster, number + 1))
+            assert cluster.clock.monotonic() - lost == pytest.approx(pause_s, abs=2)
+        assert (await cluster.ended())["state"] == "Succeeded"
+
+
+def has_tried(cluster: ClusterHarness, tries: int) -> bool:
+    restarts = cluster.status().get("restarts") or {}
+    return bool((restarts.get("worker-1") or {"attempts": 0})["attempts"] == tries)
+
+
+def is_made(cluster: ClusterHarness, times: int) -> bool:
+    return created(cluster, "worker-1") == times
+
+
+async def test_worker_that_is_done_is_not_made_again_when_its_pod_is_deleted(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"scheduler-0": [KEEPS_RUNNING]})
+        await cluster.until(lambda: completed(cluster) == "0-1")
+        for name in [n for n in cluster.pods() if "worker" in n]:
+            await cluster.user.delete(PODS, cluster.key(name))
+        await cluster.settled()
+        assert created(cluster, "worker-0") == created(cluster, "worker-1") == 1
+        assert cluster.status()["phase"] == "Running"
+
+
+async def test_worker_that_is_done_is_not_made_again_however_fast_its_pod_goes(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(never(), {"scheduler-0": [KEEPS_RUNNING], "worker-0": [KEEPS_RUNNING]})
+        await cluster.until(lambda: completed(cluster) == "1")
+        # The last write of the status was a moment ago.
+        (name,) = [n for n in cluster.pods() if n.endswith("0") and "worker" in n]
+        uid = next(p for p in cluster.objects(PODS) if p["metadata"]["name"] == name)["metadata"][
+            "uid"
+        ]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(cluster.node.finish(uid))
+            await asyncio.sleep(0.3)
+            await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
+        await cluster.settled()
+        assert completed(cluster) == "0-1"
+        assert created(cluster, "worker-0") == 1
+
+
+def completed(cluster: ClusterHarness) -> str:
+    replicas = (cluster.status().get("dlctl") or {}).get("replicaStatuses") or ()
+    found = [r.get("completedIndexes", "") for r in replicas if r["mx_replica_type"] == "WORKER"]
+    return "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("policy", "pods", "services"),
+    [
+        pytest.param("All", [], [], id="All"),
+        pytest.param(
+            "Running", ["scheduler-0", "worker-0", "worker-1"], ["scheduler-0"], id="Running"
+        ),
+        pytest.param(
+            "None",
+            ["scheduler-0", "server-0", "worker-0", "worker-1"],
+            ["scheduler-0"],
+            id="None",
+        ),
+    ],
+)
+async def test_pods_go_as_the_policy_says(
+    policy: str, pods: list[str], services: list[str], start_cluster: StartCluster
+) -> None:
+    async with start_cluster() as cluster:
+        cluster.start()
+        await cluster.submit(mxjob(cleanupPodPolicy=policy), {})
+        await cluster.ended()
+        await cluster.settled()
+        left = sorted(str(replica_of(name, "linear")) for name in cluster.pods())
+        assert left == pods
+        assert len(cluster.services()) == len(services)

@@ -1,0 +1,339 @@
+"""training-operator stops and dlctl starts, under jobs that are there in every state.
+
+What v1.9 leaves behind is made here: children without our label, statuses without our memory.
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
+from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from tests.builders import kind_of, renderer_of, template, training_job
+from tests.integration.kubeflow import lift_rules
+from tests.support.harness import ClusterHarness, StartCluster
+from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
+
+JSON = dict[str, Any]
+KIND = kind_of("kubeflow.org/v1", "TFJob")
+RUNS: Final[Mapping[str, Sequence[Outcome]]] = {
+    replica: [KEEPS_RUNNING] for replica in ("chief-0", "ps-0", "worker-0", "worker-1")
+}
+CREATED: Final = ("Created", True, "TFJob linear is created.")
+RUNNING: Final = ("Running", True, "TFJob {ns}/linear is running.")
+
+
+def tf_job(policy: str = "", name: str = "linear", **run_policy: Any) -> JSON:
+    job = training_job("TFJob", name, Chief=1, PS=1, Worker=2)
+    for spec in job["spec"]["tfReplicaSpecs"].values():
+        spec["restartPolicy"] = policy or "Never"
+    if run_policy:
+        job["spec"]["runPolicy"] = run_policy
+    return job
+
+
+def conditions(cluster: ClusterHarness, *stated: tuple[str, bool, str]) -> list[JSON]:
+    now = timestamp(cluster.clock.now())
+    return [
+        {
+            "type": type_,
+            "status": str(holds),
+            "reason": f"TFJob{type_}",
+            "message": message.format(ns=cluster.namespace),
+            "lastUpdateTime": now,
+            "lastTransitionTime": now,
+        }
+        for type_, holds, message in stated
+    ]
+
+
+def timestamp(time: datetime.datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def counts(chief: JSON, ps: JSON, worker: JSON) -> JSON:
+    return {"replicaStatuses": {"Chief": chief, "PS": ps, "Worker": worker}}
+
+
+RUN: Final = counts({"active": 1}, {"active": 1}, {"active": 2})
+
+
+async def left_behind(
+    cluster: ClusterHarness,
+    manifest: JSON,
+    *stated: tuple[str, bool, str],
+    outcomes: Mapping[str, Sequence[Outcome]] = RUNS,
+    children: bool = True,
+    **status: Any,
+) -> JSON:
+    """Make a job as training-operator leaves it, and wait until its pods run."""
+    job = await cluster.submit(manifest, outcomes, decider="chief-0")
+    name = job["metadata"]["name"]
+    if children:
+        await make_children(cluster, job)
+    status["conditions"] = conditions(cluster, *stated)
+    status.setdefault("startTime", timestamp(cluster.clock.now()))
+    await cluster.user.patch(
+        KIND.resource, cluster.key(name), {"status": status}, subresource="status"
+    )
+    await cluster.sync()
+    return job
+
+
+async def make_children(cluster: ClusterHarness, job: JSON) -> None:
+    renderer = renderer_of(job)
+    bodies = [(SERVICES, renderer.service(r)) for r in renderer.replicas_with_service()]
+    bodies += [(PODS, renderer.pod(replica)) for replica in renderer.job.replicas]
+    for resource, body in bodies:
+        del body["metadata"]["labels"][MANAGED_BY_LABEL]
+        await cluster.user.create(resource, cluster.namespace, body)
+    await cluster.until(lambda: phases(cluster) and "Pending" not in phases(cluster))
+
+
+def phases(cluster: ClusterHarness) -> list[str]:
+    return [(pod.get("status") or {}).get("phase", "Pending") for pod in cluster.objects(PODS)]
+
+
+def uids(cluster: ClusterHarness) -> set[str]:
+    children = cluster.objects(PODS) + cluster.objects(SERVICES)
+    return {child["metadata"]["uid"] for child in children}
+
+
+def labelled(cluster: ClusterHarness) -> int:
+    children = cluster.objects(PODS) + cluster.objects(SERVICES)
+    return sum(MANAGED_BY_LABEL in child["metadata"]["labels"] for child in children)
+
+
+async def wait_labelled(cluster: ClusterHarness, number: int) -> None:
+    """Wait until so many children are labelled, and not a moment longer."""
+    while labelled(cluster) < number:
+        cluster.history.changed.clear()
+        await cluster.history.changed.wait()
+
+
+def watch_statuses(cluster: ClusterHarness) -> list[JSON]:
+    """Return a list that every status of a TFJob is added to from now on."""
+    seen: list[JSON] = []
+
+    def notice(change: StorageEvent) -> None:
+        if change.table == table_of(KIND.resource) and change.new is not None:
+            seen.append(change.new.decoded(KIND.resource).get("status") or {})
+
+    cluster.server.storage.observers.append(notice)
+    return seen
+
+
+def without_memory(status: JSON) -> JSON:
+    return {field: value for field, value in status.items() if field != "dlctl"}
+
+
+async def test_running_job_goes_on_as_it_is(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
+        before, children = cluster.status(), uids(cluster)
+        statuses = watch_statuses(cluster)
+        cluster.start()
+        await cluster.until(lambda: labelled(cluster) == 8)
+        await cluster.settled()
+        assert uids(cluster) == children
+        assert cluster.phase() == "Running"
+        # No number goes down in between, and no word changes.
+        assert [without_memory(status) for status in statuses] == [before] * len(statuses)
+        assert len(statuses) == 1
+        assert "SuccessfulCreatePod" not in cluster.events()
+
+
+async def test_tool_that_manages_the_template_stays_named_on_pods_taken_over(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        manifest = tf_job()
+        helm = {"app.kubernetes.io/managed-by": "Helm"}
+        for spec in manifest["spec"]["tfReplicaSpecs"].values():
+            spec["template"]["metadata"] = {"labels": helm}
+        await left_behind(cluster, manifest, CREATED, RUNNING, **RUN)
+        cluster.start()
+        await cluster.until(lambda: labelled(cluster) == 8)
+        await cluster.settled()
+        assert len(cluster.pods()) == 4
+        assert all(helm.items() <= p["metadata"]["labels"].items() for p in cluster.objects(PODS))
+
+
+async def test_job_that_was_taken_over_ends_as_any_other(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        await left_behind(cluster, tf_job(cleanPodPolicy="Running"), CREATED, RUNNING, **RUN)
+        cluster.start()
+        await cluster.until(lambda: cluster.phase() == "Running")
+        chief = next(p for p in cluster.objects(PODS) if "chief" in p["metadata"]["name"])
+        await cluster.node.finish(chief["metadata"]["uid"])
+        await cluster.ended()
+        await cluster.until(lambda: len(cluster.pods()) == 1)
+        assert [c["type"] for c in cluster.status()["conditions"]] == [
+            "Created",
+            "Running",
+            "Succeeded",
+        ]
+
+
+async def test_end_that_nobody_saw_is_noticed_at_once(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        fates = {**RUNS, "chief-0": [DONE]}
+        await left_behind(cluster, tf_job(), CREATED, RUNNING, fates=fates, **RUN)
+        await cluster.until(lambda: "Succeeded" in phases(cluster))
+        cluster.start()
+        await cluster.ended()
+        expected = f"TFJob {cluster.namespace}/linear successfully completed."
+        assert cluster.condition("Succeeded") == expected
+        assert all(count == 1 for count in cluster.history.created.values())
+
+
+async def test_replica_that_was_lost_in_between_runs_again(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        fates: Mapping[str, Sequence[Outcome]] = {**RUNS, "worker-1": [Exit(143), KEEPS_RUNNING]}
+        await left_behind(cluster, tf_job("ExitCode"), CREATED, RUNNING, fates=fates, **RUN)
+        await cluster.until(lambda: "Failed" in phases(cluster))
+        cluster.start()
+        await cluster.until(lambda: max(cluster.history.created.values()) == 2)
+        await cluster.until(lambda: phases(cluster) == ["Running"] * 4)
+        await cluster.until(lambda: cluster.condition("Running"))
+        assert sum(cluster.history.created.values()) == 5
+        assert not cluster.history.violations
+
+
+SUCCEEDED: Final = ("Succeeded", True, "TFJob {ns}/linear successfully completed.")
+STOPPED: Final = ("Running", False, "TFJob {ns}/linear is running.")
+AT_END: Final = counts({"succeeded": 1}, {"succeeded": 1}, {"succeeded": 2})
+
+
+async def test_job_that_had_ended_stays_so(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        fates = {**RUNS, "chief-0": [DONE]}
+        done = timestamp(cluster.clock.now())
+        stated = (CREATED, STOPPED, SUCCEEDED)
+        await left_behind(cluster, tf_job(), *stated, fates=fates, completionTime=done, **AT_END)
+        before, children = cluster.status(), uids(cluster)
+        cluster.start()
+        await cluster.until(lambda: cluster.phase() == "Done")
+        await cluster.settled()
+        assert without_memory(cluster.status()) == before
+        assert uids(cluster) == children
+        assert "TFJobSucceeded" not in cluster.events()
+
+
+async def test_clean_up_that_was_cut_off_is_finished(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        done = timestamp(cluster.clock.now())
+        stated = (CREATED, STOPPED, SUCCEEDED)
+        manifest = tf_job(cleanPodPolicy="All")
+        await left_behind(cluster, manifest, *stated, completionTime=done, **AT_END)
+        cluster.start()
+        await cluster.ended()
+        await cluster.until(lambda: not cluster.pods() and not cluster.services())
+
+
+@pytest.mark.parametrize("said", [True, False])
+async def test_time_after_the_end_is_over_though_it_began_before(
+    said: bool, start_cluster: StartCluster
+) -> None:
+    async with start_cluster() as cluster:
+        stated = (CREATED, STOPPED, ("Failed", True, 'job "linear" is failing'))
+        # training-operator does not say when, after a permanent exit code.
+        ended: JSON = {"completionTime": timestamp(cluster.clock.now())} if said else {}
+        manifest = tf_job(ttlSecondsAfterFinished=3)
+        await left_behind(cluster, manifest, *stated, children=False, **ended)
+        statuses = watch_statuses(cluster)
+        cluster.start()
+        await cluster.until(lambda: not cluster.objects(KIND.resource))
+        assert statuses[-1]["dlctl"]["phase"] == "Done"
+        assert statuses[-1]["completionTime"]
+
+
+async def test_suspended_job_stays_so_and_can_be_resumed(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        stated = (
+            CREATED,
+            ("Running", False, "is suspended."),
+            ("Suspended", True, "is suspended."),
+        )
+        await left_behind(cluster, tf_job(suspend=True), *stated, children=False)
+        before = cluster.status()["conditions"]
+        cluster.start()
+        await cluster.until(lambda: cluster.phase() == "Suspended")
+        await cluster.settled()
+        assert cluster.status()["conditions"] == before
+        assert not cluster.pods()
+        body = {"spec": {"runPolicy": {"suspend": False}}}
+        await cluster.user.patch(KIND.resource, cluster.key(), body)
+        await cluster.until(lambda: cluster.phase() == "Running")
+        assert [(c["type"], c["status"]) for c in cluster.status()["conditions"]] == [
+            ("Created", "True"),
+            ("Suspended", "False"),
+            ("Running", "True"),
+        ]
+
+
+@pytest.mark.parametrize("writes", range(1, 8, 2))
+async def test_controller_that_dies_while_it_takes_over_is_no_loss(
+    writes: int, start_cluster: StartCluster
+) -> None:
+    async with start_cluster() as cluster:
+        await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
+        before, children = cluster.status(), uids(cluster)
+        first = cluster.start()
+        await wait_labelled(cluster, writes)
+        await first.kill()
+        cluster.start()
+        await cluster.until(lambda: labelled(cluster) == 8)
+        await cluster.until(lambda: "dlctl" in cluster.status())
+        await cluster.settled()
+        assert uids(cluster) == children
+        assert without_memory(cluster.status()) == before
+
+
+async def test_job_created_but_not_begun_begins(start_cluster: StartCluster) -> None:
+    async with start_cluster() as cluster:
+        renderer = renderer_of(await left_behind(cluster, tf_job(), CREATED, children=False))
+        service = renderer.service(next(iter(renderer.job.replicas)))
+        del service["metadata"]["labels"][MANAGED_BY_LABEL]
+        await cluster.user.create(SERVICES, cluster.namespace, service)
+        cluster.start()
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.until(lambda: labelled(cluster) == 8)
+        assert len(cluster.services()) == 4
+
+
+async def test_children_of_a_job_without_a_status_are_taken_over_too(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster() as cluster:
+        job = await cluster.submit(tf_job(), RUNS)
+        await make_children(cluster, job)
+        children = uids(cluster)
+        cluster.start()
+        await cluster.until(lambda: cluster.phase() == "Running")
+        await cluster.until(lambda: labelled(cluster) == 8)
+        await cluster.settled()
+        assert uids(cluster) == children
+        assert cluster.status()["replicaStatuses"] == RUN["replicaStatuses"]
+
+
+async def test_job_that_our_rules_refuse_goes_on_until_it_ends(start_cluster: StartCluster) -> None:
+    async with start_cluster(kinds=[KIND]) as cluster:
+        await lift_rules(cluster, KIND)
+        await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
+        boss = {"replicas": 1, "template": template("tensorflow")}
+        strange = {"tfReplicaSpecs": {"Boss": boss}, "runPolicy": {"cleanPodPolicy": "Never"}}
+        await cluster.user.patch(KIND.resource, cluster.key(), {"spec": strange})
+        children = uids(cluster)
+        cluster.start()
+        await cluster.until(lambda: "Boss" in cluster.condition("Blocked"))
+        await cluster.settled()
+        assert uids(cluster) == children
+        assert cluster.phase() == "Running"
+        assert not cluster.condition("Failed")
+
+        chief = next(p for p in cluster.objects(PODS) if "chief" in p["metadata"]["name"])
+        await cluster.node.finish(chief["metadata"]["uid"])
+        assert (await cluster.ended())["conditions"][-1]["type"] == "Succeeded"

@@ -1,0 +1,263 @@
+from typing import Any
+
+import pytest
+
+from dlctl.api.meta import LEASES
+from dlctl.kube.errors import ApiError, UnreachableError
+from dlctl.leaderelection.lease_lock import LeaseLock, LeaseLostError
+from dlctl.leaderelection.lease_timing import LeaseTiming
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.faults import Fault
+from dlctl.metrics import Metrics
+from tests.leaderelection.conftest import KEY, LEASE_PATH, FakeClock, LeaseServer
+
+THEIRS = {"holderIdentity": "them", "leaseDurationSeconds": 20, "leaseTransitions": 1}
+CONFLICT = status.conflict(LEASES, KEY.name)
+
+
+def fails(verb: str, **how: Any) -> Fault:
+    return Fault(verb=verb, resource=LEASE_PATH, user_agent="ours", **how)
+
+
+def slow_paths(metrics: Metrics) -> float | None:
+    return metrics.registry.get_sample_value("leader_election_slowpath_total", {"name": KEY.name})
+
+
+async def test_lease_that_is_not_there_is_created(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    assert await lease_lock.acquire() == 1000
+    assert lease_server.spec == {
+        "holderIdentity": "us",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "1970-01-01T00:16:40.000000Z",
+        "renewTime": "1970-01-01T00:16:40.000000Z",
+        "leaseTransitions": 0,
+    }
+
+
+async def test_lease_of_another_is_left_alone_until_it_ran_out_before_our_eyes(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+) -> None:
+    await lease_server.put(THEIRS)
+    assert await lease_lock.acquire() is None
+    clock.seconds += 19.9
+    assert await lease_lock.acquire() is None
+    assert lease_lock.available_in_s == pytest.approx(0.1)
+    clock.seconds += 0.1
+    assert await lease_lock.acquire() == clock.seconds
+    assert (lease_server.holder, lease_server.spec["leaseTransitions"]) == ("us", 2)
+
+
+@pytest.mark.parametrize("year", ["1999", "2099"])
+async def test_clocks_of_others_are_not_believed(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock, year: str
+) -> None:
+    then = f"{year}-01-01T00:00:00.000000Z"
+    await lease_server.put({**THEIRS, "renewTime": then, "acquireTime": then})
+    assert await lease_lock.acquire() is None
+    clock.seconds += 20
+    assert await lease_lock.acquire() is not None
+
+
+async def test_each_renewal_by_another_starts_the_wait_anew(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+) -> None:
+    for second in range(3):
+        renewed = f"2026-01-01T00:00:0{second}.000000Z"
+        await lease_server.put({**THEIRS, "renewTime": renewed})
+        assert await lease_lock.acquire() is None
+        clock.seconds += 19
+
+
+async def test_note_of_a_third_is_no_renewal(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+) -> None:
+    await lease_server.put(THEIRS)
+    await lease_lock.acquire()
+    clock.seconds += 20
+    await lease_server.put(THEIRS, annotations={"note": "hello"})
+    assert await lease_lock.acquire() is not None
+
+
+@pytest.mark.parametrize("spec", [{"leaseTransitions": 1}, {"holderIdentity": ""}])
+async def test_lease_without_a_holder_is_taken_at_once(
+    lease_lock: LeaseLock, lease_server: LeaseServer, spec: dict[str, Any]
+) -> None:
+    await lease_server.put(spec)
+    assert await lease_lock.acquire() is not None
+
+
+async def test_lease_that_is_ours_already_is_kept_and_not_counted(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    await lease_server.put({**THEIRS, "holderIdentity": "us"})
+    assert await lease_lock.acquire() is not None
+    assert lease_server.spec["leaseTransitions"] == 1
+
+
+@pytest.mark.parametrize("verb", ["create", "update"])
+async def test_faster_rival_is_no_error(
+    lease_lock: LeaseLock, lease_server: LeaseServer, verb: str
+) -> None:
+    if verb == "update":
+        await lease_server.put({})
+    taken = status.already_exists(LEASES, KEY.name) if verb == "create" else CONFLICT
+    lease_server.server.faults.add(fails(verb, status=taken))
+    assert await lease_lock.acquire() is None
+
+
+async def test_renewals_do_not_read(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock, metrics: Metrics
+) -> None:
+    await lease_lock.acquire()
+    for _ in range(2):
+        clock.seconds += 2
+        assert await lease_lock.renew() == clock.seconds
+    assert lease_server.requests("ours") == ["create", "get", "update", "update"]
+    assert slow_paths(metrics) == 0
+    assert lease_server.spec["acquireTime"] == "1970-01-01T00:16:40.000000Z"
+    assert lease_server.spec["renewTime"] == "1970-01-01T00:16:44.000000Z"
+
+
+async def test_renewal_that_meets_a_change_reads_and_goes_on(
+    lease_lock: LeaseLock, lease_server: LeaseServer, metrics: Metrics
+) -> None:
+    await lease_lock.acquire()
+    await lease_server.put(lease_server.spec, labels={"team": "a"}, annotations={"note": "b"})
+    await lease_lock.renew()
+    assert lease_server.requests("ours") == ["create", "get", "get", "update", "update"]
+    assert slow_paths(metrics) == 1
+    assert lease_server.lease["metadata"]["labels"] == {"team": "a"}
+    assert lease_server.lease["metadata"]["annotations"] == {"note": "b"}
+
+
+async def test_renewal_whose_answer_was_lost_is_found_by_the_next(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    await lease_lock.acquire()
+    # Twice: over a connection that was used before, the HTTP library sends a PUT again.
+    lease_server.server.faults.add(fails("update", reset="after", times=2))
+    with pytest.raises(UnreachableError):
+        await lease_lock.renew()
+    await lease_lock.renew()
+    assert lease_server.holder == "us"
+
+
+async def test_election_whose_answer_was_lost_is_found_by_the_next(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+) -> None:
+    await lease_server.put({"leaseTransitions": 6})
+    lease_server.server.faults.add(fails("update", reset="after"))
+    # The HTTP library has sent it again, and met a lease that had changed: by our own doing.
+    assert await lease_lock.acquire() is None
+    assert lease_server.holder == "us"
+    clock.seconds += 1
+    assert await lease_lock.acquire() == clock.seconds
+    assert lease_server.spec["leaseTransitions"] == 7
+
+
+@pytest.mark.parametrize("now", ["them", ""])
+async def test_lease_that_passed_to_another_is_lost_at_once(
+    lease_lock: LeaseLock, lease_server: LeaseServer, now: str
+) -> None:
+    await lease_lock.acquire()
+    await lease_server.put({**THEIRS, "holderIdentity": now})
+    with pytest.raises(LeaseLostError, match=now or "nobody"):
+        await lease_lock.renew()
+    assert lease_server.holder == now
+
+
+async def test_lease_deleted_under_its_holder_is_created_again(
+    lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
+) -> None:
+    await lease_server.put({"leaseTransitions": 6})
+    await lease_lock.acquire()
+    began = lease_server.spec["acquireTime"]
+    await lease_server.user.delete(LEASES, KEY)
+    clock.seconds += 2
+    await lease_lock.renew()
+    assert (lease_server.holder, lease_server.spec["leaseTransitions"]) == ("us", 7)
+    assert lease_server.spec["acquireTime"] == began
+
+
+async def test_lease_deleted_and_created_by_another_is_lost(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    await lease_lock.acquire()
+    await lease_server.user.delete(LEASES, KEY)
+    await lease_server.put(THEIRS)
+    with pytest.raises(LeaseLostError):
+        await lease_lock.renew()
+
+
+async def test_refusal_is_raised_and_the_next_try_as_good_as_any(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    await lease_lock.acquire()
+    lease_server.server.faults.add(fails("update", status=status.internal_error("no"), times=2))
+    with pytest.raises(ApiError):
+        await lease_lock.renew()
+    await lease_lock.renew()
+
+
+async def test_release_leaves_the_lease_free(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    await lease_lock.acquire()
+    await lease_lock.release()
+    assert lease_server.lease
+    assert (lease_server.holder, lease_server.spec["leaseDurationSeconds"]) == ("", 1)
+
+
+async def test_release_survives_a_conflict(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    await lease_lock.acquire()
+    lease_server.server.faults.add(fails("update", status=CONFLICT))
+    await lease_lock.release()
+    assert lease_server.holder == ""
+
+
+async def test_release_spares_a_lease_that_another_took_in_the_meantime(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    await lease_lock.acquire()
+    await lease_server.put(THEIRS)
+    await lease_lock.release()
+    assert lease_server.spec == THEIRS
+
+
+async def test_release_gives_back_what_was_won_without_our_knowing(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    lease_server.server.faults.add(fails("create", reset="after"))
+    with pytest.raises(UnreachableError):
+        await lease_lock.acquire()
+    assert lease_server.holder == "us"
+    await lease_lock.release()
+    assert lease_server.holder == ""
+
+
+async def test_one_who_never_claimed_the_lease_releases_nothing(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    await lease_server.put(THEIRS)
+    await lease_lock.acquire()
+    before = lease_server.requests("ours")
+    await lease_lock.release()
+    assert lease_server.requests("ours") == before
+
+
+async def test_request_without_an_answer_ends_after_half_the_deadline(
+    lease_lock: LeaseLock, lease_server: LeaseServer
+) -> None:
+    lease_lock.timing = LeaseTiming(lease_s=0.3, renew_s=0.1, retry_s=0.05)
+    lease_server.server.faults.add(fails("get", delay_s=60))
+    with pytest.raises(TimeoutError):
+        await lease_lock.acquire()
+
+
+def test_identity_must_not_be_empty(clock: FakeClock, metrics: Metrics) -> None:
+    with pytest.raises(ValueError, match="identity"):
+        LeaseLock(None, KEY, "", LeaseTiming(), clock, metrics)  # type: ignore[arg-type]

@@ -1,0 +1,99 @@
+import pytest
+
+from dlctl.leaderelection.lease_timing import LeaseTiming
+from dlctl.leaderelection.lease_validity import LeaseValidity
+from tests.leaderelection.conftest import FakeClock, FakeWatchdog
+
+START = 1000.0
+
+
+@pytest.fixture
+def watchdog() -> FakeWatchdog:
+    return FakeWatchdog()
+
+
+@pytest.fixture
+def validity(clock: FakeClock, watchdog: FakeWatchdog) -> LeaseValidity:
+    return LeaseValidity(LeaseTiming(), clock, watchdog)
+
+
+def test_nothing_may_be_written_before_the_lease_is_won(validity: LeaseValidity) -> None:
+    assert not validity.may_write()
+
+
+@pytest.mark.parametrize(
+    ("since_s", "may_write", "healthy"),
+    [
+        pytest.param(0.0, True, True, id="just renewed"),
+        pytest.param(8.9, True, True, id="before the last write"),
+        pytest.param(9.0, False, True, id="last write"),
+        pytest.param(10.0, False, True, id="renew deadline"),
+        pytest.param(15.0, False, True, id="end of the lease"),
+        pytest.param(15.1, False, False, id="watchdog asleep"),
+    ],
+)
+def test_time_alone_ends_it(
+    validity: LeaseValidity, clock: FakeClock, since_s: float, may_write: bool, healthy: bool
+) -> None:
+    validity.extend(START)
+    clock.seconds = START + since_s
+    assert (validity.may_write(), validity.healthy()) == (may_write, healthy)
+
+
+def test_health_has_some_tolerance_if_asked(validity: LeaseValidity, clock: FakeClock) -> None:
+    validity.extend(START)
+    clock.seconds = START + 16
+    assert validity.healthy(tolerance_s=1)
+    clock.seconds += 0.1
+    assert not validity.healthy(tolerance_s=1)
+
+
+def test_those_who_do_not_lead_are_healthy(validity: LeaseValidity, clock: FakeClock) -> None:
+    clock.seconds += 1e6
+    assert validity.healthy()
+
+
+def test_watchdog_counts_from_when_the_renewal_began(
+    validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
+) -> None:
+    clock.seconds = START + 3
+    validity.extend(START)
+    assert watchdog.armed_s == 7
+    assert validity.remaining_s == 6
+
+
+def test_loss_is_for_ever_and_the_end_near(
+    validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
+) -> None:
+    validity.extend(START)
+    validity.revoke()
+    assert watchdog.armed_s == 1
+    validity.extend(clock.seconds)
+    assert not validity.may_write()
+
+
+def test_loss_never_puts_off_the_deadline(
+    validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
+) -> None:
+    validity.extend(START)
+    clock.seconds = START + 9.75
+    validity.revoke()
+    assert watchdog.armed_s == 0.25
+    validity.resign()
+    assert watchdog.armed_s == 0.25
+
+
+def test_resigning_leaves_time_for_giving_the_lease_back(
+    validity: LeaseValidity, watchdog: FakeWatchdog
+) -> None:
+    validity.extend(START)
+    validity.resign()
+    assert not validity.may_write()
+    assert watchdog.armed_s == 11
+    validity.released()
+    assert watchdog.armed_s is None
+
+
+def test_one_who_never_led_is_not_watched(validity: LeaseValidity, watchdog: FakeWatchdog) -> None:
+    validity.resign()
+    assert watchdog.armed_s is None

@@ -1,0 +1,101 @@
+import asyncio
+
+from tests.local.apiserver.raw_client import (
+    CONFIG_MAPS,
+    PODS,
+    WIDGETS,
+    RawClient,
+    config_map,
+    owned_by,
+    pod,
+    widget,
+)
+
+
+async def settled(api: RawClient) -> None:
+    """Let the garbage collector do all that it can do now."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await api.get("/api/v1/namespaces")
+
+
+async def test_dependents_go_after_their_owner_in_the_background(widgets: RawClient) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    await widgets.create(PODS, pod("p", ownerReferences=owned_by(owner)))
+    await widgets.delete(f"{WIDGETS}/a")
+    assert (await widgets.get(f"{WIDGETS}/a")).code == 404
+    await widgets.collect_garbage(f"{PODS}/p")
+
+
+async def test_dependents_of_dependents_go_too(widgets: RawClient) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    middle = await widgets.create(CONFIG_MAPS, config_map("b", ownerReferences=owned_by(owner)))
+    await widgets.create(CONFIG_MAPS, config_map("c", ownerReferences=owned_by(middle)))
+    await widgets.delete(f"{WIDGETS}/a")
+    await widgets.collect_garbage(f"{CONFIG_MAPS}/c")
+
+
+async def test_scheduled_dependents_are_given_their_grace(widgets: RawClient) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    await widgets.create(PODS, pod("p", node="n", ownerReferences=owned_by(owner)))
+    await widgets.delete(f"{WIDGETS}/a")
+    await settled(widgets)
+    meta = (await widgets.get(f"{PODS}/p")).body["metadata"]
+    assert meta["deletionGracePeriodSeconds"] == 30
+
+
+async def test_owner_in_the_foreground_waits_for_those_that_block_it(widgets: RawClient) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    await widgets.create(PODS, pod("p", node="n", ownerReferences=owned_by(owner)))
+    answer = await widgets.delete(f"{WIDGETS}/a", {"propagationPolicy": "Foreground"})
+    assert answer.body["metadata"]["finalizers"] == ["foregroundDeletion"]
+    await settled(widgets)
+    assert (await widgets.get(f"{PODS}/p")).body["metadata"]["deletionTimestamp"]
+    assert (await widgets.get(f"{WIDGETS}/a")).code == 200
+
+    await widgets.delete(f"{PODS}/p", gracePeriodSeconds=0)
+    await widgets.collect_garbage(f"{WIDGETS}/a")
+
+
+async def test_owner_in_the_foreground_does_not_wait_for_the_others(widgets: RawClient) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    references = owned_by(owner, block=False)
+    await widgets.create(PODS, pod("p", node="n", ownerReferences=references))
+    await widgets.delete(f"{WIDGETS}/a", {"propagationPolicy": "Foreground"})
+    await widgets.collect_garbage(f"{WIDGETS}/a")
+    await settled(widgets)
+    assert (await widgets.get(f"{PODS}/p")).body["metadata"]["deletionTimestamp"]
+
+
+async def test_orphans_stay_and_forget_their_owner(widgets: RawClient) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    await widgets.create(PODS, pod("p", ownerReferences=owned_by(owner)))
+    await widgets.delete(f"{WIDGETS}/a", propagationPolicy="Orphan")
+    await widgets.collect_garbage(f"{WIDGETS}/a")
+    await settled(widgets)
+    assert "ownerReferences" not in (await widgets.get(f"{PODS}/p")).body["metadata"]
+
+
+async def test_object_with_another_owner_stays_and_forgets_the_lost_one(widgets: RawClient) -> None:
+    lost = await widgets.create(WIDGETS, widget("a"))
+    kept = await widgets.create(WIDGETS, widget("b"))
+    references = [*owned_by(lost), owned_by(kept)[0] | {"controller": False}]
+    await widgets.create(PODS, pod("p", ownerReferences=references))
+    await widgets.delete(f"{WIDGETS}/a")
+    await settled(widgets)
+    left = (await widgets.get(f"{PODS}/p")).body["metadata"]["ownerReferences"]
+    assert [each["name"] for each in left] == ["b"]
+
+
+async def test_object_whose_owner_never_was_goes(widgets: RawClient) -> None:
+    owner = await widgets.create(WIDGETS, widget("a"))
+    owner["metadata"]["uid"] = "of an earlier one"
+    await widgets.create(PODS, pod("p", ownerReferences=owned_by(owner)))
+    await widgets.collect_garbage(f"{PODS}/p")
+
+
+async def test_object_with_an_owner_of_an_unknown_kind_stays(api: RawClient) -> None:
+    owner = {"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "x", "uid": "1"}}
+    await api.create(PODS, pod("p", ownerReferences=owned_by(owner)))
+    await settled(api)
+    assert (await api.get(f"{PODS}/p")).code == 200

@@ -1,0 +1,140 @@
+import base64
+import ssl
+
+import aiohttp
+import pytest
+
+from dlctl.api.meta import NAMESPACES, Object, ObjectKey
+from dlctl.kube.client import Client
+from dlctl.local.apiserver.server import ApiServer, serve
+from tests.local.apiserver.raw_client import CONFIG_MAPS, PODS, RawClient, config_map
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}])
+async def test_request_without_the_token_is_unauthorized(
+    server: ApiServer, headers: dict[str, str]
+) -> None:
+    async with (
+        aiohttp.ClientSession(server.url, headers=headers) as session,
+        session.get(PODS) as response,
+    ):
+        assert response.status == 401
+        assert await response.json() == {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": "Unauthorized",
+            "reason": "Unauthorized",
+            "code": 401,
+        }
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/version"])
+async def test_health_and_version_are_told_to_anybody(server: ApiServer, path: str) -> None:
+    async with aiohttp.ClientSession(server.url) as session, session.get(path) as response:
+        assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/things",
+        "/api/v1/pods/a",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/namespaces/default/pods/a/nothing",
+    ],
+)
+async def test_unknown_path_is_not_found(api: RawClient, path: str) -> None:
+    answer = await api.get(path)
+    assert (answer.code, answer.body["reason"]) == (404, "NotFound")
+    assert answer.body["message"] == "the server could not find the requested resource"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/api/v2/pods",
+        "/apis/none.io/v1/things",
+        "/api/v1/namespaces/default/pods/a/status/more",
+    ],
+)
+async def test_path_outside_of_all_that_is_served_is_answered_in_plain_text(
+    api: RawClient, path: str
+) -> None:
+    answer = await api.get(path)
+    assert (answer.code, answer.body) == (404, "404 page not found\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        pytest.param("POST", "/api/v1/pods", id="create in all namespaces"),
+        pytest.param("PUT", PODS, id="update of a collection"),
+        pytest.param("POST", f"{PODS}/a", id="create of a named object"),
+        pytest.param("DELETE", f"{PODS}/a/status", id="delete of a status"),
+    ],
+)
+async def test_method_that_a_path_lacks_is_not_allowed(
+    api: RawClient, method: str, path: str
+) -> None:
+    answer = await api.call(method, path, {})
+    assert (answer.code, answer.body["reason"]) == (405, "MethodNotAllowed")
+
+
+async def test_requests_are_counted_by_who_does_what(api: RawClient) -> None:
+    await api.create(CONFIG_MAPS, config_map("a"))
+    await api.get(CONFIG_MAPS)
+    await api.patch(f"{PODS}/a/status", {})
+    counted = {entry[1:]: count for entry, count in api.server.audit.items()}
+    assert counted == {
+        ("create", "configmaps", ""): 1,
+        ("list", "configmaps", ""): 1,
+        ("patch", "pods", "status"): 1,
+    }
+
+
+async def test_body_beyond_the_limit_is_too_large(api: RawClient) -> None:
+    answer = await api.post(CONFIG_MAPS, b'{"a":"' + b"x" * 3 * 1024 * 1024 + b'"}')
+    assert (answer.code, answer.body["reason"]) == (413, "RequestEntityTooLarge")
+
+
+async def test_body_of_two_megabytes_is_read(api: RawClient) -> None:
+    body = config_map("a") | {"binaryData": {"k": base64.b64encode(b"x" * 1_500_000).decode()}}
+    # More than a ConfigMap may hold, but read.
+    assert (await api.post(CONFIG_MAPS, body)).code == 422
+
+
+async def test_own_client_reaches_the_server_over_tls() -> None:
+    async with serve() as server:
+        assert server.url.startswith("https://127.0.0.1:")
+        async with Client(server.config()) as client:
+            key = ObjectKey("", "default")
+            assert (await client.get(NAMESPACES, key, Object)).key == key
+
+
+async def test_kubeconfig_holds_what_a_stranger_needs() -> None:
+    async with serve(token="secret") as server:
+        config = server.kubeconfig(namespace="team")
+        cluster = config["clusters"][0]["cluster"]
+        ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        assert config["users"][0]["user"] == {"token": "secret"}
+        assert config["contexts"][0]["context"]["namespace"] == "team"
+        context = ssl.create_default_context(cadata=ca)
+        headers = {"Authorization": "Bearer secret"}
+        async with (
+            aiohttp.ClientSession(cluster["server"], headers=headers) as session,
+            session.get("/api/v1/namespaces", ssl=context) as response,
+        ):
+            assert response.status == 200
+
+
+async def test_server_ends_at_once_though_a_watch_is_open() -> None:
+    async with aiohttp.ClientSession() as session:
+        async with serve(tls=False) as server:
+            headers = {"Authorization": f"Bearer {server.token}"}
+            response = await session.get(f"{server.url}{PODS}?watch=1", headers=headers)
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.content.read()
+        response.close()

@@ -1,0 +1,160 @@
+"""Commands that are run in containers from outside, as kubectl and Python clients do it."""
+
+import pytest
+
+from dlctl.api.meta import ObjectKey
+from tests.local.node.exec_streams import V4, V5, open_exec, refusal, run, start
+from tests.local.node.harness import NodeHarness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.mark.parametrize("protocol", [V4, V5])
+async def test_command_runs_in_the_container_and_its_output_comes_apart(
+    harness: NodeHarness, protocol: str
+) -> None:
+    name = f"said-{protocol[:2]}"
+    await start(harness, name, env=[{"name": "COLOUR", "value": "red"}], workingDir="/usr")
+    script = "echo $COLOUR $HOSTNAME; pwd; echo wrong >&2"
+    status, said = await run(harness, name, "sh", "-c", script, protocol=protocol)
+    assert status["status"] == "Success"
+    assert said.out == f"red {name}\n/usr\n"
+    assert said.output[2] == b"wrong\n"
+
+
+async def test_exit_code_is_told(harness: NodeHarness) -> None:
+    await start(harness, "code")
+    status, _ = await run(harness, "code", "sh", "-c", "exit 3")
+    assert (status["reason"], status["details"]["causes"]) == (
+        "NonZeroExitCode",
+        [{"reason": "ExitCode", "message": "3"}],
+    )
+
+
+async def test_input_is_passed_on_and_closed(harness: NodeHarness) -> None:
+    await start(harness, "input")
+    async with open_exec(harness, "input", "sh", "-c", "cat; echo end", stdin="true") as said:
+        for part in (b"a" * 100_000, b"b\n"):
+            await said.socket.send_bytes(b"\0" + part)
+        await said.socket.send_bytes(b"\xff\0")
+        status = await said.end()
+    assert status["status"] == "Success"
+    assert said.out == "a" * 100_000 + "b\nend\n"
+
+
+async def test_command_that_takes_no_input_does_not_wait_for_any(harness: NodeHarness) -> None:
+    await start(harness, "deaf")
+    async with open_exec(
+        harness, "deaf", "sh", "-c", "exec <&-; echo ready; sleep 0.1", stdin="true"
+    ) as said:
+        await said.until(b"ready")
+        await said.socket.send_bytes(b"\0" + b"x" * 300_000)
+        assert (await said.end())["status"] == "Success"
+
+
+async def test_command_ends_when_its_client_is_gone(harness: NodeHarness) -> None:
+    await start(harness, "left")
+    async with open_exec(harness, "left", "sh", "-c", "echo $$; sleep 1000") as said:
+        await said.until(b"\n")
+    script = f"while kill -0 {said.out.strip()} 2>/dev/null; do sleep 0.02; done; echo gone"
+    _, after = await run(harness, "left", "sh", "-c", script)
+    assert after.out == "gone\n"
+
+
+async def test_what_a_command_leaves_running_lives_until_the_container_ends(
+    harness: NodeHarness,
+) -> None:
+    await start(harness, "daemon")
+    script = "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo $!"
+    _, said = await run(harness, "daemon", "sh", "-c", script)
+    status, _ = await run(harness, "daemon", "kill", "-0", said.out.strip())
+    assert status["status"] == "Success"
+    await harness.delete("daemon")
+    await harness.gone("daemon")
+
+
+async def test_output_that_is_held_open_does_not_hold_up_the_end(harness: NodeHarness) -> None:
+    await start(harness, "held")
+    status, said = await run(harness, "held", "sh", "-c", "sleep 1000 & echo done")
+    assert (status["status"], said.out) == ("Success", "done\n")
+
+
+async def test_command_ends_with_its_container(harness: NodeHarness) -> None:
+    await start(harness, "ends")
+    async with open_exec(harness, "ends", "sh", "-c", "echo begun; sleep 1000") as said:
+        await said.until(b"begun")
+        await harness.delete("ends")
+        status = await said.end()
+    assert status["details"]["causes"][0]["message"] == "137"
+
+
+async def test_terminal_is_one_for_the_command_and_takes_a_size(harness: NodeHarness) -> None:
+    await start(harness, "screen")
+    script = "test -t 0 && test -t 2 && echo on a terminal; read line; stty size; echo $line >&2"
+    wanted = {"stdin": "true", "tty": "true", "stderr": "false"}
+    async with open_exec(harness, "screen", "sh", "-c", script, **wanted) as said:
+        await said.until(b"on a terminal")
+        await said.socket.send_bytes(b'\4{"Width":123,"Height":45}')
+        await said.socket.send_bytes(b"\0typed\n")
+        assert (await said.end())["status"] == "Success"
+    assert said.out.splitlines() == ["on a terminal", "typed", "45 123", "typed"]
+
+
+async def test_what_is_typed_interrupts_a_command_on_a_terminal(harness: NodeHarness) -> None:
+    await start(harness, "interrupted")
+    wanted = {"stdin": "true", "tty": "true"}
+    command = ("sh", "-c", "trap 'exit 9' INT; echo ready; while true; do sleep 0.02; done")
+    async with open_exec(harness, "interrupted", *command, **wanted) as said:
+        await said.until(b"ready")
+        await said.socket.send_bytes(b"\0\3")
+        status = await said.end()
+    assert status["details"]["causes"][0]["message"] == "9"
+
+
+async def test_program_that_is_not_there_is_named(harness: NodeHarness) -> None:
+    await start(harness, "none")
+    status, _ = await run(harness, "none", "no-such-program")
+    assert status["reason"] == "InternalError"
+    assert "no-such-program: No such file or directory" in status["message"]
+
+
+async def test_container_that_has_ended_runs_no_command(harness: NodeHarness) -> None:
+    await harness.run("over")
+    status, _ = await run(harness, "over", "true")
+    assert status["reason"] == "InternalError"
+    assert 'container not found ("main")' in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "said"),
+    [
+        pytest.param("absent", {}, (404, 'pods "absent" not found'), id="pod"),
+        pytest.param(
+            "asked",
+            {"container": "x"},
+            (400, "container x is not valid for pod asked"),
+            id="container",
+        ),
+        pytest.param(
+            "asked",
+            {"command": "sh"},
+            (400, "you must specify at least 1 of stdin, stdout, stderr"),
+            id="streams",
+        ),
+        pytest.param(
+            "asked", {"stdout": "true"}, (400, "you must specify a command"), id="command"
+        ),
+        pytest.param(
+            "asked",
+            {"command": "sh", "stdout": "true"},
+            (400, "Upgrade request required"),
+            id="no upgrade",
+        ),
+    ],
+)
+async def test_what_cannot_be_run_is_refused_before(
+    harness: NodeHarness, name: str, params: dict[str, str], said: tuple[int, str]
+) -> None:
+    if harness.cluster.node.pods.store.get(ObjectKey("default", "asked")) is None:
+        await harness.run("asked")
+    assert await refusal(harness, name, **params) == said

@@ -1,0 +1,95 @@
+"""The hosts files of pods."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dlctl.api.meta import UID
+from dlctl.local.node.api_types import NodeService
+from dlctl.local.node.hosts_files import HostsFiles, PodAddress, service_lines
+from tests.local.node.builders import make_service
+
+
+def make_neighbour(name: str, ip: str, **fields: object) -> PodAddress:
+    values = {
+        "namespace": "default",
+        "hosts_path": Path("/nowhere"),
+        "labels": {"job": "j"},
+        "ready": True,
+    }
+    return PodAddress(hostname=name, ip=ip, **{**values, **fields})  # type: ignore[arg-type]
+
+
+def ips(service: NodeService, *pods: PodAddress) -> list[str]:
+    return [line.split("\t")[0] for line in service_lines([service], pods)]
+
+
+def test_headless_service_stands_for_all_ready_pods() -> None:
+    pods = [
+        make_neighbour("a", "10.244.0.2"),
+        make_neighbour("b", "10.244.0.3", ready=False),
+        make_neighbour("c", "10.244.0.4"),
+        make_neighbour("d", "10.244.0.5", labels={}),
+        make_neighbour("e", "10.244.0.6", namespace="other"),
+    ]
+    assert ips(make_service(selector={"job": "j"}), *pods) == ["10.244.0.2", "10.244.0.4"]
+
+
+def test_service_that_publishes_not_ready_addresses_knows_a_starting_pod() -> None:
+    service = make_service(selector={"job": "j"}, publishNotReadyAddresses=True)
+    assert ips(service, make_neighbour("a", "10.244.0.2", ready=False)) == ["10.244.0.2"]
+
+
+def test_service_with_an_address_stands_for_one_pod() -> None:
+    service = make_service(selector={"job": "j"}, clusterIP="10.0.0.7")
+    pods = [make_neighbour("a", "10.244.0.2"), make_neighbour("b", "10.244.0.3")]
+    assert ips(service, *pods) == ["10.244.0.2"]
+
+
+def test_service_without_selector_stands_for_nobody() -> None:
+    assert ips(make_service(selector={}), make_neighbour("a", "10.244.0.2")) == []
+
+
+@pytest.mark.parametrize(
+    ("home", "short"), [("default", True), ("other", False)], ids=["own namespace", "another"]
+)
+async def test_short_names_are_good_in_their_own_namespace(
+    home: str, short: bool, tmp_path: Path
+) -> None:
+    table = HostsFiles([make_service("svc", selector={"job": "j"})])
+    target = make_neighbour("a", "10.244.0.2", subdomain="svc", hosts_path=tmp_path / "a")
+    reader = make_neighbour("r", "10.244.0.3", namespace=home, hosts_path=tmp_path / "r", labels={})
+    await table.add(UID("1"), target)
+    await table.add(UID("2"), reader)
+    words = (tmp_path / "r").read_text().split()
+    assert {"svc.default", "svc.default.svc.cluster.local", "a.svc.default.svc", "r"} <= set(words)
+    assert ("svc" in words) is short
+    assert ("a.svc" in words) is short
+
+
+def text(path: Path) -> str:
+    return path.read_text()
+
+
+async def text_with(path: Path, word: str, *, present: bool) -> None:
+    async with asyncio.timeout(5):
+        while (word in text(path)) is not present:  # noqa: ASYNC110 - a file has no events
+            await asyncio.sleep(0)
+
+
+async def test_files_follow_services_and_pods_in_place(tmp_path: Path) -> None:
+    services: list[NodeService] = []
+    path = tmp_path / "a"
+    table = HostsFiles(services)
+    await table.add(UID("1"), make_neighbour("a", "10.244.0.2", hosts_path=path))
+    inode = path.stat().st_ino
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(table.run())
+        services.append(make_service("svc", selector={"job": "j"}))
+        table.services_changed()
+        await text_with(path, "svc.default", present=True)
+        table.set_ready(UID("1"), ready=False)
+        await text_with(path, "svc.default", present=False)
+        assert path.stat().st_ino == inode
+        running.cancel()

@@ -1,0 +1,80 @@
+"""Which waiting pods are replaced because their template has them run elsewhere."""
+
+from typing import Any, Final
+
+import pytest
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.pods import Pod, PodSchedulingGate, PodSpec
+from dlctl.reconcilers.children.placement import PLACEMENT_HASH, outdated_pods, placement_hash
+from dlctl.reconcilers.observe import Children, observe
+from tests.builders import NOW, RUNNING, make_job, make_pod, training_job
+
+WORKER: Final = Replica("worker", 0)
+
+
+def job_with(**pod_spec: Any) -> Job:
+    wire = training_job("PyTorchJob", Worker=1)
+    wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"].update(pod_spec)
+    return make_job(wire)
+
+
+def pod_of(job: Job, *, annotated: bool = True, **status: Any) -> Pod:
+    """Return a pod as it is created for the job, which waits unless its status says more."""
+    (spec,) = job.replica_specs
+    metadata = status.pop("metadata", {})
+    annotations = {PLACEMENT_HASH: placement_hash(spec.template)} if annotated else {}
+    metadata = {"annotations": annotations, **metadata}
+    return make_pod(job, WORKER, metadata=metadata, **{"phase": "Pending", **status})
+
+
+def replaced(job: Job, pod: Pod) -> list[Pod]:
+    return list(outdated_pods(job, observe(job, Children([pod]), NOW)))
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {"nodeSelector": {"flavor": "spot"}},
+        {"tolerations": [{"key": "spot"}]},
+        {"affinity": {"nodeAffinity": {}}},
+        {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]},
+    ],
+)
+def test_waiting_pod_follows_its_template(moved: dict[str, Any]) -> None:
+    before, after = job_with(), job_with(**moved)
+    old, new = pod_of(before), pod_of(after)
+    assert replaced(after, old) == [old]
+    assert replaced(before, new) == [new]
+    assert replaced(after, new) == []
+
+
+def test_gated_pod_follows_its_template() -> None:
+    old = pod_of(job_with())
+    gated = Pod(
+        metadata=old.metadata,
+        spec=PodSpec(scheduling_gates=[PodSchedulingGate("a")]),
+        status=old.status,
+    )
+    assert replaced(job_with(nodeSelector={"a": "b"}), gated) == [gated]
+
+
+@pytest.mark.parametrize("empty", [{"nodeSelector": {}}, {"tolerations": []}, {"affinity": None}])
+def test_what_is_empty_is_as_if_left_out(empty: dict[str, Any]) -> None:
+    assert replaced(job_with(**empty), pod_of(job_with())) == []
+
+
+def test_other_changes_of_the_template_replace_nothing() -> None:
+    assert replaced(job_with(hostNetwork=True), pod_of(job_with())) == []
+
+
+def test_pods_that_are_placed_or_going_or_not_ours_are_left_alone() -> None:
+    before, after = job_with(), job_with(nodeSelector={"flavor": "spot"})
+    waiting = pod_of(before)
+    for pod in (
+        pod_of(before, phase="Running", state=RUNNING),
+        Pod(metadata=waiting.metadata, spec=PodSpec(node_name="a"), status=waiting.status),
+        pod_of(before, metadata={"deletionTimestamp": "2026-01-01T12:00:00Z"}),
+        pod_of(before, annotated=False),
+    ):
+        assert replaced(after, pod) == []

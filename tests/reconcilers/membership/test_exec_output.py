@@ -1,0 +1,168 @@
+import ipaddress
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlctl.reconcilers.membership.exec_output import (
+    InspectionError,
+    ProbeMethod,
+    ProbeResult,
+    parse_probe,
+    parse_workers_in_use,
+)
+
+TITLE = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+
+
+def kernel_spelling(address: str) -> str:
+    """Return the address as a little-endian kernel writes it: word by word."""
+    packed = ipaddress.ip_address(address).packed
+    return b"".join(packed[i : i + 4][::-1] for i in range(0, len(packed), 4)).hex().upper()
+
+
+def row(address: str, port: int = 22, state: str = "01") -> str:
+    return f"   0: 0100007F:A1B2 {kernel_spelling(address)}:{port:04X} {state} 00000000:00000000\n"
+
+
+def proc_output(
+    rows: Sequence[str] = (), processes: Sequence[Sequence[str]] = (("sleep",),)
+) -> bytes:
+    """Return what a launcher tells of its connections and of its programs."""
+    words = [b"".join(word.encode() + b"\0" for word in process) for process in processes]
+    titled = [b"==> /proc/%d/cmdline <==\n%s" % item for item in enumerate(words, start=1)]
+    return f"{TITLE}{''.join(rows)}\n".encode() + b"\n".join(titled)
+
+
+@pytest.mark.parametrize(
+    ("spelt", "address"),
+    [
+        pytest.param("0A64000A:0016", "10.0.100.10", id="IPv4"),
+        pytest.param("0000000000000000FFFF00000A64000A:0016", "10.0.100.10", id="IPv4 in IPv6"),
+        pytest.param("B80D01200000000000000000010000AB:0016", "2001:db8::ab00:1", id="IPv6"),
+    ],
+)
+def test_addresses_are_read_as_the_kernel_writes_them(spelt: str, address: str) -> None:
+    output = proc_output([f"  1: 0100007F:A1B2 {spelt} 01 00000000:00000000\n"])
+    assert parse_workers_in_use(output, {"w": address}) == {"w"}
+
+
+@pytest.mark.parametrize(
+    ("state", "used"),
+    [("01", True), ("02", True), ("03", True), ("06", False), ("08", False), ("0A", False)],
+    ids=["established", "calling", "called", "over", "hung up", "listening"],
+)
+def test_only_open_connections_count(state: str, used: bool) -> None:
+    assert (
+        bool(parse_workers_in_use(proc_output([row("10.0.0.1", state=state)]), {"w": "10.0.0.1"}))
+        is used
+    )
+
+
+addresses = st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)).map(str)
+
+
+@settings(max_examples=40)
+@given(
+    st.dictionaries(st.integers(0, 200).map("job-worker-{}".format), addresses, max_size=8),
+    st.lists(
+        st.tuples(st.integers(0, 9), addresses, st.sampled_from([22, 23, 2222]), st.booleans()),
+        max_size=8,
+    ),
+)
+def test_worker_is_used_if_its_address_is_connected_to_at_the_port(
+    workers: dict[str, str], connections: list[tuple[int, str, int, bool]]
+) -> None:
+    known = list(workers.values())
+    rows, peers = [], set()
+    for choice, other, port, is_open in connections:
+        address = known[choice] if choice < len(known) else other
+        rows.append(row(address, port, "01" if is_open else "06"))
+        if is_open and port == 22:
+            peers.add(unmapped(address))
+    expected = {name for name, address in workers.items() if unmapped(address) in peers}
+    assert parse_workers_in_use(proc_output(rows), workers) == expected
+
+
+def unmapped(address: str) -> object:
+    read = ipaddress.ip_address(address)
+    return getattr(read, "ipv4_mapped", None) or read
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        pytest.param(["/opt/kube/kubectl", "exec", "w-1", "--", "sh", "-c", "x"], id="kubectl"),
+        pytest.param(["kubectl", "-n", "ns", "exec", "-i", "w-1", "-c", "m", "id"], id="options"),
+        pytest.param(["kubectl", "exec", "pod/w-1", "--", "true"], id="kind"),
+        pytest.param(["/bin/sh", "/etc/mpi/kubexec.sh", "w-1", "orted w-10"], id="kubexec.sh"),
+        pytest.param(["/etc/mpi/kubexec.sh", "w-1"], id="kubexec.sh itself"),
+        pytest.param(["ssh", "-o", "BatchMode=yes", "-T", "-p22", "w-1", "cd w-10"], id="ssh"),
+        pytest.param(["/usr/bin/ssh", "root@w-1"], id="ssh as a user"),
+    ],
+)
+def test_program_that_is_to_reach_a_worker_uses_that_one(process: list[str]) -> None:
+    workers = {"w-1": "", "w-10": "10.0.0.10", "1": "", "w": ""}
+    assert parse_workers_in_use(proc_output(processes=[["sleep", "9"], process]), workers) == {
+        "w-1"
+    }
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        pytest.param(["python", "w-1"], id="another program"),
+        pytest.param(["kubectl", "get", "w-1"], id="another verb"),
+        pytest.param(["kubectl", "exec", "other", "--", "ssh", "w-1"], id="within the command"),
+        pytest.param(["ssh", "-l", "w-1", "other", "w-1"], id="value of an option"),
+        pytest.param(["ssh"], id="nobody"),
+        pytest.param(["kubexec.sh"], id="nobody either"),
+    ],
+)
+def test_name_of_a_worker_elsewhere_means_nothing(process: list[str]) -> None:
+    assert (
+        parse_workers_in_use(proc_output(processes=[process]), {"w-1": "10.0.0.1"}) == frozenset()
+    )
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(0, 120), max_size=6, unique=True),
+    st.lists(st.integers(0, 120), min_size=1, max_size=6, unique=True),
+    st.sampled_from([["kubectl", "exec"], ["sh", "kubexec.sh"], ["ssh", "-T"]]),
+)
+def test_names_are_never_taken_for_one_another(
+    reached: list[int], workers: list[int], program: list[str]
+) -> None:
+    processes = [["sleep"], *([*program, f"w-{index}", "--", "w-1"] for index in reached)]
+    found = parse_workers_in_use(
+        proc_output(processes=processes), {f"w-{index}": "" for index in workers}
+    )
+    assert found == {f"w-{index}" for index in {*reached} & {*workers}}
+
+
+def test_name_that_was_cut_off_is_not_taken_for_a_shorter_one() -> None:
+    output = proc_output(processes=[["kubectl", "exec"]]) + b"w-1"
+    assert parse_workers_in_use(output, {"w-1": ""}) == frozenset()
+
+
+@pytest.mark.parametrize("output", [b"", b"\n==> /proc/1/cmdline <==\nsh\0", f"{TITLE}\n".encode()])
+def test_launcher_that_tells_nothing_is_not_taken_for_one_that_lets_go(output: bytes) -> None:
+    with pytest.raises(InspectionError):
+        parse_workers_in_use(output, {"w": "10.0.0.1"})
+
+
+def test_reach_tells_who_answers_and_why_others_do_not() -> None:
+    output = (
+        b"by ssh\nok a\nno b ssh: connect to host b port 22: Connection refused\r\nno c \nok x\n"
+    )
+    assert parse_probe(output, ["a", "b", "c", "d"]) == ProbeResult(
+        frozenset({"a"}),
+        {
+            "b": "ssh: connect to host b port 22: Connection refused",
+            "c": "it did not answer in time",
+            "d": "it was not looked for",
+        },
+        ProbeMethod.SSH,
+    )

@@ -1,0 +1,90 @@
+"""Who decides that a job has ended, and which failure is named as the cause."""
+
+import datetime
+from typing import Any
+
+import pytest
+
+from dlctl.api.job import Replica
+from dlctl.api.pods import Pod
+from dlctl.reconcilers.completion import Completion, completion
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
+
+SCHEDULER = Replica("scheduler", 0)
+FIRST, SECOND = Replica("worker", 0), Replica("worker", 1)
+EARLIER = NOW - datetime.timedelta(minutes=1)
+JOB = make_job()
+
+
+def pod(replica: Replica, **kwargs: Any) -> Pod:
+    return make_pod(JOB, replica, **kwargs)
+
+
+def completion_of(*pods: Pod) -> Completion | None:
+    return completion(JOB, observed_of(JOB, *pods), NOW)
+
+
+def test_job_whose_replicas_are_yet_to_come_has_not_ended() -> None:
+    assert completion_of() is None
+
+
+def test_chief_success_is_the_jobs() -> None:
+    assert completion_of(pod(SCHEDULER, state=exited(0))) == Completion()
+
+
+def test_chief_success_beats_worker_failure() -> None:
+    assert (
+        completion_of(pod(SCHEDULER, state=exited(0)), pod(FIRST, state=exited(1))) == Completion()
+    )
+
+
+def test_success_of_all_but_the_chief_is_not_the_jobs() -> None:
+    pods = [pod(replica, state=exited(0)) for replica in JOB.replicas if replica != SCHEDULER]
+    assert completion_of(pod(SCHEDULER, state=RUNNING), *pods) is None
+
+
+def test_other_chief_decides_where_the_policy_names_it() -> None:
+    chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
+    job = make_job(terminationPolicy=chief)
+    assert completion(job, observed_of(job, make_pod(job, FIRST, state=exited(0))), NOW) is None
+    ended = completion(job, observed_of(job, make_pod(job, SECOND, state=exited(0))), NOW)
+    assert ended == Completion()
+
+
+@pytest.mark.parametrize("replica", [SCHEDULER, FIRST])
+def test_permanent_exit_fails_the_job_whichever_replicas_it_is(replica: Replica) -> None:
+    ended = completion_of(pod(replica, state=exited(1)))
+    assert ended is not None
+    assert ended.failure is not None
+    assert ended.failure.replica == str(replica)
+    assert ended.failure.pod == JOB.child_name(replica)
+    assert ended.failure.exit_code == 1
+
+
+def test_permanent_exit_fails_the_job_though_the_kubelet_runs_the_container_again() -> None:
+    ended = completion_of(pod(FIRST, state=RUNNING, last_state=exited(127)))
+    assert ended is not None
+    assert ended.failure is not None
+    assert "not found" in ended.failure.message
+
+
+def test_first_failure_in_time_is_the_cause() -> None:
+    ended = completion_of(
+        pod(FIRST, state=exited(2, at=NOW)),
+        pod(SECOND, state=exited(139, at=EARLIER)),
+    )
+    assert ended is not None
+    assert ended.failure is not None
+    assert (ended.failure.replica, ended.failure.time) == ("worker-1", EARLIER)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"phase": "Failed", "state": exited(137)}, id="retryable exit"),
+        pytest.param({"phase": "Failed", "reason": "Evicted"}, id="eviction"),
+        pytest.param({"state": exited(143)}, id="about to be run again"),
+    ],
+)
+def test_loss_that_another_try_may_better_ends_nothing(status: dict[str, Any]) -> None:
+    assert completion_of(pod(SCHEDULER, **status)) is None

@@ -1,0 +1,67 @@
+"""Which leaving pods have overstayed, and when the next one will have."""
+
+from typing import Any
+
+import pytest
+
+from dlctl.api.job import Replica
+from dlctl.api.pods import Pod
+from dlctl.reconcilers.force_deletion import ForceDeletions, force_deletions
+from tests.builders import NOW, RUNNING, make_job, make_pod
+
+JOB = make_job()
+
+
+def terminating(since_s: float, *, index: int = 0, **meta: Any) -> Pod:
+    """Return a pod that was to be gone so many seconds ago."""
+    gone_by = NOW.timestamp() - since_s
+    stamp = NOW.fromtimestamp(gone_by, NOW.tzinfo).isoformat()
+    metadata = {"deletionTimestamp": stamp, "deletionGracePeriodSeconds": 30, **meta}
+    return make_pod(JOB, Replica("worker", index), state=RUNNING, metadata=metadata)
+
+
+def test_pod_that_nobody_told_to_go_may_stay() -> None:
+    staying = make_pod(JOB, JOB.success_policy.success_replicas[0], state=RUNNING)
+    assert force_deletions([staying], NOW, 60) == ForceDeletions()
+
+
+def test_without_the_setting_every_pod_may_stay_for_ever() -> None:
+    assert force_deletions([terminating(1e6)], NOW, 0) == ForceDeletions()
+
+
+@pytest.mark.parametrize(
+    ("since_s", "next_s"),
+    [
+        pytest.param(-30, 90, id="in its grace"),
+        pytest.param(0, 60, id="grace just over"),
+        pytest.param(59, 1, id="nearly"),
+    ],
+)
+def test_pod_has_its_grace_and_the_time_of_the_setting(since_s: float, next_s: float) -> None:
+    assert force_deletions([terminating(since_s)], NOW, 60) == ForceDeletions((), next_s)
+
+
+@pytest.mark.parametrize("since_s", [60, 61, 1e6])
+def test_pod_whose_time_is_over_has_overstayed(since_s: float) -> None:
+    pod = terminating(since_s)
+    assert force_deletions([pod], NOW, 60) == ForceDeletions((pod,))
+
+
+def test_next_is_the_one_whose_time_is_over_first() -> None:
+    pods = [terminating(20, index=0), terminating(100, index=1), terminating(50, index=2)]
+    assert force_deletions(pods, NOW, 60) == ForceDeletions((pods[1],), 10)
+
+
+def test_finalizers_do_not_keep_a_pod_from_losing_its_grace() -> None:
+    pod = terminating(100, finalizers=["a.b/c"])
+    assert force_deletions([pod], NOW, 60).pods == (pod,)
+
+
+def test_pod_that_only_finalizers_keep_is_left_to_who_set_them() -> None:
+    pod = terminating(100, finalizers=["a.b/c"], deletionGracePeriodSeconds=0)
+    assert force_deletions([pod], NOW, 60) == ForceDeletions()
+
+
+def test_pod_that_nothing_keeps_is_asked_for_again() -> None:
+    pod = terminating(100, deletionGracePeriodSeconds=0)
+    assert force_deletions([pod], NOW, 60).pods == (pod,)

@@ -1,0 +1,174 @@
+"""What is read of jobs that have begun and whose specs cannot be read as a whole."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dlctl.api.job import CleanPodPolicy, Job, JobObject, Replica
+from dlctl.api.status import JobPhase
+from dlctl.dialects.kinds import Kind
+from dlctl.reconcilers.content_errors import ContentError
+from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
+from tests.builders import bare_job, job_object, kind_of, manifest, mxjob, template, training_job
+
+JSON = dict[str, Any]
+POLICY = {"activeDeadlineSeconds": 100, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 50}
+RUNNING = {
+    "conditions": [
+        {"type": type_, "status": "True", "reason": type_, "message": "said"}
+        for type_ in ("Created", "Running")
+    ]
+}
+OWN = {**RUNNING, "dlctl": {"phase": "Running", "observedGeneration": 1}}
+
+
+def tf_job(**fields: Any) -> JSON:
+    job = training_job("TFJob", Chief=1, Worker=2)
+    job["spec"]["runPolicy"] = dict(POLICY)
+    job["spec"].update(fields)
+    return job
+
+
+def decode(wire: JSON, status: JSON | None = None, good: JSON | None = None) -> DecodedJob:
+    kind = kind_of(wire["apiVersion"], wire["kind"])
+    obj = job_object({**wire, "status": OWN if status is None else status})
+    raw = None if good is None else msgspec.Raw(msgspec.json.encode(good["spec"]))
+    return decode_job(kind, obj, raw)
+
+
+def job_of(found: DecodedJob) -> Job:
+    assert found.job is not None
+    return found.job
+
+
+def holds_policy(job: Job) -> bool:
+    policy = job.run_policy
+    said = (
+        policy.active_deadline_s,
+        policy.clean_pod_policy,
+        policy.ttl_after_finished_s,
+        policy.suspended,
+    )
+    return said == (100, CleanPodPolicy.ALL, 50, False)
+
+
+def with_type(job: JSON, name: str) -> JSON:
+    job["spec"]["tfReplicaSpecs"][name] = {"replicas": 1, "template": template("tensorflow")}
+    return job
+
+
+def test_spec_that_can_be_read_is_read_as_it_is() -> None:
+    job = job_of(decode(tf_job()))
+    assert (job.invalid_reason, job.is_partial) == ("", False)
+
+
+def test_job_that_has_not_begun_is_none() -> None:
+    found = decode(with_type(tf_job(), "Boss"), status={})
+    assert found.job is None
+    assert "Boss" in str(found.error)
+
+
+@pytest.mark.parametrize("status", [RUNNING, OWN], ids=["another operator's", "ours"])
+def test_type_that_is_not_known_is_left_out(status: JSON) -> None:
+    job = job_of(decode(with_type(tf_job(), "Boss"), status))
+    assert set(job.replicas) == {Replica("chief", 0), Replica("worker", 0), Replica("worker", 1)}
+    assert job.is_partial
+    assert "Boss" in job.invalid_reason
+    assert job.success_policy.success_replicas == (Replica("chief", 0),)
+    assert holds_policy(job)
+
+
+@pytest.mark.parametrize("status", [RUNNING, OWN], ids=["another operator's", "ours"])
+def test_policy_that_is_not_known_is_left_out_and_pods_are_still_made(status: JSON) -> None:
+    wire = tf_job(runPolicy={**POLICY, "cleanPodPolicy": "Never", "backoffLimit": "many"})
+    job = job_of(decode(wire, status))
+    assert not job.is_partial
+    assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
+    assert (job.run_policy.active_deadline_s, job.run_policy.backoff_limit) == (100, None)
+    assert "cleanPodPolicy" in job.invalid_reason or "backoffLimit" in job.invalid_reason
+
+
+def test_template_that_cannot_be_read_keeps_the_names_of_its_containers() -> None:
+    wire = tf_job()
+    broken = wire["spec"]["tfReplicaSpecs"]["Worker"]["template"]
+    broken["metadata"] = {"labels": {"a": 1}}
+    job = job_of(decode(wire))
+    assert job.is_partial
+    assert job.replica_count("worker") == 2
+    assert [spec.container for spec in job.replica_specs] == ["tensorflow"] * 2
+
+
+def test_last_good_spec_is_followed_under_the_policies_of_now() -> None:
+    good = tf_job()
+    bad = with_type(tf_job(runPolicy={"suspend": True}), "Boss")
+    job = job_of(decode(bad, good=good))
+    assert not job.is_partial
+    assert job.run_policy.suspended
+    assert job.run_policy.active_deadline_s is None
+    assert "Boss" in job.invalid_reason
+
+
+def test_word_for_suspend_that_means_nothing_starts_no_suspended_job() -> None:
+    suspended = {**RUNNING, "dlctl": {"phase": "Suspended", "observedGeneration": 1}}
+    wire = tf_job(runPolicy={"suspend": "maybe"})
+    assert job_of(decode(wire, suspended)).run_policy.suspended
+    assert not job_of(decode(wire)).run_policy.suspended
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(None, id="null"),
+        pytest.param("nonsense", id="a string"),
+        pytest.param([], id="a list"),
+        pytest.param({"tfReplicaSpecs": 5}, id="specs of a wrong type"),
+        pytest.param({"tfReplicaSpecs": {}}, id="no specs"),
+        pytest.param({"tfReplicaSpecs": {"Boss": None}}, id="none that is known"),
+    ],
+)
+def test_job_of_which_nothing_can_be_read_keeps_its_status(spec: Any) -> None:
+    job = job_of(decode(manifest("kubeflow.org/v1", "TFJob", spec)))
+    assert (tuple(job.replicas), job.is_partial) == ((), True)
+    assert job.status.phase is JobPhase.RUNNING
+    assert job.invalid_reason
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        pytest.param(mxjob(terminationPolicy={"chief": {"replicaIndex": "x"}}), id="list"),
+        pytest.param({**bare_job(), "spec": [{"replicaType": "BOSS"}]}, id="bare list"),
+        pytest.param(
+            manifest("kai.alibabacloud.com/v1alpha1", "TrainingJob", {"etReplicaSpecs": {}}),
+            id="TrainingJob",
+        ),
+        pytest.param(training_job("MPIJob", Worker=1), id="MPIJob without a launcher"),
+        pytest.param(training_job("PyTorchJob", Boss=1), id="PyTorchJob"),
+    ],
+)
+def test_every_form_can_be_read_in_part(wire: JSON) -> None:
+    status = {**OWN, "phase": "Running", "state": "Running"}
+    job = job_of(decode(wire, status))
+    assert job.is_partial
+    assert job.status.phase is JobPhase.RUNNING
+
+
+class Malicious(Kind):
+    """A kind whose reading fails in a way that nobody has thought of."""
+
+    def read(self, obj: JobObject) -> Job:
+        raise RecursionError("deep")
+
+
+def test_whatever_reading_raises_is_the_objects_own_fault() -> None:
+    kind = kind_of("kubeflow.org/v1", "TFJob")
+    strange = Malicious(kind.resource, kind.dialects)
+    new = decode_job(strange, job_object(tf_job()))
+    assert new.job is None
+    assert isinstance(new.error, ContentError)
+    assert "RecursionError: deep (tests/reconcilers/test_job_decoding.py:" in str(new.error)
+
+    begun = decode_job(strange, job_object({**tf_job(), "status": OWN}))
+    assert holds_policy(job_of(begun))
+    assert job_of(begun).is_partial

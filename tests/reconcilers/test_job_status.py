@@ -1,0 +1,341 @@
+"""The next status, from the last one and what is observed."""
+
+import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.pods import Pod
+from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.reconcilers import job_status
+from dlctl.reconcilers.completion import Completion
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.replica_restarts import RestartBackoff, record_restarts
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
+
+LATER = NOW + datetime.timedelta(minutes=1)
+SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
+FAILURE = Failure("worker-0", "pod-of-worker-0", "Error", "exit code 1", NOW, 1)
+
+
+def pod(job: Job, replica: Replica, **kwargs: Any) -> Pod:
+    return make_pod(job, replica, **kwargs)
+
+
+def running_status(
+    job: Job, *pods: Pod, blocked: dict[str, str] | None = None, now: datetime.datetime = NOW
+) -> tuple[JobStatus, tuple[EventNote, ...]]:
+    observed = attrs.evolve(observed_of(job, *pods), blocked=blocked or {})
+    restarts = record_restarts(job.status, observed, RestartBackoff())
+    return job_status.running_status(job, observed, restarts, now)
+
+
+def after(job: Job, *pods: Pod, now: datetime.datetime = NOW, **kwargs: Any) -> Job:
+    """Return the job with the status that seeing these pods gives it."""
+    return attrs.evolve(job, status=running_status(job, *pods, now=now, **kwargs)[0])
+
+
+def condition_types(job_status: JobStatus) -> list[str]:
+    return [c.type for c in job_status.conditions if c.status]
+
+
+def test_new_job_is_being_created() -> None:
+    begun, notes = running_status(make_job())
+    assert (begun.phase, begun.state) == (JobPhase.CREATING, JobState.RUNNING)
+    assert (begun.start_time, begun.observed_generation) == (NOW, 1)
+    assert condition_types(begun) == ["Created"]
+    assert begun.conditions[0].message == "MXJob linear is created."
+    assert notes == ()
+
+
+def test_job_runs_when_its_chief_does() -> None:
+    job = make_job()
+    worker_only = after(job, pod(job, WORKER, state=RUNNING))
+    assert worker_only.status.phase is JobPhase.CREATING
+    chief_too = after(worker_only, pod(job, SCHEDULER, state=RUNNING))
+    assert chief_too.status.phase is JobPhase.RUNNING
+    assert condition_types(chief_too.status) == ["Created", "Running"]
+
+
+def test_seeing_the_same_again_changes_nothing() -> None:
+    job = make_job()
+    pods = [
+        pod(job, SCHEDULER, state=RUNNING),
+        pod(job, WORKER, phase="Failed", state=exited(137)),
+    ]
+    once = after(job, *pods)
+    again, notes = running_status(once, *pods, now=LATER)
+    assert again == once.status
+    assert notes == ()
+
+
+def test_replica_statuses_count_the_replicas_of_each_type() -> None:
+    job = make_job(servers=1, workers=3)
+    seen = after(
+        job,
+        pod(job, SCHEDULER, state=RUNNING),
+        pod(job, WORKER, state=exited(0)),
+        pod(job, Replica("worker", 1), phase="Pending"),
+    )
+    by_type = {r.type: r for r in seen.status.replica_statuses}
+    assert by_type["scheduler"].count_by_state == {JobState.RUNNING: 1}
+    assert by_type["server"].count_by_state == {JobState.UNKNOWN: 1}
+    assert by_type["worker"].count_by_state == {JobState.SUCCEEDED: 1, JobState.UNKNOWN: 2}
+    assert by_type["worker"].completed_indexes == {0}
+
+
+@pytest.mark.parametrize(
+    ("states", "common"),
+    [
+        pytest.param([exited(0), exited(1)], JobState.FAILED, id="any failed"),
+        pytest.param([exited(0), RUNNING], JobState.RUNNING, id="any running"),
+        pytest.param([exited(0), exited(0)], JobState.SUCCEEDED, id="all succeeded"),
+        pytest.param([exited(0), {}], JobState.UNKNOWN, id="not all known"),
+    ],
+)
+def test_common_state_of_a_type_is_derived_as_by_mx_operator(
+    states: list[dict[str, Any]], common: JobState
+) -> None:
+    job = make_job(workers=2)
+    pods = [pod(job, Replica("worker", i), state=state) for i, state in enumerate(states)]
+    workers = after(job, *pods).status.replica_statuses[2]
+    assert workers.state is common
+
+
+def test_worker_that_exited_0_is_done_even_when_its_pod_is_gone() -> None:
+    job = make_job()
+    done = after(job, pod(job, WORKER, state=exited(0)))
+    assert done.status.completed_indexes("worker") == {0}
+    assert after(done).status.completed_indexes("worker") == {0}
+
+
+def test_worker_that_exited_0_stays_done_while_the_job_is_scaled_down() -> None:
+    job = make_job(workers=2)
+    done = after(job, pod(job, Replica("worker", 1), state=exited(0)))
+    smaller = after(attrs.evolve(make_job(workers=1), status=done.status))
+    assert smaller.status.completed_indexes("worker") == {1}
+
+
+def test_lost_replica_makes_the_job_restart_and_is_told_once() -> None:
+    job = make_job()
+    lost = pod(job, WORKER, phase="Failed", state=exited(137))
+    seen, notes = running_status(job, pod(job, SCHEDULER, state=RUNNING), lost)
+    assert condition_types(seen) == ["Created", "Restarting"]
+    (note,) = notes
+    assert (note.type, note.reason) == ("Warning", "MXJobRestarting")
+    assert note.message.startswith("restarting worker-0: Error, exit code 137 (killed")
+    _, notes = running_status(
+        attrs.evolve(job, status=seen), pod(job, SCHEDULER, state=RUNNING), lost
+    )
+    assert notes == ()
+
+
+def test_restart_by_the_kubelet_is_stated() -> None:
+    job = make_job()
+    crashing = pod(job, WORKER, state={"waiting": {}}, last_state=exited(137))
+    assert condition_types(after(job, crashing).status) == ["Created", "Restarting"]
+
+
+def test_job_runs_again_once_the_lost_replica_does() -> None:
+    job = make_job()
+    chief = pod(job, SCHEDULER, state=RUNNING)
+    lost = after(job, chief, pod(job, WORKER, phase="Failed", state=exited(137)))
+    again = after(lost, chief, pod(job, WORKER, state=RUNNING))
+    assert condition_types(again.status) == ["Created", "Running"]
+
+
+def running_before(job: Job) -> Job:
+    return after(job, pod(job, SCHEDULER, state=RUNNING), pod(job, WORKER, state=RUNNING))
+
+
+@pytest.mark.parametrize(
+    "chief",
+    [
+        pytest.param(None, id="gone"),
+        pytest.param({"state": RUNNING, "metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}}),
+        pytest.param({"phase": "Pending"}, id="made again"),
+    ],
+)
+def test_job_whose_deciding_pod_is_gone_does_not_run(chief: dict[str, Any] | None) -> None:
+    ran = running_before(make_job())
+    pods = [pod(ran, WORKER, state=RUNNING)]
+    pods += [pod(ran, SCHEDULER, **chief)] if chief else []
+    gone = after(ran, *pods, now=LATER)
+    assert condition_types(gone.status) == ["Created", "Restarting"]
+    condition = gone.status.conditions[-1]
+    assert (condition.reason, condition.last_transition_time) == ("MXJobRestarting", LATER)
+    assert condition.message == "waiting for the pods of scheduler-0, which ran and are gone"
+    assert gone.status.phase is JobPhase.RUNNING
+
+    # How far its pod has come back is no reason for a write.
+    for phase in ("Pending", "Running"):
+        coming = [pod(gone, SCHEDULER, phase=phase), *pods[:1]]
+        assert running_status(gone, *coming)[0].conditions == gone.status.conditions
+
+    assert condition_types(after(gone, pod(gone, SCHEDULER, state=RUNNING)).status) == [
+        "Created",
+        "Running",
+    ]
+
+
+def test_job_runs_on_while_its_deciding_pod_does() -> None:
+    ran = running_before(make_job())
+    assert condition_types(running_status(ran, pod(ran, SCHEDULER, state=RUNNING))[0]) == [
+        "Created",
+        "Running",
+    ]
+
+
+def test_job_runs_on_while_the_kubelet_restarts_its_container() -> None:
+    wire = training_job("TFJob", Chief=1, Worker=1)
+    chief = Replica("chief", 0)
+    ran = after(make_job(wire), pod(make_job(wire), chief, state=RUNNING))
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    between = pod(ran, chief, state=waiting, last_state=exited(1), restart_policy="Always")
+    assert condition_types(running_status(ran, between)[0]) == ["Created", "Running"]
+    unreported = pod(ran, chief, state=None)
+    assert condition_types(running_status(ran, unreported)[0]) == ["Created", "Running"]
+
+
+def test_job_of_which_one_of_many_deciding_pods_is_left_runs_on() -> None:
+    wire = training_job("PyTorchJob", Master=1, Worker=2)
+    del wire["spec"]["pytorchReplicaSpecs"]["Master"]
+    job = make_job(wire)
+    workers = [Replica("worker", index) for index in range(2)]
+    ran = after(job, *(pod(job, worker, state=RUNNING) for worker in workers))
+    one_left = [
+        pod(ran, worker, state=RUNNING) for worker in job.success_policy.running_replicas[:1]
+    ]
+    assert condition_types(running_status(ran, *one_left)[0]) == ["Created", "Running"]
+    none_left = [
+        pod(ran, worker, state=RUNNING)
+        for worker in workers
+        if worker not in job.success_policy.running_replicas
+    ]
+    assert condition_types(running_status(ran, *none_left)[0]) == ["Created", "Restarting"]
+
+
+def test_many_lost_replicas_are_told_of_in_short() -> None:
+    job = make_job(workers=5)
+    pods = [
+        pod(job, Replica("worker", index), phase="Failed", reason="Evicted") for index in range(5)
+    ]
+    (note,) = running_status(job, *pods)[1]
+    assert note.message.count("worker-") == 3
+    assert note.message.endswith("; and 2 more")
+
+
+def test_blocked_condition_comes_and_goes() -> None:
+    job = make_job()
+    blocked = after(job, blocked={"linear-worker": "the name is taken"})
+    assert condition_types(blocked.status) == ["Created", "Blocked"]
+    assert blocked.status.conditions[-1].message == "the name is taken"
+    assert condition_types(after(blocked).status) == ["Created"]
+
+
+def test_replica_that_cannot_start_blocks_the_job() -> None:
+    job = make_job()
+    stuck = pod(job, WORKER, phase="Pending", state={"waiting": {"reason": "ErrImagePull"}})
+    seen = after(job, stuck).status
+    assert seen.conditions[-1].message == "worker-0 waits: its image cannot be pulled"
+    assert (seen.phase, seen.state) == (JobPhase.CREATING, JobState.RUNNING)
+
+
+def terminal_status(verdict: Completion) -> tuple[JobStatus, EventNote]:
+    job = make_job()
+    job = after(job, pod(job, SCHEDULER, state=RUNNING), blocked={"a": "b"})
+    return job_status.terminal_status(job, job.status, verdict, LATER)
+
+
+def test_success_is_concluded() -> None:
+    ended, note = terminal_status(Completion())
+    assert (ended.phase, ended.state, ended.reason) == (JobPhase.CLEAN_UP, JobState.SUCCEEDED, "")
+    assert (ended.completion_time, ended.failure) == (LATER, None)
+    assert condition_types(ended) == ["Created", "Succeeded"]
+    assert (note.type, note.reason) == ("Normal", "MXJobSucceeded")
+
+
+def test_failure_is_concluded_with_its_first_cause() -> None:
+    ended, note = terminal_status(Completion(FAILURE))
+    said = "worker-0 (pod pod-of-worker-0) failed: exit code 1"
+    assert (ended.state, ended.reason, ended.failure) == (JobState.FAILED, said, FAILURE)
+    assert condition_types(ended) == ["Created", "Failed"]
+    assert note == EventNote("Warning", "MXJobFailed", said)
+
+
+def test_invalid_job_fails_for_good_and_is_told_why() -> None:
+    failed, note = job_status.invalid_status(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
+    assert (failed.phase, failed.state) == (JobPhase.FAILED, JobState.FAILED)
+    assert (failed.reason, failed.observed_generation) == ("spec: is wrong", 1)
+    assert failed.completion_time == NOW
+    assert condition_types(failed) == ["Failed"]
+    assert note == EventNote("Warning", "MXJobInvalid", "spec: is wrong")
+
+
+def event_messages(before: Job, now: Job) -> list[str]:
+    return [note.message for note in job_status.invalid_spec_events(before, now.status)]
+
+
+def test_running_job_whose_spec_cannot_be_read_is_blocked_and_told_of_once() -> None:
+    job = make_job()
+    chief = pod(job, SCHEDULER, state=RUNNING)
+    broken = attrs.evolve(after(job, chief), invalid_reason="spec: is wrong", generation=2)
+    said = after(broken, chief, now=LATER)
+    assert said.status.phase is JobPhase.RUNNING
+    assert condition_types(said.status) == ["Created", "Running", "Blocked"]
+    assert said.status.conditions[-1].reason == "MXJobInvalid"
+    assert event_messages(broken, said) == ["spec: is wrong"]
+
+    again = after(attrs.evolve(said, generation=3), chief, now=LATER)
+    assert again.status.conditions == said.status.conditions
+    assert event_messages(said, again) == []
+
+    worse = attrs.evolve(said, invalid_reason="spec: is worse")
+    assert event_messages(worse, after(worse, chief, now=LATER)) == ["spec: is worse"]
+
+    mended = after(attrs.evolve(said, invalid_reason=""), chief, now=LATER)
+    assert condition_types(mended.status) == ["Created", "Running"]
+
+
+def test_suspended_job_whose_spec_cannot_be_read_says_so_too() -> None:
+    job = attrs.evolve(make_job(), invalid_reason="spec: is wrong")
+    said, _ = job_status.suspended_status(job, NOW)
+    assert set(condition_types(said)) == {"Created", "Blocked", "Suspended"}
+    again, notes = job_status.suspended_status(attrs.evolve(job, status=said), LATER)
+    assert (again, notes) == (said, ())
+
+
+def test_type_that_cannot_be_read_now_keeps_its_completed_indexes() -> None:
+    job = make_job()
+    worker = ReplicaStatus("worker", JobState.RUNNING, {}, frozenset({0}))
+    before = attrs.evolve(job.status, phase=JobPhase.RUNNING, replica_statuses=(worker,))
+    part = attrs.evolve(
+        job,
+        status=before,
+        replica_specs=job.replica_specs[:1],
+        is_partial=True,
+        invalid_reason="no",
+    )
+    assert after(part).status.completed_indexes("worker") == {0}
+
+
+def test_observed_without_replicas_is_no_obstacle() -> None:
+    job = make_job()
+    seen, _ = job_status.running_status(job, Observed(()), {}, NOW)
+    assert [r.state for r in seen.replica_statuses] == [JobState.UNKNOWN] * 3
+
+
+def test_what_still_runs_when_the_job_succeeds_is_counted_as_succeeded() -> None:
+    job = make_job(workers=2)
+    running = ReplicaStatus(
+        "worker", JobState.RUNNING, {JobState.RUNNING: 1, JobState.SUCCEEDED: 1}, frozenset({0})
+    )
+    before = attrs.evolve(job.status, replica_statuses=(running,))
+
+    ended, _ = job_status.terminal_status(job, before, Completion(), NOW)
+
+    (worker,) = ended.replica_statuses
+    assert (worker.state, worker.count_by_state) == (JobState.SUCCEEDED, {JobState.SUCCEEDED: 2})

@@ -1,0 +1,59 @@
+"""Merge patches: the smallest that lead from one object to the other."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.reconcilers.merge_patch import merge_patch
+
+JSON = dict[str, Any]
+KEYS = st.sampled_from(["a", "b", "c"])
+# Null cannot be a value in a merge patch: there it removes.
+VALUES = st.recursive(
+    st.booleans() | st.text(max_size=2) | st.lists(st.text(max_size=2), max_size=2),
+    lambda inner: st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+OBJECTS = st.dictionaries(KEYS, VALUES, max_size=3)
+
+
+def applied(target: Any, patch: Any) -> Any:
+    """Apply a patch as RFC 7386 says."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = applied(result.get(name), value)
+    return result
+
+
+@given(old=OBJECTS, new=OBJECTS)
+def test_patch_turns_the_old_object_into_the_new_one(old: JSON, new: JSON) -> None:
+    assert applied(old, merge_patch(old, new)) == new
+
+
+@given(both=OBJECTS)
+def test_equal_objects_need_no_patch(both: JSON) -> None:
+    assert merge_patch(both, both) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "patch"),
+    [
+        pytest.param({}, {"a": 1}, {"a": 1}, id="field added"),
+        pytest.param({"a": 1}, {}, {"a": None}, id="field removed"),
+        pytest.param({"a": 1, "b": 2}, {"a": 3, "b": 2}, {"a": 3}, id="field changed"),
+        pytest.param({"a": [1, 2]}, {"a": [1, 3]}, {"a": [1, 3]}, id="list replaced whole"),
+        pytest.param(
+            {"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, {"a": {"c": 3}}, id="field within"
+        ),
+        pytest.param({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}, id="object for a number"),
+    ],
+)
+def test_patch_says_no_more_than_what_differs(old: JSON, new: JSON, patch: JSON) -> None:
+    assert merge_patch(old, new) == patch

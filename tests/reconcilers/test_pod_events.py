@@ -1,0 +1,281 @@
+import datetime
+from typing import Any
+
+import attrs
+import msgspec
+import pytest
+
+from dlctl.api.job import Job, Replica
+from dlctl.api.meta import PODS, SERVICES, Resource
+from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate, PodSpec, Service
+from dlctl.api.status import JobPhase
+from dlctl.reconcilers.children.creation import Rejection, RejectionCause
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan import Plan, Policy, plan
+from dlctl.reconcilers.pod_events import EventDedup, batched
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of, training_job
+
+JSON = dict[str, Any]
+ONE, TWO = Replica("worker", 0), Replica("worker", 1)
+
+
+def tf_job(policy: str = "", **counts: int) -> tuple[Job, JSON]:
+    manifest = training_job("TFJob", **(counts or {"Worker": 2}))
+    for spec in manifest["spec"]["tfReplicaSpecs"].values():
+        spec["restartPolicy"] = policy or "Never"
+    return make_job(manifest), manifest
+
+
+def planned(job: Job, manifest: JSON, *pods: Pod) -> Plan:
+    services = [
+        msgspec.json.decode(msgspec.json.encode(renderer_of(manifest).service(r)), type=Service)
+        for r in job.replicas
+    ]
+    observed = observe(job, Children(pods, services), NOW)
+    renderer = attrs.evolve(renderer_of(manifest), job=job)
+    return plan(job, observed, renderer.desired(observed), NOW, Policy())
+
+
+def pod_of(job: Job, replica: Replica, code: int | None = None, **more: Any) -> Pod:
+    phase = "Running" if code is None else "Failed" if code else "Succeeded"
+    state = RUNNING if code is None else exited(code)
+    return make_pod(job, replica, phase=phase, state=state, **more)
+
+
+def event_messages(made: Plan) -> list[tuple[str, str, str]]:
+    return [(note.type, note.reason, note.message) for note in made.notes]
+
+
+def test_exit_is_told_once_and_not_again_when_the_status_knows_of_it() -> None:
+    job, manifest = tf_job()
+    pods = [pod_of(job, ONE), pod_of(job, TWO, 0)]
+    first = planned(job, manifest, *pods)
+    expected = ("Normal", "ExitedWithCode", "Pod: ml.linear-worker-1 exited with code 0")
+    assert event_messages(first) == [expected]
+    later = attrs.evolve(job, status=first.status)
+    assert not planned(later, manifest, *pods).notes
+
+
+def test_failure_is_told_with_its_exit_in_the_words_of_training_operator() -> None:
+    job, manifest = tf_job()
+    made = planned(job, manifest, pod_of(job, ONE), pod_of(job, TWO, 1))
+    assert event_messages(made) == [
+        ("Normal", "ExitedWithCode", "Pod: ml.linear-worker-1 exited with code 1"),
+        ("Normal", "TFJobFailed", "TFJob ml/linear has failed because 1 Worker replica(s) failed."),
+    ]
+
+
+def test_permanent_exit_code_is_a_warning() -> None:
+    job, manifest = tf_job("ExitCode")
+    made = planned(job, manifest, pod_of(job, ONE), pod_of(job, TWO, 1))
+    message = 'job "linear" is failing because "Worker" replica(s) failed.'
+    assert event_messages(made)[-1] == ("Warning", "TFJobFailed", message)
+
+
+def test_restart_is_told_with_the_exit_before_it() -> None:
+    job, manifest = tf_job("ExitCode")
+    pods = [pod_of(job, ONE), pod_of(job, TWO, 143)]
+    made = planned(job, manifest, *pods)
+    assert [reason for _, reason, _ in event_messages(made)] == [
+        "ExitedWithCode",
+        "TFJobRestarting",
+    ]
+    assert made.notes[-1].message == "job linear is restarting because Worker replica(s) failed."
+    assert not planned(attrs.evolve(job, status=made.status), manifest, *pods).notes
+
+
+def test_exit_is_not_told_again_when_the_job_is_suspended() -> None:
+    job, manifest = tf_job("ExitCode")
+    pods = [pod_of(job, ONE), pod_of(job, TWO, 143)]
+    known = attrs.evolve(job, status=planned(job, manifest, *pods).status)
+    policy = attrs.evolve(known.run_policy, suspended=True)
+    made = planned(attrs.evolve(known, run_policy=policy), manifest, *pods)
+    assert "ExitedWithCode" not in [reason for _, reason, _ in event_messages(made)]
+
+
+def test_exits_of_workers_that_a_job_can_do_without_are_told_once_each() -> None:
+    job, manifest = tf_job(PS=1, Worker=4)
+    manifest["spec"]["enableDynamicWorker"] = True
+    job = make_job(manifest)
+    ended: list[Replica] = []
+    expected = [Replica("worker", index) for index in (3, 1, 2)]
+    for second, replica in enumerate(expected):
+        ended.append(replica)
+        pods = [
+            make_pod(
+                job,
+                r,
+                phase="Failed" if r in ended else "Running",
+                state=exited(1, at=NOW + datetime.timedelta(seconds=ended.index(r) - 9))
+                if r in ended
+                else RUNNING,
+            )
+            for r in job.replicas
+        ]
+        made = planned(job, manifest, *pods)
+        exits = [
+            message for _, reason, message in event_messages(made) if reason == "ExitedWithCode"
+        ]
+        assert exits == [f"Pod: ml.linear-{replica} exited with code 1"], second
+        job = attrs.evolve(job, status=made.status)
+        assert not planned(job, manifest, *pods).notes
+
+
+def test_exit_of_an_earlier_run_is_void_when_the_job_is_resumed() -> None:
+    job, manifest = tf_job()
+    later = NOW + datetime.timedelta(seconds=5)
+    started = attrs.evolve(job.status, phase=JobPhase.CREATING, start_time=later)
+    deadline = NOW + datetime.timedelta(seconds=30)
+    leaving = {"deletionTimestamp": deadline.isoformat(), "deletionGracePeriodSeconds": 30}
+    old = make_pod(job, TWO, state=exited(0, at=NOW - deadline.resolution), metadata=leaving)
+    made = planned(attrs.evolve(job, status=started), manifest, pod_of(job, ONE), old)
+    assert not made.notes
+    assert not made.status.completed_indexes("worker")
+
+
+def test_many_exits_at_a_time_are_told_as_one() -> None:
+    job, manifest = tf_job(Chief=1, Worker=40)
+    workers = [pod_of(job, Replica("worker", index), 0) for index in range(40)]
+    made = planned(job, manifest, pod_of(job, Replica("chief", 0)), *workers)
+    messages = [message for _, _, message in event_messages(made)]
+    assert messages == ["40 pods exited with code 0: linear-worker-0 and so on"]
+
+
+def test_jobs_of_other_forms_tell_of_no_pods() -> None:
+    job = make_job()
+    assert not job.messages.emits_pod_events
+    assert job.messages.event_source == "dlctl"
+
+
+def waiting(job: Job, replica: Replica, reason: str, message: str = "said") -> Pod:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return make_pod(job, replica, phase="Pending", state=state)
+
+
+def test_trouble_of_a_pod_is_told_once_and_each_reason_by_itself() -> None:
+    job, _ = tf_job()
+    memory = EventDedup()
+    pulls = [waiting(job, ONE, reason) for reason in ("ErrImagePull", "ImagePullBackOff")]
+    assert memory.pod_problems(pulls[:1]) == [
+        EventNote(
+            "Warning",
+            "ErrImagePull",
+            "Error pod linear-worker-0 container tensorflow waiting message: said",
+        )
+    ]
+    assert [note.reason for note in memory.pod_problems(pulls[1:])] == ["ImagePullBackOff"]
+    # The two go on in turn.
+    assert not memory.pod_problems(pulls[:1])
+    assert not memory.pod_problems(pulls[1:])
+
+
+def test_trouble_of_a_new_pod_is_told_anew() -> None:
+    job, _ = tf_job()
+    memory = EventDedup()
+    memory.pod_problems([waiting(job, ONE, "ErrImagePull")])
+    assert not memory.pod_problems([])
+    assert memory.pod_problems([waiting(job, ONE, "ErrImagePull")])
+
+
+def test_pod_that_is_merely_starting_is_no_trouble() -> None:
+    job, _ = tf_job()
+    assert not EventDedup().pod_problems(
+        [waiting(job, ONE, "ContainerCreating", ""), pod_of(job, TWO)]
+    )
+
+
+def test_container_that_crashed_is_told_with_its_code() -> None:
+    job, _ = tf_job()
+    crashed = exited(137, reason="OOMKilled")
+    pod = make_pod(job, ONE, phase="Running", state=crashed)
+    (note,) = EventDedup().pod_problems([pod])
+    assert note.reason == "OOMKilled"
+    assert "container tensorflow exitCode: 137 terminated message: " in note.message
+
+
+@pytest.mark.parametrize("last", ["False", "True"])
+def test_condition_that_changed_last_says_why_a_pod_without_containers_waits(last: str) -> None:
+    job, _ = tf_job()
+    conditions = [
+        condition("Initialized", "True", NOW - datetime.timedelta(seconds=5)),
+        condition("PodScheduled", last, NOW),
+    ]
+    pod = make_pod(job, ONE, phase="Pending", conditions=conditions, containerStatuses=[])
+    messages = [note.message for note in EventDedup().pod_problems([pod])]
+    expected = ["Error pod linear-worker-0 condition message: no node fits"]
+    assert messages == (expected if last == "False" else [])
+
+
+def condition(type_: str, status: str, since: datetime.datetime) -> JSON:
+    return {
+        "type": type_,
+        "status": status,
+        "reason": "Unschedulable",
+        "message": "no node fits",
+        "lastTransitionTime": since.isoformat(),
+    }
+
+
+def test_one_trouble_of_many_pods_is_told_as_one() -> None:
+    job, _ = tf_job(Worker=40)
+    pods = [waiting(job, Replica("worker", index), "ErrImagePull") for index in range(40)]
+    (note,) = EventDedup().pod_problems(pods)
+    assert note.message.endswith("waiting message: said (and so of 39 more)")
+
+
+def rejection(
+    error: str, resource: Resource = PODS, cause: RejectionCause = RejectionCause.FORBIDDEN
+) -> dict[str, Rejection]:
+    return {"linear-worker-0": Rejection(cause, resource, f"it waits: {error}", error)}
+
+
+def test_refusal_is_told_once_until_it_is_another() -> None:
+    job, _ = tf_job()
+    memory, quota = EventDedup(), rejection("exceeded quota: q")
+    (note,) = memory.rejections(job, quota)
+    assert note == EventNote("Warning", "FailedCreatePod", "Error creating: exceeded quota: q")
+    assert not memory.rejections(job, quota)
+    (other,) = memory.rejections(job, rejection("no", SERVICES))
+    assert other.reason == "FailedCreateService"
+    assert not memory.rejections(job, {})
+    assert memory.rejections(job, quota)
+
+
+def test_refusal_with_another_request_id_is_told_once() -> None:
+    job, _ = tf_job()
+    memory = EventDedup()
+    assert memory.rejections(job, rejection("webhook denied request 7f3a91"))
+    assert not memory.rejections(job, rejection("webhook denied request 0c22d8"))
+
+
+@pytest.mark.parametrize("cause", list(RejectionCause))
+def test_list_form_hears_in_events_only_of_what_somebody_has_to_mend(cause: RejectionCause) -> None:
+    found = EventDedup().rejections(make_job(), rejection("no", cause=cause))
+    usual = cause in (RejectionCause.FORBIDDEN, RejectionCause.ALREADY_EXISTS)
+    assert [note.reason for note in found] == ([] if usual else ["FailedCreatePod"])
+
+
+def test_batch_is_told_by_name_or_as_a_whole() -> None:
+    assert list(batched("Deleted", "Pod", ["b", "a"])) == ["Deleted pod: a", "Deleted pod: b"]
+    assert list(batched("Created", "Pod", "gfedcba")) == ["Created 7 pods: a and so on"]
+
+
+def test_pod_that_we_hold_back_ourselves_is_in_no_trouble() -> None:
+    job, _ = tf_job()
+    gated = condition("PodScheduled", "False", NOW)
+    pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
+    assert EventDedup().pod_problems([pod])
+    gates = [PodSchedulingGate(name=WORKERS_RUNNING_GATE)]
+    assert not EventDedup().pod_problems(
+        [msgspec.structs.replace(pod, spec=PodSpec(scheduling_gates=gates))]
+    )
+
+
+def test_pod_that_was_just_let_go_is_in_no_trouble() -> None:
+    job, _ = tf_job()
+    gated = {**condition("PodScheduled", "False", NOW), "reason": "SchedulingGated"}
+    pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
+    assert not EventDedup().pod_problems([pod])
+    spec = PodSpec(scheduling_gates=[PodSchedulingGate(name="example.com/quota")])
+    assert EventDedup().pod_problems([msgspec.structs.replace(pod, spec=spec)])

@@ -1,0 +1,67 @@
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api.job import Replica
+from dlctl.api.status import Failure, JobState, JobStatus
+from dlctl.reconcilers import job_status
+from dlctl.reconcilers.completion import Completion
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.replica_counts import (
+    failed_replica_type,
+    final_replica_status,
+    replica_status,
+)
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, training_job
+
+JOB = make_job(training_job("MPIJob", Launcher=1, Worker=2))
+LAUNCHER, WORKER = Replica("launcher", 0), Replica("worker", 1)
+
+
+def counts(failed: Replica | None = None) -> dict[str, dict[JobState, int]]:
+    """Return how an MPI job is counted at its end, by type; with no failure, at its success."""
+    pods = [
+        make_pod(JOB, replica, phase="Failed", state=exited(1))
+        if replica == failed
+        else make_pod(JOB, replica, state=RUNNING)
+        for replica in JOB.replicas
+    ]
+    observed = observe(JOB, Children(pods), NOW)
+    running = [replica_status(JOB, spec, observed) for spec in JOB.replica_specs]
+    failure = failure_of(str(failed)) if failed else None
+    return {r.type: dict(final_replica_status(JOB, r, failure).count_by_state) for r in running}
+
+
+def failure_of(replica: str) -> Failure:
+    return Failure(replica=replica, pod="p", reason="Error", message="exit code 1", time=NOW)
+
+
+def test_workers_of_mpi_are_not_counted_once_the_launcher_has_ended() -> None:
+    assert counts() == {"launcher": {JobState.SUCCEEDED: 1}, "worker": {}}
+    assert counts(LAUNCHER) == {"launcher": {JobState.FAILED: 1}, "worker": {}}
+
+
+def test_workers_of_mpi_are_counted_where_one_of_them_has_failed_the_job() -> None:
+    workers = {JobState.RUNNING: 1, JobState.FAILED: 1}
+    assert counts(WORKER) == {"launcher": {JobState.RUNNING: 1}, "worker": workers}
+
+
+@pytest.mark.parametrize(
+    ("replica", "reason"), [("worker-1", "MPIJobMPIJobFailed"), ("", "MPIJobFailed")]
+)
+def test_failure_of_the_job_as_a_whole_has_the_plain_reason(replica: str, reason: str) -> None:
+    verdict = Completion(failure_of(replica))
+    ended, note = job_status.terminal_status(JOB, JobStatus(), verdict, NOW)
+    assert ended.conditions[-1].reason == reason
+    assert note.reason == "MPIJobFailed"
+
+
+def test_failure_of_the_job_as_a_whole_is_no_replicas() -> None:
+    assert failed_replica_type(failure_of("worker-12")) == "worker"
+    assert failed_replica_type(attrs.evolve(failure_of("worker-12"), replica="")) == ""
+
+
+def test_restart_is_told_of_mpi_with_how_many() -> None:
+    told: Any = JOB.messages.restarting(JOB, {"worker": 2}, "")
+    assert told == "MPIJob linear is restarting because 2 Worker replica(s) failed."

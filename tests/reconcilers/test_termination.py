@@ -1,0 +1,353 @@
+"""How a run ended and whose doing it was, case by case."""
+
+import datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from dlctl.api.exit_codes import ExitClass, RetryPolicy
+from dlctl.api.job import Replica
+from dlctl.api.pods import Pod
+from dlctl.reconcilers.termination import PHASE_WAIT_S, Termination, phase_wait_s, termination
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod
+
+JOB = make_job()
+WORKER = Replica("worker", 0)
+MINUTE = datetime.timedelta(minutes=1)
+DISRUPTED: dict[str, Any] = {
+    "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preemption"}]
+}
+
+
+def deletion(asked: datetime.datetime) -> dict[str, Any]:
+    deadline = asked + datetime.timedelta(seconds=30)
+    return {"deletionTimestamp": deadline.isoformat(), "deletionGracePeriodSeconds": 30}
+
+
+def termination_of(*, rule: RetryPolicy = RetryPolicy.TABLE, **pod: Any) -> Termination | None:
+    return termination(make_pod(JOB, WORKER, **pod), "mxnet", rule=rule, now=NOW)
+
+
+def found(**pod: Any) -> Termination:
+    end = termination_of(**pod)
+    assert end is not None
+    return end
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
+def test_pod_whose_container_has_not_ended_has_no_ending(phase: str) -> None:
+    assert termination_of(phase=phase) is None
+    assert termination_of(phase=phase, state=RUNNING) is None
+    assert termination_of(phase=phase, containerStatuses=None) is None
+
+
+def test_exit_zero_is_success_while_a_sidecar_keeps_the_pod_running() -> None:
+    assert found(state=exited(0)).exit_class is ExitClass.SUCCESS
+
+
+def test_succeeded_pod_is_success_even_without_word_of_its_containers() -> None:
+    assert found(phase="Succeeded", containerStatuses=None).exit_class is ExitClass.SUCCESS
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
+@pytest.mark.parametrize("phase", ["Running", "Failed"])
+def test_permanent_exit_is_an_ending_under_every_policy(phase: str, policy: str) -> None:
+    end = found(phase=phase, state=exited(1), restart_policy=policy)
+    assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 1)
+    assert end.message == "exit code 1 (general error)"
+
+
+def test_permanent_exit_is_an_ending_though_the_kubelet_runs_the_container_again() -> None:
+    end = found(state=RUNNING, last_state=exited(2))
+    assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 2)
+
+
+@pytest.mark.parametrize(
+    ("state", "last_state"),
+    [
+        pytest.param(exited(137), None, id="just ended"),
+        pytest.param({"waiting": {"reason": "CrashLoopBackOff"}}, exited(143), id="waiting"),
+        pytest.param(RUNNING, exited(130), id="running again"),
+    ],
+)
+def test_retryable_exit_that_the_kubelet_repeats_is_no_ending(
+    state: dict[str, Any], last_state: dict[str, Any] | None
+) -> None:
+    assert termination_of(state=state, last_state=last_state) is None
+
+
+def test_retryable_exit_of_a_failed_pod_is_an_ending() -> None:
+    end = found(phase="Failed", state=exited(137), restart_policy="Never")
+    assert end.exit_class is ExitClass.RETRYABLE
+    assert not end.is_disruption
+
+
+def test_retryable_exit_under_never_is_an_ending_while_a_sidecar_keeps_the_pod_running() -> None:
+    end = found(phase="Running", state=exited(143), restart_policy="Never")
+    assert end.exit_class is ExitClass.RETRYABLE
+
+
+def test_success_after_a_retryable_exit_is_success() -> None:
+    assert found(state=exited(0), last_state=exited(137)).exit_class is ExitClass.SUCCESS
+
+
+@pytest.mark.parametrize("rule", RetryPolicy)
+def test_code_that_the_table_does_not_list_is_what_the_dialect_says(rule: RetryPolicy) -> None:
+    end = found(phase="Failed", state=exited(134), rule=rule)
+    assert end.exit_class is rule.exit_class(134)
+
+
+def test_out_of_memory_is_permanent_whatever_the_code_says() -> None:
+    end = found(state=RUNNING, last_state=exited(137, reason="OOMKilled"))
+    assert (end.exit_class, end.reason) == (ExitClass.PERMANENT, "OOMKilled")
+    assert "out of memory" in end.message
+
+
+def test_last_words_of_a_container_are_passed_on() -> None:
+    state = exited(1)
+    state["terminated"]["message"] = "no such file: data.rec\n"
+    assert found(state=state).message == "exit code 1 (general error): no such file: data.rec"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"reason": "Evicted", "message": "low on memory"}, id="eviction"),
+        pytest.param({"reason": "Preempting"}, id="preemption by the kubelet"),
+        pytest.param({"reason": "NodeLost"}, id="node loss"),
+        pytest.param({"reason": "Terminated"}, id="node shutdown"),
+        pytest.param(DISRUPTED, id="disruption target"),
+    ],
+)
+@pytest.mark.parametrize("code", [1, 137])
+def test_disruption_is_retryable_and_costs_no_failure_whatever_the_code(
+    status: dict[str, Any], code: int
+) -> None:
+    end = found(phase="Failed", state=exited(code), **status)
+    assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
+
+
+def test_evicted_pod_without_word_of_its_containers_costs_no_failure() -> None:
+    end = found(phase="Failed", reason="Evicted", message="low on disk", containerStatuses=None)
+    assert (end.reason, end.message, end.is_disruption) == ("Evicted", "low on disk", True)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        pytest.param(255, "Unknown", id="containerd, after the node was restarted"),
+        pytest.param(137, "ContainerStatusUnknown", id="kubelet that does not find it any more"),
+    ],
+)
+def test_end_that_nobody_saw_is_retryable_and_costs_no_failure(code: int, reason: str) -> None:
+    end = found(phase="Failed", state=exited(code, reason=reason))
+    assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
+    assert "nobody saw it end" in end.message
+    again = termination_of(state=RUNNING, last_state=exited(code, reason=reason))
+    assert again is None, "the kubelet runs it again in the same pod"
+
+
+def test_exit_code_of_the_program_s_own_is_no_end_that_nobody_saw() -> None:
+    assert found(state=exited(255)).exit_class is ExitClass.PERMANENT
+
+
+@pytest.mark.parametrize("phase", ["Running", "Failed"])
+def test_pod_evicted_from_a_lost_node_has_no_ending(phase: str) -> None:
+    lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+    asked = NOW - MINUTE
+    assert (
+        termination_of(phase=phase, state=RUNNING, conditions=[lost], metadata=deletion(asked))
+        is None
+    )
+
+
+def test_success_stands_though_the_pod_was_disrupted() -> None:
+    assert found(state=exited(0), **DISRUPTED).exit_class is ExitClass.SUCCESS
+
+
+def disrupted(reason: str, after_s: float) -> dict[str, Any]:
+    """Return the condition of a pod, set so many seconds after NOW."""
+    since = (NOW + datetime.timedelta(seconds=after_s)).isoformat()
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    return {"conditions": [{**condition, "lastTransitionTime": since}]}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"phase": "Failed", "reason": "Evicted"}, id="evicted"),
+        pytest.param({"phase": "Failed", "reason": "Terminated"}, id="node shutdown"),
+        pytest.param({"phase": "Failed", "reason": "OutOfnvidia.com/gpu"}, id="admission"),
+        pytest.param({"phase": "Failed"}, id="failed though no container has"),
+        pytest.param(
+            {"phase": "Failed", **disrupted("TerminationByKubelet", 1)}, id="by the kubelet"
+        ),
+        pytest.param(disrupted("PreemptionByScheduler", -5), id="preempted before"),
+        pytest.param(disrupted("EvictionByEvictionAPI", 0), id="evicted in the same second"),
+    ],
+)
+def test_exit_zero_of_a_pod_that_was_ended_is_an_interruption(status: dict[str, Any]) -> None:
+    end = found(state=exited(0, at=NOW), **status)
+    assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
+
+
+def test_exit_zero_before_the_disruption_is_success() -> None:
+    later = disrupted("EvictionByEvictionAPI", 5)
+    assert found(state=exited(0, at=NOW), **later).exit_class is ExitClass.SUCCESS
+
+
+def test_exit_zero_before_the_pod_of_a_lost_node_is_collected_is_success() -> None:
+    collected = disrupted("DeletionByPodGC", 300)
+    end = found(phase="Failed", state=exited(0, at=NOW), **collected)
+    assert end.exit_class is ExitClass.SUCCESS
+
+
+def test_exit_zero_beside_a_sidecar_that_failed_is_success() -> None:
+    containers = [{"name": "mxnet", "state": exited(0)}, {"name": "mesh", "state": exited(1)}]
+    end = found(phase="Failed", containerStatuses=containers, restart_policy="Never")
+    assert end.exit_class is ExitClass.SUCCESS
+
+
+def test_exit_zero_of_a_pod_whose_own_deadline_passed_is_no_success() -> None:
+    end = found(phase="Failed", reason="DeadlineExceeded", state=exited(0))
+    assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, False)
+
+
+def test_interruption_fails_what_is_never_restarted() -> None:
+    end = found(phase="Failed", reason="Evicted", state=exited(0), rule=RetryPolicy.NONE)
+    assert (end.exit_class, end.reason) == (ExitClass.PERMANENT, "Evicted")
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "NodeAffinity", "NodeShutdown", "OutOfcpu", "OutOfephemeral-storage",
+        "OutOfnvidia.com/gpu", "PodOSNotSupported", "SMTAlignmentError", "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+    ],
+)  # fmt: skip
+def test_pod_that_its_node_does_not_admit_again_costs_no_failure(reason: str) -> None:
+    end = found(phase="Failed", reason=reason, state=exited(1))
+    assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
+
+
+def test_disruption_to_come_is_no_ending_of_a_container_that_runs_again() -> None:
+    assert termination_of(state=RUNNING, last_state=exited(137), **DISRUPTED) is None
+
+
+def test_disruption_to_come_does_not_excuse_a_permanent_exit_before_it() -> None:
+    end = found(state=RUNNING, last_state=exited(1), **DISRUPTED)
+    assert end.exit_class is ExitClass.PERMANENT
+
+
+def test_eviction_of_a_container_that_had_been_run_again_costs_no_failure() -> None:
+    end = found(phase="Failed", reason="Evicted", last_state=exited(137))
+    assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
+
+
+def test_deadline_of_the_pod_is_its_own_failure() -> None:
+    end = found(phase="Failed", reason="DeadlineExceeded", containerStatuses=None)
+    assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, False)
+
+
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_exit_after_somebody_asked_for_the_deletion_is_no_ending(code: int) -> None:
+    assert termination_of(state=exited(code, at=NOW), metadata=deletion(NOW - MINUTE)) is None
+
+
+@pytest.mark.parametrize("code", [0, 1, 143])
+def test_exit_of_a_pod_that_its_node_lets_go_is_no_ending(code: int) -> None:
+    let_go = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0}
+    assert (
+        termination_of(phase="Failed", state=exited(code, at=NOW - MINUTE), metadata=let_go) is None
+    )
+
+
+@pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])
+def test_pod_that_leaves_without_word_of_its_container_has_no_ending(phase: str) -> None:
+    assert termination_of(phase=phase, containerStatuses=None, metadata=deletion(NOW)) is None
+
+
+@pytest.mark.parametrize(("code", "class_"), [(0, ExitClass.SUCCESS), (1, ExitClass.PERMANENT)])
+def test_exit_before_somebody_asked_for_the_deletion_counts(code: int, class_: ExitClass) -> None:
+    end = found(state=exited(code, at=NOW - MINUTE), metadata=deletion(NOW))
+    assert end.exit_class is class_
+
+
+def test_failed_init_container_is_named_by_its_code() -> None:
+    init = [{"name": "fetch", "state": exited(3)}]
+    end = found(phase="Failed", initContainerStatuses=init, state={"waiting": {}})
+    assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 3)
+
+
+def sidecar(policy: str) -> Pod:
+    """Return a pod that runs; the init container ``proxy`` has crashed, and runs again."""
+    wire = msgspec.to_builtins(make_pod(JOB, WORKER, state=RUNNING, restart_policy=policy))
+    wire["spec"]["initContainers"] = [{"name": "proxy", "restartPolicy": "Always"}]
+    crashed = {"name": "proxy", "state": RUNNING, "lastState": exited(1), "restartCount": 1}
+    wire["status"]["initContainerStatuses"] = [crashed]
+    return msgspec.convert(wire, Pod)
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_crash_of_a_native_sidecar_is_no_ending(policy: str) -> None:
+    assert termination(sidecar(policy), "mxnet", rule=RetryPolicy.TABLE, now=NOW) is None
+
+
+def test_time_is_when_the_container_ended() -> None:
+    assert found(state=exited(1, at=NOW - MINUTE)).time == NOW - MINUTE
+
+
+def test_time_is_never_ahead_of_our_clock() -> None:
+    assert found(state=exited(1, at=NOW + MINUTE)).time == NOW
+
+
+def test_time_that_nobody_wrote_down_is_now() -> None:
+    assert found(state={"terminated": {"exitCode": 1}}).time == NOW
+
+
+def test_permanent_exit_of_an_init_container_ends_a_pod_that_would_try_it_for_ever() -> None:
+    job = make_job()
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    init = {"name": "fetch", "state": waiting, "lastState": exited(127)}
+    pod = make_pod(
+        job, job.success_policy.success_replicas[0], phase="Pending", initContainerStatuses=[init]
+    )
+
+    end = termination(pod, "mxnet", rule=job.replica_specs[0].retry_policy, now=NOW)
+
+    assert end is not None
+    assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 127)
+
+
+def phase_wait_of(*, since_s: float, code: int = 1, reason: str = "Error", **pod: Any) -> float:
+    end = exited(code)
+    finished = NOW - datetime.timedelta(seconds=since_s)
+    end["terminated"] |= {"finishedAt": finished.isoformat(), "reason": reason}
+    told = make_pod(JOB, WORKER, **{"phase": "Running", "restart_policy": "Never"} | pod, state=end)
+    return phase_wait_s(told, "mxnet", NOW)
+
+
+@pytest.mark.parametrize("code", [1, 137, 143])
+def test_phase_of_a_pod_that_failed_is_waited_for_a_moment(code: int) -> None:
+    assert phase_wait_of(code=code, since_s=0.5) == PHASE_WAIT_S - 0.5
+    assert phase_wait_of(code=code, since_s=PHASE_WAIT_S) == 0
+    # The node's clock is ahead, a little or much.
+    assert phase_wait_of(code=code, since_s=-1) == PHASE_WAIT_S + 1
+    assert phase_wait_of(code=code, since_s=-3600) == 0
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param({"phase": "Failed"}, id="phase is there"),
+        pytest.param({"code": 0, "reason": "Completed"}, id="success"),
+        pytest.param({"reason": "OOMKilled"}, id="out of memory"),
+        pytest.param({"metadata": deletion(NOW)}, id="deleted"),
+        pytest.param({"restart_policy": "OnFailure"}, id="repeated by the kubelet"),
+        pytest.param(DISRUPTED, id="reason is there"),
+    ],
+)
+def test_phase_that_tells_no_more_is_not_waited_for(pod: dict[str, Any]) -> None:
+    assert phase_wait_of(since_s=0, **pod) == 0

@@ -1,0 +1,200 @@
+"""A world for jobs whose workers come and go: hollow launchers, and the words to speak of workers.
+
+Made for a loop that compacts time, as ``world`` is.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
+from dlctl.api.meta import CONFIG_MAPS, EVENTS, PODS, SERVICES, Resource
+from dlctl.local.apiserver.server import ApiServer
+from dlctl.options import Options
+from tests.builders import kind_of
+from tests.dialects.et_operator.manifests import GROUP, elastic_job
+from tests.support.fake_kubelet import is_running
+from tests.support.fake_launcher import FakeLaunchers, LauncherContainer
+from tests.support.harness import ClusterHarness, start_cluster
+from tests.support.outcomes import Script
+
+JSON = dict[str, Any]
+KIND: Final = kind_of(GROUP, "TrainingJob")
+JOBS: Final = KIND.resource
+_FINISHED: Final = ("ScaleSucceeded", "ScaleFailed")
+
+
+@attrs.define(eq=False)
+class ElasticHarness:
+    """A world with TrainingJobs in it; a job that is not named is the one called linear."""
+
+    cluster: ClusterHarness
+    launchers: FakeLaunchers
+
+    async def submit(
+        self, *, name: str = "linear", script: Script | None = None, **fields: Any
+    ) -> JSON:
+        manifest = elastic_job(name=name, **fields)
+        annotations = manifest["metadata"]["annotations"]
+        created = await self.cluster.submit(manifest, script=script)
+        if annotations:
+            await self.edit({"metadata": {"annotations": annotations}}, name)
+        return created
+
+    async def running(self, workers: int = 2, name: str = "linear", **fields: Any) -> None:
+        """Have a job run with so many workers, all of them in the host file."""
+        worker = {"replicas": workers, **fields.pop("worker", {})}
+        await self.submit(name=name, worker=worker, **fields)
+        await self.until_running(name)
+
+    async def until_running(self, name: str = "linear") -> None:
+        await self.cluster.until(lambda: self.cluster.phase(name) == "Running")
+
+    async def edit(self, patch: Mapping[str, Any], name: str = "linear") -> None:
+        await self.cluster.user.patch(JOBS, self.cluster.key(name), patch)
+
+    async def scale_in(self, name: str = "in", job: str = "linear", **spec: Any) -> None:
+        await self.scale(SCALE_INS, name, job, spec)
+
+    async def scale_out(self, name: str = "out", job: str = "linear", **spec: Any) -> None:
+        await self.scale(SCALE_OUTS, name, job, spec)
+
+    async def scale(self, resource: Resource, name: str, job: str, spec: JSON) -> None:
+        body = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": name},
+            "spec": {"selector": {"name": job}, **spec},
+        }
+        await self.cluster.user.create(resource, self.cluster.namespace, body)
+
+    def scaler(self, name: str) -> JSON:
+        """Return the status of a ScaleIn or ScaleOut."""
+        for resource in (SCALE_INS, SCALE_OUTS):
+            stored = self.cluster.server.storage.get(resource, self.cluster.key(name))
+            if stored is not None:
+                return dict(stored.decoded(resource).get("status") or {})
+        raise LookupError(name)
+
+    async def scaler_result(self, name: str) -> tuple[str, str]:
+        """Wait for the end of a ScaleIn or ScaleOut; return how it ended, and what it says."""
+        await self.cluster.until(lambda: self.scaler(name).get("phase") in _FINISHED)
+        last = self.scaler(name)["conditions"][-1]
+        assert last["type"] == self.scaler(name)["phase"]
+        # The job forgets that it was about it a moment later.
+        ours = f"/{name}"
+        jobs = self.cluster.objects(JOBS)
+        names = [job["metadata"]["name"] for job in jobs]
+        await self.cluster.until(
+            lambda: (
+                not any(
+                    self.cluster.status(job).get("currentScaler", "").endswith(ours)
+                    for job in names
+                )
+            )
+        )
+        return last["type"], last["message"]
+
+    def launcher(self, name: str = "linear") -> LauncherContainer:
+        return self.launchers.container(name, self.cluster.namespace)
+
+    def members(self, name: str = "linear") -> list[int]:
+        """Return the workers that the job is to have."""
+        return _numbers(self.cluster.status(name).get("targetWorkers"), name)
+
+    def hosts(self, name: str = "linear") -> list[int]:
+        return _numbers(self.cluster.status(name).get("currentWorkers"), name)
+
+    def listed(self, name: str = "linear") -> list[int]:
+        """Return the workers in the files of the launcher, and of the ConfigMap, if they agree."""
+        lines = [f"{host}:1\n" for host in self.launcher(name).hosts]
+        (config,) = [
+            config
+            for config in self.cluster.objects(CONFIG_MAPS)
+            if config["metadata"]["name"] == f"{name}-config"
+        ]
+        if config["data"]["hostfile"] != "".join(lines):
+            return [-1]
+        return _numbers(self.launcher(name).hosts, name)
+
+    def workers(self, name: str = "linear") -> list[int]:
+        """Return the workers that run."""
+        return sorted(int(n.rpartition("-")[2]) for n in self._workers(name) if self.runs(n))
+
+    def left(self, name: str = "linear") -> list[str]:
+        """Return the pods and services of workers, whatever they are in."""
+        return sorted({*self._workers(name), *self._of(SERVICES, name)})
+
+    def runs(self, pod: str) -> bool:
+        found = self.pod(pod)
+        return is_running(found) and not found["metadata"].get("deletionTimestamp")
+
+    def pod(self, name: str) -> JSON:
+        stored = self.cluster.server.storage.get(PODS, self.cluster.key(name))
+        return stored.decoded(PODS) if stored else {"metadata": {}}
+
+    def uid(self, pod: str) -> str:
+        return str(self.pod(pod)["metadata"].get("uid", ""))
+
+    async def end(self, pod: str, code: int = 0) -> None:
+        """Have the program in a pod end."""
+        await self.cluster.node.finish(self.uid(pod), code)
+
+    async def become_ready(self, pod: str) -> None:
+        """Have a pod say that it is ready, which has not been until now."""
+        self.cluster.node.unready.discard(pod)
+        status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        await self.cluster.user.patch(PODS, self.cluster.key(pod), status, subresource="status")
+
+    async def remove(self, pod: str) -> None:
+        """Have a pod be gone from one moment to the next."""
+        await self.cluster.user.delete(PODS, self.cluster.key(pod), grace_period_s=0)
+
+    def event_messages(self, reason: str) -> list[str]:
+        """Return what events of one reason say."""
+        found = (e for e in self.cluster.objects(EVENTS) if e["reason"] == reason)
+        return [str(event["message"]) for event in found]
+
+    def is_consistent(self, name: str = "linear") -> bool:
+        """Tell whether members, hosts, files and running pods are the same, and nothing scales."""
+        members = self.members(name)
+        status = self.cluster.status(name)
+        same = members == self.hosts(name) == self.listed(name) == self.workers(name)
+        return same and self.left(name) == _names(members, name) and "currentScaler" not in status
+
+    def _workers(self, name: str) -> Sequence[str]:
+        return self._of(PODS, name)
+
+    def _of(self, resource: Resource, name: str) -> Sequence[str]:
+        owned = self.cluster.owned(resource, self.cluster.job(name))
+        names = (str(obj["metadata"]["name"]) for obj in owned)
+        return [each for each in names if each.startswith(f"{name}-worker-")]
+
+
+def _numbers(names: Sequence[str] | None, job: str) -> list[int]:
+    assert all(name.startswith(f"{job}-worker-") for name in names or ())
+    return [int(name.rpartition("-")[2]) for name in names or ()]
+
+
+def _names(workers: Sequence[int], job: str) -> list[str]:
+    return sorted(f"{job}-worker-{index}" for index in workers)
+
+
+@asynccontextmanager
+async def start_elastic_cluster(
+    options: Options | None = None, *, gently: bool = True
+) -> AsyncIterator[ElasticHarness]:
+    """Serve a world in which a controller runs; in the end no launcher has suffered by it.
+
+    A test of what is not gentle with launchers has to look itself.
+    """
+    async with start_cluster(kinds=[KIND], options=options) as cluster:
+        server = cluster.server
+        assert isinstance(server, ApiServer)
+        stage = ElasticHarness(cluster, FakeLaunchers(server, cluster.clock))
+        cluster.start()
+        yield stage
+        assert not cluster.history.violations
+        assert not gently or stage.launchers.violations == [], stage.launchers.violations

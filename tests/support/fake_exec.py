@@ -1,0 +1,78 @@
+"""A command that no process runs: its streams, and an end that a test chooses."""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import attrs
+
+
+@attrs.define(eq=False)
+class _Pipe:
+    """What is written at one end is read at the other."""
+
+    reader: asyncio.StreamReader = attrs.field(factory=asyncio.StreamReader)
+
+    def write(self, data: bytes) -> None:
+        self.reader.feed_data(data)
+
+    async def drain(self) -> None:
+        """Return at once: a test writes little."""
+
+    def close(self) -> None:
+        self.reader.feed_eof()
+
+
+@attrs.define(eq=False)
+class FakeExecSession:
+    """A command as the API server sees it, and as whoever plays it does."""
+
+    exit_code: "asyncio.Future[int]" = attrs.field(
+        factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    _stdin: _Pipe = attrs.field(init=False, factory=_Pipe)
+    _stdout: _Pipe = attrs.field(init=False, factory=_Pipe)
+    _stderr: _Pipe = attrs.field(init=False, factory=_Pipe)
+
+    @property
+    def streams(self) -> "FakeExecSession":
+        return self
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter | None:
+        return cast("asyncio.StreamWriter", self._stdin)
+
+    @property
+    def stdout(self) -> asyncio.StreamReader:
+        return self._stdout.reader
+
+    @property
+    def stderr(self) -> asyncio.StreamReader:
+        return self._stderr.reader
+
+    @property
+    def resize(self) -> Callable[[int, int], None]:
+        return lambda rows, columns: None
+
+    async def line(self) -> str:
+        """Read a line as ``read -r`` does."""
+        return (await self._stdin.reader.readline()).decode().removesuffix("\n")
+
+    def write_stdout(self, text: str) -> None:
+        self._stdout.write(text.encode())
+
+    def end(self, code: int, *, said: str = "") -> None:
+        if self.exit_code.done():
+            return
+        self._stderr.write(said.encode())
+        self._stdout.close()
+        self._stderr.close()
+        self.exit_code.set_result(code)
+
+    def break_off(self) -> None:
+        """End as the connection to a node does that has died."""
+        if not self.exit_code.done():
+            self.exit_code.set_exception(ConnectionResetError("the node has died"))
+
+    def kill(self) -> None:
+        self.end(137)

@@ -1,0 +1,394 @@
+"""A node without processes: it binds pods and reports what a script says becomes of them.
+
+It learns of pods from what observes the server, and writes over HTTP like a kubelet. It knows
+nothing of controllers. In a real cluster it stands behind ``realnode``.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.job import Replica
+from dlctl.api.meta import PODS, UID, ObjectKey, Resource
+from dlctl.clock import Clock
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
+from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject, table_of
+from tests.support.outcomes import (
+    KEEPS_RUNNING,
+    Deleted,
+    Drained,
+    Evicted,
+    Exit,
+    KeepsRunning,
+    Outcome,
+    ReplicaScript,
+    Script,
+)
+from tests.support.server import Server
+
+JSON = dict[str, Any]
+USER_AGENT: Final = "kubelet"
+NODE_NAME: Final = "hollow"
+POD_NET: Final = "10.0.0.0/8"
+_PODS: Final = table_of(PODS)
+# What is said to one who speaks of a pod by a UID that its name does not have any more: the real
+# server finds a change of an immutable field in it.
+_GONE: Final = (NotFoundError, ConflictError, InvalidError)
+
+
+@attrs.define(eq=False)
+class FakePod:
+    """One pod on the node, until it is gone."""
+
+    key: ObjectKey
+    uid: UID
+    pod: JSON
+    script: Script | None
+    replica: Replica
+    started: str = ""
+    restarts: int = 0
+    address: str = "10.0.0.1"
+    ungated: asyncio.Event = attrs.field(factory=asyncio.Event)
+    leaving: asyncio.Event = attrs.field(factory=asyncio.Event)
+    gone: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # Nothing holds it back from being placed.
+    released: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # How its program has terminated, once it has for good.
+    terminated: JSON = attrs.field(factory=dict)
+    sidecars_ended: asyncio.Event = attrs.field(factory=asyncio.Event)
+
+    @property
+    def part(self) -> ReplicaScript:
+        return self.script.parts[self.replica] if self.script else ReplicaScript((KEEPS_RUNNING,))
+
+    def restarts_in_place(self, code: int) -> bool:
+        """Tell whether the kubelet runs a container again in its pod that has exited so."""
+        policy = self.pod["spec"].get("restartPolicy")
+        return bool(policy == "Always" or (code and policy == "OnFailure"))
+
+
+@attrs.define(eq=False)
+class FakeKubelet:
+    """Lives the lives of all pods of a server.
+
+    ``scripts`` go by namespace and name of the job; the pods of jobs without one run on. A run
+    takes ``run_s`` seconds, a restart in place as long again.
+    """
+
+    server: Server
+    client: Client
+    clock: Clock
+    scripts: dict[ObjectKey, Script] = attrs.field(factory=dict)
+    run_s: float = 0.05
+    # Where pods are placed that come from now on.
+    name: str = NODE_NAME
+    # Set while there is room for pods; those that come otherwise wait to be placed.
+    has_room: asyncio.Event = attrs.field(factory=asyncio.Event)
+    # A pod's last container has terminated so long before its phase says so.
+    phase_lag_s: float = 1.0
+    # The names of pods that run and are not ready.
+    unready: set[str] = attrs.field(factory=set)
+    # The names of containers that run on beside a program that has exited.
+    sidecars: set[str] = attrs.field(factory=set)
+    _addresses: Iterator[IPv4Address] = attrs.field(init=False, factory=IPv4Network(POD_NET).hosts)
+    _pods: dict[str, FakePod] = attrs.field(init=False, factory=dict)
+    _arrived: asyncio.Queue[FakePod] = attrs.field(init=False, factory=asyncio.Queue)
+    _progressed: asyncio.Condition = attrs.field(init=False, factory=asyncio.Condition)
+
+    def __attrs_post_init__(self) -> None:
+        self.has_room.set()
+        self.server.storage.observers.append(self._on_change)
+
+    async def run(self) -> None:
+        """Run pods until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                life = await self._arrived.get()
+                group.create_task(self._run_pod(life), name=f"pod {life.key}")
+
+    async def finish(self, uid: str, code: int = 0) -> None:
+        """Have a pod end now, whatever was to become of it; without a code, well."""
+        await self._end(self._pods[uid], code, "")
+
+    def finish_sidecars(self, uid: str) -> None:
+        """Have the containers end that run on in a pod whose program has exited."""
+        self._pods[uid].sidecars_ended.set()
+
+    def _on_change(self, change: StorageEvent) -> None:
+        if change.table != _PODS:
+            return
+        stored = change.new or change.old
+        assert stored is not None
+        life = self._pods.get(stored.uid)
+        if change.new is None:
+            if life is not None:
+                life.gone.set()
+                life.leaving.set()
+                life.ungated.set()
+                life.released.set()
+        elif change.old is None:
+            self._pods[stored.uid] = life = self._fake_pod(change.new)
+            self._update(life, change.new)
+            self._arrived.put_nowait(life)
+        elif life is not None:
+            self._update(life, change.new)
+
+    def _update(self, fake_pod: FakePod, stored: StoredObject) -> None:
+        if stored.meta.deletion_timestamp:
+            fake_pod.leaving.set()
+        if fake_pod.released.is_set():
+            return
+        if fake_pod.leaving.is_set() or not stored.decoded(PODS)["spec"].get("schedulingGates"):
+            fake_pod.released.set()
+
+    def _fake_pod(self, stored: StoredObject) -> FakePod:
+        pod = stored.decoded(PODS)
+        owner = next(iter(pod["metadata"].get("ownerReferences") or ()), {"name": ""})
+        replica = replica_of(stored.key.name, owner["name"])
+        script = self.scripts.get(ObjectKey(stored.key.namespace, owner["name"]))
+        if script is not None and replica not in script.parts:
+            script = None
+        address = str(next(self._addresses))
+        life = FakePod(stored.key, UID(stored.uid), pod, script, replica, address=address)
+        if not _gates(stored):
+            life.ungated.set()
+        return life
+
+    async def _run_pod(self, fake_pod: FakePod) -> None:
+        try:
+            await self._start(fake_pod)
+            while not fake_pod.leaving.is_set():
+                if not await self._next_run(fake_pod):
+                    break
+            await fake_pod.leaving.wait()
+            if not fake_pod.gone.is_set():
+                await self._stop(fake_pod)
+        except _GONE:
+            # Deleted under the report: there is nobody to report on.
+            return
+        finally:
+            del self._pods[fake_pod.uid]
+
+    async def _start(self, fake_pod: FakePod) -> None:
+        await fake_pod.released.wait()
+        await self._wait_for_room(fake_pod)
+        if fake_pod.leaving.is_set():
+            return
+        if not fake_pod.pod["spec"].get("nodeName"):
+            target = {"apiVersion": "v1", "kind": "Node", "name": self.name}
+            binding = Resource("", "v1", f"pods/{fake_pod.key.name}/binding", "Binding")
+            body = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": fake_pod.key.name, "uid": fake_pod.uid},
+                "target": target,
+            }
+            await self.client.create(binding, fake_pod.key.namespace, body)
+        fake_pod.started = self._now()
+        await self._report(fake_pod, "Running", {"running": {"startedAt": fake_pod.started}})
+
+    async def _wait_for_room(self, fake_pod: FakePod) -> None:
+        """Wait until there is room, or until the pod is deleted."""
+        async with asyncio.TaskGroup() as group:
+            waits = [group.create_task(event.wait()) for event in (self.has_room, fake_pod.leaving)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+
+    async def _next_run(self, fake_pod: FakePod) -> bool:
+        """Meet the next fate; tell whether the pod runs on with another one."""
+        part = fake_pod.part
+        fate = (
+            part.outcomes[part.finished_count]
+            if part.finished_count < len(part.outcomes)
+            else KEEPS_RUNNING
+        )
+        part.started_count = part.finished_count + 1
+        await self._wake_others()
+        if fate == KEEPS_RUNNING:
+            return False
+        await self._wait_for_turn(fake_pod)
+        if fake_pod.leaving.is_set():
+            # Not met: it is for the pod that comes after this one.
+            return False
+        goes_on = await self._play(fake_pod, fate)
+        part.finished_count += 1
+        await self._wake_others()
+        return goes_on
+
+    async def _wait_for_turn(self, fake_pod: FakePod) -> None:
+        await asyncio.sleep(self.run_s)
+        if fake_pod.script is None or fake_pod.script.may_end(fake_pod.replica):
+            return
+        script = fake_pod.script
+
+        async def turn() -> None:
+            async with self._progressed:
+                await self._progressed.wait_for(lambda: script.may_end(fake_pod.replica))
+
+        await self._unless_leaving(fake_pod, turn())
+
+    async def _wake_others(self) -> None:
+        async with self._progressed:
+            self._progressed.notify_all()
+
+    async def _play(self, fake_pod: FakePod, outcome: Outcome) -> bool:
+        match outcome:
+            case Exit(code, reason) if fake_pod.restarts_in_place(code):
+                await self._restart(fake_pod, code, reason)
+                return True
+            case Exit(code, reason):
+                await self._end(fake_pod, code, reason)
+            case Evicted(code):
+                terminated = self._terminated(fake_pod, code, "Error" if code else "Completed")
+                await self._report(fake_pod, "Running", terminated)
+                await self._unless_leaving(fake_pod, asyncio.sleep(self.phase_lag_s))
+                await self._report(
+                    fake_pod,
+                    "Failed",
+                    terminated,
+                    reason="Evicted",
+                    message="The node was low on resource: memory.",
+                )
+            case Deleted():
+                await self.client.delete(PODS, fake_pod.key, uid=fake_pod.uid)
+            case Drained():
+                await self._drain(fake_pod)
+            case KeepsRunning():
+                pass
+        return False
+
+    async def _end(self, fake_pod: FakePod, code: int, reason: str) -> None:
+        """Report a program's end as the kubelet does: first the container, later the phase."""
+        fake_pod.terminated = self._terminated(fake_pod, code, reason)
+        await self._report(fake_pod, "Running", fake_pod.terminated)
+        if self._sidecars_of(fake_pod):
+            await self._unless_leaving(fake_pod, fake_pod.sidecars_ended.wait())
+            if not fake_pod.leaving.is_set():
+                await self._report(fake_pod, "Running", fake_pod.terminated)
+        await self._unless_leaving(fake_pod, asyncio.sleep(self.phase_lag_s))
+        if not fake_pod.leaving.is_set():
+            await self._report(fake_pod, _final_phase(fake_pod.terminated), fake_pod.terminated)
+
+    async def _unless_leaving(self, fake_pod: FakePod, happens: Coroutine[Any, Any, Any]) -> None:
+        """Wait for something, but no longer than until the pod is told to go."""
+        async with asyncio.TaskGroup() as group:
+            waits = [group.create_task(happens), group.create_task(fake_pod.leaving.wait())]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+
+    def _sidecars_of(self, fake_pod: FakePod) -> set[str]:
+        return self.sidecars.intersection(c["name"] for c in fake_pod.pod["spec"]["containers"])
+
+    async def _drain(self, fake_pod: FakePod) -> None:
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        body = {"metadata": {"uid": fake_pod.uid}, "status": {"conditions": [target]}}
+        await self.client.patch(PODS, fake_pod.key, body, subresource="status")
+        await self.client.delete(PODS, fake_pod.key, uid=fake_pod.uid)
+
+    async def _restart(self, fake_pod: FakePod, code: int, reason: str) -> None:
+        ended = self._terminated(fake_pod, code, reason)
+        await self._report(fake_pod, "Running", ended)
+        await asyncio.sleep(self.run_s)
+        fake_pod.restarts += 1
+        fake_pod.started = self._now()
+        running = {"running": {"startedAt": fake_pod.started}}
+        await self._report(fake_pod, "Running", running, last=ended)
+
+    async def _stop(self, fake_pod: FakePod) -> None:
+        """Stop a pod that was told to go, and let it go."""
+        await asyncio.sleep(self.run_s)
+        if fake_pod.gone.is_set():
+            return
+        try:
+            if not _finished(self.server, fake_pod.key):
+                fake_pod.sidecars_ended.set()
+                ended = fake_pod.terminated or self._terminated(fake_pod, 143, "Error")
+                await self._report(fake_pod, _final_phase(ended), ended)
+            await self.client.delete(PODS, fake_pod.key, uid=fake_pod.uid, grace_period_s=0)
+        except _GONE:
+            return
+
+    async def _report(
+        self, fake_pod: FakePod, phase: str, state: JSON, *, last: JSON | None = None, **said: str
+    ) -> None:
+        runs = "running" in state
+        running = {"running": {"startedAt": fake_pod.started}}
+        sidecars = set() if fake_pod.sidecars_ended.is_set() else self._sidecars_of(fake_pod)
+        container: JSON = {
+            "restartCount": fake_pod.restarts,
+            "lastState": last or {},
+            "imageID": "",
+        }
+        names = [(c["name"], c.get("image", "")) for c in fake_pod.pod["spec"]["containers"]]
+        ready = runs and fake_pod.key.name not in self.unready
+        status = {
+            "phase": phase,
+            **self._placed(fake_pod),
+            # Another one of a node that is drained stays as it is.
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+            "containerStatuses": [
+                {
+                    "name": name,
+                    "image": image,
+                    "ready": runs or name in sidecars,
+                    "state": running if name in sidecars else state,
+                    **container,
+                }
+                for name, image in names
+            ],
+            **said,
+        }
+        body = {"metadata": {"uid": fake_pod.uid}, "status": status}
+        await self.client.patch(PODS, fake_pod.key, body, subresource="status")
+
+    def _placed(self, fake_pod: FakePod) -> JSON:
+        """Return what a status says of when and where the pod was started."""
+        return {"startTime": fake_pod.started, "podIP": fake_pod.address}
+
+    def _terminated(self, fake_pod: FakePod, code: int, reason: str) -> JSON:
+        return {
+            "terminated": {
+                "exitCode": code,
+                "reason": reason or ("Error" if code else "Completed"),
+                "startedAt": fake_pod.started,
+                "finishedAt": self._now(),
+            }
+        }
+
+    def _now(self) -> str:
+        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def replica_of(name: str, job: str) -> Replica:
+    """Return which replica a pod's name speaks of."""
+    own = name.removeprefix(f"{job[:40]}-")
+    rest = own.split("-")
+    return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(own, 0)
+
+
+def is_running(pod: Mapping[str, Any]) -> bool:
+    """Tell whether a container of a pod runs; its phase may say so a little longer."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any("running" in (status.get("state") or {}) for status in statuses)
+
+
+def _final_phase(terminated: JSON) -> str:
+    return "Failed" if terminated["terminated"]["exitCode"] else "Succeeded"
+
+
+def _gates(stored: StoredObject) -> object:
+    return stored.decoded(PODS)["spec"].get("schedulingGates")
+
+
+def _finished(server: Server, key: ObjectKey) -> bool:
+    stored = server.storage.get(PODS, key)
+    if stored is None:
+        return True
+    phase = (stored.decoded(PODS).get("status") or {}).get("phase")
+    return phase in ("Succeeded", "Failed")

@@ -1,0 +1,304 @@
+"""Launchers without processes: they answer what is run in them as a script of the test says.
+
+They know the commands of ``elastic.commands`` and nothing of who sends them. What must never
+happen to a launcher is noted, whoever did it.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, Literal, NamedTuple
+
+import attrs
+
+from dlctl.api.elastic import Script
+from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
+from dlctl.clock import Clock
+from dlctl.local.apiserver.execs import ExecRequest, ExecSession
+from dlctl.local.apiserver.server import ApiServer
+from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.reconcilers.membership import exec_requests
+from tests.support.fake_exec import FakeExecSession
+from tests.support.fake_kubelet import is_running
+
+JSON = dict[str, Any]
+FaultType = Literal["hang", "fail", "refuse", "cut"]
+HOSTFILE: Final = "/etc/edl/hostfile"
+_PODS: Final = table_of(PODS)
+_COMMANDS: Final = {
+    exec_requests.write_files({}, 0).command[2]: "deliver",
+    exec_requests.probe_workers([]).command[2]: "probe",
+    exec_requests.list_connections().command[2]: "users",
+    exec_requests.run_script(Script("x"), []).command[2]: "run",
+}
+_HEADER: Final = "  sl  local_address rem_address   st tx_queue rx_queue\n"
+
+
+@attrs.define
+class ExecFault:
+    """What goes wrong with the next orders; an empty field holds for all.
+
+    ``after`` tells that the order is carried out nevertheless.
+    """
+
+    type: FaultType
+    command: str = ""
+    pod: str = ""
+    after: bool = False
+    times: float = 1
+
+
+@attrs.frozen
+class Program:
+    """A script of the user's: how it ends, and when."""
+
+    code: int = 0
+    lasts_s: float = 0.0
+
+
+class ScriptRun(NamedTuple):
+    """One run of a script: when it began, and what it was told."""
+
+    at: float
+    path: str
+    variables: Sequence[str]
+    workers: Sequence[str]
+
+
+@attrs.define(eq=False)
+class LauncherContainer:
+    """The inside of one launcher's pod."""
+
+    files: dict[str, str]
+    # Of the files; no later delivery of an earlier one changes them.
+    generation: int = 0
+    # When it learnt which workers it is to let go.
+    notified_at: dict[str, float] = attrs.field(factory=dict)
+    # The hosts in its file, from when on.
+    listed: list[tuple[float, tuple[str, ...]]] = attrs.field(factory=list)
+    ended: bool = False
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        lines = self.files.get(HOSTFILE, "").splitlines()
+        return tuple(line.partition(":")[0] for line in lines)
+
+
+@attrs.define(eq=False)
+class FakeLaunchers:
+    """The launchers of a server's jobs; ``breaches`` tells what must not have happened to them."""
+
+    server: ApiServer
+    clock: Clock
+    # How long after it has started a worker can be reached by its name; at once, if not said.
+    reachable_after_s: dict[str, float] = attrs.field(factory=dict)
+    # How long after it was told a launcher goes on using a worker.
+    disconnects_s: float = 0.0
+    # When a launcher dials workers that it is late with, by the clock.
+    dials_at: dict[str, float] = attrs.field(factory=dict)
+    # Workers whose processes have died, which launchers avoid from then on.
+    avoided: set[str] = attrs.field(factory=set)
+    programs: dict[str, Program] = attrs.field(factory=dict)
+    faults: list[ExecFault] = attrs.field(factory=list)
+    runs: list[ScriptRun] = attrs.field(factory=list)
+    commands: list[tuple[float, str, str]] = attrs.field(factory=list)
+    violations: list[str] = attrs.field(factory=list)
+    containers: dict[str, LauncherContainer] = attrs.field(factory=dict)
+    _started: dict[ObjectKey, float] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.server.storage.observers.append(self._on_change)
+        self.server.exec_source = self._source
+
+    def container(self, job: str = "linear", namespace: str = "default") -> LauncherContainer:
+        """Return the inside of the launcher that a job has now."""
+        stored = self.server.storage.get(PODS, ObjectKey(namespace, f"{job}-launcher"))
+        assert stored is not None
+        return self.containers[stored.uid]
+
+    def uses(self, container: LauncherContainer) -> set[str]:
+        """Return the workers that a launcher has to do with."""
+        now = self.clock.monotonic()
+        clung_to = {
+            name for name, at in container.notified_at.items() if now < at + self.disconnects_s
+        }
+        late = {name for name, at in self.dials_at.items() if now < at}
+        used = {*container.hosts, *clung_to} - self.avoided - late
+        return set() if container.ended else used
+
+    def _on_change(self, change: StorageEvent) -> None:
+        if change.table != _PODS or change.new is None:
+            if change.table == _PODS and change.old is not None:
+                self._started.pop(change.old.key, None)
+                self._end(change.old.uid)
+            return
+        pod = change.new.decoded(PODS)
+        key, role = change.new.key, pod["metadata"].get("labels", {}).get("training-job-role")
+        begun, runs = (pod.get("status") or {}).get("containerStatuses"), is_running(pod)
+        if runs and key not in self._started:
+            self._started[key] = self.clock.monotonic()
+            if role == "launcher":
+                self.containers[change.new.uid] = self._begin(key)
+        elif begun and not runs:
+            self._started.pop(key, None)
+            self._end(change.new.uid)
+        told_before = change.old is not None and change.old.meta.deletion_timestamp
+        # Tests have pods go at once, to see what comes of it.
+        graceful = (
+            change.new.meta.deletion_timestamp and change.new.meta.deletion_grace_period_seconds
+        )
+        if graceful and not told_before and runs:
+            self._note_worker_end(key, pod)
+
+    def _note_worker_end(self, key: ObjectKey, pod: JSON) -> None:
+        """Note the end of a worker that its launcher has to do with."""
+        job = pod["metadata"].get("labels", {}).get("training-job-name", "")
+        stored = self.server.storage.get(PODS, ObjectKey(key.namespace, f"{job}-launcher"))
+        container = self.containers.get(stored.uid) if stored else None
+        leaving = stored is not None and stored.meta.deletion_timestamp
+        if container is not None and not leaving and key.name in self.uses(container):
+            self.violations.append(f"{key.name} was deleted in use at {self.clock.monotonic():.3f}")
+
+    def _begin(self, launcher: ObjectKey) -> LauncherContainer:
+        """Do what the launcher's first step does: copy the hosts from the ConfigMap."""
+        job = launcher.name.removesuffix("-launcher")
+        stored = self.server.storage.get(
+            CONFIG_MAPS, ObjectKey(launcher.namespace, f"{job}-config")
+        )
+        data = stored.decoded(CONFIG_MAPS)["data"] if stored else {}
+        container = LauncherContainer({HOSTFILE: data.get("hostfile", "")})
+        container.listed.append((self.clock.monotonic(), container.hosts))
+        return container
+
+    def _end(self, uid: str) -> None:
+        if uid in self.containers:
+            self.containers[uid].ended = True
+
+    def _source(self, asked: ExecRequest) -> AbstractAsyncContextManager[ExecSession]:
+        return self._session(asked)
+
+    @asynccontextmanager
+    async def _session(self, asked: ExecRequest) -> AsyncIterator[ExecSession]:
+        key = ObjectKey(asked.namespace, asked.pod)
+        stored = self.server.storage.get(PODS, key)
+        container = self.containers.get(stored.uid) if stored else None
+        if container is None or container.ended:
+            raise StatusError(500, "InternalError", "container not found")
+        order = _COMMANDS[asked.command[2]]
+        self.commands.append((self.clock.monotonic(), order, asked.pod))
+        trouble = self._next_fault(order, asked.pod)
+        if trouble and trouble.type == "refuse":
+            raise StatusError(500, "InternalError", "the runtime does not answer")
+        session = FakeExecSession()
+        play = self._play(order, container, asked, session, trouble)
+        task = asyncio.get_running_loop().create_task(play, name=f"{order} in {key}")
+        try:
+            yield session
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def _next_fault(self, order: str, pod: str) -> ExecFault | None:
+        for trouble in self.faults:
+            if trouble.command in ("", order) and trouble.pod in ("", pod) and trouble.times > 0:
+                trouble.times -= 1
+                return trouble
+        return None
+
+    async def _play(
+        self,
+        order: str,
+        container: LauncherContainer,
+        asked: ExecRequest,
+        session: FakeExecSession,
+        trouble: ExecFault | None,
+    ) -> None:
+        acts: Mapping[str, Callable[..., Awaitable[int]]] = {
+            "deliver": self._write_files,
+            "probe": self._probe,
+            "users": self._check_in_use,
+            "run": self._run,
+        }
+        code = 0
+        if trouble is None or trouble.after:
+            code = await acts[order](container, asked, session)
+        if trouble is None:
+            session.end(code)
+        elif trouble.type == "fail":
+            session.end(1, said="a fault was asked for")
+        elif trouble.type == "cut":
+            session.break_off()
+        # Else it hangs: its client has to know when to give up.
+
+    async def _write_files(
+        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+    ) -> int:
+        generation, *words = asked.command[4:]
+        files = {}
+        for path, count in zip(words[::2], words[1::2], strict=True):
+            lines = [await session.line() for _ in range(int(count))]
+            files[path] = "".join(f"{line}\n" for line in lines)
+        if 0 < int(generation) < container.generation:
+            session.write_stdout("superseded\n")
+            return 0
+        container.generation = int(generation)
+        before = set(container.hosts)
+        container.files |= files
+        now = self.clock.monotonic()
+        for host in before - set(container.hosts):
+            container.notified_at[host] = now
+        for host in set(container.hosts) - before:
+            container.notified_at.pop(host, None)
+            if not self._is_reachable(ObjectKey(asked.namespace, host)):
+                self.violations.append(f"{host} was listed before it answered, at {now:.3f}")
+        if before != set(container.hosts):
+            container.listed.append((now, container.hosts))
+        return 0
+
+    async def _probe(
+        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+    ) -> int:
+        hosts = [await session.line() for _ in range(int(asked.command[4]))]
+        session.write_stdout("by ssh\n")
+        for host in hosts:
+            ok = self._is_reachable(ObjectKey(asked.namespace, host))
+            session.write_stdout(f"ok {host}\n" if ok else f"no {host} Connection refused\n")
+        return 0
+
+    def _is_reachable(self, worker: ObjectKey) -> bool:
+        started = self._started.get(worker)
+        wait_s = self.reachable_after_s.get(worker.name, 0.0)
+        return started is not None and self.clock.monotonic() >= started + wait_s
+
+    async def _check_in_use(
+        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+    ) -> int:
+        used = sorted(self.uses(container))
+        session.write_stdout(_HEADER)
+        for name in used:
+            stored = self.server.storage.get(PODS, ObjectKey(asked.namespace, name))
+            status = stored.decoded(PODS).get("status", {}) if stored else {}
+            if address := status.get("podIP"):
+                session.write_stdout(_row(address))
+        session.write_stdout("\n")
+        words = ["horovodrun\0--min-np\0001\0", *(f"ssh\0-p\00022\0{name}\0" for name in used)]
+        for number, process in enumerate(words):
+            session.write_stdout(f"\n==> /proc/{number + 1}/cmdline <==\n{process}")
+        return 0
+
+    async def _run(
+        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+    ) -> int:
+        seconds, path, *variables = asked.command[4:]
+        workers = (await session.line()).split(",")
+        self.runs.append(ScriptRun(self.clock.monotonic(), path, variables, workers))
+        program = self.programs.get(path, Program())
+        await asyncio.sleep(min(program.lasts_s, float(seconds)))
+        return 124 if program.lasts_s > float(seconds) else program.code
+
+
+def _row(address: str) -> str:
+    digits = ipaddress.IPv4Address(address).packed[::-1].hex().upper()
+    return f"   0: 0100007F:D431 {digits}:0016 01 00000000:00000000\n"

@@ -1,0 +1,122 @@
+"""What is to become of the replicas of a job, one run after the other: a script for a node.
+
+The replica that decides the job goes last, so that no outcome depends on who was faster. Pure;
+who acts it out is ``hollow``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dlctl.api.job import Job, Replica
+from tests.builders import make_job
+
+
+@attrs.frozen
+class Exit:
+    """The program exits; where its pod may restart it, the next fate is of the same pod."""
+
+    code: int = 0
+    reason: str = ""
+
+
+@attrs.frozen
+class Evicted:
+    """The node ends the pod for want of memory; its program exits with a code of its own."""
+
+    code: int = 137
+
+
+@attrs.frozen
+class Deleted:
+    """Somebody deletes the pod while it runs."""
+
+
+@attrs.frozen
+class Drained:
+    """The pod's node is drained: it is told to go, for a reason that is not its own."""
+
+
+@attrs.frozen
+class KeepsRunning:
+    """The program runs until it is stopped."""
+
+
+Outcome = Exit | Evicted | Deleted | Drained | KeepsRunning
+DONE = Exit(0)
+KEEPS_RUNNING = KeepsRunning()
+OOM_KILLED = Exit(137, "OOMKilled")
+
+
+@attrs.define
+class ReplicaScript:
+    """The script of one replica, and how far it has come."""
+
+    outcomes: Sequence[Outcome]
+    started_count: int = 0
+    finished_count: int = 0
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether nothing will change any more of its own accord."""
+        if self.finished_count >= len(self.outcomes):
+            return True
+        return self.started_count > self.finished_count and isinstance(
+            self.outcomes[self.finished_count], KeepsRunning
+        )
+
+    @property
+    def at_last_outcome(self) -> bool:
+        return self.finished_count >= len(self.outcomes) - 1
+
+    def pods(self, restarts_in_place: bool) -> int:
+        """Return how many pods it takes to play all of it."""
+        ends = [
+            fate
+            for fate in self.outcomes[:-1]
+            if not (restarts_in_place and isinstance(fate, Exit))
+            and not isinstance(fate, KeepsRunning)
+        ]
+        return 1 + len(ends)
+
+
+@attrs.define
+class Script:
+    """The parts of all replicas of a job; ``decider`` is the one whose last fate ends the job."""
+
+    parts: Mapping[Replica, ReplicaScript]
+    decider: Replica
+
+    def may_end(self, replica: Replica) -> bool:
+        """Tell whether a replica may meet the fate it is at now."""
+        if replica != self.decider or not self.parts[replica].at_last_outcome:
+            return True
+        return all(part.finished for other, part in self.parts.items() if other != replica)
+
+
+def script_of(
+    manifest: Mapping[str, Any],
+    outcomes: Mapping[str, Sequence[Outcome]] | None = None,
+    *,
+    decider: str = "",
+) -> Script:
+    """Return the script of a manifest; replicas that are not named do what they are for.
+
+    By default the chief decides; servers and MPI's workers run on, and the others end well.
+    """
+    job = make_job(manifest)
+    given = outcomes or {}
+    parts = {
+        replica: ReplicaScript(given.get(str(replica)) or _default_outcomes(job, replica))
+        for replica in job.replicas
+    }
+    deciding = next((r for r in parts if str(r) == decider), job.success_policy.success_replicas[0])
+    return Script(parts, deciding)
+
+
+def _default_outcomes(job: Job, replica: Replica) -> Sequence[Outcome]:
+    serves = replica.type in ("server", "ps") and replica != job.success_policy.success_replicas[0]
+    # What mpirun starts in them is no end of theirs.
+    sleeps = replica.type == "worker" and bool(job.replica_count("launcher"))
+    return (KEEPS_RUNNING,) if serves or sleeps else (DONE,)

@@ -1,0 +1,90 @@
+"""PodGroups for tests: definitions as small as it gets, and what a gang scheduler says of one."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any, Final
+
+from dlctl.api.defaults import JobDefaults
+from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, pod_group_resource
+from dlctl.api.meta import CRDS, Resource
+from dlctl.dialects.kinds import Kind, served_kinds
+from dlctl.frameworks.registry import installed_frameworks
+from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError, NotFoundError
+from tests.support.harness import ClusterHarness
+
+JSON = dict[str, Any]
+_ANYTHING: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_POLL_S: Final = 0.05
+_SERVED_S: Final = 20.0
+
+
+def definition(groups: Resource) -> JSON:
+    names = {"plural": groups.plural, "singular": "podgroup", "kind": groups.kind}
+    version = {
+        "name": groups.version,
+        "served": True,
+        "storage": True,
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": _ANYTHING, "status": _ANYTHING},
+            }
+        },
+        "subresources": {"status": {}},
+    }
+    metadata: JSON = {"name": groups.group_resource}
+    if groups == COSCHEDULING_POD_GROUPS:
+        # Asked for of who takes a name under k8s.io.
+        approval = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"
+        metadata["annotations"] = {"api-approved.kubernetes.io": approval}
+    return {
+        "metadata": metadata,
+        "spec": {
+            "group": groups.group,
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [version],
+        },
+    }
+
+
+async def serve_pod_groups(user: Client, groups: Resource, namespace: str = "default") -> None:
+    """Have PodGroups served; where tests share a server, another one may have seen to that."""
+    with suppress(AlreadyExistsError):
+        await user.create(CRDS, "", definition(groups))
+    async with asyncio.timeout(_SERVED_S):
+        while True:
+            try:
+                await user.list(groups, JSON, namespace=namespace)
+            except NotFoundError:
+                await asyncio.sleep(_POLL_S)
+            else:
+                return
+
+
+def kinds_with_gangs(scheduler: str) -> list[Kind]:
+    """Return the kinds in a cluster with such a scheduler."""
+    return served_kinds(installed_frameworks(), JobDefaults(gang_scheduler_name=scheduler))
+
+
+async def install_with_gangs(cluster: ClusterHarness, scheduler: str) -> list[Kind]:
+    """Have served what a controller needs that goes by such a scheduler; return its kinds."""
+    groups = pod_group_resource(scheduler)
+    assert groups is not None
+    await serve_pod_groups(cluster.user, groups, cluster.namespace)
+    served = kinds_with_gangs(scheduler)
+    for kind in served:
+        await cluster.install(kind)
+    return served
+
+
+async def start_with_gangs(cluster: ClusterHarness, scheduler: str) -> None:
+    """Start a controller that goes by such a scheduler."""
+    cluster.start(kinds=await install_with_gangs(cluster, scheduler))
+
+
+async def admit(cluster: ClusterHarness, *, phase: str = "Inqueue", name: str = "linear") -> None:
+    """Say of a gang what Volcano does once there is room for it."""
+    status = {"status": {"phase": phase}}
+    await cluster.user.patch(VOLCANO_POD_GROUPS, cluster.key(name), status, subresource="status")

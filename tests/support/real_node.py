@@ -1,0 +1,109 @@
+"""A node of a real cluster that has no kubelet: the hollow node stands behind it.
+
+Jobs with a script are steered here. All other pods go to kwok's nodes: it makes them run, this
+says how they end. But it deletes by name, so that pods with a successor are not for it.
+"""
+
+import asyncio
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.meta import LEASES, PODS, ObjectKey, Resource
+from tests.support.fake_kubelet import FakeKubelet, FakePod
+
+JSON = dict[str, Any]
+_NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+_HOSTNAME: Final = "kubernetes.io/hostname"
+# Nobody else's pods: nobody would run them.
+_RESERVED: Final = {"key": "dlctl-test", "value": "reserved", "effect": "NoSchedule"}
+_LEASES: Final = "kube-node-lease"
+# A node that is silent for ten seconds counts as lost.
+_RENEWAL_S: Final = 2.0
+_POLL_S: Final = 0.02
+
+
+@attrs.define(eq=False, kw_only=True)
+class RealNode(FakeKubelet):
+    """Lives the lives of the pods that the scheduler has bound to it, and ends those of kwok's."""
+
+    name: str
+
+    async def register(self) -> None:
+        size = {"cpu": "1000", "memory": "1Ti", "ephemeral-storage": "9Ti", "pods": "10000"}
+        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": self._now()}
+        node = {
+            "metadata": {"name": self.name, "labels": {_HOSTNAME: self.name}},
+            "spec": {"taints": [_RESERVED]},
+            "status": {"capacity": size, "allocatable": size, "conditions": [ready]},
+        }
+        await self.client.create(_NODES, "", node)
+        lease = {"metadata": {"name": self.name}, "spec": self._renewal()}
+        await self.client.create(LEASES, _LEASES, lease)
+
+    async def renew_lease(self) -> None:
+        """Say that the node is alive, until cancelled."""
+        while True:
+            await asyncio.sleep(_RENEWAL_S)
+            body = {"spec": self._renewal()}
+            await self.client.patch(LEASES, ObjectKey(_LEASES, self.name), body)
+
+    async def remove(self) -> None:
+        await self.client.delete(_NODES, ObjectKey("", self.name))
+        await self.client.delete(LEASES, ObjectKey(_LEASES, self.name))
+
+    def with_node_selector(self, job: Mapping[str, Any]) -> JSON:
+        """Return the job with its pods bound to come here."""
+        steered = copy.deepcopy(dict(job))
+        for entry in _entries(steered["spec"]):
+            pod = entry["template"]["spec"]
+            pod["nodeSelector"] = {_HOSTNAME: self.name}
+            pod["tolerations"] = [_RESERVED]
+        return steered
+
+    async def _start(self, fake_pod: FakePod) -> None:
+        await self._until(fake_pod, lambda pod: pod["spec"].get("nodeName"))
+        if self._is_ours(fake_pod):
+            await super()._start(fake_pod)
+        else:
+            await self._until(fake_pod, lambda pod: pod["status"]["phase"] == "Running")
+            fake_pod.started = self._now()
+
+    async def _stop(self, fake_pod: FakePod) -> None:
+        if self._is_ours(fake_pod):
+            await super()._stop(fake_pod)
+        else:
+            await fake_pod.gone.wait()
+
+    def _placed(self, fake_pod: FakePod) -> JSON:
+        return super()._placed(fake_pod) if self._is_ours(fake_pod) else {}
+
+    async def _until(self, fake_pod: FakePod, holds: Callable[[JSON], object]) -> None:
+        while not fake_pod.leaving.is_set():
+            stored = self.server.storage.get(PODS, fake_pod.key)
+            if stored is not None and holds(pod := stored.decoded(PODS)):
+                fake_pod.pod = pod
+                return
+            await asyncio.sleep(_POLL_S)
+
+    def _is_ours(self, fake_pod: FakePod) -> bool:
+        return bool(fake_pod.pod["spec"].get("nodeName") == self.name)
+
+    def _renewal(self) -> JSON:
+        now: datetime = self.clock.now()
+        return {
+            "holderIdentity": self.name,
+            "leaseDurationSeconds": 40,
+            "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+
+
+def _entries(spec: Any) -> Iterable[JSON]:
+    """Return the replica specs of a job in any form."""
+    if isinstance(spec, list):
+        return spec
+    whole = next(value for field, value in spec.items() if field.lower().endswith("replicaspecs"))
+    return whole.values() if isinstance(whole, dict) else whole

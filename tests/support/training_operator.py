@@ -1,0 +1,22 @@
+"""The children of jobs as training-operator leaves them: nothing on them is dlctl's own."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES, Resource
+from dlctl.reconcilers.children.render import Renderer
+
+JSON = dict[str, Any]
+
+
+def operator_children(renderer: Renderer) -> Iterator[tuple[Resource, JSON]]:
+    """Yield the children of a job in the order in which they can be created."""
+    made = [(one.resource, renderer.dependent(one)) for one in renderer.framework.dependents([])]
+    made += [(SERVICES, renderer.service(r)) for r in renderer.replicas_with_service()]
+    made += [(PODS, renderer.pod(replica)) for replica in renderer.job.replicas]
+    for resource, obj in made:
+        # Whose they are, what was asked for, and what a launcher waits for.
+        del obj["metadata"]["labels"][MANAGED_BY_LABEL]
+        obj["metadata"].pop("annotations", None)
+        obj.get("spec", {}).pop("schedulingGates", None)
+        yield resource, obj

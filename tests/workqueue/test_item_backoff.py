@@ -1,0 +1,64 @@
+import pytest
+
+from dlctl.workqueue.item_backoff import ItemBackoff
+
+
+def test_delay_doubles_with_each_failure_up_to_the_cap() -> None:
+    backoff = ItemBackoff[str](base_s=1, cap_s=10)
+
+    assert [backoff.next_delay_s("a") for _ in range(6)] == [1, 2, 4, 8, 10, 10]
+
+
+def test_default_delays_start_at_5_ms_and_reach_1000_s_with_the_19th_failure() -> None:
+    backoff = ItemBackoff[str]()
+
+    delays = [backoff.next_delay_s("a") for _ in range(19)]
+
+    assert delays[:3] == [0.005, 0.01, 0.02]
+    assert delays[17] < 1000
+    assert delays[18] == 1000
+
+
+def test_thousands_of_failures_do_not_overflow() -> None:
+    backoff = ItemBackoff[str]()
+    for _ in range(5000):
+        backoff.next_delay_s("a")
+
+    assert backoff.next_delay_s("a") == 1000
+    assert backoff.failures("a") == 5001
+
+
+def test_failures_of_one_key_do_not_slow_another() -> None:
+    backoff = ItemBackoff[str](base_s=1, cap_s=10)
+    backoff.next_delay_s("a")
+    backoff.next_delay_s("a")
+
+    assert backoff.next_delay_s("b") == 1
+    assert (backoff.failures("a"), backoff.failures("b")) == (2, 1)
+
+
+def test_forgotten_key_starts_anew() -> None:
+    backoff = ItemBackoff[str](base_s=1, cap_s=10)
+    backoff.next_delay_s("a")
+    backoff.next_delay_s("a")
+
+    backoff.forget("a")
+    backoff.forget("never failed")
+
+    assert backoff.failures("a") == 0
+    assert backoff.next_delay_s("a") == 1
+
+
+@pytest.mark.parametrize(
+    ("base_s", "cap_s"),
+    [pytest.param(0, 10, id="no base"), pytest.param(11, 10, id="base above the cap")],
+)
+def test_impossible_delays_are_refused(base_s: float, cap_s: float) -> None:
+    with pytest.raises(ValueError, match="base_s"):
+        ItemBackoff[str](base_s=base_s, cap_s=cap_s)
+
+
+def test_cap_that_is_the_base_is_a_constant_delay() -> None:
+    backoff = ItemBackoff[str](base_s=3, cap_s=3)
+
+    assert [backoff.next_delay_s("a") for _ in range(3)] == [3, 3, 3]
