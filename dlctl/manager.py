@@ -20,6 +20,7 @@ from dlctl.api.job import JobObject
 from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, SERVICES, UID, ObjectKey, ObjectMeta, Resource
 from dlctl.api.nodes import NODES, Node
 from dlctl.api.pods import Pod, Service
+from dlctl.backoff import Backoff
 from dlctl.clock import Clock, SystemClock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
@@ -50,7 +51,6 @@ from dlctl.reconcilers.membership.reconciler import (
 )
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler
 from dlctl.reconcilers.plan import Policy
-from dlctl.reconcilers.replica_restarts import RestartBackoff
 from dlctl.tasks import unwrap_exception_groups
 from dlctl.workqueue.queue import WorkQueue
 
@@ -346,7 +346,9 @@ def _membership_policy(options: Options) -> MembershipPolicy:
 
 
 def _policy(options: Options) -> Policy:
-    backoff = RestartBackoff(
-        options.restart_backoff_s, options.restart_backoff_cap_s, options.restart_backoff_reset_s
+    backoff = Backoff(
+        base_s=options.restart_backoff_s,
+        cap_s=options.restart_backoff_cap_s,
+        reset_s=options.restart_backoff_reset_s,
     )
     return Policy(backoff, options.force_delete_after_s)

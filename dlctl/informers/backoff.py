@@ -3,37 +3,34 @@
 import asyncio
 import random
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
+from dlctl.backoff import Backoff
 from dlctl.clock import Clock, SystemClock
+
+DEFAULT_BACKOFF: Final = Backoff(base_s=0.8, cap_s=30.0, jitter=1.0, reset_s=120.0)
+# The longest pause that a server, or a proxy before it, may ask for.
+MAX_RETRY_AFTER_S: Final = 300.0
 
 
 @attrs.define
 class ReflectorBackoff:
-    """Pauses that double up to a cap, and start over once all has been well for a while.
-
-    The actual pause is between one and two times the nominal one: the clients of a server that
-    was restarted must not come back all at once.
-    """
+    """Pauses that grow with each failure, and start over once all has been well for a while."""
 
     clock: Clock = attrs.field(factory=SystemClock)
-    jitter: Callable[[], float] = random.random
-    first_s: float = 0.8
-    cap_s: float = 30.0
-    # What a server, or a proxy before it, may ask for.
-    max_s: float = 300.0
-    reset_after_s: float = 120.0
-    _nominal_s: float = attrs.field(init=False, default=0.0)
+    random: Callable[[], float] = random.random
+    backoff: Backoff = DEFAULT_BACKOFF
+    _failures: int = attrs.field(init=False, default=0)
     _last: float = attrs.field(init=False, default=float("-inf"))
 
     def next_s(self) -> float:
         """Return the length of the next pause."""
         now = self.clock.monotonic()
-        fresh = now - self._last > self.reset_after_s
+        self._failures = 1 if now - self._last > self.backoff.reset_s else self._failures + 1
         self._last = now
-        self._nominal_s = self.first_s if fresh else min(self._nominal_s * 2, self.cap_s)
-        return self._nominal_s * (1 + self.jitter())
+        return self.backoff.delay_s(self._failures, self.random())
 
     async def pause(self, at_least_s: float = 0.0) -> None:
-        await asyncio.sleep(max(self.next_s(), min(at_least_s, self.max_s)))
+        await asyncio.sleep(max(self.next_s(), min(at_least_s, MAX_RETRY_AFTER_S)))

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dlctl.backoff import Backoff, jittered
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import DisconnectedError, ThrottledError
 
@@ -10,24 +11,23 @@ MAX_RETRIES: Final = 10
 MAX_DELAY_S: Final = 30.0
 # After these the server has done nothing. After another 5xx, or a reset, it may have.
 _NOT_PROCESSED: Final = (429, 503)
-_RECONNECT_DELAY_S: Final = 0.1
+_JITTER: Final = 0.25
+_RECONNECT_BACKOFF: Final = Backoff(base_s=0.1, cap_s=MAX_DELAY_S, jitter=_JITTER)
 
 
-def delay_s(method: str, error: DlctlError, attempt: int, jitter: float) -> float | None:
+def delay_s(method: str, error: DlctlError, attempt: int, random: float) -> float | None:
     """Return the pause before the next try, or None if there is to be none.
 
-    ``attempt`` counts from 0; ``jitter`` in [0, 1) stretches the pause by up to a quarter, so
-    that clients turned away together do not come back together.
+    ``attempt`` counts from 0; ``random`` in [0, 1) stretches the pause by up to a quarter.
     """
     if attempt >= MAX_RETRIES:
         return None
-    stretch = 1 + jitter / 4
     match error:
         case ThrottledError() if error.retry_after_s > MAX_DELAY_S:
             return None
         case ThrottledError() if method == "GET" or error.code in _NOT_PROCESSED:
-            return error.retry_after_s * stretch
+            return jittered(error.retry_after_s, _JITTER, random)
         case DisconnectedError() if method == "GET":
-            return min(_RECONNECT_DELAY_S * 2.0**attempt, MAX_DELAY_S) * stretch
+            return _RECONNECT_BACKOFF.delay_s(attempt + 1, random)
         case _:
             return None

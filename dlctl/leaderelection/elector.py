@@ -13,9 +13,10 @@ import attrs
 
 from dlctl import logs
 from dlctl.api.meta import LEASES
+from dlctl.backoff import jittered
 from dlctl.kube.errors import ForbiddenError, UnauthorizedError
 from dlctl.leaderelection.lease_lock import LeaseLock, LeaseLostError
-from dlctl.leaderelection.lease_timing import RETRY_STRETCH
+from dlctl.leaderelection.lease_timing import RETRY_JITTER
 from dlctl.leaderelection.lease_validity import LeaseValidity
 
 logger = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ class Elector:
 
     async def _pause(self) -> None:
         """Wait until the lease may have become free, or a while."""
-        longest_s = self.lock.timing.retry_s * self.jitter.uniform(1, 1 + RETRY_STRETCH)
+        longest_s = self._retry_s()
         spread_s = self.jitter.uniform(0, ACQUIRE_JITTER_S)
         free_in_s = self.lock.available_in_s
         try:
@@ -144,7 +145,7 @@ class Elector:
 
         A hint and no more: where watches fail, the pauses between tries end by themselves.
         """
-        key, timing = self.lock.key, self.lock.timing
+        key = self.lock.key
         selector = f"metadata.name={key.name}"
         while True:
             try:
@@ -155,7 +156,10 @@ class Elector:
                         self._changed.set()
             except Exception as error:  # noqa: BLE001 - see above
                 logger.debug("lease watch ended", extra={logs.ERROR: str(error)})
-            await asyncio.sleep(timing.retry_s * self.jitter.uniform(1, 1 + RETRY_STRETCH))
+            await asyncio.sleep(self._retry_s())
+
+    def _retry_s(self) -> float:
+        return jittered(self.lock.timing.retry_s, RETRY_JITTER, self.jitter.random())
 
     def _warn(self, message: str, error: Exception) -> None:
         # Timeouts have no message of their own.

@@ -6,14 +6,15 @@ are ever compared.
 
 import math
 import time
+from typing import Final
 
 import attrs
 
 from dlctl.clock import SystemClock
 from dlctl.errors import ConfigError
 
-# Retries are stretched by at most this, and one of them must fit into the renew deadline.
-RETRY_STRETCH = 1.2
+# The fraction that stretches the pause between two tries at most.
+RETRY_JITTER: Final = 1.2
 
 
 @attrs.frozen(kw_only=True)
@@ -35,10 +36,10 @@ class LeaseTiming:
                 f"--leader-elect-lease-duration is {self.lease_s:g}: it must be above "
                 f"--leader-elect-renew-deadline, which is {self.renew_s:g}"
             )
-        if not RETRY_STRETCH * self.retry_s < self.renew_s:
+        if not RETRY_JITTER * self.retry_s < self.renew_s:
             raise ConfigError(
                 f"--leader-elect-renew-deadline is {self.renew_s:g}: it must be above "
-                f"{RETRY_STRETCH} times --leader-elect-retry-period, which is {self.retry_s:g}"
+                f"{RETRY_JITTER} times --leader-elect-retry-period, which is {self.retry_s:g}"
             )
         if not self.retry_s > 0:
             raise ConfigError("--leader-elect-retry-period must be above 0")

@@ -12,6 +12,7 @@ import attrs
 
 from dlctl.api.job import JobObject
 from dlctl.api.meta import Resource
+from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.dialects import status_codec
 from dlctl.errors import DlctlError
@@ -21,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 # Where statuses keep what no other operator has a field for.
 PRIVATE_STATUS_FIELD: Final = "dlctl"
-BASE_S: Final = 5.0
-# Short enough that a mended definition is noticed soon; one job of the kind is tried each time.
-CAP_S: Final = 60.0
+# The cap is short enough that a mended definition is noticed soon; one job of the kind is tried
+# each time.
+BACKOFF: Final = Backoff(base_s=5.0, cap_s=60.0)
 FIX_COMMAND: Final = "dlctl crds | kubectl apply --server-side --force-conflicts -f -"
 
 
@@ -91,8 +92,7 @@ class CRDCheck:
         self._set_gauge(0)
 
     def _postpone(self) -> None:
-        pause_s = min(BASE_S * 2.0 ** min(self._failures - 1, 10), CAP_S)
-        self._retry_at_s = self.clock.monotonic() + pause_s
+        self._retry_at_s = self.clock.monotonic() + BACKOFF.delay_s(self._failures)
 
     def _set_gauge(self, value: int) -> None:
         self.metrics.dlctl_crd_outdated.labels(self.resource.group_resource).set(value)

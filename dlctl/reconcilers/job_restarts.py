@@ -7,10 +7,10 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobStatus
+from dlctl.backoff import Backoff
 from dlctl.reconcilers import replica_restarts
 from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.replica_restarts import RestartBackoff
 
 
 def should_restart(job: Job, observed: Observed) -> bool:
@@ -51,7 +51,7 @@ def restarting_status(
     )
 
 
-def backoff_left_s(job: Job, backoff: RestartBackoff, now: datetime.datetime) -> float:
+def backoff_left_s(job: Job, backoff: Backoff, now: datetime.datetime) -> float:
     """Return the seconds until the job may be made again."""
     waits = [
         replica_restarts.next_restart_at(job.status.restarts.get(str(r)), backoff)

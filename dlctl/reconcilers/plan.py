@@ -15,6 +15,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.meta import Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
+from dlctl.backoff import Backoff
 from dlctl.reconcilers import cleanup, job_limits, job_restarts, job_status, replica_restarts
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
@@ -26,14 +27,14 @@ from dlctl.reconcilers.force_deletion import force_deletions
 from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.pod_events import exit_events
-from dlctl.reconcilers.replica_restarts import RestartBackoff
+from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF
 
 
 @attrs.frozen
 class Policy:
     """What is settled for all jobs of a controller; its settings, as far as plans need them."""
 
-    backoff: RestartBackoff = attrs.field(factory=RestartBackoff)
+    backoff: Backoff = RESTART_BACKOFF
     # Seconds after its deletion timestamp; 0 means never.
     force_delete_after_s: float = 0.0
 
@@ -128,7 +129,7 @@ def _plan(
     observed: Observed,
     desired: Desired,
     now: datetime.datetime,
-    backoff: RestartBackoff,
+    backoff: Backoff,
 ) -> Plan:
     if job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED):
         return _plan_finished(job, observed, desired, now)
@@ -212,7 +213,7 @@ def _plan_job_restart(
     observed: Observed,
     desired: Desired,
     now: datetime.datetime,
-    backoff: RestartBackoff,
+    backoff: Backoff,
 ) -> Plan:
     """Remove all pods and services; what has failed stays until its time, to be read."""
     left_s = job_restarts.backoff_left_s(job, backoff, now)
@@ -310,7 +311,7 @@ def _plan_replicas(
     next_status: JobStatus,
     observed: Observed,
     now: datetime.datetime,
-    backoff: RestartBackoff,
+    backoff: Backoff,
 ) -> Plan:
     created, deleted, waits = [], [], []
     for one in observed.replicas:

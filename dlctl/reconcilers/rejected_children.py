@@ -9,11 +9,11 @@ from typing import Final
 
 import attrs
 
+from dlctl.backoff import Backoff
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
 
-BASE_S: Final = 5.0
-# Short enough that a quota with room again, or a mended webhook, is noticed soon.
-CAP_S: Final = 120.0
+# The cap is short enough that a quota with room again, or a mended webhook, is noticed soon.
+BACKOFF: Final = Backoff(base_s=5.0, cap_s=120.0)
 # What every cluster has now and then, and nobody has to mend.
 TRANSIENT_CAUSES: Final = frozenset({RejectionCause.ALREADY_EXISTS, RejectionCause.FORBIDDEN})
 
@@ -60,9 +60,8 @@ class RejectedChildren:
             for name, rejection in result.rejections.items()
         }
         if self.by_name:
-            # Far below the largest exponent of a float: the cap is reached with the sixth try.
-            self._retry_at_s = now_s + min(BASE_S * 2.0 ** min(self._attempts, 10), CAP_S)
             self._attempts += 1
+            self._retry_at_s = now_s + BACKOFF.delay_s(self._attempts)
         return changed
 
 

@@ -6,29 +6,21 @@ computes it.
 
 import datetime
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
 from dlctl.api.elastic import WORKER
 from dlctl.api.status import JobStatus, RestartRecord
+from dlctl.backoff import Backoff
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
-
-@attrs.frozen
-class RestartBackoff:
-    """Seconds to wait after the n-th end in a row; a run of ``reset_s`` starts the count anew."""
-
-    base_s: float = 10
-    cap_s: float = 300
-    reset_s: float = 600
-
-    def delay_s(self, attempts: int) -> float:
-        # 2 ** 30 is beyond any cap and still no overflow.
-        return float(min(self.base_s * 2 ** min(attempts - 1, 30), self.cap_s))
+# A run of ten minutes starts the count over.
+RESTART_BACKOFF: Final = Backoff(base_s=10.0, cap_s=300.0, reset_s=600.0)
 
 
 def record_restarts(
-    status: JobStatus, observed: Observed, backoff: RestartBackoff
+    status: JobStatus, observed: Observed, backoff: Backoff
 ) -> Mapping[str, RestartRecord]:
     """Return the restarts with the newly lost replicas added, each pod once.
 
@@ -47,7 +39,7 @@ def record_restarts(
 def next_restart(
     old: RestartRecord | None,
     failed: ObservedReplica,
-    backoff: RestartBackoff,
+    backoff: Backoff,
     now: datetime.datetime,
 ) -> RestartRecord:
     """Return the restarts of a replica with its newest loss, of which no pod may be left."""
@@ -64,9 +56,7 @@ def next_restart(
     )
 
 
-def next_restart_at(
-    restart: RestartRecord | None, backoff: RestartBackoff
-) -> datetime.datetime | None:
+def next_restart_at(restart: RestartRecord | None, backoff: Backoff) -> datetime.datetime | None:
     """Return when a replica may run again; None if nothing keeps it waiting."""
     if restart is None or not restart.attempts:
         return None
@@ -74,7 +64,7 @@ def next_restart_at(
 
 
 def _with_termination(
-    old: RestartRecord | None, failed: ObservedReplica, backoff: RestartBackoff
+    old: RestartRecord | None, failed: ObservedReplica, backoff: Backoff
 ) -> RestartRecord:
     if failed.pod is None or failed.termination is None:
         raise ValueError(f"{failed.replica} is lost without a pod that ended")

@@ -10,12 +10,11 @@ import attrs
 import msgspec
 
 from dlctl.api.status import JobStatus
+from dlctl.backoff import Backoff
 from dlctl.dialects import status_codec
 
-BASE_S: Final = 5.0
-CAP_S: Final = 300.0
 # Foreign writes that are further apart have nothing to do with each other.
-RESET_S: Final = 900.0
+BACKOFF: Final = Backoff(base_s=5.0, cap_s=300.0, reset_s=900.0)
 # The text stays the same, so that its events are counted up.
 REASON: Final = "AnotherOperator"
 MESSAGE: Final = (
@@ -52,12 +51,12 @@ class StatusConflictDetector:
         if self._semantic_hash == known:
             return False
         self._foreign_writes = (
-            self._foreign_writes + 1 if now_s - self._last_conflict_s <= RESET_S else 1
+            self._foreign_writes + 1 if now_s - self._last_conflict_s <= BACKOFF.reset_s else 1
         )
         self._last_conflict_s = now_s
         if self._foreign_writes == 1:
             return False
-        self._retry_at_s = now_s + min(BASE_S * 2.0 ** min(self._foreign_writes - 2, 10), CAP_S)
+        self._retry_at_s = now_s + BACKOFF.delay_s(self._foreign_writes - 1)
         return True
 
     def left_s(self, now_s: float) -> float:

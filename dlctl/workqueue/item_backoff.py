@@ -1,16 +1,16 @@
-"""How long a key waits after each failure in a row: doubling, up to a cap.
+"""How long a key waits after each failure in a row.
 
 It only counts and computes; waiting is the queue's business.
 """
 
-import math
 from typing import Final, Generic, TypeVar
+
+from dlctl.backoff import Backoff
 
 K = TypeVar("K")
 
-BASE_S: Final = 0.005
-# Reached with the 19th failure: 0.005 * 2**18 is over 1000.
-CAP_S: Final = 1000.0
+# The cap is reached with the 19th failure: 0.005 * 2**18 is over 1000.
+DEFAULT_BACKOFF: Final = Backoff(base_s=0.005, cap_s=1000.0)
 
 
 class ItemBackoff(Generic[K]):
@@ -19,20 +19,14 @@ class ItemBackoff(Generic[K]):
     A key that is never forgotten leaves its counter behind.
     """
 
-    def __init__(self, *, base_s: float = BASE_S, cap_s: float = CAP_S) -> None:
-        if not 0 < base_s <= cap_s:
-            raise ValueError("expected 0 < base_s <= cap_s")
-        self._base_s = base_s
-        self._cap_s = cap_s
-        # From this exponent on the product would be over the cap, or no float at all.
-        self._last_doubling = math.ceil(math.log2(cap_s / base_s))
+    def __init__(self, backoff: Backoff = DEFAULT_BACKOFF) -> None:
+        self._backoff = backoff
         self._failures: dict[K, int] = {}
 
     def next_delay_s(self, key: K) -> float:
         """Count a failure, and return the seconds to wait before the next try."""
-        before = self._failures.get(key, 0)
-        self._failures[key] = before + 1
-        return min(self._cap_s, self._base_s * 2.0 ** min(before, self._last_doubling))
+        self._failures[key] = self.failures(key) + 1
+        return self._backoff.delay_s(self._failures[key])
 
     def failures(self, key: K) -> int:
         return self._failures.get(key, 0)

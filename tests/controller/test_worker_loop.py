@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from dlctl import logs
+from dlctl.backoff import Backoff
 from dlctl.controller.worker_loop import RESULTS, Controller, Result, SyncTimeoutError
 from dlctl.errors import TerminalError
 from dlctl.kube.errors import ConflictError
@@ -25,7 +26,7 @@ def metrics() -> Metrics:
 
 @pytest.fixture
 def queue() -> WorkQueue[str]:
-    return WorkQueue(backoff=ItemBackoff(base_s=1, cap_s=100))
+    return WorkQueue(backoff=ItemBackoff(Backoff(base_s=1, cap_s=100)))
 
 
 class ScriptedReconciler:

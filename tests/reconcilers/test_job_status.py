@@ -13,7 +13,7 @@ from dlctl.reconcilers import job_status
 from dlctl.reconcilers.completion import Completion
 from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.replica_restarts import RestartBackoff, record_restarts
+from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF, record_restarts
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 LATER = NOW + datetime.timedelta(minutes=1)
@@ -29,7 +29,7 @@ def running_status(
     job: Job, *pods: Pod, blocked: dict[str, str] | None = None, now: datetime.datetime = NOW
 ) -> tuple[JobStatus, tuple[EventNote, ...]]:
     observed = attrs.evolve(observed_of(job, *pods), blocked=blocked or {})
-    restarts = record_restarts(job.status, observed, RestartBackoff())
+    restarts = record_restarts(job.status, observed, RESTART_BACKOFF)
     return job_status.running_status(job, observed, restarts, now)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from dlctl.api.meta import PODS
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
-from dlctl.reconcilers.rejected_children import BASE_S, CAP_S, RejectedChildren
+from dlctl.reconcilers.rejected_children import BACKOFF, RejectedChildren
 
 
 def rejection(
@@ -24,8 +24,8 @@ def test_each_try_in_vain_doubles_the_wait_up_to_a_cap() -> None:
     for _ in range(2_000):
         refusals.update(rejection("a"), 1, 0.0)
         waits.append(refusals.left_s(1, 0.0))
-    assert waits[:3] == [BASE_S, 2 * BASE_S, 4 * BASE_S]
-    assert waits[-1] == CAP_S
+    assert waits[:3] == [BACKOFF.base_s, 2 * BACKOFF.base_s, 4 * BACKOFF.base_s]
+    assert waits[-1] == BACKOFF.cap_s
 
 
 def test_child_that_was_created_beside_them_begins_the_back_off_again() -> None:
@@ -33,7 +33,7 @@ def test_child_that_was_created_beside_them_begins_the_back_off_again() -> None:
     for _ in range(4):
         refusals.update(rejection("b"), 1, 0.0)
     refusals.update(CreateResult({PODS: ["a"]}, rejection("b").rejections), 1, 0.0)
-    assert refusals.left_s(1, 0.0) == BASE_S
+    assert refusals.left_s(1, 0.0) == BACKOFF.base_s
 
 
 def test_another_spec_is_tried_at_once() -> None:

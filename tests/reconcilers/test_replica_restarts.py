@@ -8,12 +8,13 @@ import pytest
 from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Replica
 from dlctl.api.status import JobStatus, RestartRecord
+from dlctl.backoff import Backoff
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.replica_restarts import RestartBackoff, next_restart_at, record_restarts
+from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF, next_restart_at, record_restarts
 from dlctl.reconcilers.termination import Termination
 from tests.builders import NOW, make_job, make_pod
 
-BACKOFF = RestartBackoff()
+BACKOFF = RESTART_BACKOFF
 WORKER = Replica("worker", 0)
 JOB = make_job()
 
@@ -44,8 +45,8 @@ def test_wait_doubles_from_ten_seconds_to_five_minutes(tries: int, delay_s: floa
 
 
 def test_wait_is_configurable() -> None:
-    assert RestartBackoff(base_s=1, cap_s=3).delay_s(2) == 2
-    assert RestartBackoff(base_s=1, cap_s=3).delay_s(3) == 3
+    assert Backoff(base_s=1, cap_s=3).delay_s(2) == 2
+    assert Backoff(base_s=1, cap_s=3).delay_s(3) == 3
 
 
 def test_wait_begins_when_the_replica_ended() -> None:

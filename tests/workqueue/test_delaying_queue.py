@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 
+from dlctl.backoff import Backoff
 from dlctl.workqueue.item_backoff import ItemBackoff
 from dlctl.workqueue.queue import WorkQueue
 from tests.workqueue.loops import StandingLoop
@@ -188,7 +189,7 @@ async def test_requeued_key_keeps_the_priority_that_it_was_taken_at(queue: WorkQ
 
 
 async def test_rate_limited_key_waits_twice_as_long_each_time_until_forgotten() -> None:
-    queue = WorkQueue[str](backoff=ItemBackoff(base_s=1, cap_s=100))
+    queue = WorkQueue[str](backoff=ItemBackoff(Backoff(base_s=1, cap_s=100)))
 
     async def waited() -> float:
         loop = asyncio.get_running_loop()
@@ -205,7 +206,7 @@ async def test_rate_limited_key_waits_twice_as_long_each_time_until_forgotten() 
 
 
 async def test_rate_limits_of_keys_added_together_are_their_own() -> None:
-    queue = WorkQueue[str](backoff=ItemBackoff(base_s=1, cap_s=100))
+    queue = WorkQueue[str](backoff=ItemBackoff(Backoff(base_s=1, cap_s=100)))
     for key in "abc":
         queue.add_rate_limited(key)
     await asyncio.sleep(1 + TICK_S)

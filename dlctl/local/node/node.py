@@ -15,6 +15,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS, SERVICES, UID, Object, ObjectKey
+from dlctl.backoff import Backoff
 from dlctl.clock import Clock, SystemClock
 from dlctl.errors import DlctlError
 from dlctl.informers.handlers import Change
@@ -34,7 +35,7 @@ from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.pod_setup import NodeContext
 from dlctl.local.node.pod_worker import PodWorker
-from dlctl.local.node.restarts import RestartDelays
+from dlctl.local.node.restarts import CRASH_LOOP
 from dlctl.local.node.sandboxes import Network, NetworkChoice
 from dlctl.local.node.status import Waiting
 
@@ -56,7 +57,7 @@ class NodeOptions:
 
     images: Mapping[str, Path] = attrs.field(factory=dict)
     network: NetworkChoice = "auto"
-    delays: RestartDelays = attrs.field(factory=RestartDelays)
+    crash_loop: Backoff = CRASH_LOOP
     name: str = NODE_NAME
     keep_logs: bool = False
 
@@ -108,7 +109,7 @@ class Node:
                 node_name=self.options.name,
                 run_dir=self._run_dir,
                 images=self.options.images,
-                delays=self.options.delays,
+                crash_loop=self.options.crash_loop,
                 sandboxes=sandboxes,
                 names=names,
                 addresses=AddressPool(),

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS, ObjectKey, Resource
+from dlctl.backoff import Backoff
 from dlctl.kube.client import Client
 from dlctl.kube.errors import (
     ApiError,
@@ -26,8 +27,7 @@ from dlctl.local.node.env import ConfigSources, MissingReferenceError, reference
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_FIRST_PAUSE_S: Final = 0.1
-_MAX_PAUSE_S: Final = 5.0
+_BACKOFF: Final = Backoff(base_s=0.1, cap_s=5.0)
 
 
 @attrs.frozen
@@ -100,7 +100,7 @@ class PodApi:
 
 async def _retry(ask: Callable[[], Awaitable[T]]) -> T:
     """Ask until there is an answer that will not change by asking again."""
-    pause_s = _FIRST_PAUSE_S
+    failures = 0
     while True:
         try:
             return await ask()
@@ -108,8 +108,8 @@ async def _retry(ask: Callable[[], Awaitable[T]]) -> T:
             if not _is_transient(failure):
                 raise
             logger.debug("request of the node failed", extra={"error": str(failure)})
-        await asyncio.sleep(pause_s)
-        pause_s = min(pause_s * 2, _MAX_PAUSE_S)
+        failures += 1
+        await asyncio.sleep(_BACKOFF.delay_s(failures))
 
 
 def _is_transient(failure: UnreachableError | ApiError) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.local.node.addresses import LOOPBACK_IP, NODE_IP, AddressPool
 from dlctl.local.node.api_access import ApiAccess, ServiceAccountFiles
@@ -19,7 +20,6 @@ from dlctl.local.node.hosts_files import HostsFiles, PodAddress
 from dlctl.local.node.launch import PodPaths, PodRuntime
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
-from dlctl.local.node.restarts import RestartDelays
 from dlctl.local.node.sandboxes import Sandboxes, StartError
 from dlctl.local.node.substitution import service_names
 from dlctl.local.node.volumes import VolumeManager
@@ -34,7 +34,7 @@ class NodeContext:
     node_name: str
     run_dir: Path
     images: Mapping[str, Path]
-    delays: RestartDelays
+    crash_loop: Backoff
     sandboxes: Sandboxes
     names: HostsFiles
     addresses: AddressPool

@@ -184,7 +184,7 @@ class PodWorker:
             start_request=self._start_request,
             warn=self._warn,
             sandboxes=context.sandboxes,
-            backoff=CrashLoopBackoff(context.delays),
+            backoff=CrashLoopBackoff(context.crash_loop),
             clock=context.clock,
             changed=self._mark_changed,
         )

@@ -1,37 +1,32 @@
 """How long a container that keeps ending waits before its next start.
 
-As the kubelet does it: the first restart is at once, the next after ``base_s``, then doubling to
-``cap_s``; a container that has run for ``reset_s`` starts over.
+As the kubelet does it: the first restart is at once, the next ones wait longer and longer, and a
+container that has run for a while starts over.
 """
+
+from typing import Final
 
 import attrs
 
+from dlctl.backoff import Backoff
 from dlctl.local.node.api_types import NodePod
 
-
-@attrs.frozen
-class RestartDelays:
-    """The three times of the crash loop back-off; tests make them short."""
-
-    base_s: float = 10.0
-    cap_s: float = 300.0
-    reset_s: float = 600.0
+CRASH_LOOP: Final = Backoff(base_s=10.0, cap_s=300.0, reset_s=600.0)
 
 
 @attrs.define
 class CrashLoopBackoff:
     """The back-off of one container."""
 
-    delays: RestartDelays
-    _next_s: float = 0.0
+    backoff: Backoff = CRASH_LOOP
+    _restarts: int = attrs.field(init=False, default=0)
 
     def delay_s(self, ran_s: float) -> float:
         """Return how long to wait after a run of this length."""
-        if ran_s >= self.delays.reset_s:
-            self._next_s = 0.0
-        now_s = self._next_s
-        self._next_s = min(now_s * 2 or self.delays.base_s, self.delays.cap_s)
-        return now_s
+        if ran_s >= self.backoff.reset_s:
+            self._restarts = 0
+        self._restarts += 1
+        return self.backoff.delay_s(self._restarts - 1)
 
 
 def should_restart(pod: NodePod, exit_code: int, *, init: bool) -> bool:

@@ -10,11 +10,12 @@ from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Membership, ScaleOpe
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.pods import Pod
+from dlctl.backoff import Backoff
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.reconcilers.membership.exec_tasks import ExecTask, LauncherContainer
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.replica_restarts import RestartBackoff
+from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF
 
 # Statuses are read with indexes of at most this many.
 _MAX_INDEX_DIGITS = 9
@@ -24,7 +25,7 @@ _MAX_INDEX_DIGITS = 9
 class MembershipPolicy:
     """What is settled for all jobs that scale; durations in seconds."""
 
-    backoff: RestartBackoff = attrs.field(factory=RestartBackoff)
+    backoff: Backoff = RESTART_BACKOFF
     # After so long a job starts with as many workers as it needs at least.
     start_after_s: float = 120
     # So long a launcher may go on using workers that a ScaleIn takes away.

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from dlctl.backoff import Backoff
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
 from dlctl.local.node.node import NodeOptions
-from dlctl.local.node.restarts import RestartDelays
 from dlctl.local.node.sandboxes import NetworkChoice
 from tests.local.node.harness import NodeHarness
 
 # Else pytest-asyncio makes a loop of its own to come back to, and never closes it.
 asyncio.set_event_loop(None)
 
-SHORT_DELAYS = RestartDelays(base_s=0.05, cap_s=0.1, reset_s=60.0)
+SHORT_CRASH_LOOP = Backoff(base_s=0.05, cap_s=0.1, reset_s=60.0)
 
 
 async def _serve(
@@ -27,7 +27,7 @@ async def _serve(
     program.parent.mkdir()
     program.write_text("#!/bin/sh\necho entrypoint $*\n")
     program.chmod(0o755)
-    options = NodeOptions(images={"mapped": images}, network=network, delays=SHORT_DELAYS)
+    options = NodeOptions(images={"mapped": images}, network=network, crash_loop=SHORT_CRASH_LOOP)
     async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
         labs.set_result(NodeHarness(cluster, client))
         await over.wait()

@@ -2,18 +2,18 @@
 
 import pytest
 
-from dlctl.local.node.restarts import CrashLoopBackoff, RestartDelays, should_restart
+from dlctl.local.node.restarts import CrashLoopBackoff, should_restart
 from tests.local.node.builders import make_pod
 
 
 def test_first_restart_is_at_once_and_the_next_ones_wait_longer_up_to_a_cap() -> None:
-    backoff = CrashLoopBackoff(RestartDelays())
+    backoff = CrashLoopBackoff()
     waits = [backoff.delay_s(1.0) for _ in range(8)]
     assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
 
 
 def test_long_run_starts_the_backoff_over() -> None:
-    backoff = CrashLoopBackoff(RestartDelays())
+    backoff = CrashLoopBackoff()
     for _ in range(4):
         backoff.delay_s(1.0)
     assert [backoff.delay_s(600.0), backoff.delay_s(1.0)] == [0, 10]

@@ -1,0 +1,40 @@
+"""Exponential back-off: how long to wait after so many failures in a row. Pure: nothing sleeps."""
+
+import math
+
+import attrs
+
+
+@attrs.frozen
+class Backoff:
+    """The wait after the first failure, multiplied by ``factor`` for each further one, up to a cap.
+
+    ``jitter`` is the fraction by which a wait is stretched at most, so that clients that failed
+    together do not come back together. Success for ``reset_s`` starts the count over; counting
+    failures is the caller's business.
+    """
+
+    base_s: float
+    cap_s: float
+    factor: float = 2.0
+    jitter: float = 0.0
+    reset_s: float = math.inf
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 < self.base_s <= self.cap_s:
+            raise ValueError("expected 0 < base_s <= cap_s")
+
+    def delay_s(self, failures: int, random: float = 0.0) -> float:
+        """Return the seconds to wait; 0 without a failure. ``random`` is a number in [0, 1)."""
+        if failures < 1:
+            return 0.0
+        try:
+            grown_s = self.base_s * float(self.factor) ** (failures - 1)
+        except OverflowError:
+            grown_s = math.inf
+        return jittered(min(grown_s, self.cap_s), self.jitter, random)
+
+
+def jittered(delay_s: float, jitter: float, random: float) -> float:
+    """Return the delay, stretched by a random part of the fraction ``jitter``."""
+    return delay_s * (1 + jitter * random)
