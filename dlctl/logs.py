@@ -1,8 +1,7 @@
-"""Where log records go and what they look like: one JSON object per line, or text for a terminal.
+"""Log output: one JSON object per line, or text for a terminal.
 
-Messages are constants and values come in ``extra``; the names of the common ones are fixed here,
-so that a search for ``job`` finds everything about it. Nothing here filters secrets: they must
-not be passed.
+Messages are constants; values are passed in ``extra``. Common keys are fixed here, so that a search
+for ``job`` finds everything about it. Secrets are not filtered: do not log them.
 """
 
 import contextvars
@@ -14,18 +13,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
-# Fields of the work at hand, put on every record that is written in its course.
+# Fields of the current reconcile, added to every record written during it.
 CONTROLLER: Final = "controller"
 RECONCILE_ID: Final = "reconcile_id"
 OBJECT: Final = "object"
-# Values that many messages carry.
+# Keys that many messages use.
 KEY: Final = "key"
 ERROR: Final = "error"
 RETRY_S: Final = "retry_s"
 
 _fields: contextvars.ContextVar[Mapping[str, object]] = contextvars.ContextVar("log fields")
 
-# What a bare record has; all else on it came in by ``extra``.
+# Attributes of every record; all others come from ``extra``.
 _STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "asctime",
@@ -34,20 +33,20 @@ _STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 class LogFormat(enum.StrEnum):
-    """How records are written: for a collector of logs, or for people."""
+    """Format of records: for a log collector, or for people."""
 
     JSON = "json"
     CONSOLE = "console"
 
 
 def current_fields() -> Mapping[str, object]:
-    """Return the fields that a record written here and now would get."""
+    """Return the fields that are added to a record written now."""
     return _fields.get({})
 
 
 @contextmanager
 def log_fields(**fields: object) -> Iterator[None]:
-    """Put the fields on every record of this task, and of those it starts, within the block."""
+    """Add the fields to every record of this task and its child tasks within the block."""
     token = _fields.set({**current_fields(), **fields})
     try:
         yield
@@ -56,7 +55,7 @@ def log_fields(**fields: object) -> Iterator[None]:
 
 
 def configure(stream: TextIO, *, level: str = "info", format_: LogFormat = LogFormat.JSON) -> None:
-    """Send all records at or above the level to the stream, instead of where they went before."""
+    """Replace all handlers: write records at or above the level to the stream."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_FORMATTERS[format_]())
     root = logging.getLogger()
@@ -78,7 +77,7 @@ def _time(record: logging.LogRecord) -> datetime.datetime:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per record; a value that JSON has no word for is written as its ``str``."""
+    """One JSON object per record; values without a JSON type are written with ``str``."""
 
     def format(self, record: logging.LogRecord) -> str:
         head: dict[str, object] = {
@@ -87,7 +86,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        # What identifies the record cannot be overwritten by a value of the same name.
+        # Values in ``extra`` cannot override the fields that identify the record.
         entry = {**head, **_values(record), **head}
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
@@ -108,7 +107,7 @@ class ConsoleFormatter(logging.Formatter):
 
 def _quoted(value: object) -> str:
     text = str(value)
-    # Also where a line break would let a value look like a record of its own.
+    # Escaping line breaks keeps a value from looking like a record of its own.
     return json.dumps(text, ensure_ascii=False) if not text.isprintable() or " " in text else text
 
 

@@ -1,8 +1,8 @@
-"""The composition root: builds every part of the controller and owns their lives.
+"""Composition root: builds the parts of the controller and owns their lifetimes.
 
-Start: informers, then, when leading, workers once what they read is there. Stop: workers first,
-so that what they have begun is finished while their view still moves, then events, then the lease
-is given back, then informers.
+Start: informers first; after leader election, the workers, each kind once its stores are synced.
+Stop: workers first, while the informers still run, so that reconciles in progress finish with fresh
+stores; then events, the lease, and the informers.
 """
 
 import asyncio
@@ -56,13 +56,13 @@ from dlctl.workqueue.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
-# Where a CRD is missing, its informer waits for it; the kind's workers wait for the informer.
+# An informer waits until its CRD is installed, and the workers of that kind wait for the informer.
 SYNC_TIMEOUT_S: Final = float("inf")
 
 
 @attrs.define(eq=False)
 class Manager:
-    """One controller process: all kinds, sharing the informers of pods and services."""
+    """One controller process: all kinds; they share the informers of pods and services."""
 
     client: Client
     kinds: Iterable[Kind]
@@ -72,7 +72,7 @@ class Manager:
     leadership: Leadership = attrs.field(factory=NoLeaderElection)
     _informers: list[Informer[Any]] = attrs.field(init=False, factory=list)
     _controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
-    # What has handlers told of changes, once there is somebody to act on them.
+    # Run once this process leads: each registers an event handler.
     _handler_registrations: list[Callable[[], object]] = attrs.field(init=False, factory=list)
     _crd_checks: list[CRDCheck] = attrs.field(init=False, factory=list)
     _background_tasks: list[BackgroundTasks[ObjectKey, ExecTask]] = attrs.field(
@@ -96,13 +96,13 @@ class Manager:
 
     @property
     def synced(self) -> bool:
-        """Tell whether every store has been filled: what readiness means here."""
+        """Return whether all readiness checks pass."""
         return all(synced() for synced in self.readiness_checks().values())
 
     def readiness_checks(self) -> dict[str, Callable[[], bool]]:
-        """Return the conditions of readiness by name: the stores, and the definitions of kinds.
+        """Return the readiness checks by name: every store, and the CRD of every kind.
 
-        A kind that is not installed keeps nobody from working on the others.
+        A kind that is not installed does not block readiness of the others.
         """
         stores = {
             informer.resource.group_resource: partial(getattr, informer, "waits_for_nothing")
@@ -114,9 +114,9 @@ class Manager:
         return {**stores, **definitions}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until told to stop, then finish what is in work; cancelling stops at once.
+        """Run until ``stop`` is set, then finish reconciles in progress; cancelling stops at once.
 
-        :raises LeaseLostError: if another may lead now; what was in work has been cancelled.
+        :raises LeaseLostError: if the lease is lost; reconciles in progress have been cancelled.
         """
         with observe_gc_pauses(self.metrics.dlctl_gc_pause_seconds), unwrap_exception_groups():
             async with asyncio.TaskGroup() as background:
@@ -133,10 +133,12 @@ class Manager:
                     task.cancel()
 
     async def _run_leader(self, stop: asyncio.Event) -> None:
-        """Do all that writes, until told to stop; when this returns, nothing of it goes on."""
+        """Run everything that writes until ``stop`` is set; nothing of it is left on return."""
         async with asyncio.TaskGroup() as group:
             recording = group.create_task(self._recorder.run(), name="events")
-            tasks = [group.create_task(e.run(), name="errands") for e in self._background_tasks]
+            tasks = [
+                group.create_task(e.run(), name="background tasks") for e in self._background_tasks
+            ]
             stopped_at = await self._run_controllers(stop)
             logger.info("workers stopped")
             for task in tasks:
@@ -144,7 +146,7 @@ class Manager:
             await self._flush_events(recording, stopped_at)
 
     async def _flush_events(self, recording: asyncio.Task[None], stopped_at: float) -> None:
-        """Send the events that are left, in what is left of the grace period."""
+        """Send the remaining events within the rest of the grace period."""
         self._recorder.close()
         left_s = (
             stopped_at
@@ -155,7 +157,7 @@ class Manager:
         recording.cancel()
 
     async def _run_controllers(self, stop: asyncio.Event) -> float:
-        """Reconcile until told to stop, and return when that was, by the time of the loop."""
+        """Reconcile until ``stop`` is set; return the loop time at which that happened."""
         for subscribe in self._handler_registrations:
             subscribe()
         async with asyncio.TaskGroup() as group:
@@ -172,7 +174,7 @@ class Manager:
                         controller.stop(grace_s=self.options.graceful_shutdown_timeout_s)
                     )
             for task in running:
-                # Those whose stores never filled are still waiting for them.
+                # A controller whose stores never synced is still waiting for them.
                 task.cancel()
         return stopped_at
 
@@ -180,7 +182,7 @@ class Manager:
         if obj.key is None or not obj.uid:
             return
         metadata = ObjectMeta(name=obj.key.name, namespace=obj.key.namespace, uid=UID(obj.uid))
-        message = f"The {resource.kind} cannot be read, so nothing is done for it: {obj.error}"
+        message = f"The {resource.kind} cannot be decoded and is ignored: {obj.error}"
         self._recorder.record(resource, metadata, "Warning", "Malformed", message)
 
     def _build_informer(self, resource: Any, as_: Any, selector: str = "") -> Informer[Any]:
@@ -197,7 +199,7 @@ class Manager:
         return informer
 
     def _dependent_informer(self, resource: Resource) -> Informer[DependentObject]:
-        """Return the informer of a resource that jobs of several kinds may have objects of."""
+        """Return the informer of a resource in which jobs of several kinds may own objects."""
         if resource not in self._dependent_informers:
             self._dependent_informers[resource] = self._build_informer(
                 resource, DependentObject, MANAGED_BY_SELECTOR
@@ -208,7 +210,7 @@ class Manager:
         name = kind.resource.group_resource
         queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
         jobs: Informer[JobObject] = self._build_informer(kind.resource, JobObject)
-        # While another process leads, nobody would take from the queue what is put into it.
+        # Not before this process leads: nothing would take keys from the queue.
         self._handler_registrations.append(
             partial(jobs.add_handler, event_handlers.enqueue_job(queue))
         )
@@ -254,7 +256,7 @@ class Manager:
     def _build_membership(
         self, kind: Kind, queue: WorkQueue[ObjectKey], jobs: Informer[JobObject]
     ) -> tuple[MembershipReconciler, list[Informer[Any]]]:
-        """Return what looks after the workers of a kind that scales, and what it reads."""
+        """Return the membership reconciler of a kind that scales, and the informers it reads."""
         options, exec_runner = self.options, ExecRunner(self.client)
         scalers = {r: self._build_informer(r, ScalerObject) for r in kind.scalers}
         for resource, informer in scalers.items():
@@ -296,7 +298,7 @@ class Manager:
         kind: Kind,
         jobs: Informer[JobObject],
     ) -> Controller[ObjectKey]:
-        """Return what looks after the requests of one kind that no job looks after."""
+        """Return the controller of the scalers of one kind whose job does not exist."""
         name = resource.group_resource
         queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
         self._handler_registrations.append(
@@ -326,7 +328,7 @@ class Manager:
 def _exec_limiter(
     options: Options,
 ) -> Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]:
-    """Return what gives errands their slots: scripts of users apart from all others."""
+    """Return the limiter of background tasks: scaler scripts have slots of their own."""
     scripts = FairSemaphore(options.max_concurrent_scaler_scripts)
     others = FairSemaphore(options.max_concurrent_launcher_execs)
 

@@ -1,8 +1,8 @@
-"""Every metric of the program, under the names that dashboards of Go controllers already use.
+"""All metrics of the program, with the names that dashboards of Go controllers use.
 
-One object holds them on a registry of its own: there is no global state, and two managers in one
-process count apart. Attributes are named exactly like the metrics. Labels are bounded: a kind, a
-resource, a result or an exit code, never the name of a job or a pod.
+One object holds them on its own registry: there is no global state, and two managers in one process
+count separately. Attributes have the names of the metrics. Labels are bounded: a kind, a resource,
+a result or an exit code, never the name of a job or pod.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
-# Decades from ten nanoseconds to a quarter of an hour: what a queue does takes microseconds.
+# Decades from 10 ns to 1000 s: queue operations take microseconds.
 QUEUE_BUCKETS: Final = tuple(1e-8 * 10**n for n in range(12))
 # fmt: off
 RECONCILE_BUCKETS: Final = (
@@ -27,7 +27,7 @@ SIZE_BUCKETS: Final = (
 )
 HANDLER_BUCKETS: Final = (.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10)
 ITEM_BUCKETS: Final = (1, 10, 100, 500, 1000, 5000, 10000, 50000)
-# From seconds to days: a job may wait for its quota, and train for a week.
+# From seconds to days: a job may wait for quota and train for a week.
 JOB_BUCKETS: Final = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
 PAUSE_BUCKETS: Final = (.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5)
 # fmt: on
@@ -62,31 +62,33 @@ class Metrics:
     def _define_workqueue(self) -> None:
         labels = ("name", "controller")
         self.workqueue_depth = self._gauge(
-            "workqueue_depth", "Keys that are ready and wait for a worker", *labels, "priority"
+            "workqueue_depth", "Keys ready for a worker", *labels, "priority"
         )
         self.workqueue_adds_total = self._counter(
-            "workqueue_adds_total", "Keys added that were not already waiting", *labels
+            "workqueue_adds_total", "Keys added that were not queued already", *labels
         )
         self.workqueue_retries_total = self._counter(
             "workqueue_retries_total", "Keys added with a delay", *labels
         )
         self.workqueue_queue_duration_seconds = self._histogram(
             "workqueue_queue_duration_seconds",
-            "Seconds from the first add of a key until a worker took it",
+            "Seconds from a key's first add until a worker takes it",
             *labels,
             buckets=QUEUE_BUCKETS,
         )
         self.workqueue_work_duration_seconds = self._histogram(
             "workqueue_work_duration_seconds",
-            "Seconds that a worker held a key",
+            "Seconds a worker processes a key",
             *labels,
             buckets=QUEUE_BUCKETS,
         )
         self.workqueue_unfinished_work_seconds = self._gauge(
-            "workqueue_unfinished_work_seconds", "Age of all work in progress, summed up", *labels
+            "workqueue_unfinished_work_seconds", "Sum of the ages of all keys in progress", *labels
         )
         self.workqueue_longest_running_processor_seconds = self._gauge(
-            "workqueue_longest_running_processor_seconds", "Age of the oldest such work", *labels
+            "workqueue_longest_running_processor_seconds",
+            "Age of the oldest key in progress",
+            *labels,
         )
 
     def _define_controllers(self) -> None:
@@ -94,26 +96,26 @@ class Metrics:
             "controller_runtime_reconcile_total", "Reconciliations", "controller", "result"
         )
         self.controller_runtime_reconcile_errors_total = self._counter(
-            "controller_runtime_reconcile_errors_total", "Reconciliations that failed", "controller"
+            "controller_runtime_reconcile_errors_total", "Failed reconciles", "controller"
         )
         self.controller_runtime_terminal_reconcile_errors_total = self._counter(
             "controller_runtime_terminal_reconcile_errors_total",
-            "Reconciliations that failed for good",
+            "Reconciles that failed with an error that is not retried",
             "controller",
         )
         self.controller_runtime_reconcile_panics_total = self._counter(
             "controller_runtime_reconcile_panics_total",
-            "Reconciliations that failed by a programming error",
+            "Reconciles that failed with a programming error",
             "controller",
         )
         self.controller_runtime_reconcile_timeouts_total = self._counter(
             "controller_runtime_reconcile_timeouts_total",
-            "Reconciliations that took longer than allowed",
+            "Reconciles that timed out",
             "controller",
         )
         self.controller_runtime_reconcile_time_seconds = self._histogram(
             "controller_runtime_reconcile_time_seconds",
-            "Seconds that a reconciliation took",
+            "Seconds a reconcile takes",
             "controller",
             buckets=RECONCILE_BUCKETS,
         )
@@ -121,33 +123,33 @@ class Metrics:
             "controller_runtime_max_concurrent_reconciles", "Workers", "controller"
         )
         self.controller_runtime_active_workers = self._gauge(
-            "controller_runtime_active_workers", "Workers that hold a key", "controller"
+            "controller_runtime_active_workers", "Workers processing a key", "controller"
         )
 
     def _define_requests(self) -> None:
         self.rest_client_requests_total = self._counter(
-            "rest_client_requests_total", "Requests answered", "code", "method", "host"
+            "rest_client_requests_total", "HTTP requests by status code", "code", "method", "host"
         )
         self.rest_client_request_retries_total = self._counter(
-            "rest_client_request_retries_total", "Requests sent again", "code", "verb", "host"
+            "rest_client_request_retries_total", "HTTP requests retried", "code", "verb", "host"
         )
         self.rest_client_request_duration_seconds = self._histogram(
             "rest_client_request_duration_seconds",
-            "Seconds to the end of an answer, or to the head of a watch's",
+            "Seconds until the response is read; for a watch, until its headers arrive",
             "verb",
             "host",
             buckets=REQUEST_BUCKETS,
         )
         self.rest_client_rate_limiter_duration_seconds = self._histogram(
             "rest_client_rate_limiter_duration_seconds",
-            "Seconds that a request was held back on our side",
+            "Seconds a request waits for the client's rate limiter",
             "verb",
             "host",
             buckets=REQUEST_BUCKETS,
         )
         self.rest_client_dns_resolution_duration_seconds = self._histogram(
             "rest_client_dns_resolution_duration_seconds",
-            "Seconds to find the address of a host",
+            "Seconds a DNS lookup takes",
             "host",
             buckets=REQUEST_BUCKETS,
         )
@@ -166,41 +168,47 @@ class Metrics:
         self.reflector_lists_total = self._counter("reflector_lists_total", "Lists", "name")
         self.reflector_list_duration_seconds = self._histogram(
             "reflector_list_duration_seconds",
-            "Seconds that a list took, all its pages",
+            "Seconds a list takes, all pages included",
             "name",
             buckets=REQUEST_BUCKETS,
         )
         self.reflector_items_per_list = self._histogram(
-            "reflector_items_per_list", "Objects in a list", "name", buckets=ITEM_BUCKETS
+            "reflector_items_per_list", "Objects per list", "name", buckets=ITEM_BUCKETS
         )
         self.reflector_watches_total = self._counter("reflector_watches_total", "Watches", "name")
         self.reflector_short_watches_total = self._counter(
-            "reflector_short_watches_total", "Watches under a second without an event", "name"
+            "reflector_short_watches_total",
+            "Watches shorter than a second without an event",
+            "name",
         )
         self.reflector_watch_duration_seconds = self._histogram(
             "reflector_watch_duration_seconds",
-            "Seconds that a watch lasted",
+            "Seconds a watch lasts",
             "name",
             buckets=(1, 10, 60, 300, 600, 1800),
         )
         self.reflector_items_per_watch = self._histogram(
-            "reflector_items_per_watch", "Events of a watch", "name", buckets=ITEM_BUCKETS
+            "reflector_items_per_watch", "Events per watch", "name", buckets=ITEM_BUCKETS
         )
         self.reflector_last_resource_version = self._gauge(
-            "reflector_last_resource_version", "Last 15 digits of the version seen", "name"
+            "reflector_last_resource_version",
+            "Last 15 digits of the last seen resource version",
+            "name",
         )
 
     def _define_informers(self) -> None:
         labels = ("name", "group", "version", "resource")
         self.informer_queued_items = self._gauge(
-            "informer_queued_items", "Changes not yet shown to the handlers", *labels
+            "informer_queued_items", "Changes not yet delivered to the handlers", *labels
         )
         self.informer_store_resource_version = self._gauge(
-            "informer_store_resource_version", "Last 15 digits of the store's version", *labels
+            "informer_store_resource_version",
+            "Last 15 digits of the store's resource version",
+            *labels,
         )
         self.informer_processing_latency_seconds = self._histogram(
             "informer_processing_latency_seconds",
-            "Seconds that the handlers took for a change",
+            "Seconds the handlers take per change",
             *labels,
             buckets=HANDLER_BUCKETS,
         )
@@ -208,94 +216,94 @@ class Metrics:
             "informer_malformed_objects_total", "Objects that could not be decoded", *labels
         )
         self.informer_handler_errors_total = self._counter(
-            "informer_handler_errors_total", "Changes on which a handler failed", *labels
+            "informer_handler_errors_total", "Changes for which a handler raised", *labels
         )
 
     def _define_leader_election(self) -> None:
         self.leader_election_master_status = self._gauge(
-            "leader_election_master_status", "1 while this process leads, else 0", "name"
+            "leader_election_master_status", "1 while this process is the leader, else 0", "name"
         )
         self.leader_election_slowpath_total = self._counter(
-            "leader_election_slowpath_total", "Renewals that had to read the lease", "name"
+            "leader_election_slowpath_total", "Renewals that read the lease first", "name"
         )
 
     def _define_jobs(self) -> None:
         self.dlctl_jobs = self._gauge("dlctl_jobs", "Jobs by phase", "kind", "namespace", "phase")
         self.dlctl_job_restarts_total = self._counter(
-            "dlctl_job_restarts_total", "Replicas run again", "kind", "cause", "exit_code"
+            "dlctl_job_restarts_total", "Replicas restarted", "kind", "cause", "exit_code"
         )
         self.dlctl_broken_frameworks = self._gauge(
-            "dlctl_broken_frameworks", "1 for each framework that cannot be loaded", "framework"
+            "dlctl_broken_frameworks", "1 for each framework that fails to load", "framework"
         )
         self.dlctl_content_errors_total = self._counter(
             "dlctl_content_errors_total",
-            "Steps that failed on the content of a job",
+            "Reconcile steps that failed because of a job's content",
             "kind",
             "step",
         )
         self.dlctl_job_start_duration_seconds = self._histogram(
             "dlctl_job_start_duration_seconds",
-            "Seconds from the creation of a job until all its replicas ran",
+            "Seconds from the creation of a job until all its replicas run",
             "kind",
             buckets=JOB_BUCKETS,
         )
         self.dlctl_job_run_duration_seconds = self._histogram(
             "dlctl_job_run_duration_seconds",
-            "Seconds from the start of a job to its end",
+            "Seconds from the start of a job until it finishes",
             "kind",
             "result",
             buckets=JOB_BUCKETS,
         )
         self.dlctl_status_conflicts_total = self._counter(
             "dlctl_status_conflicts_total",
-            "Times that another operator has overwritten the status of a job again",
+            "Repeated overwrites of a job's status by another operator",
             "kind",
         )
         self.dlctl_crd_outdated = self._gauge(
             "dlctl_crd_outdated",
-            "1 if the definition of a kind drops what dlctl remembers of its jobs",
+            "1 if the CRD of a kind prunes status.dlctl",
             "kind",
         )
         self.dlctl_events_dropped_total = self._counter(
-            "dlctl_events_dropped_total", "Events that never reached the server", "reason"
+            "dlctl_events_dropped_total", "Events that were not sent", "reason"
         )
 
     def _define_training_operator(self) -> None:
-        # The names and labels of Kubeflow's training-operator, for jobs of its API group.
+        # Names and labels of Kubeflow's training-operator, for jobs of its API group.
         labels = ("job_namespace", "framework")
         self.training_operator_jobs_created_total = self._counter(
-            "training_operator_jobs_created_total", "Jobs taken up", *labels
+            "training_operator_jobs_created_total", "Jobs created", *labels
         )
         self.training_operator_jobs_deleted_total = self._counter(
-            "training_operator_jobs_deleted_total", "Jobs deleted, by whomever", *labels
+            "training_operator_jobs_deleted_total", "Jobs deleted", *labels
         )
         self.training_operator_jobs_successful_total = self._counter(
-            "training_operator_jobs_successful_total", "Jobs that have succeeded", *labels
+            "training_operator_jobs_successful_total", "Jobs that succeeded", *labels
         )
         self.training_operator_jobs_failed_total = self._counter(
-            "training_operator_jobs_failed_total", "Jobs that have failed", *labels
+            "training_operator_jobs_failed_total", "Jobs that failed", *labels
         )
         self.training_operator_jobs_restarted_total = self._counter(
-            "training_operator_jobs_restarted_total", "Restarts in jobs, one a replica", *labels
+            "training_operator_jobs_restarted_total", "Replica restarts of jobs", *labels
         )
 
     def _define_process(self) -> None:
         ProcessCollector(registry=self.registry)
         self.dlctl_event_loop_lag_seconds = self._histogram(
             "dlctl_event_loop_lag_seconds",
-            "Seconds by which the event loop woke a sleeper too late",
+            "Seconds the event loop wakes a sleeper late",
             buckets=PAUSE_BUCKETS,
         )
         self.dlctl_gc_pause_seconds = self._histogram(
             "dlctl_gc_pause_seconds",
-            "Seconds that the garbage collector stopped the process for",
+            "Seconds the garbage collector pauses the process",
             "generation",
             buckets=PAUSE_BUCKETS,
         )
 
 
 async def observe_loop_lag(lag: Histogram, *, period_s: float = 0.5) -> None:
-    """Measure how late the loop wakes a sleeper, for ever: what blocks the loop shows here."""
+    """Measure how late the event loop wakes a sleeper, until cancelled: blocking shows here."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + period_s
@@ -305,7 +313,7 @@ async def observe_loop_lag(lag: Histogram, *, period_s: float = 0.5) -> None:
 
 @contextmanager
 def observe_gc_pauses(pause: Histogram) -> Iterator[None]:
-    """Time the garbage collector's runs for the duration of the block, by generation."""
+    """Time garbage collections by generation for the duration of the block."""
     started = 0.0
 
     def observe(phase: str, info: dict[str, int]) -> None:

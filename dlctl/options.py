@@ -1,6 +1,6 @@
-"""The controller's settings: one field, one flag, with its default and what it means.
+"""The controller's settings: one field per flag, with its default and help text.
 
-Durations are seconds. A setting that makes no sense is refused here, before anything starts.
+Durations are in seconds. Invalid settings are rejected before anything starts.
 """
 
 from typing import Any, Final
@@ -9,10 +9,10 @@ import attrs
 
 from dlctl.errors import ConfigError
 
-# A ConfigMap may be mounted there; where none is, nothing is missing.
+# A ConfigMap may be mounted there; it is optional.
 INIT_TEMPLATE_FILE: Final = "/etc/config/initContainer.yaml"
 _DEFAULT_ADDRESS: Final = ":8080"
-# What cluster autoscalers and the handlers of spot instances say.
+# Set by cluster autoscalers and spot-instance handlers.
 NODE_DRAIN_SIGNALS: Final = (
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/disrupted",
@@ -30,127 +30,131 @@ def _setting(default: Any, help_: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """Everything that can be set about the controller."""
+    """All settings of the controller."""
 
-    kubeconfig: str = _setting("", "file, instead of $KUBECONFIG or the pod's own account")
-    context: str = _setting("", "context of the kubeconfig, instead of its current one")
-    namespace: str = _setting("", "watch this namespace alone, not all of them")
-    enable_scheme: tuple[str, ...] = _setting(
-        (), "serve these kinds alone, such as tfjob; repeat the flag, or separate them by commas"
+    kubeconfig: str = _setting(
+        "", "kubeconfig file; default: $KUBECONFIG, else the pod's service account"
     )
-    workers: int = _setting(4, "reconciliations at a time, for each kind")
+    context: str = _setting("", "kubeconfig context; default: the current one")
+    namespace: str = _setting("", "watch only this namespace; default: all")
+    enable_scheme: tuple[str, ...] = _setting(
+        (), "serve only these kinds, such as tfjob; repeat the flag or separate them by commas"
+    )
+    workers: int = _setting(4, "concurrent reconciles per kind")
     reconcile_timeout_s: float = _setting(
-        120.0, "seconds after which a reconciliation is cancelled and tried again"
+        120.0, "cancel and retry a reconcile after this many seconds"
     )
     restart_backoff_s: float = _setting(
-        10.0, "seconds until a replica that was lost runs again; doubled each time"
+        10.0, "seconds before a failed or lost replica restarts; doubles with each restart"
     )
-    restart_backoff_cap_s: float = _setting(300.0, "longest such wait in seconds")
+    restart_backoff_cap_s: float = _setting(300.0, "longest restart back-off in seconds")
     restart_backoff_reset_s: float = _setting(
-        600.0, "seconds of running after which the wait starts anew"
+        600.0, "reset the restart back-off after a replica has run this many seconds"
     )
     force_delete_after_s: float = _setting(
-        0.0, "seconds that a pod may stay after it was to be gone, as on a dead node; 0 for ever"
+        0.0, "force-delete pods this many seconds past their deletionTimestamp; 0 disables it"
     )
     graceful_shutdown_timeout_s: float = _setting(
-        30.0, "seconds that workers may go on after a SIGTERM"
+        30.0, "seconds that running reconciles have to finish after SIGTERM"
     )
     kube_api_qps: float = _setting(
-        0.0, "requests a second that may be sent to the API server; 0 for as many as it takes"
+        0.0, "limit of requests per second to the API server; 0 disables it"
     )
     kube_api_burst: int = _setting(
-        0, "requests that may be sent at once after a pause; 0 for those of one second"
+        0, "requests that may exceed --kube-api-qps in a burst; 0: one second's worth"
     )
     cluster_domain: str = _setting(
         "",
-        "DNS domain of the cluster, to complete the names of replicas with; empty for short ones",
+        "DNS domain of the cluster, appended to replica addresses; empty: short names",
     )
     gang_scheduler_name: str = _setting(
         "",
-        "scheduler that starts all replicas of a job or none: volcano, or the name of one with the "
-        "coscheduling plugin; empty or none for no such",
+        "gang scheduler, which starts all replicas of a job or none: volcano, or the schedulerName "
+        "of one with the coscheduling plugin; empty or none disables it",
     )
     pytorch_init_container_image: str = _setting(
-        "alpine:3.10", "image of the container that lets PyTorch workers wait for their master"
+        "alpine:3.10", "image of the init container in which PyTorch workers wait for the master"
     )
     pytorch_init_container_template_file: str = _setting(
         INIT_TEMPLATE_FILE,
-        "template of that container, instead of our own; the default file need not be there",
+        "template of that init container; the default file is optional",
     )
     pytorch_init_container_max_tries: int = _setting(
-        100, "how often that container looks for the master before it fails"
+        100, "how often that init container looks up the master before it fails"
     )
     mpi_kubectl_delivery_image: str = _setting(
         "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest",
-        "image that brings kubectl to launchers of MPI jobs",
+        "image that delivers kubectl to launchers of MPIJobs",
     )
     elastic_init_container_image: str = _setting(
-        "alpine:3.10", "image of the first step of a TrainingJob's launcher"
+        "alpine:3.10", "image of the init container of TrainingJob launchers"
     )
     elastic_start_after_s: float = _setting(
         120.0,
-        "seconds after which a TrainingJob starts with the least of its workers instead of all",
+        "start a TrainingJob with its minimum of workers if not all run within this many seconds",
     )
     scale_in_timeout_s: float = _setting(
-        60.0, "seconds that a launcher may go on using workers that a ScaleIn takes away"
+        60.0, "seconds a launcher has to disconnect from workers that a ScaleIn removes"
     )
     scale_out_timeout_s: float = _setting(
-        600.0, "seconds that new workers have to come, where a ScaleOut has no timeout of its own"
+        600.0, "seconds new workers have to start, unless the ScaleOut sets a timeout"
     )
     scaler_ttl_s: float = _setting(
-        86400.0, "seconds after which a finished ScaleIn or ScaleOut is deleted; 0 keeps it"
+        86400.0, "delete a finished ScaleIn or ScaleOut after this many seconds; 0 keeps it"
     )
     max_concurrent_scaler_scripts: int = _setting(
-        64, "scripts of ScaleIns and ScaleOuts that run at a time; namespaces share them fairly"
+        64, "concurrent scripts of ScaleIns and ScaleOuts, shared fairly between namespaces"
     )
     max_concurrent_launcher_execs: int = _setting(
         64,
-        "other commands in launchers of TrainingJobs that run at a time, such as deliveries of "
-        "hosts; namespaces share them fairly",
+        "concurrent other commands in launchers of TrainingJobs, such as host file updates, shared "
+        "fairly between namespaces",
     )
     node_drain_signals: tuple[str, ...] = _setting(
         NODE_DRAIN_SIGNALS,
-        "taints and conditions of nodes that are about to go, which workers of TrainingJobs leave "
-        "in time; empty for none",
+        "taints and conditions of nodes that are about to go away; workers of TrainingJobs leave "
+        "such nodes early; empty disables it",
     )
     bind_address: str = _setting(
-        _DEFAULT_ADDRESS, "where /metrics, /healthz and /readyz are served; empty for nowhere"
+        _DEFAULT_ADDRESS, "address of /metrics, /healthz and /readyz; empty disables them"
     )
     metrics_bind_address: str = _setting(
-        "", "where /metrics is served, instead of at --bind-address; 0 for nowhere"
+        "", "address of /metrics, if not --bind-address; 0 disables it"
     )
     health_probe_bind_address: str = _setting(
-        "", "where /healthz and /readyz are served, instead of at --bind-address; 0 for nowhere"
+        "", "address of /healthz and /readyz, if not --bind-address; 0 disables them"
     )
     metrics_authentication: bool = _setting(
-        False, "show /metrics only to those whose token the API server accepts for it"
+        False, "require a bearer token that the API server authorizes for /metrics"
     )
     leader_elect: bool = _setting(
-        False, "work only while holding a Lease, so that several controllers can run"
+        False, "reconcile only while holding a Lease, so that several replicas can run"
     )
     leader_election_id: str = _setting("dlctl", "name of the Lease")
-    leader_election_namespace: str = _setting("", "namespace of the Lease, instead of our own")
+    leader_election_namespace: str = _setting(
+        "", "namespace of the Lease; default: the controller's own"
+    )
     leader_elect_lease_duration_s: float = _setting(
-        15.0, "seconds without a renewal after which another controller takes the lease"
+        15.0, "seconds without a renewal after which another replica may acquire the lease"
     )
     leader_elect_renew_deadline_s: float = _setting(
-        10.0, "seconds without a renewal after which the leader ends itself"
+        10.0, "seconds without a renewal after which the leader exits"
     )
-    leader_elect_retry_period_s: float = _setting(2.0, "seconds between two renewals")
+    leader_elect_retry_period_s: float = _setting(2.0, "seconds between renewals")
     leader_elect_stall_timeout_s: float = _setting(
-        30.0, "seconds after which a leader that hangs gives way, though it could renew the lease"
+        30.0, "seconds after which a leader with a blocked event loop stops renewing its lease"
     )
     log_format: str = _setting("json", "json or console")
     log_level: str = _setting("info", "debug, info, warning or error")
 
     @property
     def metrics_address(self) -> str:
-        """The address of the metrics, or nothing."""
+        """The address of the metrics endpoint, or empty."""
         return _address(self.metrics_bind_address, self.bind_address)
 
     @property
     def health_address(self) -> str:
-        """The address of the health endpoints, or nothing."""
+        """The address of the health endpoints, or empty."""
         return _address(self.health_probe_bind_address, self.bind_address)
 
     def __attrs_post_init__(self) -> None:
@@ -158,17 +162,17 @@ class Options:
         self._check_scaling()
         self._check_addresses()
         if not self.leader_election_id:
-            raise ConfigError("--leader-election-id is empty: give the name of a Lease")
+            raise ConfigError("--leader-election-id is empty: set the name of a Lease")
         _check_choice("--log-format", self.log_format, ("json", "console"))
         _check_choice("--log-level", self.log_level, ("debug", "info", "warning", "error"))
 
     def _check_work(self) -> None:
         if self.workers < 1:
-            raise ConfigError(f"--workers is {self.workers}: at least 1 is needed")
+            raise ConfigError(f"--workers is {self.workers}: set it to 1 or more")
         if not 0 < self.restart_backoff_s <= self.restart_backoff_cap_s:
             raise ConfigError(
-                f"--restart-backoff is {self.restart_backoff_s:g}: it must be above 0, and not "
-                f"above --restart-backoff-cap, which is {self.restart_backoff_cap_s:g}"
+                f"--restart-backoff is {self.restart_backoff_s:g}: set it above 0 and at most to "
+                f"--restart-backoff-cap, which is {self.restart_backoff_cap_s:g}"
             )
         if self.reconcile_timeout_s <= 0:
             raise ConfigError("--reconcile-timeout must be above 0")
@@ -193,15 +197,18 @@ class Options:
         own = self.bind_address not in ("", _DEFAULT_ADDRESS)
         if own and self.metrics_bind_address and self.health_probe_bind_address:
             raise ConfigError(
-                f"--bind-address is {self.bind_address}, but --metrics-bind-address and "
-                "--health-probe-bind-address leave nothing to serve there"
+                f"--bind-address {self.bind_address} is unused: --metrics-bind-address and "
+                "--health-probe-bind-address override it; remove one of the three"
             )
         if self.metrics_authentication and not self.metrics_address:
-            raise ConfigError("--metrics-authentication is given, but metrics are served nowhere")
+            raise ConfigError(
+                "--metrics-authentication is set, but metrics are disabled: "
+                "set --metrics-bind-address"
+            )
 
 
 def flag(field: str) -> str:
-    """Return the flag of a field; that durations are seconds is said in its help."""
+    """Return the flag of a field, without the unit suffix ``_s``, which the help states."""
     return "--" + field.removesuffix("_s").replace("_", "-")
 
 
@@ -211,4 +218,4 @@ def _address(own: str, shared: str) -> str:
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ConfigError(f"{name} is {value!r}: it must be one of {', '.join(choices)}")
+        raise ConfigError(f"{name} is {value!r}: use one of {', '.join(choices)}")

@@ -1,4 +1,4 @@
-"""How arguments are spelt: a long flag may have one dash, as programs written in Go take them."""
+"""Argument syntax: long flags may have a single dash, as in Go programs."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class CommandParser(argparse.ArgumentParser):
-    """The parser of one command; ``-flag value`` is as good to it as ``--flag value``."""
+    """The parser of one command; accepts ``-flag value`` like ``--flag value``."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

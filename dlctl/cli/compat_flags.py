@@ -1,6 +1,6 @@
-"""The command lines of the operators that dlctl replaces, as far as ours has nothing of that name.
+"""Flags of the operators that dlctl replaces and that have no counterpart here.
 
-Which names these are stands in one module for each operator; here they are taken.
+Each operator's flags are listed in its own module; this one accepts them.
 """
 
 import argparse
@@ -16,11 +16,11 @@ _BOOLEAN_FLAGS: Final = training_operator.BOOLEAN_FLAGS | et_operator.BOOLEAN_FL
 
 
 def add_ignored_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags without effect; those given are listed in ``ignored``."""
+    """Add the flags without effect; those in use are listed in ``ignored``."""
     parser.set_defaults(ignored=())
     for name in IGNORED:
         parser.add_argument(
-            # With one dash it is found too, and then takes its value in every spelling.
+            # Registered with two dashes: a single dash is then accepted as well.
             f"--{name.lstrip('-')}",
             action=_Ignored,
             const=name,
@@ -31,15 +31,15 @@ def add_ignored_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def ineffective_flags(args: argparse.Namespace, options: Options) -> Iterator[tuple[str, str]]:
-    """Yield the flags that were given for nothing, and why each is."""
+    """Yield each flag in use that has no effect, and the reason."""
     for name in args.ignored:
         yield name, IGNORED[name]
     if options.kube_api_burst and options.kube_api_qps <= 0:
-        yield "--kube-api-burst", "there is no limit without --kube-api-qps"
+        yield "--kube-api-burst", "requests are unlimited unless --kube-api-qps is set"
 
 
 class _Ignored(argparse.Action):
-    """Notes the flag, once, whatever its value."""
+    """Records that the flag is in use, once, whatever its value."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""``dlctl controller``: the operator, against the cluster of a kubeconfig or the one it runs in."""
+"""``dlctl controller``: run the operator against a kubeconfig's cluster, or in-cluster."""
 
 import argparse
 import asyncio
@@ -36,7 +36,7 @@ from dlctl.probes.server import Health, serving
 
 logger = logging.getLogger(__name__)
 
-# Python's own value is five times this.
+# Python's default is five times this.
 _SWITCH_INTERVAL_S: Final = 0.001
 _GC_THRESHOLD: Final = (50_000, 10, 50)
 
@@ -61,15 +61,15 @@ def run(args: argparse.Namespace) -> int:
         _prioritize_event_loop()
         asyncio.run(_serve(options, timing, served, list(found.error_by_entry_point)))
     except asyncio.CancelledError:
-        # Told twice to stop. The work was left where it was; whoever leads next goes on with it.
+        # A second signal arrived: reconciles were cancelled, and the next leader resumes them.
         return 1
     return 0
 
 
 def _prioritize_event_loop() -> None:
-    # While a thread plans a large job, the event loop waits this long for each of its turns.
+    # While a thread plans a large job, the event loop waits this long for the interpreter lock.
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    # A full collection stops all for as long as the stores are large. What they hold has no cycles.
+    # Large stores make a full collection slow, and their objects have no cycles.
     gc.set_threshold(*_GC_THRESHOLD)
 
 
@@ -92,7 +92,7 @@ async def _serve(
         manager = Manager(client, served, options, metrics, leadership=leadership)
         access: Authorize = allow_all
         if options.metrics_authentication:
-            # Not the client of the work, which must not write unless this process leads.
+            # A client of its own: the reconcilers' client must not write unless this process leads.
             reviewer = Client(
                 cluster, user_agent="dlctl/metrics", metrics=metrics, rate_limiter=limit
             )
@@ -102,7 +102,7 @@ async def _serve(
             shown = metrics.registry if address == options.metrics_address else None
             probed = health if address == options.health_address else None
             await stack.enter_async_context(serving(address, shown, probed, access))
-        # Modules are most of the heap. Looking for garbage in them stops the loop for 0.1 s.
+        # Modules are most of the heap; scanning them for garbage blocks the loop for 0.1 s.
         gc.collect()
         gc.freeze()
         await _until_signalled(manager)
@@ -135,7 +135,7 @@ def _leadership(
 
 
 async def _until_signalled(manager: Manager) -> None:
-    """Run until SIGTERM or SIGINT, which lets work finish; a second one stops at once."""
+    """Run until SIGTERM or SIGINT, then finish reconciles; a second signal stops at once."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     running = asyncio.current_task()

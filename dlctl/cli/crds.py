@@ -1,4 +1,4 @@
-"""``dlctl crds``: the CustomResourceDefinitions as YAML, ready for ``kubectl apply -f -``."""
+"""``dlctl crds``: print the CustomResourceDefinitions as YAML for ``kubectl apply -f -``."""
 
 import argparse
 import sys
@@ -13,8 +13,8 @@ from dlctl.dialects.kinds import served_kinds
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Print the CustomResourceDefinitions of all kinds, those of installed frameworks "
-        "included, for `kubectl apply -f -`."
+        "Print the CustomResourceDefinitions of all kinds, including those of installed "
+        "frameworks, for `kubectl apply -f -`."
     )
     parser.set_defaults(command=print_crds)
 
@@ -25,12 +25,12 @@ def print_crds(_: argparse.Namespace) -> int:
     return 0
 
 
-# Pure Python's takes seconds.
+# The pure Python dumper takes seconds.
 _BASE = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Dumper(_BASE):  # type: ignore[misc, valid-type]
-    """Writes out what occurs twice: not every reader of YAML knows its references."""
+    """Writes repeated values in full: some YAML parsers do not support aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What has changed in a job between two looks at it, in lines for a log. Pure."""
+"""Changes between two snapshots of a job, as log lines. Pure."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from dlctl.cli.progress import JobProgress, ReplicaProgress
 
 
 def diff_lines(before: JobProgress, after: JobProgress) -> Iterator[str]:
-    """Yield a line for what is new of the job itself, and one for each replica that has."""
+    """Yield a line if the job itself changed, and one for each replica that changed."""
     if (before.phase, before.deleted) != (after.phase, after.deleted):
         yield f"{after}: {_phase(after)}"
     if after.notice and before.notice != after.notice:

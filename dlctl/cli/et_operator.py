@@ -1,21 +1,20 @@
-"""What the command line of et-operator has and ours has not.
+"""Flags of et-operator that dlctl accepts, so that its Deployment works unchanged.
 
-It is taken so that a Deployment need not be changed; none of these names means anything else to
-training-operator.
+None of these names means anything else to training-operator.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-# Further names of settings, as fields: a flag, a variable and a key like any other.
+# Alternative names of settings, by field: each works as flag, variable and key.
 ALIASES: Final[Mapping[str, str]] = {
     "init_container_image": "elastic_init_container_image",
     "metrics_addr": "metrics_bind_address",
     "enable_leader_election": "leader_elect",
 }
-# Flags without effect, and why.
+# Flags without effect, with the reason.
 IGNORED: Final[Mapping[str, str]] = {
-    "--create-ssh-secret": "a Secret is made for each job that needs one and names none of its own",
+    "--create-ssh-secret": "each job that needs a Secret and names none gets its own",
 }
-# Where a Go program would not take the next argument for the value.
+# Flags that take no separate value in Go programs.
 BOOLEAN_FLAGS: Final = frozenset(IGNORED)

@@ -1,6 +1,6 @@
-"""Following jobs to their end: watches them and their pods, and keeps a view up to date.
+"""Follow jobs until they finish: watch them and their pods, and keep a view up to date.
 
-Reads only: through the API what kubectl would see, and the logs from the embedded node.
+Read-only: objects come through the API, as with kubectl, and logs from the embedded node.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 
-# A picture is drawn at most so often, and at least so often because it shows seconds.
+# Shortest and longest time between two frames; a frame shows elapsed seconds.
 _PAUSE_S: Final = 0.1
 _TICK_S: Final = 0.5
-# A job is over with its chief; its other programs are about to end by themselves.
+# A job finishes with its chief; its other programs are about to exit by themselves.
 _FINISH_TIMEOUT_S: Final = 3.0
 
 
 class Follower:
-    """Follows some jobs once; what it last knew of them stays readable whatever ends it."""
+    """Follows jobs until they finish; the last known state stays readable however it ends."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class Follower:
         self._warnings = PodWarnings(client)
         self.progress = [JobProgress(job.kind.singular, job.key) for job in submitted]
         self.logs: Logs = {}
-        # Deleted since the last look: their ends would be missed otherwise.
+        # Pods deleted since the last refresh: their terminations would be missed otherwise.
         self._gone: list[Pod] = []
 
     async def follow(self) -> None:
-        """Return when all jobs have ended and their programs, as far as they do, as well."""
+        """Return once all jobs have finished and their programs have exited or run out of time."""
         async with asyncio.TaskGroup() as group:
             tails = LogTails(self._run_dir, group, self._on_log_line)
             self.logs = tails.lines
@@ -108,13 +108,13 @@ class Follower:
         pods = self._pods.store.owned_by(uid)
         gone = [pod for pod in self._gone if _owner(pod) == uid]
         if gone:
-            # First what has become of them: each may have a successor of the same name by now.
+            # Deleted pods first: each may already have a successor of the same name.
             before = job_progress(job.kind, obj, [*pods, *gone], before, now)
             tails.follow(before)
         return job_progress(job.kind, obj, pods, before, now)
 
     def _with_warning(self, job: JobProgress) -> JobProgress:
-        """Return the job with the node's word on what has not started and does not say why."""
+        """Return the job with the node's warning about a start that its status does not explain."""
         replicas = tuple(
             attrs.evolve(
                 replica, waiting_message=self._warnings.last_warning(job.key.namespace, replica.pod)

@@ -1,4 +1,4 @@
-"""The frameworks that commands serve, with a word about those that cannot be loaded."""
+"""The frameworks that commands serve; reports those that fail to load."""
 
 import logging
 
@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 def loadable() -> dict[str, type[DLJob]]:
-    """Return the frameworks by job type; of each broken one an error is logged."""
+    """Return the frameworks by job type; log an error for each that fails to load."""
     found = load_frameworks()
     report(found)
     return dict(found.frameworks)
@@ -18,7 +18,7 @@ def loadable() -> dict[str, type[DLJob]]:
 def report(found: Registry) -> None:
     for entry_point, reason in found.error_by_entry_point.items():
         logger.error(
-            "framework left out: its jobs are not served: %s",
+            "framework ignored, its jobs are not served: %s",
             reason,
             extra={"framework": entry_point},
         )

@@ -1,6 +1,6 @@
-"""Whether the cluster has what a gang scheduler is told of gangs by: asked before work begins.
+"""Check at startup that the cluster serves the PodGroups of the gang scheduler.
 
-Without it no job would ever get a pod, and nothing would say why.
+Without them no job would ever get a pod, and nothing would say why.
 """
 
 import logging
@@ -24,7 +24,7 @@ class _Group(msgspec.Struct):
 
 
 async def check_pod_groups(client: Client, scheduler: str) -> None:
-    """Find out whether PodGroups of the scheduler are served.
+    """Check that the scheduler's PodGroups are served.
 
     :raises ConfigError: if they are not.
     """
@@ -37,12 +37,12 @@ async def check_pod_groups(client: Client, scheduler: str) -> None:
     except NotFoundError:
         served = []
     except DlctlError as error:
-        # It may be served all the same; the informers will see to it, and try again.
+        # They may be served all the same; the informers keep trying.
         logger.warning("cannot ask for PodGroups", extra={"reason": str(error)})
         return
     if groups.plural not in {resource.name for resource in served}:
         raise ConfigError(
             f"--gang-scheduler-name is {scheduler!r}, but the cluster does not serve "
-            f"{groups.group_resource} at version {groups.version}: install the scheduler with its "
-            "CustomResourceDefinitions first, or leave the setting out"
+            f"{groups.group_resource} at version {groups.version}: install the scheduler and its "
+            "CustomResourceDefinitions, or unset the flag"
         )

@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM for commands that own processes: the first one ends in order, the second now.
+"""Ctrl-C and SIGTERM for commands that own processes: the first shuts down, the second kills.
 
-Not for the controller, which drains its queue before it goes.
+Not for the controller, which drains its queue before it exits.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Turns the first signal into a cancellation, or into the end of :meth:`wait`."""
+    """Turns the first signal into a cancellation, or into the return of :meth:`wait`."""
 
     def __init__(self, task: "asyncio.Task[Any] | None") -> None:
         self.caught: signal.Signals | None = None
@@ -22,14 +22,14 @@ class Interrupts:
         self._waiting: asyncio.Event | None = None
 
     async def wait(self) -> None:
-        """Wait for the first signal, where it is the way to go on and not an interruption."""
+        """Wait for the first signal as the normal way to continue, not as an interruption."""
         self._waiting = asyncio.Event()
         await self._waiting.wait()
         self._waiting = None
 
     def catch(self, number: signal.Signals) -> None:
         if self.caught is not None:
-            # The processes of pods end with the connection to this one.
+            # Processes of pods end when their connection to this process closes.
             os._exit(128 + number)
         self.caught = number
         if self._waiting:
@@ -39,8 +39,8 @@ class Interrupts:
 
 
 def run_until_signalled(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
-    """Run to the end and return the exit code, by convention 128 + n if a signal cut it short."""
-    # A loop of our own: what the thread had for a loop, if anything, is there again afterwards.
+    """Run to the end; return the exit code, by convention 128 + n after signal n."""
+    # A separate loop: the thread's own loop, if any, is restored afterwards.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         return runner.run(_run(main))
 

@@ -1,6 +1,6 @@
-"""A cluster of this machine with our kinds and our controller in it, for a block.
+"""The embedded cluster with our kinds and controller, as a context manager.
 
-Imports the laptop mode: commands import it when they run, after a look whether it is installed.
+Imports the packages of the extra ``local``: commands import it only after checking for them.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from dlctl.manager import Manager
 
 @attrs.frozen
 class LocalControlPlane:
-    """The cluster, and a client of it for the command's own use."""
+    """The embedded cluster, and a client for the command's own use."""
 
     cluster: LocalCluster
     client: Client
@@ -43,9 +43,9 @@ async def local_control_plane(
     controller: bool = True,
     keep_logs: bool = False,
 ) -> AsyncIterator[LocalControlPlane]:
-    """Run everything for the duration of the block; then no process of it is left.
+    """Run the cluster for the duration of the block; no process of it is left afterwards.
 
-    :raises ConfigError: if the port is taken, or the network asked for is not to be had.
+    :raises ConfigError: if the port is in use, or the requested network is unavailable.
     """
     node = NodeOptions(images=options.images, network=options.network, keep_logs=keep_logs)
     async with AsyncExitStack() as stack:
@@ -63,7 +63,7 @@ async def local_control_plane(
 
 @asynccontextmanager
 async def _controller(cluster: LocalCluster, kinds: Sequence[Kind]) -> AsyncIterator[None]:
-    """Run the controller as a client of its own; its failure cancels the block and comes out."""
+    """Run the controller with its own client; its failure cancels the block and is raised."""
     try:
         async with (
             Client(cluster.config(), user_agent="dlctl-controller") as client,
@@ -71,18 +71,18 @@ async def _controller(cluster: LocalCluster, kinds: Sequence[Kind]) -> AsyncIter
         ):
             running = group.create_task(Manager(client, kinds).run(asyncio.Event()))
             yield
-            # What it has begun is of no use to a cluster that ends with it.
+            # Reconciles in progress are worthless: the cluster ends with the controller.
             running.cancel()
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from failures
 
 
 def usage(kubeconfig: Path) -> str:
-    """Return what to type to use the cluster."""
+    """Return the shell commands that use the cluster."""
     return f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}\n  kubectl get pods --watch"
 
 
 def describe_network(network: Network) -> str:
     if network.isolated:
-        return "isolated: every pod has an address and ports of its own"
+        return "isolated: every pod has its own address and ports"
     return f"host: pods share this machine's ports ({network.reason})"

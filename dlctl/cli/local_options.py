@@ -1,6 +1,6 @@
-"""What ``run`` and ``up`` have in common on the command line, and what they need installed.
+"""Arguments that ``run`` and ``up`` share, and the check for the packages they need.
 
-Light: imports nothing of the laptop mode itself, so that ``dlctl --help`` is quick.
+Imports nothing of the embedded cluster, so that ``dlctl --help`` is quick.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _LINUX_PACKAGES: Final = ("pyroute2",)
 
 @attrs.frozen
 class LocalOptions:
-    """How the embedded cluster is to be."""
+    """Options of the embedded cluster."""
 
     images: Mapping[str, Path] = attrs.field(factory=dict)
     network: Network = "auto"
@@ -50,13 +50,13 @@ def add_local_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_local_options(args: argparse.Namespace, *, port: int = 0) -> LocalOptions:
-    """Read the arguments.
+    """Parse the arguments.
 
-    :raises ConfigError: if one makes no sense, or the laptop mode is not installed.
+    :raises ConfigError: if one is invalid, or the extra ``local`` is not installed.
     """
     require_local_packages()
     if not 0 <= port <= _MAX_PORT:
-        raise ConfigError(f"--port is {port}: it must be between 0 and {_MAX_PORT}")
+        raise ConfigError(f"--port is {port}: use a number between 0 and {_MAX_PORT}")
     images = dict(_image(text) for text in args.image)
     return LocalOptions(images, args.network, port)
 
@@ -66,7 +66,7 @@ def require_local_packages() -> None:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(
-            "the embedded cluster is an extra that is not installed: pip install 'dlctl[local]' "
+            "the embedded cluster needs optional packages: pip install 'dlctl[local]' "
             f"(missing: {', '.join(missing)})"
         )
 
@@ -77,5 +77,5 @@ def _image(text: str) -> tuple[str, Path]:
         raise ConfigError(f"--image {text}: write NAME=PREFIX, such as mxnet:1.9.1=.venv-mxnet")
     path = Path(prefix).expanduser().absolute()
     if not path.exists():
-        raise ConfigError(f"--image {text}: there is nothing at {prefix}")
+        raise ConfigError(f"--image {text}: {prefix} does not exist")
     return name, path

@@ -1,4 +1,4 @@
-"""Where the log goes while a terminal shows something else: a file, kept if it may be wanted."""
+"""The log while a terminal shows the screen: a file, kept if it may be needed."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ from dlctl.errors import ConfigError
 
 @attrs.define
 class LogFile:
-    """The log of one command."""
+    """The log file of one command."""
 
     path: Path
     kept: bool = False
@@ -27,7 +27,7 @@ class LogFile:
 
 @contextmanager
 def log_file() -> Iterator[LogFile]:
-    """Write the log to a file of its own; it goes afterwards, unless it is kept or we crash."""
+    """Write the log to its own file; delete it afterwards unless kept or after a crash."""
     fd, name = tempfile.mkstemp(prefix="dlctl-", suffix=".log")
     log = LogFile(Path(name))
     with open(fd, "w", encoding="utf-8") as stream, _restore_root_logger():
@@ -35,7 +35,7 @@ def log_file() -> Iterator[LogFile]:
         try:
             yield log
         except (ConfigError, BrokenPipeError):
-            # Neither is a crash: the user's mistake, or the user has seen enough.
+            # Not a crash: a user error, or the user interrupted the command.
             raise
         except Exception:
             log.keep()

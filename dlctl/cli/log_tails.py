@@ -1,7 +1,7 @@
-"""The output of replicas while they run, and its last lines for when they have failed.
+"""Output of replicas while they run, and its last lines for those that failed.
 
-Read from the files of the embedded node, which keeps them for as long as it runs: over the API a
-log is gone with its pod, which may be before anybody could ask.
+Read from the files of the embedded node, which keeps them while it runs: over the API, a log
+disappears with its pod, possibly before it is read.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from dlctl.local.node import logs
 from dlctl.local.node.launch import PodPaths
 from dlctl.local.node.logs import LogFiles, LogOptions
 
-# The last lines, by job and replica as both print.
+# The last lines by job and replica, both as printed.
 Logs = Mapping[tuple[str, str], Sequence[str]]
 
 KEPT_LINES: Final = 50
-# A line without end is cut, so that a program that prints dots cannot fill the memory.
+# Longer lines are cut, so that a program that prints dots cannot fill the memory.
 _LINE_BYTES: Final = 4096
 
 
 @attrs.define(eq=False)
 class LogTails:
-    """Follows each start of each replica that it is shown to its end; tasks are of the group."""
+    """Follows each run of each replica to its end, in tasks of the given group."""
 
     run_dir: Path
     group: asyncio.TaskGroup
@@ -38,7 +38,7 @@ class LogTails:
     _running: dict[tuple[str, str], ContainerRun] = attrs.field(init=False, factory=dict)
 
     def follow(self, job: JobProgress) -> None:
-        """Take note of what runs now: follow what is new, and read what has ended to its end."""
+        """Follow the runs that are new, and finish those that have ended."""
         for replica in job.replicas:
             name = (str(job), replica.name)
             self._running.pop(name, None)
@@ -53,13 +53,13 @@ class LogTails:
                 )
 
     async def finish(self) -> None:
-        """Read all that has been written so far, and follow no further."""
+        """Read everything written so far, then stop."""
         self._running.clear()
         if self._followed:
             await asyncio.wait(self._followed.values())
 
     def _catch_up(self, run: ContainerRun) -> tuple[ContainerRun, ...]:
-        """Return a start, after the one before it if that came and went between two looks."""
+        """Return the run, preceded by the one before it if that was missed between two updates."""
         before = attrs.evolve(run, number=run.number - 1)
         return (run,) if not run.number or before in self._followed else (before, run)
 
@@ -91,6 +91,6 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
 
 
 def _text(line: bytes) -> str:
-    """Return the line as it may be shown: a progress bar's last state, no control sequences."""
+    """Return the line for display: the last state of a progress bar, no control sequences."""
     last = line.rstrip(b"\r").rpartition(b"\r")[2][:_LINE_BYTES].decode(errors="replace")
     return "".join(char if char.isprintable() else " " for char in last.expandtabs())

@@ -1,4 +1,4 @@
-"""Reading users' manifests from files: YAML or JSON, several documents, ``-`` for stdin."""
+"""Load manifests: YAML or JSON, several documents, ``-`` for stdin."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -16,14 +16,16 @@ JSON = dict[str, Any]
 
 
 def load(files: Iterable[str]) -> Iterator[JSON]:
-    """Yield the objects of the files in order; a ``List`` counts as its items.
+    """Yield the objects of the files in order, and the items of a ``List``.
 
-    :raises ConfigError: if a file cannot be read, or holds what is no object.
+    :raises ConfigError: if a file cannot be read, or contains something else than objects.
     """
     for name in files:
         for document in _documents(name):
             if not isinstance(document, dict) or not document.get("kind"):
-                raise ConfigError(f"{name}: a document without a kind is no Kubernetes object")
+                raise ConfigError(
+                    f"{name}: a document has no kind; each must be a Kubernetes object"
+                )
             if document["kind"] == "List":
                 yield from document.get("items") or []
             else:
@@ -37,7 +39,7 @@ def namespaced(manifest: JSON, default: str) -> JSON:
 
 
 def job_kind(kinds: Iterable[Kind], manifest: JSON) -> Kind | None:
-    """Return the kind if the manifest is a job's."""
+    """Return the kind of a job manifest, or None for other objects."""
     return kind_of_api_version(kinds, str(manifest.get("apiVersion")), str(manifest.get("kind")))
 
 
@@ -49,7 +51,7 @@ def as_job_object(manifest: JSON) -> JobObject:
 
 
 def images(manifest: Any) -> Iterator[str]:
-    """Yield the images of all containers, wherever the manifest's form has them."""
+    """Yield the images of all containers, wherever in the manifest they are."""
     if isinstance(manifest, dict):
         for container in manifest.get("containers") or ():
             if isinstance(container, dict) and isinstance(name := container.get("image"), str):
@@ -65,11 +67,11 @@ def _documents(name: str) -> list[Any]:
         text = sys.stdin.read() if name == "-" else Path(name).read_text()
         return [document for document in yaml.safe_load_all(text) if document is not None]
     except OSError as error:
-        raise ConfigError(f"{name} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{name} cannot be read: {error}") from error
+        raise ConfigError(f"cannot read {name}: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{name} is no YAML: {_in_one_line(error)}") from error
+        raise ConfigError(f"{name} is not YAML: {_in_one_line(error)}") from error
 
 
 def _in_one_line(error: yaml.YAMLError) -> str:

@@ -1,4 +1,4 @@
-"""How jobs have ended, for people: the status as kubectl prints it, and the cause of a failure."""
+"""Outcomes of jobs for people: the status as kubectl prints it, and the cause of a failure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -12,14 +12,14 @@ _MAX_LINES: Final = 20
 
 
 def status_yaml(obj: Mapping[str, Any]) -> str:
-    """Return the status of an object in the form of ``kubectl get -o yaml``."""
+    """Return an object's status as ``kubectl get -o yaml`` prints it."""
     return yaml.safe_dump({"status": obj.get("status") or {}}, width=120, allow_unicode=True)
 
 
 def failure_lines(job: JobProgress, logs: Logs) -> Iterator[str]:
-    """Yield in lines why a job has not succeeded: the first cause, what it means, its last words.
+    """Yield lines that explain why a job did not succeed: first failure, meaning, last log lines.
 
-    Nothing is yielded for a success.
+    Yields nothing for a success.
     """
     if job.succeeded:
         return
@@ -28,11 +28,11 @@ def failure_lines(job: JobProgress, logs: Logs) -> Iterator[str]:
         yield f"{job} failed: {failure.replica} (pod {failure.pod}): {failure.message}"
         yield from _last_lines(failure.replica, logs.get((str(job), failure.replica), ()))
     elif job.deleted:
-        yield f"{job} was deleted before it had ended"
+        yield f"{job} was deleted before it finished"
     elif job.finished:
         yield f"{job} failed: {job.reason}"
     else:
-        yield f"{job} has not ended: it is {job.phase or 'not begun'}"
+        yield f"{job} has not finished: it is {job.phase or 'not started'}"
         yield from _unfinished(job, logs)
 
 
@@ -41,7 +41,7 @@ def _unfinished(job: JobProgress, logs: Logs) -> Iterator[str]:
         yield f"  {job.notice}"
     for replica in job.replicas:
         trouble = f": {replica.waiting_message}" if replica.waiting_message else ""
-        yield f"  {replica.name} (pod {replica.pod or 'not there'}): {replica.phase}{trouble}"
+        yield f"  {replica.name} (pod {replica.pod or 'missing'}): {replica.phase}{trouble}"
     for replica in job.replicas:
         if not replica.settled:
             yield from _last_lines(replica.name, logs.get((str(job), replica.name), ()))

@@ -1,4 +1,4 @@
-"""What the node warns of before a program can start: events of type Warning, by pod."""
+"""The node's Warning events by pod: they explain why a program does not start."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class InvolvedObject(Projection, frozen=True, gc=False):
 
 
 class Event(Object, frozen=True, gc=False):
-    """An event, as much of it as is shown."""
+    """The displayed fields of an event."""
 
     type: str = ""
     message: str = ""

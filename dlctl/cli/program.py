@@ -1,6 +1,6 @@
-"""The command line as a whole: finds the command, runs it, turns errors into messages.
+"""Entry point of the command line: finds the command, runs it, prints errors.
 
-Exit codes: 0 done, 1 failed, 2 a wrong setting or manifest, 130 interrupted.
+Exit codes: 0 success, 1 failure, 2 invalid setting or manifest, 130 interrupted.
 """
 
 import argparse
@@ -13,15 +13,15 @@ from typing import Final
 from dlctl.cli.arguments import CommandParser
 from dlctl.errors import ConfigError, DlctlError, InvalidJobError
 
-# Each is a module of this package, imported when it is asked for: some bring a lot along.
+# One module each, imported on demand: some import a lot.
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "run jobs on this machine and watch them",
     "up": "run a cluster on this machine, for kubectl",
     "controller": "run the operator against a cluster",
     "crds": "print the CustomResourceDefinitions as YAML",
     "rbac": "print the role that the controller needs as YAML",
-    "release": "let waiting launchers start, before another operator takes over",
-    "render": "print the children that jobs would get, offline",
+    "release": "ungate waiting launchers before another operator takes over",
+    "render": "print the child objects of jobs, offline",
 }
 
 
@@ -39,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone, as ``| head`` does. Python would complain at exit.
+        # The reader of our output is gone, as with ``| head``; otherwise Python complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dlctl",
-        description="Distributed deep-learning jobs on Kubernetes, and on this machine.",
+        description="Run distributed deep-learning jobs on Kubernetes, or on this machine.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
@@ -59,7 +59,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Looks up the version only on request."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version

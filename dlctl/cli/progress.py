@@ -1,6 +1,6 @@
-"""How a job fares, replica by replica, as a value. Pure: views show it, and compare two of them.
+"""Progress of a job, replica by replica, as a value. Pure: views show it and compare two of them.
 
-A pod's object may go before anybody has looked at its end; what was last known of it stays.
+A pod may be deleted before its termination is seen; its last known state is kept.
 """
 
 import datetime
@@ -28,7 +28,7 @@ _PHASE_BY_STATE: Final[Mapping[ReplicaState, str]] = {
     ReplicaState.SUCCEEDED: "Succeeded",
     ReplicaState.FAILED_RETRYABLE: "Lost",
     ReplicaState.FAILED_PERMANENT: "Failed",
-    # An elastic worker that nothing takes the place of under its name.
+    # A retired elastic worker: no pod replaces it under its name.
     ReplicaState.RETIRED: _STOPPED,
 }
 _FINAL: Final = frozenset(
@@ -39,7 +39,7 @@ _SETTLED: Final = _FINAL | {_STOPPED, _PHASE_BY_STATE[ReplicaState.MISSING]}
 
 @attrs.frozen
 class ContainerRun:
-    """One start of a replica's program: in which pod and container, and the how manieth there."""
+    """One run of a replica's program: its pod, its container, and its number there."""
 
     pod_uid: str
     container: str
@@ -48,7 +48,7 @@ class ContainerRun:
 
 @attrs.frozen
 class ReplicaProgress:
-    """One replica: the pod it has or had last, and what its program does or did."""
+    """One replica: its current or last pod, and the state of its program."""
 
     name: str
     type: str
@@ -59,11 +59,11 @@ class ReplicaProgress:
     started: datetime.datetime | None = None
     ended: datetime.datetime | None = None
     run: ContainerRun | None = None
-    # What keeps its program from starting, in the node's words.
+    # Why its program does not start, as the node reports it.
     waiting_message: str = ""
 
     def elapsed_s(self, now: datetime.datetime) -> float | None:
-        """Return for how long the program has run, or ran."""
+        """Return how many seconds the program has run so far, or ran in total."""
         return ((self.ended or now) - self.started).total_seconds() if self.started else None
 
     @property
@@ -76,13 +76,13 @@ class ReplicaProgress:
 
     @property
     def may_write_log(self) -> bool:
-        """Tell whether its program may still write something."""
+        """Return whether its program may still write output."""
         return self.started is not None and self.ended is None and not self.settled
 
 
 @attrs.frozen
 class JobProgress:
-    """One job: its own status, and its replicas in the order of the spec."""
+    """One job: its status, and its replicas in the order of the spec."""
 
     kind: str
     key: ObjectKey
@@ -90,7 +90,7 @@ class JobProgress:
     state: JobState = JobState.UNKNOWN
     reason: str = ""
     failure: Failure | None = None
-    # What keeps the job from running, in the controller's words.
+    # Why the job does not run, as the controller reports it.
     notice: str = ""
     replicas: tuple[ReplicaProgress, ...] = ()
     deleted: bool = False
@@ -108,7 +108,7 @@ class JobProgress:
 
     @property
     def settled(self) -> bool:
-        """Tell whether nothing of the job is about to change any more."""
+        """Return whether nothing about the job is going to change any more."""
         return self.finished and all(replica.settled for replica in self.replicas)
 
     def replica(self, name: str) -> ReplicaProgress | None:
@@ -118,7 +118,7 @@ class JobProgress:
 def job_progress(
     kind: Kind, obj: JobObject, pods: Iterable[Pod], before: JobProgress, now: datetime.datetime
 ) -> JobProgress:
-    """Return how the job fares, given its pods and what was known before."""
+    """Return the progress of a job, given its pods and the previous progress."""
     status = kind.read_status(obj)
     seen = attrs.evolve(
         before,
@@ -156,7 +156,7 @@ def _replica(
     status = pod.container_status(container)
     run = ContainerRun(pod.metadata.uid, container, (status.restart_count or 0) if status else 0)
     if run == last.run and last.phase in _FINAL:
-        # What happens to the pod afterwards does not change how its program has ended.
+        # Later events do not change how the program terminated.
         return last
     state = (status.state if status else None) or ContainerState()
     ended = state.terminated or (_last_termination(status) if state.waiting else None)
@@ -175,12 +175,12 @@ def _replica(
 
 
 def _last_termination(status: ContainerStatus | None) -> ContainerStateTerminated | None:
-    """Return how the program ended that waits to be started again."""
+    """Return how the program that waits for a restart terminated."""
     return status.last_state.terminated if status and status.last_state else None
 
 
 def _waiting_message(observed: ObservedReplica, state: ContainerState) -> str:
-    """Return what the node says of a start that is still to come; others have ended."""
+    """Return why a program has not started yet; empty for others."""
     if observed.state is not ReplicaState.PENDING or state.waiting is None:
         return ""
     return state.waiting.message or ""
@@ -197,7 +197,7 @@ def _without_pod(observed: ObservedReplica, status: JobStatus, last: ReplicaProg
         return _PHASE_BY_STATE[ReplicaState.SUCCEEDED]
     spent = observed.state is ReplicaState.RETIRED
     if spent or status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
-        # Its pod was cleaned up: it has ended, in whatever way was seen last.
+        # Its pod was cleaned up: the last seen outcome stands.
         return last.phase if last.settled and last.pod else _STOPPED
     return _PHASE_BY_STATE[ReplicaState.MISSING]
 

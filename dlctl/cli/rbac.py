@@ -1,4 +1,4 @@
-"""``dlctl rbac``: the controller's role as YAML, for the frameworks that are installed."""
+"""``dlctl rbac``: print the controller's ClusterRole as YAML, for the installed frameworks."""
 
 import argparse
 import sys
@@ -12,8 +12,8 @@ from dlctl.dialects.rbac import cluster_role
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Print the ClusterRole that the controller needs, for the kinds of all installed "
-        "frameworks: what it does, and nothing else."
+        "Print the ClusterRole that the controller needs for the kinds of all installed "
+        "frameworks, with no more rules than it uses."
     )
     parser.set_defaults(command=print_role)
 

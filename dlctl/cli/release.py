@@ -1,4 +1,4 @@
-"""``dlctl release``: let launchers start that wait for their workers, before another operator."""
+"""``dlctl release``: ungate waiting launchers before another operator takes over."""
 
 import argparse
 import asyncio
@@ -14,8 +14,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "for a controller that is gone. Stop the controller first: it creates gated pods."
     )
     parser.add_argument("--kubeconfig", default="", help="path of the kubeconfig to use")
-    parser.add_argument("--context", default="", help="its context to use")
-    parser.add_argument("-n", "--namespace", default="", help="this namespace only; all if not set")
+    parser.add_argument("--context", default="", help="kubeconfig context to use")
+    parser.add_argument("-n", "--namespace", default="", help="only this namespace; default: all")
     parser.set_defaults(command=run)
 
 

@@ -1,4 +1,4 @@
-"""``dlctl render``: the exact child objects that manifests would get, without any cluster."""
+"""``dlctl render``: print the child objects of jobs exactly as created, without a cluster."""
 
 import argparse
 import sys
@@ -19,23 +19,22 @@ from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.membership.plan_membership import with_members
 from dlctl.reconcilers.membership.selection import initial_membership
 
-# The server gives every object a UID; offline, one that cannot be mistaken for such.
+# Stands for the UID that the server assigns; cannot be mistaken for a real one.
 OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
-# Like those that a server puts behind a ``generateName``, of which it keeps 58 characters.
+# Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
 _SUFFIX: Final = "x5c7v"
 _MAX_PREFIX_CHARS: Final = 58
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Print the services and pods that jobs would get, and what else they would, but for "
-        "secrets. Nothing is asked of a cluster, which gives the UID and so, where the manifest "
-        "has none, the RuntimeId in the names. It also generates names: an example stands for a "
-        "generateName."
+        "Print the pods, services and other child objects that jobs would get, except secrets. "
+        "No cluster is needed: UIDs are zero, and so is the RuntimeId in names unless the "
+        "manifest sets one. A fixed suffix completes a generateName."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     parser.add_argument(
-        "-n", "--namespace", default="default", help="for jobs that name none (%(default)s)"
+        "-n", "--namespace", default="default", help="namespace of jobs that set none (%(default)s)"
     )
     parser.set_defaults(command=render)
 
@@ -54,7 +53,7 @@ def render(args: argparse.Namespace) -> int:
 
 
 def with_all_workers_listed(job: Job) -> Job:
-    """Return a job as its last pod finds it: one that scales has all of its workers listed."""
+    """Return a job as its last pod sees it: a job that scales lists all of its workers."""
     if job.elasticity is None:
         return job
     roster = initial_membership(job.replica_count(WORKER))
@@ -62,7 +61,7 @@ def with_all_workers_listed(job: Job) -> Job:
 
 
 def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest with a name like the one that a server would generate for it."""
+    """Return the manifest with a name like one that the server generates."""
     metadata = manifest["metadata"]
     prefix = metadata.get("generateName")
     if metadata.get("name") or not isinstance(prefix, str) or not prefix:

@@ -1,6 +1,6 @@
-"""``dlctl run``: an embedded cluster for as long as some jobs take, watched to their end.
+"""``dlctl run``: run jobs on an embedded cluster and watch them until they finish.
 
-Light at import; what runs is in :mod:`dlctl.cli.run_session`.
+Imports little; the work is in :mod:`dlctl.cli.run_session`.
 """
 
 import argparse
@@ -13,22 +13,25 @@ from dlctl.errors import ConfigError
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Run jobs on an embedded cluster, watch them to their end, and tear all down. "
-        "Exit code 0 if all jobs succeeded, 1 if not, 2 for a wrong manifest or setting."
+        "Run jobs on an embedded cluster, watch them until they finish, and tear everything down. "
+        "Exit code: 0 if all jobs succeeded, 1 if not, 2 for an invalid manifest or setting."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
     add_local_arguments(parser)
     parser.add_argument(
-        "-n", "--namespace", default="default", help="for objects that name none (%(default)s)"
+        "-n",
+        "--namespace",
+        default="default",
+        help="namespace of objects that set none (%(default)s)",
     )
     parser.add_argument(
-        "--timeout", type=float, metavar="S", help="fail if the jobs take more seconds than this"
+        "--timeout", type=float, metavar="S", help="fail if the jobs take longer than S seconds"
     )
     parser.add_argument(
-        "--keep", action="store_true", help="leave the cluster up afterwards, until Ctrl-C"
+        "--keep", action="store_true", help="keep the cluster running afterwards, until Ctrl-C"
     )
     parser.add_argument(
-        "--record", type=Path, metavar="FILE", help="write a picture (SVG) of the last screen"
+        "--record", type=Path, metavar="FILE", help="write the last screen to FILE as SVG"
     )
     parser.set_defaults(command=run)
 
@@ -36,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     options = parse_local_options(args)
     if args.timeout is not None and not args.timeout > 0:
-        raise ConfigError(f"--timeout is {args.timeout:g}: it must be more than 0 seconds")
+        raise ConfigError(f"--timeout is {args.timeout:g}: use more than 0 seconds")
     from dlctl.cli.run_session import RunSession
 
     session = RunSession(

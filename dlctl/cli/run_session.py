@@ -1,4 +1,4 @@
-"""One ``dlctl run`` from the manifests to the exit code."""
+"""One ``dlctl run``, from the manifests to the exit code."""
 
 import asyncio
 import sys
@@ -29,7 +29,7 @@ from dlctl.local.node.images import find
 
 @attrs.frozen
 class RunSession:
-    """What was asked for on the command line; :meth:`run` does it, once."""
+    """The arguments of one ``dlctl run``; :meth:`run` executes it, once."""
 
     files: Sequence[str]
     options: LocalOptions
@@ -52,7 +52,7 @@ class RunSession:
                     print(f"the controller's log: {log.path}", file=sys.stderr)
                 if self.keep:
                     print(
-                        f"\nThe cluster stays until Ctrl-C:\n{usage(running.kubeconfig)}",
+                        f"\nThe cluster runs until Ctrl-C:\n{usage(running.kubeconfig)}",
                         flush=True,
                     )
                     await interrupts.wait()
@@ -65,7 +65,7 @@ class RunSession:
         return manifests
 
     async def _follow(self, running: LocalControlPlane, jobs: Sequence[SubmittedJob]) -> bool:
-        """Watch the jobs to their end, or the time's, and tell of it; return if all succeeded."""
+        """Watch until the jobs finish or time out, and report; return whether all succeeded."""
         console = Console(highlight=False, markup=False)
         console.print(f"network {describe_network(running.cluster.network)}", style="dim")
         shown = progress_view(console)
@@ -87,12 +87,12 @@ class RunSession:
         return all(job.succeeded for job in follower.progress)
 
     def _report_unmapped(self, manifests: Sequence[JSON]) -> None:
-        """Name the images for which nothing stood: that may be why a program found no module."""
+        """Print images that are not mapped: a program may have missed a module because of it."""
         for name in dict.fromkeys(images(manifests)):
             if find(self.options.images, name).target is None:
                 print(
-                    f"image {name} is not mapped: its programs were those of this machine "
-                    f"(--image {name}=PREFIX)",
+                    f"image {name} is not mapped: its containers ran this machine's programs; "
+                    f"map it with --image {name}=PREFIX",
                     file=sys.stderr,
                 )
 

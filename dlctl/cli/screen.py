@@ -1,6 +1,6 @@
-"""What ``dlctl run`` shows on a terminal: a table of the replicas, below it what workers say.
+"""The screen of ``dlctl run``: a table of the replicas, with the last log lines of workers below.
 
-Pure: from values to what rich can draw, or to a picture of it.
+Pure: turns values into what rich can draw, or into an SVG.
 """
 
 import datetime
@@ -24,7 +24,7 @@ _COLOURS: Final = {
     "CrashLoopBackOff": "yellow",
     "Terminating": "yellow",
 }
-# Of a job's logs as much as fits below the table.
+# As many of a job's log lines as fit below the table.
 _MAX_LOGS: Final = 4
 _MAX_LOG_LINES: Final = 4
 _MAX_ROWS: Final = 24
@@ -33,7 +33,7 @@ _WIDTH: Final = 100
 
 
 def screen(jobs: Iterable[JobProgress], logs: Logs, now: datetime.datetime) -> RenderableType:
-    """Return all jobs, each with its table and the last lines of its workers."""
+    """Return all jobs, each with its table and the last log lines of its workers."""
     parts: list[RenderableType] = []
     for job in jobs:
         parts += [
@@ -47,7 +47,7 @@ def screen(jobs: Iterable[JobProgress], logs: Logs, now: datetime.datetime) -> R
 
 
 def table(job: JobProgress, now: datetime.datetime) -> Table:
-    """Return a row for each replica; of very many, those first that need a look."""
+    """Return a row per replica; of very many, those that need attention come first."""
     shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     for name in ("REPLICA", "POD", "PHASE"):
         shown.add_column(name, no_wrap=True)
@@ -64,13 +64,13 @@ def table(job: JobProgress, now: datetime.datetime) -> Table:
 
 
 def render_svg(shown: RenderableType, *, title: str) -> str:
-    """Return an SVG of a terminal that shows the screen."""
+    """Return the screen as an SVG of a terminal."""
     console = Console(
         record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True, highlight=False
     )
     console.print(shown)
     svg = console.export_svg(title=title)
-    # The fonts would be fetched from elsewhere; any monospaced one will do.
+    # The fonts would be fetched from elsewhere; any monospaced one works.
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 
 
@@ -92,14 +92,14 @@ def _title(job: JobProgress) -> Text:
 
 
 def _waiting_messages(job: JobProgress) -> Iterable[Text]:
-    """Yield what keeps the job and its replicas from running; what many share, once."""
+    """Yield why the job and its replicas wait; a message that many share, once."""
     shared = dict.fromkeys(replica.waiting_message for replica in job.replicas)
     for trouble in filter(None, [job.notice, *list(shared)[:_MAX_MESSAGES]]):
         yield Text(trouble, style="yellow")
 
 
 def _last_log_lines(job: JobProgress, logs: Logs) -> Iterable[Text]:
-    """Yield the last lines of those whose type is listed last: the ones that do the work."""
+    """Yield the last log lines of the last replica type: its replicas do the work."""
     worker = job.replicas[-1].type if job.replicas else ""
     names = [replica.name for replica in job.replicas if replica.type == worker]
     for name in names[:_MAX_LOGS]:

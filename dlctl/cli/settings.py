@@ -1,7 +1,7 @@
-"""The controller's settings as users give them: flags, environment, a file; the first one wins.
+"""Settings from flags, environment variables and a file, in this order of precedence.
 
 A setting has one name in three spellings: ``--restart-backoff``, ``DLCTL_RESTART_BACKOFF``, and
-``restart-backoff`` in the file. Whatever is not a setting is refused, not ignored.
+``restart-backoff`` in the file. Unknown names are rejected, not ignored.
 """
 
 import argparse
@@ -22,17 +22,17 @@ from dlctl.options import Options, flag
 
 _PREFIX: Final = "DLCTL_"
 _CONFIG_VARIABLE: Final = "DLCTL_CONFIG"
-# What Kubernetes puts into every container for a Service whose name begins with "dlctl".
+# Variables that Kubernetes sets in every container for a Service whose name begins with "dlctl".
 _SERVICE_LINK: Final = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_.+)?)?)")
 _EPILOG: Final = """\
 Each setting can also be given in the environment, as DLCTL_RESTART_BACKOFF for
---restart-backoff, or in the file, as "restart-backoff: 10". A flag is stronger than the
-environment, and the environment is stronger than the file.
+--restart-backoff, or in the file, as "restart-backoff: 10". Flags override the
+environment, and the environment overrides the file.
 """
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for every setting; what is not given on the command line stays unset."""
+    """Add a flag for every setting; flags that are not given stay unset."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.allow_abbrev = False
@@ -54,7 +54,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def load_settings(args: argparse.Namespace, environment: Mapping[str, str]) -> Options:
-    """Read all sources.
+    """Load the settings from all sources.
 
     :raises ConfigError: if a setting is unknown, malformed, or contradicts another.
     """
@@ -79,7 +79,7 @@ def environment_variable(field: str) -> str:
 
 
 def file_key(field: str) -> str:
-    """Return the name of a field in the file."""
+    """Return the key of a field in the file."""
     return flag(field).removeprefix("--")
 
 
@@ -104,14 +104,14 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any
         if name in known:
             other = seen.setdefault(known[name].name, name)
             if other != name:
-                raise ConfigError(f"{name} and {other} are the same setting: give one of them")
+                raise ConfigError(f"{name} and {other} are the same setting: set only one of them")
             yield known[name].name, _parsed(known[name], text, name)
         elif (
             name.startswith(_PREFIX)
             and name != _CONFIG_VARIABLE
             and not _SERVICE_LINK.fullmatch(name)
         ):
-            raise ConfigError(f"{name}: there is no such setting{_suggestion(name, known)}")
+            raise ConfigError(f"{name}: unknown setting{_suggestion(name, known)}")
 
 
 def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
@@ -120,15 +120,15 @@ def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
     for name, text in _lines(path):
         origin = f"{path}: {name}"
         if name not in known:
-            raise ConfigError(f"{origin}: there is no such setting{_suggestion(name, known)}")
+            raise ConfigError(f"{origin}: unknown setting{_suggestion(name, known)}")
         if known[name].name in seen:
-            raise ConfigError(f"{origin} is there twice")
+            raise ConfigError(f"{origin} is set twice")
         seen.add(known[name].name)
         yield known[name].name, _parsed(known[name], text, origin)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield names and values as they are written: a namespace may well be called ``on``."""
+    """Yield names and values as text: a namespace may be called ``on``, a YAML boolean."""
     try:
         document = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError) as error:
@@ -140,7 +140,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
     pairs = document.value if isinstance(document, yaml.MappingNode) else [(document, document)]
     for name, value in pairs:
         if not (isinstance(name, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)):
-            raise ConfigError(f"{path}: write one setting a line, such as workers: 4")
+            raise ConfigError(f"{path}: write one setting per line, such as workers: 4")
         yield str(name.value), str(value.value)
 
 
@@ -149,7 +149,7 @@ def _parsed(field: "attrs.Attribute[Any]", text: str, origin: str) -> Any:
     try:
         return _PARSERS[type_](text)
     except (KeyError, ValueError):
-        raise ConfigError(f"{origin} is {text!r}: give {_TYPE_NAMES[type_]}") from None
+        raise ConfigError(f"{origin} is {text!r}: use {_TYPE_NAMES[type_]}") from None
 
 
 def _metavar(field: "attrs.Attribute[Any]") -> str:

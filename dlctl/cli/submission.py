@@ -1,4 +1,4 @@
-"""Putting users' manifests on an API server, whatever their kinds, in an order that works."""
+"""Create the objects of manifests, of any kind, in an order that works."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError
 
 @attrs.frozen
 class SubmittedJob:
-    """A job that the server has taken."""
+    """A job that was created on the server."""
 
     kind: Kind
     key: ObjectKey
@@ -26,9 +26,9 @@ class SubmittedJob:
 async def submit(
     client: Client, kinds: Sequence[Kind], manifests: Iterable[JSON], namespace: str
 ) -> list[SubmittedJob]:
-    """Create all objects, jobs last; namespaces that are only mentioned are created as well.
+    """Create all objects, jobs last, after the namespaces they mention.
 
-    :raises ConfigError: if the server serves no such kind, or refuses an object.
+    :raises ConfigError: if the server does not serve a kind, or rejects an object.
     """
     jobs: list[tuple[Kind, JSON]] = []
     for manifest in manifests:
@@ -53,7 +53,9 @@ async def _resource(client: Client, manifest: JSON) -> Resource:
     for served in json.loads(answer).get("resources", ()):
         if served["kind"] == kind and "/" not in served["name"]:
             return Resource(group, version, served["name"], kind, namespaced=served["namespaced"])
-    raise ConfigError(f"{_title(manifest)}: there is no kind {kind} in {api_version} here")
+    raise ConfigError(
+        f"{_title(manifest)}: the cluster does not serve kind {kind} in {api_version}"
+    )
 
 
 async def _create(client: Client, resource: Resource, manifest: JSON, namespace: str) -> ObjectKey:
@@ -65,14 +67,14 @@ async def _create(client: Client, resource: Resource, manifest: JSON, namespace:
         created = await client.create(resource, home, body, Object)
     except ApiError as error:
         if resource == CRDS and isinstance(error, AlreadyExistsError):
-            # Ours, which users may well list beside their jobs.
+            # One of our own CRDs, which users may list beside their jobs.
             return ObjectKey("", body["metadata"]["name"])
-        raise ConfigError(f"{_title(manifest)} is refused: {error}") from error
+        raise ConfigError(f"{_title(manifest)} is rejected: {error}") from error
     return created.key
 
 
 async def ensure_namespace(client: Client, name: str) -> None:
-    """Create a namespace unless it is there."""
+    """Create a namespace unless it exists."""
     with suppress(AlreadyExistsError):
         await client.create(NAMESPACES, "", {"metadata": {"name": name}})
 

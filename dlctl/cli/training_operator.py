@@ -1,23 +1,22 @@
-"""What the command line of Kubeflow's training-operator has and ours has not.
+"""Flags of Kubeflow's training-operator that dlctl accepts, so that its Deployment works unchanged.
 
-Other names of our settings, and flags that do nothing: they are taken so that a Deployment need
-not be changed.
+Some are other names of our settings; the rest have no effect.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-# Further names of settings, as fields: a flag, a variable and a key like any other.
+# Alternative names of settings, by field: each works as flag, variable and key.
 ALIASES: Final[Mapping[str, str]] = {"controller_threads": "workers"}
-# Variables that it reads; they are weaker than whatever names our own setting.
+# Its environment variables; any spelling of our own setting overrides them.
 VARIABLES: Final[Mapping[str, str]] = {
     "KUBEFLOW_NAMESPACE": "namespace",
     "CUSTOM_CLUSTER_DOMAIN": "cluster_domain",
 }
-_NO_WEBHOOK: Final = "validation is in the CRDs, and there is no webhook"
-_LEVEL: Final = "--log-level says how much is logged"
-_FORMAT: Final = "--log-format says how records are written"
-# Flags without effect, and why.
+_NO_WEBHOOK: Final = "there is no webhook; the CRDs validate"
+_LEVEL: Final = "use --log-level"
+_FORMAT: Final = "use --log-format"
+# Flags without effect, with the reason.
 IGNORED: Final[Mapping[str, str]] = {
     "--webhook-server-port": _NO_WEBHOOK,
     "--webhook-service-name": _NO_WEBHOOK,
@@ -25,9 +24,9 @@ IGNORED: Final[Mapping[str, str]] = {
     "--zap-log-level": _LEVEL,
     "--zap-devel": _FORMAT,
     "--zap-encoder": _FORMAT,
-    "--zap-stacktrace-level": "a traceback is logged with whatever is a defect of the program",
-    "--zap-time-encoding": "times are written as RFC 3339 has them",
+    "--zap-stacktrace-level": "programming errors are logged with a traceback",
+    "--zap-time-encoding": "times are in RFC 3339 format",
     "-v": _LEVEL,
 }
-# Where a Go program would not take the next argument for the value.
+# Flags that take no separate value in Go programs.
 BOOLEAN_FLAGS: Final = frozenset({"--zap-devel"})

@@ -1,6 +1,6 @@
-"""``dlctl up``: the embedded cluster alone, until Ctrl-C.
+"""``dlctl up``: run the embedded cluster until Ctrl-C.
 
-Light at import; what runs is in :mod:`dlctl.cli.up_session`.
+Imports little; the work is in :mod:`dlctl.cli.up_session`.
 """
 
 import argparse
@@ -16,16 +16,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_local_arguments(parser)
     parser.add_argument(
-        "--kubeconfig", type=Path, metavar="PATH", help="write the kubeconfig there as well"
+        "--kubeconfig", type=Path, metavar="PATH", help="also write the kubeconfig to PATH"
     )
     parser.add_argument(
-        "--port", type=int, default=0, help="of the API server; 0 is any free one (%(default)s)"
+        "--port",
+        type=int,
+        default=0,
+        help="port of the API server; 0 picks a free one (%(default)s)",
     )
     parser.add_argument(
         "--no-controller",
         dest="controller",
         action="store_false",
-        help="serve the kinds, but leave jobs to a controller that is run elsewhere",
+        help="install the CRDs, but run no controller: start your own",
     )
     parser.set_defaults(command=up)
 

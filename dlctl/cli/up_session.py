@@ -1,4 +1,4 @@
-"""One ``dlctl up``: start, say how to use it, wait, tear down."""
+"""One ``dlctl up``: start, print how to use it, wait, tear down."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ from dlctl.errors import ConfigError
 
 @attrs.frozen
 class UpSession:
-    """What was asked for on the command line; :meth:`run` does it, once."""
+    """The arguments of one ``dlctl up``; :meth:`run` executes it, once."""
 
     options: LocalOptions
     kubeconfig: Path | None = None
@@ -46,21 +46,21 @@ class UpSession:
             "controller": "running" if self.controller else "none; run `dlctl controller`",
         }
         lines = [f"{name:<12}{fact}" for name, fact in facts.items()]
-        return "\n".join([*lines, "", usage(kubeconfig), "", "Ctrl-C ends it all."])
+        return "\n".join([*lines, "", usage(kubeconfig), "", "Press Ctrl-C to stop."])
 
 
 @contextmanager
 def _copy(kubeconfig: Path, to: Path | None) -> Iterator[Path]:
-    """Yield where the kubeconfig is; a copy in a place of the user's choice goes with the block.
+    """Yield the path of the kubeconfig; a copy at ``to`` is deleted when the block ends.
 
-    :raises ConfigError: if something that is not ours is in that place.
+    :raises ConfigError: if ``to`` is a file that is not ours.
     """
     if to is None:
         yield kubeconfig
         return
     _check_is_own_copy(to)
     to.unlink(missing_ok=True)
-    # The token in it is for the user alone.
+    # Readable by the user alone: it contains a token.
     fd = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(fd, "w", encoding="utf-8") as file:
         file.write(kubeconfig.read_text(encoding="utf-8"))
@@ -78,4 +78,7 @@ def _check_is_own_copy(path: Path) -> None:
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         content = None
     if not isinstance(content, dict) or content.get("current-context") != "dlctl":
-        raise ConfigError(f"--kubeconfig {path}: the file there is not one of dlctl; not replaced")
+        raise ConfigError(
+            f"--kubeconfig {path}: the file exists and is not dlctl's; "
+            "remove it or choose another path"
+        )

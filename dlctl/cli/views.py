@@ -1,4 +1,4 @@
-"""The two ways to watch jobs: a screen that is drawn again, and lines that are only added.
+"""Two ways to watch jobs: a screen that is redrawn, and lines that are appended.
 
 A terminal gets the screen; a pipe or a file gets the lines, free of control sequences.
 """
@@ -20,7 +20,7 @@ from dlctl.cli.screen import screen
 
 
 class ProgressView(Protocol):
-    """Shows how jobs fare, for the duration of a ``with`` block."""
+    """Shows the progress of jobs for the duration of a ``with`` block."""
 
     def __enter__(self) -> Self: ...
 
@@ -32,19 +32,19 @@ class ProgressView(Protocol):
     ) -> None: ...
 
     def show(self, jobs: Sequence[JobProgress], logs: Logs, now: datetime.datetime) -> None:
-        """Show the present state of all jobs."""
+        """Show the current state of all jobs."""
         ...
 
     def log_line(self, job: JobProgress, replica: str, line: str) -> None:
-        """Note a line that a replica has written, at once."""
+        """Show a log line of a replica at once."""
         ...
 
 
 class ScreenView:
-    """One picture in place of the last; the final one stays on the terminal."""
+    """Redraws one frame in place; the last one stays on the terminal."""
 
     def __init__(self, console: Console) -> None:
-        # Drawn when there is something new: a thread that draws by itself has no part in this.
+        # Drawn on change only: no thread redraws by itself.
         self._live = Live(console=console, auto_refresh=False, vertical_overflow="ellipsis")
 
     def __enter__(self) -> Self:
@@ -63,11 +63,11 @@ class ScreenView:
         self._live.update(screen(jobs, logs, now), refresh=True)
 
     def log_line(self, job: JobProgress, replica: str, line: str) -> None:
-        """Leave it to the next picture, which has the lines from the logs."""
+        """Do nothing: the next frame includes the line from the logs."""
 
 
 class LineView:
-    """One line for each change, with the seconds since the start."""
+    """One line per change, prefixed with the seconds since the start."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()

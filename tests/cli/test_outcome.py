@@ -45,7 +45,7 @@ def test_cause_of_an_invalid_job_is_the_field_and_the_fix() -> None:
 def test_job_that_has_not_ended_shows_where_each_replica_stands() -> None:
     running = attrs.evolve(JOB, phase=JobPhase.RUNNING, notice="restarting worker-1")
     assert list(failure_lines(running, LOGS)) == [
-        "mxjob ml/linear has not ended: it is Running",
+        "mxjob ml/linear has not finished: it is Running",
         "  restarting worker-1",
         "  worker-0 (pod linear-worker-x-0): Running",
         "  worker-1 (pod linear-worker-x-1): Failed",
@@ -56,7 +56,7 @@ def test_job_that_has_not_ended_shows_where_each_replica_stands() -> None:
 
 def test_job_that_was_deleted_is_said_to_be() -> None:
     assert list(failure_lines(attrs.evolve(JOB, deleted=True), {})) == [
-        "mxjob ml/linear was deleted before it had ended"
+        "mxjob ml/linear was deleted before it finished"
     ]
 
 

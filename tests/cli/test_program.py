@@ -97,6 +97,6 @@ def test_missing_extra_gives_one_clear_message(
     done = dlctl("run", "job.yaml")
     assert done.code == 2
     assert done.err == (
-        "dlctl: the embedded cluster is an extra that is not installed: "
+        "dlctl: the embedded cluster needs optional packages: "
         "pip install 'dlctl[local]' (missing: trustme)\n"
     )

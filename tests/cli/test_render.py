@@ -67,7 +67,7 @@ def _bad_count() -> dict[str, Any]:
             _bad_count(), "mxjob linear: spec.replicaSpecs[0].replicas", id="invalid field"
         ),
         pytest.param({"kind": "ConfigMap", "apiVersion": "v1"}, "none of the manifests", id="none"),
-        pytest.param(["no", "object"], "without a kind", id="no object"),
+        pytest.param(["no", "object"], "has no kind", id="no object"),
     ],
 )
 def test_what_is_wrong_is_named_and_exits_2(
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_named_and_exits_2(
 def test_file_that_is_not_there_is_named(dlctl: Dlctl) -> None:
     done = dlctl("render", "nowhere.yaml")
     assert done.code == 2
-    assert done.err == "dlctl: nowhere.yaml cannot be read: No such file or directory\n"
+    assert done.err == "dlctl: cannot read nowhere.yaml: No such file or directory\n"
 
 
 def test_file_that_is_no_yaml_is_named_with_the_line(dlctl: Dlctl, tmp_path: Path) -> None:
@@ -89,5 +89,5 @@ def test_file_that_is_no_yaml_is_named_with_the_line(dlctl: Dlctl, tmp_path: Pat
     path.write_text("kind: MXJob\nspec: [\n")
     done = dlctl("render", str(path))
     assert done.code == 2
-    assert done.err.startswith(f"dlctl: {path} is no YAML: line 3, column 1: ")
+    assert done.err.startswith(f"dlctl: {path} is not YAML: line 3, column 1: ")
     assert done.err.count("\n") == 1

@@ -68,7 +68,7 @@ def test_job_that_takes_too_long_exits_1_and_shows_where_it_stands(
     kept_log(done).unlink()
     assert done.code == 1
     assert "timed out after 1.5 s" in done.err
-    assert "mxjob default/linear has not ended" in done.err
+    assert "mxjob default/linear has not finished" in done.err
 
 
 def test_files_of_a_config_map_reach_the_program(dlctl: Dlctl, written: Written) -> None:
@@ -108,12 +108,12 @@ def test_what_keeps_a_program_from_starting_is_said(dlctl: Dlctl, written: Writt
     [
         pytest.param(
             {"apiVersion": "v1", "kind": "Poem", "metadata": {"name": "ode"}},
-            "Poem ode: there is no kind Poem in v1 here",
+            "Poem ode: the cluster does not serve kind Poem in v1",
             id="unknown kind",
         ),
         pytest.param(
             {**mxjob(), "metadata": {"name": "Upper_Case"}},
-            "MXJob Upper_Case is refused",
+            "MXJob Upper_Case is rejected",
             id="refused by the server",
         ),
     ],
@@ -130,7 +130,7 @@ def test_manifest_that_the_cluster_cannot_take_exits_2(
     ("arguments", "message"),
     [
         pytest.param(["--image", "mxnet"], "write NAME=PREFIX", id="no prefix"),
-        pytest.param(["--image", "mxnet=/nowhere"], "nothing at /nowhere", id="no such place"),
+        pytest.param(["--image", "mxnet=/nowhere"], "/nowhere does not exist", id="no such place"),
     ],
 )
 def test_wrong_image_mapping_exits_2(dlctl: Dlctl, arguments: list[str], message: str) -> None:

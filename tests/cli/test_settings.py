@@ -89,27 +89,27 @@ def test_words_that_yaml_has_a_meaning_for_stay_words(config_file: ConfigFile) -
     [
         pytest.param(
             {"DLCTL_WORKER": "3"},
-            "DLCTL_WORKER: there is no such setting; did you mean DLCTL_WORKERS?",
+            "DLCTL_WORKER: unknown setting; did you mean DLCTL_WORKERS?",
             id="unknown",
         ),
         pytest.param(
             {"DLCTL_WORKERS": "four"},
-            "DLCTL_WORKERS is 'four': give a whole number",
+            "DLCTL_WORKERS is 'four': use a whole number",
             id="no number",
         ),
         pytest.param(
             {"DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT": ""},
-            "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT is '': give a number",
+            "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT is '': use a number",
             id="empty",
         ),
         pytest.param(
             {"DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT": "nan"},
-            "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT is 'nan': give a number",
+            "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT is 'nan': use a number",
             id="not finite",
         ),
         pytest.param(
             {"DLCTL_RESTART_BACKOFF": "9", "DLCTL_RESTART_BACKOFF_CAP": "1"},
-            "--restart-backoff is 9: it must be above 0, and not above --restart-backoff-cap, "
+            "--restart-backoff is 9: set it above 0 and at most to --restart-backoff-cap, "
             "which is 1",
             id="contradiction",
         ),
@@ -129,13 +129,11 @@ def test_wrong_environment_is_refused(environment: Mapping[str, str], complaint:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        pytest.param(
-            "worker: 3", "worker: there is no such setting; did you mean workers?", id="?"
-        ),
-        pytest.param("workers: four", "workers is 'four': give a whole number", id="no number"),
-        pytest.param("workers: 1\nworkers: 2", "workers is there twice", id="twice"),
-        pytest.param("workers: [1]", "write one setting a line, such as workers: 4", id="list"),
-        pytest.param("4", "4: there is no such setting", id="no mapping"),
+        pytest.param("worker: 3", "worker: unknown setting; did you mean workers?", id="?"),
+        pytest.param("workers: four", "workers is 'four': use a whole number", id="no number"),
+        pytest.param("workers: 1\nworkers: 2", "workers is set twice", id="twice"),
+        pytest.param("workers: [1]", "write one setting per line, such as workers: 4", id="list"),
+        pytest.param("4", "4: unknown setting", id="no mapping"),
         pytest.param("workers: {", "not YAML: while parsing a flow node", id="not YAML"),
     ],
 )
@@ -175,7 +173,7 @@ def test_wrong_setting_ends_the_program_with_2_and_one_line(
     monkeypatch.setenv("DLCTL_QQQ", "9")
     done = dlctl("controller")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("dlctl: DLCTL_QQQ: there is no such setting")
+    assert done.err.startswith("dlctl: DLCTL_QQQ: unknown setting")
     assert done.err.count("\n") == 1
 
 

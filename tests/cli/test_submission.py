@@ -53,11 +53,13 @@ async def test_crds_of_ours_beside_the_jobs_do_no_harm(client: Client) -> None:
 
 
 async def test_same_object_twice_is_refused(client: Client) -> None:
-    with pytest.raises(ConfigError, match=r"ConfigMap script is refused: .*already exists"):
+    with pytest.raises(ConfigError, match=r"ConfigMap script is rejected: .*already exists"):
         await submit(client, KINDS, [CONFIG, CONFIG, JOB], "default")
 
 
 async def test_kind_that_is_not_served_is_named(client: Client) -> None:
     poem = {"apiVersion": "verse.org/v1", "kind": "Poem", "metadata": {"name": "ode"}}
-    with pytest.raises(ConfigError, match=r"Poem ode: there is no kind Poem in verse.org/v1"):
+    with pytest.raises(
+        ConfigError, match=r"Poem ode: the cluster does not serve kind Poem in verse.org/v1"
+    ):
         await submit(client, KINDS, [poem], "default")

@@ -43,7 +43,7 @@ def test_kubeconfig_of_somebody_else_is_not_replaced(dlctl: Dlctl, tmp_path: Pat
     kubeconfig.write_text("current-context: production\n")
     done = dlctl("up", "--kubeconfig", str(kubeconfig))
     assert done.code == 2
-    assert "not replaced" in done.err
+    assert "remove it or choose another path" in done.err
     assert kubeconfig.read_text() == "current-context: production\n"
 
 
