@@ -105,7 +105,7 @@ class Manager:
         A kind that is not installed does not block readiness of the others.
         """
         stores = {
-            informer.resource.group_resource: partial(getattr, informer, "waits_for_nothing")
+            informer.resource.group_resource: informer.is_synced_or_unserved
             for informer in self._informers
         }
         definitions = {

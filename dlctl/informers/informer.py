@@ -82,9 +82,8 @@ class Informer(Generic[T]):
         """Tell if the first list, be it empty, is in the store and all handlers have seen it."""
         return self._syncer.synced.is_set()
 
-    @property
-    def synced_or_unserved(self) -> bool:
-        """Tell if it has synced, or has nothing to sync with: the server has no such resource."""
+    def is_synced_or_unserved(self) -> bool:
+        """Return whether it has synced, or the server has no such resource to sync with."""
         return self.has_synced or not self._reflector.served
 
     async def wait_synced(self) -> None:

@@ -222,8 +222,8 @@ async def test_informer_of_what_is_not_served_waits_for_nothing_until_it_is(
     server.streams += [refused(404, "NotFound") for _ in range(3)]
     server.streams += [watched(added(pod("a")), bookmark(7, INITIAL_END), then="hold")]
     async with watching(server, synced=False) as watch:
-        assert not watch.informer.synced_or_unserved
-        await until(lambda: watch.informer.synced_or_unserved)
+        assert not watch.informer.is_synced_or_unserved()
+        await until(watch.informer.is_synced_or_unserved)
         assert not watch.informer.has_synced
         await until(lambda: watch.informer.has_synced)
         assert watch.names == ["a"]
