@@ -23,6 +23,8 @@ from tests.leaderelection.conftest import (
 )
 from tests.leaderelection.threaded_server import serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server() -> Iterator[ApiServer]:

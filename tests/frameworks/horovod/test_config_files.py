@@ -14,6 +14,8 @@ from dlctl.frameworks.horovod.config_files import (
     config_files,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def run(script: str, *args: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(

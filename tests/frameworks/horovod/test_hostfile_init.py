@@ -9,6 +9,8 @@ import pytest
 
 from dlctl.frameworks.horovod.hostfile_init import MAX_WAIT_S, init_script
 
+pytestmark = pytest.mark.slow
+
 HOSTS = "et-worker-0:1\net-worker-1:1\n"
 
 

@@ -21,6 +21,8 @@ from dlctl.reconcilers.membership import exec_output, exec_requests
 from dlctl.reconcilers.membership.exec_output import InspectionError, ProbeMethod, ProbeResult
 from dlctl.reconcilers.membership.launcher_shell import CommandFailedError, LauncherShell
 
+pytestmark = pytest.mark.slow
+
 SHELLS = {
     "sh": ["sh"],
     "bash": ["bash", "--posix"],
