@@ -24,7 +24,7 @@ from dlctl.frameworks.kubeflow import pytorch_init
 from dlctl.frameworks.registry import load_frameworks
 from dlctl.kube import config
 from dlctl.kube.client import Client
-from dlctl.kube.rate_limiter import TokenBucket
+from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.leaderelection.election import Election
 from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
 from dlctl.leaderelection.lease_timing import LeaseTiming
@@ -83,7 +83,7 @@ async def _serve(
     leadership = _leadership(options, timing, connect, metrics)
     cluster = await connect()
     async with AsyncExitStack() as stack:
-        limit = TokenBucket.from_settings(options.kube_api_qps, options.kube_api_burst)
+        limit = RateLimiter.from_settings(options.kube_api_qps, options.kube_api_burst)
         client = Client(
             cluster, metrics=metrics, may_write=leadership.may_write, rate_limiter=limit
         )

@@ -15,6 +15,7 @@ from cachetools import LRUCache
 
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.clock import Clock
+from dlctl.token_bucket import TokenBucket
 
 # So many different messages with one reason, none more than this apart, are told as one.
 AGGREGATE_MAX_EVENTS: Final = 10
@@ -89,12 +90,6 @@ class _AggregateRecord:
     messages: set[bytes] = attrs.field(factory=set)
 
 
-@attrs.define
-class _TokenBucket:
-    tokens: float
-    refilled_s: float
-
-
 class EventCorrelator:
     """The recent occurrences of one source, and what was made of them.
 
@@ -107,9 +102,7 @@ class EventCorrelator:
             LRU_CACHE_SIZE
         )
         self._logs: LRUCache[_EventKey, _EventLog] = LRUCache(LRU_CACHE_SIZE)
-        self._buckets: LRUCache[tuple[ObjectReference, str], _TokenBucket] = LRUCache(
-            LRU_CACHE_SIZE
-        )
+        self._buckets: LRUCache[tuple[ObjectReference, str], TokenBucket] = LRUCache(LRU_CACHE_SIZE)
 
     def correlate(self, event: Event) -> CorrelatedEvent | None:
         """Return what to tell the server, or None if it has heard enough of the object."""
@@ -147,17 +140,10 @@ class EventCorrelator:
 
     def _passes_spam_filter(self, event: Event) -> bool:
         key = (event.regarding, event.type)
-        now_s = self._clock.monotonic()
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = _TokenBucket(float(SPAM_BURST), now_s)
-        refill = (now_s - bucket.refilled_s) / SPAM_REFILL_S
-        bucket.tokens = min(float(SPAM_BURST), bucket.tokens + refill)
-        bucket.refilled_s = now_s
-        if bucket.tokens < 1:
-            return False
-        bucket.tokens -= 1
-        return True
+            bucket = self._buckets[key] = TokenBucket(SPAM_REFILL_S, SPAM_BURST)
+        return bucket.try_take(self._clock.monotonic())
 
 
 def _digest(message: str) -> bytes:

@@ -22,7 +22,7 @@ from dlctl.kube.queries import (
     delete_body,
     query,
 )
-from dlctl.kube.rate_limiter import TokenBucket
+from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.kube.transport import Request, Transport
 from dlctl.kube.write_fence import MayWrite
 from dlctl.metrics import Metrics
@@ -64,7 +64,7 @@ class Client:
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         watch_idle_timeout_s: float = WATCH_IDLE_TIMEOUT_S,
         may_write: MayWrite | None = None,
-        rate_limiter: TokenBucket | None = None,
+        rate_limiter: RateLimiter | None = None,
     ) -> None:
         self.namespace = config.namespace
         self._watch_idle_timeout_s = watch_idle_timeout_s

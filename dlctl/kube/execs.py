@@ -15,6 +15,7 @@ import msgspec
 
 from dlctl.kube.errors import DisconnectedError, OutputLimitError, error_from
 from dlctl.tasks import unwrap_exception_groups
+from dlctl.token_bucket import TokenBucket
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 LIMIT_BYTES: Final = 1 << 16
@@ -114,7 +115,7 @@ async def _receive(socket: aiohttp.ClientWebSocketResponse, limit: OutputLimit) 
 async def _receive_output(
     socket: aiohttp.ClientWebSocketResponse, streams: "Mapping[int, _Output]"
 ) -> ExecResult:
-    error, pace = bytearray(), _ReadThrottle()
+    error, bucket = bytearray(), TokenBucket(1 / RATE_BYTES_PER_S, _BURST_BYTES)
     async for message in socket:
         if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
             break
@@ -128,7 +129,7 @@ async def _receive_output(
                 out, err = streams[_STDOUT], streams[_STDERR]
                 cut = out.truncated or err.truncated
                 return ExecResult(exit_code, out.value(), err.value(), cut)
-        await pace.wait(len(data))
+        await _throttle(bucket, len(data))
     raise DisconnectedError("the connection ended without a word on how the command did")
 
 
@@ -157,22 +158,12 @@ class _Output:
         return bytes(self._buffer[-self.limit.bytes :])
 
 
-@attrs.define
-class _ReadThrottle:
-    """Has whoever reads wait, so that output without an end costs a bounded share of the loop."""
-
-    _ahead_bytes: float = -_BURST_BYTES
-    _since: float = attrs.field(factory=lambda: asyncio.get_running_loop().time())
-
-    async def wait(self, read_bytes: int) -> None:
-        now = asyncio.get_running_loop().time()
-        earned = (now - self._since) * RATE_BYTES_PER_S
-        self._since = now
-        self._ahead_bytes = max(self._ahead_bytes - earned, -_BURST_BYTES)
-        self._ahead_bytes += max(read_bytes, _MIN_READ_BYTES)
-        wait_s = self._ahead_bytes / RATE_BYTES_PER_S
-        if wait_s >= _PAUSE_S:
-            await asyncio.sleep(wait_s)
+async def _throttle(bucket: TokenBucket, read_bytes: int) -> None:
+    """Wait, so that endless output costs a bounded share of the event loop."""
+    now_s = asyncio.get_running_loop().time()
+    wait_s = bucket.reserve(now_s, max(read_bytes, _MIN_READ_BYTES))
+    if wait_s >= _PAUSE_S:
+        await asyncio.sleep(wait_s)
 
 
 def _exit_code(body: bytes) -> int | None:

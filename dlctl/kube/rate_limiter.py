@@ -7,35 +7,32 @@ import asyncio
 import math
 from typing import Self
 
+from dlctl.token_bucket import TokenBucket
 
-class TokenBucket:
+
+class RateLimiter:
     """Lets ``qps`` requests a second pass, and ``burst`` at once after a pause.
 
-    Who comes first is served first.
+    First come, first served.
     """
 
     def __init__(self, qps: float, burst: int) -> None:
-        self._interval_s = 1 / qps
-        self._burst_s = self._interval_s * (burst - 1)
-        # When the bucket would be full again, on the clock of the event loop.
-        self._full_at = -math.inf
+        self._bucket = TokenBucket(1 / qps, burst)
 
     @classmethod
     def from_settings(cls, qps: float, burst: int) -> Self | None:
-        """Return the bucket of two settings, or None where nothing is limited."""
+        """Return the limiter of two settings, or None where nothing is limited."""
         return cls(qps, burst or max(1, math.ceil(qps))) if qps > 0 else None
 
     async def wait(self) -> float:
         """Wait until a request may pass; return for how many seconds that was."""
-        now = asyncio.get_running_loop().time()
-        self._full_at = max(self._full_at, now) + self._interval_s
-        wait_s = self._full_at - self._interval_s - self._burst_s - now
-        if wait_s <= 0:
+        wait_s = self._bucket.reserve(asyncio.get_running_loop().time())
+        if not wait_s:
             return 0.0
         try:
             await asyncio.sleep(wait_s)
         except asyncio.CancelledError:
-            # Whoever comes next may have the turn that is not used.
-            self._full_at -= self._interval_s
+            # The next request may have the turn that is not used.
+            self._bucket.cancel()
             raise
         return wait_s

@@ -26,7 +26,7 @@ from dlctl.kube.errors import (
     UnreachableError,
     error_from,
 )
-from dlctl.kube.rate_limiter import TokenBucket
+from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.kube.retries import delay_s
 from dlctl.metrics import Metrics
 
@@ -59,7 +59,7 @@ class Transport:
         metrics: Metrics,
         timeout_s: float,
         may_write: write_fence.MayWrite | None,
-        rate_limiter: TokenBucket | None,
+        rate_limiter: RateLimiter | None,
     ) -> None:
         self._config = config
         self._host = urlsplit(config.server).netloc

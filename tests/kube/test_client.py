@@ -20,7 +20,7 @@ from dlctl.kube.errors import (
     UnreachableError,
 )
 from dlctl.kube.queries import PatchKind
-from dlctl.kube.rate_limiter import TokenBucket
+from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.metrics import Metrics
 from tests.kube.conftest import TOKEN, Server, refuses, replies, resets
 
@@ -268,7 +268,7 @@ async def test_requests_are_counted(server: Server, client: Client, metrics: Met
 async def test_limit_holds_requests_of_all_clients_that_share_it_back(server: Server) -> None:
     server.handlers += [replies(POD), replies(POD)]
     config, metrics = ClusterConfig.with_token(server.url, TOKEN), Metrics()
-    limit = TokenBucket(qps=5, burst=1)
+    limit = RateLimiter(qps=5, burst=1)
     async with (
         Client(config, metrics=metrics, rate_limiter=limit) as one,
         Client(config, metrics=metrics, rate_limiter=limit) as other,

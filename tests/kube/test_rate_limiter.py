@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from dlctl.kube.rate_limiter import TokenBucket
+from dlctl.kube.rate_limiter import RateLimiter
 
 pytestmark = pytest.mark.looptime
 
@@ -11,13 +11,13 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def bucket(qps: float, burst: int) -> TokenBucket:
-    found = TokenBucket.from_settings(qps, burst)
+def bucket(qps: float, burst: int) -> RateLimiter:
+    found = RateLimiter.from_settings(qps, burst)
     assert found is not None
     return found
 
 
-async def passed_at(limit: TokenBucket, count: int) -> list[float]:
+async def passed_at(limit: RateLimiter, count: int) -> list[float]:
     """Return when each of some requests that come at once may pass."""
     started = now()
 
@@ -51,7 +51,7 @@ async def test_turn_that_is_given_up_goes_to_the_next() -> None:
 
 @pytest.mark.parametrize("qps", [0.0, -1.0])
 def test_no_rate_is_no_limit(qps: float) -> None:
-    assert TokenBucket.from_settings(qps, 30) is None
+    assert RateLimiter.from_settings(qps, 30) is None
 
 
 async def test_rate_without_a_burst_lets_one_second_of_it_pass_at_once() -> None:

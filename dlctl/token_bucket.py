@@ -1,0 +1,36 @@
+"""A token bucket: how much may happen at once, and how fast after that. Pure: nothing sleeps."""
+
+import attrs
+
+
+@attrs.define
+class TokenBucket:
+    """Tokens, of which one is added each ``interval_s``, up to ``burst``; full at first."""
+
+    interval_s: float
+    burst: float
+    _tokens: float = attrs.field(init=False, default=0.0)
+    _refilled_at_s: float = attrs.field(init=False, default=float("-inf"))
+
+    def reserve(self, now_s: float, tokens: float = 1.0) -> float:
+        """Take the tokens, and return for how many seconds the caller must wait for them."""
+        self._refill(now_s)
+        self._tokens -= tokens
+        return max(-self._tokens * self.interval_s, 0.0)
+
+    def cancel(self, tokens: float = 1.0) -> None:
+        """Give back tokens that were reserved and not used."""
+        self._tokens += tokens
+
+    def try_take(self, now_s: float, tokens: float = 1.0) -> bool:
+        """Take the tokens if all are there; return whether they were."""
+        self._refill(now_s)
+        if self._tokens < tokens:
+            return False
+        self._tokens -= tokens
+        return True
+
+    def _refill(self, now_s: float) -> None:
+        added = (now_s - self._refilled_at_s) / self.interval_s
+        self._tokens = min(self._tokens + added, self.burst)
+        self._refilled_at_s = now_s
