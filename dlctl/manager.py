@@ -28,7 +28,7 @@ from dlctl.controller.expectations import Expectations
 from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.controller.queue_metrics import QueueMetrics
 from dlctl.controller.worker_loop import Controller
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import Malformed
@@ -236,7 +236,7 @@ class Manager:
             self._services.store,
             self._executor,
             self.clock,
-            JobMetrics(self.metrics, name),
+            JobMetrics(self.metrics, name, kind.metric_label),
             crd,
             _policy(options),
             {resource: informer.store for resource, informer in dependents.items()},

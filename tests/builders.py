@@ -8,8 +8,9 @@ import msgspec
 
 from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.pods import Pod
-from dlctl.dialects.kinds import Kind, kind_of_api_version, served_kinds
-from dlctl.frameworks.kubeflow.job import KubeflowJob
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import kind_of_api_version, served_kinds
+from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.frameworks.registry import installed_frameworks
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.observe import Children, Observed, observe
@@ -72,15 +73,13 @@ def bare_job(kind: str = "MXJob", name: str = "linear", /, **counts: int) -> dic
 
 def training_job(kind: str, name: str = "linear", /, **counts: int) -> dict[str, Any]:
     """Return a manifest in Kubeflow's map form; ``counts`` are replicas by type as it is spelt."""
-    framework = kind_of("kubeflow.org/v1", kind).dialects["v1"].framework
-    assert issubclass(framework, KubeflowJob)
+    dialect = kind_of("kubeflow.org/v1", kind).dialects["v1"]
+    assert isinstance(dialect, ReplicaMap)
     specs = {
-        type_: {"replicas": count, "template": template(framework.container_name())}
+        type_: {"replicas": count, "template": template(dialect.framework.container_name())}
         for type_, count in counts.items()
     }
-    return manifest(
-        "kubeflow.org/v1", kind, {f"{framework.field_prefix}ReplicaSpecs": specs}, name=name
-    )
+    return manifest("kubeflow.org/v1", kind, {dialect.kind.replica_specs_field: specs}, name=name)
 
 
 def job_object(wire: Mapping[str, Any]) -> JobObject:

@@ -19,7 +19,8 @@ from dlctl.cli.frameworks import report
 from dlctl.cli.gang_scheduling import check_pod_groups
 from dlctl.cli.schemes import enabled
 from dlctl.cli.settings import add_settings, load_settings
-from dlctl.dialects.kinds import Kind, served_kinds
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.kubeflow import pytorch_init
 from dlctl.frameworks.registry import load_frameworks
 from dlctl.kube import config

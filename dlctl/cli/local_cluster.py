@@ -13,8 +13,8 @@ import attrs
 
 from dlctl.api.meta import CRDS
 from dlctl.cli.local_options import LocalOptions
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
-from dlctl.dialects.kinds import Kind
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster

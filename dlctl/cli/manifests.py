@@ -9,7 +9,8 @@ import msgspec
 import yaml
 
 from dlctl.api.job import JobObject
-from dlctl.dialects.kinds import Kind, kind_of_api_version
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.errors import ConfigError
 
 JSON = dict[str, Any]

@@ -15,7 +15,7 @@ from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
 from dlctl.api.pods import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
 

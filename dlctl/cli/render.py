@@ -13,7 +13,8 @@ from dlctl.api.job import Job
 from dlctl.api.meta import UID
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced
-from dlctl.dialects.kinds import Kind, served_kinds
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.membership.plan_membership import with_members

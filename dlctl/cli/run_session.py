@@ -21,7 +21,8 @@ from dlctl.cli.screen import render_svg, screen
 from dlctl.cli.submission import SubmittedJob, submit
 from dlctl.cli.views import progress_view
 from dlctl.clock import SystemClock
-from dlctl.dialects.kinds import Kind, served_kinds
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 from dlctl.kube.errors import NotFoundError
 from dlctl.local.node.images import find

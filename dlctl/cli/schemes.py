@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError
 
 

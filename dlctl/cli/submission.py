@@ -9,7 +9,7 @@ import attrs
 
 from dlctl.api.meta import CRDS, NAMESPACES, Object, ObjectKey, Resource
 from dlctl.cli.manifests import JSON, job_kind, namespaced
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError

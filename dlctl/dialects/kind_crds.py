@@ -6,7 +6,7 @@ from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.et_operator import scaler_schema
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 
 JSON = dict[str, Any]
 

@@ -16,7 +16,7 @@ import msgspec
 from dlctl.api.job import Job, JobObject, RunPolicy, SuccessPolicy
 from dlctl.api.status import JobPhase
 from dlctl.dialects.dialect import Dialect
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dlctl.api.meta import Resource
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 
 JSON = dict[str, Any]
 

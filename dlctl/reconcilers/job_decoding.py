@@ -12,7 +12,7 @@ import msgspec
 from dlctl.api.job import Job, JobObject
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects import lenient_reader
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 

@@ -5,8 +5,6 @@ Counted once a status is written, so a write that is tried again counts once.
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final
 
 import attrs
 
@@ -16,27 +14,17 @@ from dlctl.api.meta import ObjectMeta
 from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
 from dlctl.metrics import Metrics
 
-# What training-operator's metrics call the kinds that it serves, or has served.
-_FRAMEWORKS: Final[Mapping[str, str]] = {
-    "tfjobs.kubeflow.org": "tensorflow",
-    "pytorchjobs.kubeflow.org": "pytorch",
-    "xgboostjobs.kubeflow.org": "xgboost",
-    "mpijobs.kubeflow.org": "mpi",
-    "paddlejobs.kubeflow.org": "paddle",
-    "jaxjobs.kubeflow.org": "jax",
-    "mxjobs.kubeflow.org": "mxnet",
-}
-
 
 @attrs.frozen
 class JobMetrics:
     """Feeds the metrics of one kind of job; no label names a job.
 
-    Those under training-operator's names are fed if it is one of Kubeflow's kinds.
+    Those under training-operator's names are fed if they have a label for the kind.
     """
 
     metrics: Metrics
     kind: str
+    training_operator_label: str = ""
     # How many jobs there are in each namespace, whatever their phase.
     _count_by_namespace: Counter[str] = attrs.field(init=False, factory=Counter)
 
@@ -44,7 +32,7 @@ class JobMetrics:
         """Count a job in its new phase and no more in its old one; None is no job."""
         if old == new:
             return
-        framework = _FRAMEWORKS.get(self.kind)
+        framework = self.training_operator_label
         # Without a status it was never taken up: somebody else's, perhaps.
         if framework and new is None and old is not JobPhase.NEW:
             self.metrics.training_operator_jobs_deleted_total.labels(namespace, framework).inc()
@@ -83,7 +71,7 @@ class JobMetrics:
         The status itself tells what was counted before, so that nothing is counted again by the
         next controller.
         """
-        framework = _FRAMEWORKS.get(self.kind)
+        framework = self.training_operator_label
         if not framework:
             return
         metrics, labels = self.metrics, (namespace, framework)

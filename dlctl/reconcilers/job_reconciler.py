@@ -21,7 +21,7 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
 from dlctl.dialects import lenient_reader
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.informers.store import Store
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError

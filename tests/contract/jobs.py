@@ -46,7 +46,7 @@ def replicas(kind: str, type_: str, change: Any) -> JSON:
     """Return a change of the replicas of one type."""
     dialect = kind_of(GROUP, kind).dialects["v1"]
     assert isinstance(dialect, ReplicaMap)
-    return {dialect.replica_specs_field: {type_: change}}
+    return {dialect.kind.replica_specs_field: {type_: change}}
 
 
 def policy(**fields: Any) -> JSON:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import job_crd, kind_crds
-from dlctl.dialects.kinds import Kind
 from tests.builders import KINDS, kind_of
 
 JSON = dict[str, Any]

@@ -7,11 +7,10 @@ import pytest
 
 from dlctl.api.job import JobObject
 from dlctl.api.status import JobPhase
-from dlctl.dialects.kinds import Kind, kind_of_api_version, served_kinds
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.dialects.replica_lists.bare_list import BareList
-from dlctl.dialects.replica_lists.replica_list import kubeflow_v1alpha1
 from dlctl.errors import ConfigError, InvalidJobError
-from dlctl.frameworks.kubeflow.mxnet import MXJob as KubeflowMXJob
 from dlctl.frameworks.mxnet import MXJob
 from dlctl.frameworks.tensorflow import TFJob
 from tests.builders import KINDS, job_object, kind_of, mxjob
@@ -66,7 +65,7 @@ def test_manifest_of_another_kind_is_not_ours(api_version: str, kind: str) -> No
 
 
 def test_job_is_read_in_the_form_it_is_written_in_whatever_its_version() -> None:
-    old, bare = kubeflow_v1alpha1(MXJob, KubeflowMXJob), BareList(MXJob)
+    old, bare = kind_of().dialects["v1alpha1"], BareList(MXJob)
     both = Kind(kind_of().resource, {"v1alpha1": old, "v1": bare})
     assert both.dialect_of(job_object(mxjob())) is old
     assert both.dialect_of(job_object({"spec": []})) is bare

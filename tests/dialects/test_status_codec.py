@@ -7,7 +7,7 @@ from dlctl.api.elastic import SCALE_INS, ScalerStatus
 from dlctl.api.status import JobPhase
 from dlctl.dialects import status_codec
 from dlctl.dialects.et_operator import scalers
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from tests.builders import KINDS, job_object, manifest
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dlctl.api.job import Job, JobObject, Replica
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import job_crd
-from dlctl.dialects.kinds import Kind, kind_of_api_version, served_kinds
+from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.dialects.rbac import cluster_role
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.registry import installed_frameworks

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from dlctl.api.defaults import VOLCANO, JobDefaults
 from dlctl.api.meta import Resource
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
-from dlctl.dialects.kinds import Kind, served_kinds
+from dlctl.dialects.kinds import served_kinds
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.frameworks.horovod.job import TrainingJob
-from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.registry import installed_frameworks
 from tests.fuzz import hostile_values
 from tests.fuzz.schemas import Vocabulary, valid_values
@@ -59,8 +59,8 @@ class CrdVersion:
         spelt = {type_: type_.upper() for type_ in framework.replica_types}
         if framework is TrainingJob:
             spelt = {type_: type_ for type_ in framework.replica_types}
-        elif mapped and issubclass(framework, KubeflowJob):
-            spelt = {type_: framework.type_name(type_) for type_ in framework.replica_types}
+        elif isinstance(dialect, ReplicaMap):
+            spelt = {type_: dialect.kind.type_name(type_) for type_ in framework.replica_types}
             if "chief" in spelt:
                 # TFJob's Chief and Master exclude each other.
                 del spelt["master"]

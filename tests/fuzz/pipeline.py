@@ -15,7 +15,7 @@ from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Object
 from dlctl.cli.render import with_all_workers_listed
 from dlctl.dialects.et_operator import scalers
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.watch_events import EventDecoder, ObjectEvent

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dlctl.api.meta import CRDS, ObjectKey
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from tests.builders import kind_of, training_job
 from tests.support.harness import ClusterHarness
 from tests.support.outcomes import KEEPS_RUNNING, Outcome

@@ -7,7 +7,8 @@ import pytest
 
 from dlctl.api.job import ReplicaSpec
 from dlctl.api.meta import PODS
-from dlctl.dialects.kinds import Kind, kind_of_api_version, served_kinds
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.mxnet import MXJob
 from tests.builders import bare_job

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from tests.builders import kind_of, mxjob
 from tests.integration.kubeflow import job_of
 from tests.support.harness import ClusterHarness, RunningController, StartCluster

@@ -9,7 +9,7 @@ import yaml
 from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer

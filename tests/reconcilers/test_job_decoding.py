@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.job import CleanPodPolicy, Job, JobObject, Replica
 from dlctl.api.status import JobPhase
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
 from tests.builders import bare_job, job_object, kind_of, manifest, mxjob, template, training_job

@@ -32,7 +32,7 @@ def test_namespace_without_jobs_leaves_no_series() -> None:
 
 def test_deletion_counts_for_training_operator_if_the_job_was_taken_up() -> None:
     metrics = Metrics()
-    figures = JobMetrics(metrics, "tfjobs.kubeflow.org")
+    figures = JobMetrics(metrics, "tfjobs.kubeflow.org", "tensorflow")
     for phase in (JobPhase.NEW, JobPhase.RUNNING):
         figures.phase_changed("a", None, phase)
         figures.phase_changed("a", phase, None)

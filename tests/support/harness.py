@@ -16,8 +16,9 @@ import yaml
 
 from dlctl.api.meta import CRDS, EVENTS, PODS, SERVICES, UID, ObjectKey, Resource
 from dlctl.clock import Clock
+from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
-from dlctl.dialects.kinds import Kind, kind_of_api_version
+from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError
 from dlctl.local.apiserver.server import serve

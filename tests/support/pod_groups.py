@@ -7,7 +7,8 @@ from typing import Any, Final
 from dlctl.api.defaults import JobDefaults
 from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, pod_group_resource
 from dlctl.api.meta import CRDS, Resource
-from dlctl.dialects.kinds import Kind, served_kinds
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.registry import installed_frameworks
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError

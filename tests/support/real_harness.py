@@ -17,7 +17,7 @@ import pytest
 
 from dlctl.api.meta import EVENTS, NAMESPACES, PODS, SERVICES, ObjectKey, Resource
 from dlctl.clock import SystemClock
-from dlctl.dialects.kinds import Kind
+from dlctl.dialects.kind import Kind
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig, load
 from dlctl.kube.errors import NotFoundError

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.frameworks.kubeflow.job import KubeflowJob
+from dlctl.dialects.kubeflow.kind import KubeflowKind
 
 JSON = dict[str, Any]
 
@@ -54,11 +54,11 @@ def child_name_length(field: str) -> JSON:
     }
 
 
-def replica_specs_rules(framework: type[KubeflowJob], *, case_insensitive: bool) -> list[JSON]:
+def replica_specs_rules(kind: KubeflowKind, *, case_insensitive: bool) -> list[JSON]:
     """Return the rules of the map of replica specs."""
-    type_names = [framework.type_name(type_) for type_ in framework.replica_types]
+    type_names = [kind.type_name(type_) for type_ in kind.replica_types]
     rules = [
-        _known_types(framework, type_names, case_insensitive=case_insensitive),
+        _known_types(kind, type_names, case_insensitive=case_insensitive),
         _max_replicas(),
     ]
     if case_insensitive:
@@ -68,7 +68,7 @@ def replica_specs_rules(framework: type[KubeflowJob], *, case_insensitive: bool)
                 "message": "a replica type is listed twice, in another case",
             }
         )
-    for type_ in map(framework.type_name, framework.singletons):
+    for type_ in map(kind.type_name, kind.framework.singletons):
         rules.append(
             {
                 "rule": f"'{type_}' in self",
@@ -94,9 +94,9 @@ def at_least_one(type_: str) -> JSON:
     }
 
 
-def container_required(framework: type[KubeflowJob]) -> JSON:
+def container_required(kind: KubeflowKind) -> JSON:
     """Return the rule that a replica spec names the container that trains."""
-    name = framework.container_name()
+    name = kind.framework.container_name()
     path = "self.template.spec.containers"
     # What is required may yet be missing in a job that was stored before, and a rule that cannot be
     # evaluated is broken, whether there was a change or not.
@@ -115,10 +115,8 @@ def _max_replicas() -> JSON:
     }
 
 
-def _known_types(
-    framework: type[KubeflowJob], type_names: list[str], *, case_insensitive: bool
-) -> JSON:
-    known = [*framework.replica_types, *framework.type_aliases] if case_insensitive else type_names
+def _known_types(kind: KubeflowKind, type_names: list[str], *, case_insensitive: bool) -> JSON:
+    known = [*kind.replica_types, *kind.type_aliases] if case_insensitive else type_names
     shown = "t.lowerAscii()" if case_insensitive else "t"
     return {
         "rule": f"self.all(t, {shown} in {known})",

@@ -1,7 +1,6 @@
 """The messages of training-operator's conditions, as its users and their scripts know them."""
 
-from collections.abc import Callable, Mapping
-from typing import Final, Self
+from collections.abc import Callable, Collection, Mapping
 
 import attrs
 
@@ -9,12 +8,32 @@ from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobState
-from dlctl.frameworks.kubeflow.job import KubeflowJob
 
-# The kinds whose jobs go, to believe the event, as pods do.
-_TTL_DELETION_REASON_BY_KIND: Final = dict.fromkeys(
-    ("JAXJob", "MXJob", "PaddleJob", "PyTorchJob"), "SuccessfulDeletePod"
-)
+
+def _has_no_master(job: Job) -> bool:
+    return not job.replica_count("master")
+
+
+@attrs.frozen
+class KindMessages:
+    """How training-operator's messages and reasons differ between its kinds."""
+
+    # Whether messages name the job with its namespace, or without.
+    namespaced: Callable[[Job], bool] = _has_no_master
+    # Begins the message of a failure; it has {kind}, {key} and {name}.
+    failed_subject: str = "{kind} {name} is"
+    # Whether the message of a restart has the number of replicas.
+    counts_restarts: bool = False
+    # The reasons of conditions that are not the kind and the condition's type, by type.
+    reason_by_condition: Mapping[str, str] = attrs.field(factory=dict)
+    # The reason of the event about a child whose name is taken; none if empty.
+    name_conflict_reason: str = ""
+    # The reason of the event about a job that was deleted in time.
+    ttl_deletion_reason: str = "SuccessfulDeleteJob"
+    # The reason of the event about a restart policy in a pod template.
+    template_restart_policy_reason: str = "SetPodTemplateRestartPolicy"
+    # Types whose replicas are not counted any more when the job has ended.
+    uncounted_after_finish: Collection[str] = ()
 
 
 @attrs.frozen
@@ -22,28 +41,17 @@ class KubeflowMessages(ConditionMessages):
     """How training-operator tells of a job of one kind."""
 
     type_name: Callable[[str], str] = str.capitalize
+    of_kind: KindMessages = attrs.field(factory=KindMessages)
     namespaced: bool = False
     restarting_state: JobState = JobState.FAILED
     emits_replica_states: bool = False
     emits_in_place_restarts: bool = False
     emits_blocked: bool = False
     emits_child_kinds: bool = True
-    reason_by_type: Mapping[str, str] = attrs.field(factory=dict)
     emits_pod_events: bool = True
 
-    @classmethod
-    def from_framework(cls, framework: KubeflowJob) -> Self:
-        return cls(
-            event_source=framework.controller_name(),
-            type_name=framework.type_name,
-            namespaced=framework.namespaced_messages(),
-            uncounted_after_finish=framework.uncounted_after_finish,
-            reason_by_type=framework.reason_by_condition,
-            name_conflict_reason=framework.name_conflict_reason,
-        )
-
     def reason(self, job: Job, type_: str) -> str:
-        return self.reason_by_type.get(type_) or super().reason(job, type_)
+        return self.of_kind.reason_by_condition.get(type_) or super().reason(job, type_)
 
     def running(self, job: Job) -> str:
         return f"{self._title(job)} is running."
@@ -53,7 +61,7 @@ class KubeflowMessages(ConditionMessages):
         return f"{self._title(job)} {verb} completed."
 
     def restarting(self, job: Job, counts_by_type: Mapping[str, int], causes: str) -> str:
-        if job.resource.kind == "MPIJob":
+        if self.of_kind.counts_restarts:
             shown = ", ".join(
                 f"{count} {self.type_name(type_)}" for type_, count in counts_by_type.items()
             )
@@ -76,18 +84,16 @@ class KubeflowMessages(ConditionMessages):
         type_name = self.type_name(_replica_type(failure))
         if _has_exit_code_policy(job, failure):
             return f'job "{job.key.name}" is failing because "{type_name}" replica(s) failed.'
-        subject = f"{self._short_title(job)} is"
-        if job.resource.kind == "TFJob":
-            subject = f"TFJob {job.key} has"
-        elif job.resource.kind == "MXJob":
-            subject = f"mxjob {job.key.name} is"
+        subject = self.of_kind.failed_subject.format(
+            kind=job.resource.kind, key=job.key, name=job.key.name
+        )
         return f"{subject} failed because {failed_count} {type_name} replica(s) failed."
 
     def failed_event_type(self, job: Job, failure: Failure) -> str:
         return "Warning" if _has_exit_code_policy(job, failure) else "Normal"
 
     def ttl_deletion_reason(self, job: Job) -> str:
-        return _TTL_DELETION_REASON_BY_KIND.get(job.resource.kind, super().ttl_deletion_reason(job))
+        return self.of_kind.ttl_deletion_reason
 
     def _title(self, job: Job) -> str:
         return f"{job.resource.kind} {job.key}" if self.namespaced else self._short_title(job)

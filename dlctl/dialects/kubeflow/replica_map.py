@@ -29,12 +29,11 @@ from dlctl.dialects.dialect import JSON, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
 from dlctl.dialects.kubeflow import (
     cel_rules,
-    kind_fields,
     replica_map_schema,
     replica_map_status,
     replica_validation,
 )
-from dlctl.dialects.kubeflow.messages import KubeflowMessages
+from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_templates import read_pod_template, training_container
 from dlctl.dialects.restart_policy import RestartPolicy
 from dlctl.errors import InvalidJobError
@@ -56,27 +55,26 @@ _OVERWRITTEN_MESSAGE: Final = (
 class ReplicaMap(Dialect):
     """The map form of one of Kubeflow's kinds."""
 
-    framework: type[KubeflowJob]
-    # Whether the kind is served in another form too, whose jobs are stored under this one's schema.
-    has_list_form: bool = False
+    kind: KubeflowKind
+    framework: type[KubeflowJob] = attrs.field(init=False)
     publish_not_ready_addresses: bool = False
     overrides_user_env: bool = True
     supports_ttl: bool = True
 
+    @framework.default
+    def _framework_of_kind(self) -> type[KubeflowJob]:
+        return self.kind.framework
+
     @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
-        return _PRINTER_COLUMNS[::-1] if self.framework.shows_age_first else _PRINTER_COLUMNS
+        return _PRINTER_COLUMNS[::-1] if self.kind.shows_age_first else _PRINTER_COLUMNS
 
     @property
     def has_services(self) -> bool:
-        return self.framework.has_services
-
-    @property
-    def replica_specs_field(self) -> str:
-        return f"{self.framework.field_prefix}ReplicaSpecs"
+        return self.kind.has_services
 
     def matches(self, spec: Any) -> bool:
-        wanted = self.replica_specs_field.lower()
+        wanted = self.kind.replica_specs_field.lower()
         return isinstance(spec, Mapping) and any(name.lower() == wanted for name in spec)
 
     def read(self, obj: JobObject, resource: Resource) -> Job:
@@ -108,7 +106,7 @@ class ReplicaMap(Dialect):
         return _read_run_policy(FieldReader(msgspec.json.decode(obj.spec), "spec"))
 
     def messages(self, job: Job) -> ConditionMessages:
-        return KubeflowMessages.from_framework(self.framework(job))
+        return self.kind.condition_messages(job)
 
     def managed_by_external_controller(self, obj: JobObject) -> bool:
         try:
@@ -118,10 +116,10 @@ class ReplicaMap(Dialect):
             return False
 
     def read_status(self, obj: JobObject) -> JobStatus:
-        return replica_map_status.read(obj.status, self.framework)
+        return replica_map_status.read(obj.status, self.kind)
 
     def write_status(self, status: JobStatus) -> JSON:
-        return replica_map_status.write(status, self.framework)
+        return replica_map_status.write(status, self.kind)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         labels = self._type_labels(job.key.name, replica.type)
@@ -136,25 +134,29 @@ class ReplicaMap(Dialect):
 
     @property
     def orphan_selector(self) -> str:
-        return f"{LABEL_PREFIX}/operator-name={self.framework.controller_name()}"
+        return f"{LABEL_PREFIX}/operator-name={self.kind.controller_name}"
 
     def status_schema(self) -> JSON:
         return replica_map_schema.status_schema()
 
     def spec_schema(self) -> JSON:
-        return replica_map_schema.replica_map_schema(self)
+        return replica_map_schema.replica_map_schema(self.kind)
 
     @property
     def validation_rules(self) -> Sequence[JSON]:
-        return [cel_rules.child_name_length(self.replica_specs_field)] if self.has_services else []
+        return (
+            [cel_rules.child_name_length(self.kind.replica_specs_field)]
+            if self.has_services
+            else []
+        )
 
     @property
     def scale_subresource(self) -> JSON | None:
-        if not self.framework.is_scalable:
+        if not self.kind.is_scalable:
             return None
         status = ".status.replicaStatuses.Worker"
         return {
-            "specReplicasPath": f".spec.{self.replica_specs_field}.Worker.replicas",
+            "specReplicasPath": f".spec.{self.kind.replica_specs_field}.Worker.replicas",
             "statusReplicasPath": f"{status}.active",
             "labelSelectorPath": f"{status}.selector",
         }
@@ -162,44 +164,44 @@ class ReplicaMap(Dialect):
     def _type_labels(self, name: str, type_: str) -> dict[str, str]:
         return {
             f"{LABEL_PREFIX}/job-name": name,
-            f"{LABEL_PREFIX}/operator-name": self.framework.controller_name(),
+            f"{LABEL_PREFIX}/operator-name": self.kind.controller_name,
             f"{LABEL_PREFIX}/replica-type": type_,
         }
 
     def _read_replica_specs(self, fields: FieldReader, obj: JobObject) -> tuple[ReplicaSpec, ...]:
-        entries = fields.object(self.replica_specs_field)
+        entries = fields.object(self.kind.replica_specs_field)
         replica_validation.check_replica_types(
-            self.framework, fields.value(self.replica_specs_field), entries.path
+            self.kind, fields.value(self.kind.replica_specs_field), entries.path
         )
         # tf-operator's first draft of this form had one policy for all replicas.
-        policy = fields.string("restartPolicy") or self.framework.default_restart_policy
+        policy = fields.string("restartPolicy") or self.kind.default_restart_policy
         specs = [self._read_replica_spec(entries, name, obj, policy) for name in entries.names()]
         if not specs:
-            types = ", ".join(map(self.framework.type_name, self.framework.replica_types))
+            types = ", ".join(map(self.kind.type_name, self.kind.replica_types))
             raise InvalidJobError(
                 f"is missing: give a spec of at least one of {types}",
-                field=fields.path_of(self.replica_specs_field),
+                field=fields.path_of(self.kind.replica_specs_field),
             )
         for type_ in self.framework.singletons:
             if not any(spec.type == type_ for spec in specs):
-                title = self.framework.type_name(type_)
+                title = self.kind.type_name(type_)
                 raise InvalidJobError(
                     f"lists no {title}, but there must be exactly 1: add it",
-                    field=fields.path_of(self.replica_specs_field),
+                    field=fields.path_of(self.kind.replica_specs_field),
                 )
-        kind_fields.fields_of(self.framework).check(fields, specs)
-        return tuple(sorted(specs, key=lambda s: self.framework.replica_types.index(s.type)))
+        self.kind.check(fields, specs)
+        return tuple(sorted(specs, key=lambda s: self.kind.replica_types.index(s.type)))
 
     def _read_replica_spec(
         self, entries: FieldReader, name: str, obj: JobObject, default_policy: str
     ) -> ReplicaSpec:
-        framework = self.framework
-        type_ = replica_validation.read_replica_type(framework, name, entries.path_of(name))
+        kind = self.kind
+        type_ = replica_validation.read_replica_type(kind, name, entries.path_of(name))
         entry = entries.object(name)
-        default = framework.default_replicas.get(type_, 1)
+        default = kind.default_replicas.get(type_, 1)
         replicas = entry.integer("replicas", default, maximum=MAX_REPLICAS)
-        if type_ in framework.singletons and replicas != 1:
-            title = framework.type_name(type_)
+        if type_ in kind.framework.singletons and replicas != 1:
+            title = kind.type_name(type_)
             raise InvalidJobError(
                 f"is {replicas}, but there must be exactly 1 {title}",
                 field=entry.path_of("replicas"),
@@ -214,8 +216,8 @@ class ReplicaMap(Dialect):
             entry.path_of("template"),
             restart_policy=policy.pod_restart_policy,
         )
-        replica_validation.check_containers(framework, template, entry.path_of("template"))
-        container = training_container(template, framework)
+        replica_validation.check_containers(kind, template, entry.path_of("template"))
+        container = training_container(template, kind.framework)
         template = self._with_port(template, container)
         ports = dict(_named_ports(template, container))
         return ReplicaSpec(
@@ -223,27 +225,26 @@ class ReplicaMap(Dialect):
             replicas=replicas,
             template=template,
             container=container,
-            port=ports.get(framework.port_name, framework.default_port()),
-            ports=_unique_ports(ports, framework.port_name),
+            port=ports.get(kind.port_name, kind.framework.default_port()),
+            ports=_unique_ports(ports, kind.port_name),
             retry_policy=_retry_policy(policy, obj),
-            indexed=type_ not in framework.unindexed_types,
-            gated=type_ in framework.gated_types,
+            indexed=type_ not in kind.unindexed_types,
+            gated=type_ in kind.gated_types,
             label_selector=self._label_selector(obj.metadata.name, type_),
         )
 
     def _warnings(self, fields: FieldReader) -> Iterator[SpecWarning]:
-        entries = fields.object(self.replica_specs_field)
+        entries = fields.object(self.kind.replica_specs_field)
         templates = [entries.object(name).object("template") for name in entries.names()]
         if any(template.object("spec").string("restartPolicy") for template in templates):
-            # Misspelt by training-operator for one kind; scripts look for what it writes.
-            verb = "Setted" if self.framework.job_type == "MPIJob" else "Set"
-            yield SpecWarning(f"{verb}PodTemplateRestartPolicy", _OVERWRITTEN_MESSAGE)
+            reason = self.kind.messages.template_restart_policy_reason
+            yield SpecWarning(reason, _OVERWRITTEN_MESSAGE)
 
     def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
         """Add the port where replicas meet to the container that trains, if it has none."""
-        name, number = self.framework.port_name, self.framework.default_port()
+        name, number = self.kind.port_name, self.framework.default_port()
         ports = dict(_named_ports(template, container))
-        if not self.framework.has_services or name in ports or number in ports.values():
+        if not self.kind.has_services or name in ports or number in ports.values():
             return template
         port = {"name": name, "containerPort": number}
         containers = [
@@ -255,7 +256,7 @@ class ReplicaMap(Dialect):
         return {**template, "spec": {**template["spec"], "containers": containers}}
 
     def _label_selector(self, name: str, type_: str) -> str:
-        if not self.framework.is_scalable:
+        if not self.kind.is_scalable:
             return ""
         labels = self._type_labels(name, type_)
         return ",".join(f"{label}={value}" for label, value in sorted(labels.items()))

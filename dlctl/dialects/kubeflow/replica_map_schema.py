@@ -4,17 +4,15 @@ A kind that is served in other forms too is stored in this one, so its schema ta
 it is open where the others have fields of their own.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dlctl.api import quantities
 from dlctl.dialects import pod_schema
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.kubeflow import cel_rules, kind_fields
+from dlctl.dialects.kubeflow import cel_rules
+from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_values import TIME_PATTERN
 from dlctl.dialects.restart_policy import RestartPolicy
-
-if TYPE_CHECKING:
-    from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 
 JSON = dict[str, Any]
 
@@ -27,26 +25,23 @@ _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
 
 
-def replica_map_schema(dialect: "ReplicaMap") -> JSON:
-    kind_fields_ = kind_fields.fields_of(dialect.framework)
-    field, unknown_fields = (
-        dialect.replica_specs_field,
-        _PRESERVE_UNKNOWN if dialect.has_list_form else {},
-    )
+def replica_map_schema(kind: KubeflowKind) -> JSON:
+    unknown_fields = _PRESERVE_UNKNOWN if kind.list_form else {}
+    field = kind.replica_specs_field
     schema: JSON = {
         "type": "object",
         "description": "What the job consists of and what becomes of it.",
         **unknown_fields,
         "properties": {
-            field: _replica_specs(dialect, unknown_fields),
+            field: _replica_specs(kind, unknown_fields),
             "runPolicy": _run_policy(unknown_fields),
             # Where the operators before training-operator had them.
             **_policies(),
-            **kind_fields_.properties,
+            **kind.spec_properties,
         },
-        "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind_fields_.rules],
+        "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind.spec_rules],
     }
-    if dialect.has_list_form:
+    if kind.list_form:
         listed = {
             "type": "array",
             "maxItems": MAX_REPLICA_TYPES * 2,
@@ -110,8 +105,7 @@ def _time() -> JSON:
     return {"type": "string", "format": "date-time", "nullable": True, "pattern": TIME_PATTERN}
 
 
-def _replica_specs(dialect: "ReplicaMap", unknown_fields: JSON) -> JSON:
-    framework = dialect.framework
+def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
     entry: JSON = {
         "type": "object",
         "required": ["template"],
@@ -125,15 +119,15 @@ def _replica_specs(dialect: "ReplicaMap", unknown_fields: JSON) -> JSON:
             "restartPolicy": {
                 "type": "string",
                 "enum": _RESTART_POLICIES,
-                "description": f"Of its pods; {framework.default_restart_policy} if left out. "
+                "description": f"Of its pods; {kind.default_restart_policy} if left out. "
                 "ExitCode runs them again unless their exit code says that it would be no use.",
             },
             "template": required_pod_template(),
         },
     }
-    if framework.requires_container_name:
-        entry["x-kubernetes-validations"] = [cel_rules.container_required(framework)]
-    types = ", ".join(map(framework.type_name, framework.replica_types))
+    if kind.requires_container_name:
+        entry["x-kubernetes-validations"] = [cel_rules.container_required(kind)]
+    types = ", ".join(map(kind.type_name, kind.replica_types))
     return {
         "type": "object",
         "description": f"The job's replicas by type: {types}.",
@@ -141,8 +135,8 @@ def _replica_specs(dialect: "ReplicaMap", unknown_fields: JSON) -> JSON:
         "maxProperties": MAX_REPLICA_TYPES,
         "additionalProperties": entry,
         "x-kubernetes-validations": [
-            *cel_rules.replica_specs_rules(framework, case_insensitive=dialect.has_list_form),
-            *kind_fields.fields_of(framework).replica_rules,
+            *cel_rules.replica_specs_rules(kind, case_insensitive=kind.list_form is not None),
+            *kind.replica_rules,
         ],
     }
 

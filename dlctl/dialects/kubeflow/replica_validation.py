@@ -8,33 +8,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.errors import InvalidJobError
-from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 
-def read_replica_type(framework: type[KubeflowJob], name: str, path: str) -> str:
+def read_replica_type(kind: KubeflowKind, name: str, path: str) -> str:
     """Read a replica type in any case, and under the name that it had once.
 
     :raises InvalidJobError: if it is not one of the framework's.
     """
-    type_ = framework.type_aliases.get(name.lower(), name.lower())
-    if type_ not in framework.replica_types:
-        types = ", ".join(map(framework.type_name, framework.replica_types))
+    type_ = kind.type_aliases.get(name.lower(), name.lower())
+    if type_ not in kind.replica_types:
+        types = ", ".join(map(kind.type_name, kind.replica_types))
         raise InvalidJobError(f"is not a replica type: it must be one of {types}", field=path)
     return type_
 
 
-def check_replica_types(framework: type[KubeflowJob], specs: Any, path: str) -> None:
+def check_replica_types(kind: KubeflowKind, specs: Any, path: str) -> None:
     """Refuse a type that is listed twice, spelt differently."""
     names = specs if isinstance(specs, Mapping) else ()
-    types = Counter(read_replica_type(framework, name, f"{path}.{name}") for name in names)
+    types = Counter(read_replica_type(kind, name, f"{path}.{name}") for name in names)
     duplicate = next((type_ for type_, count in types.items() if count > 1), None)
     if duplicate is not None:
-        shown = framework.type_name(duplicate)
+        shown = kind.type_name(duplicate)
         raise InvalidJobError(f"lists {shown} twice: give one spec a type", field=path)
 
 
-def check_containers(framework: type[KubeflowJob], template: Mapping[str, Any], path: str) -> None:
+def check_containers(kind: KubeflowKind, template: Mapping[str, Any], path: str) -> None:
     """Refuse a pod template without the container that trains, or with one that has no image."""
     path = f"{path}.spec.containers"
     containers = template["spec"]["containers"]
@@ -42,7 +42,7 @@ def check_containers(framework: type[KubeflowJob], template: Mapping[str, Any], 
         if not FieldReader(container, f"{path}[{index}]").string("image"):
             message = "is missing: name the image that the container runs"
             raise InvalidJobError(message, field=f"{path}[{index}].image")
-    name = framework.container_name()
-    if framework.requires_container_name and all(each["name"] != name for each in containers):
+    name = kind.framework.container_name()
+    if kind.requires_container_name and all(each["name"] != name for each in containers):
         message = f"has none named {name}: name the one that trains so"
         raise InvalidJobError(message, field=path)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dlctl.dialects import run_policy
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.kubeflow import kind_fields, replica_map_schema
+from dlctl.dialects.kubeflow import replica_map_schema
+from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_schema import pod_template_schema
 from dlctl.frameworks.dljob import DLJob
-from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 if TYPE_CHECKING:
     from dlctl.dialects.replica_lists.replica_list import ReplicaList
@@ -81,16 +81,16 @@ def replica_list_schema(dialect: "ReplicaList") -> JSON:
             "terminationPolicy": _termination_policy(),
         },
     }
-    if dialect.storage_framework is not None:
-        _add_v1_properties(schema, dialect.storage_framework)
+    if dialect.storage_kind is not None:
+        _add_v1_properties(schema, dialect.storage_kind)
     return schema
 
 
-def _add_v1_properties(schema: JSON, storage_framework: type[KubeflowJob]) -> None:
+def _add_v1_properties(schema: JSON, storage_kind: KubeflowKind) -> None:
     """Type what v1 has in its spec as v1 does: jobs of this form are decoded as jobs of v1."""
-    field = f"{storage_framework.field_prefix}ReplicaSpecs"
+    field = storage_kind.replica_specs_field
     properties = schema["properties"]
-    for name, property_schema in kind_fields.fields_of(storage_framework).properties.items():
+    for name, property_schema in storage_kind.spec_properties.items():
         properties.setdefault(name, property_schema)
     properties["runPolicy"]["properties"].update(
         managedBy={"type": "string"},

@@ -26,6 +26,7 @@ from dlctl.dialects import run_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import JSON, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
+from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_templates import (
     check_replica_types,
     check_singletons,
@@ -36,7 +37,6 @@ from dlctl.dialects.pod_templates import (
 from dlctl.dialects.replica_lists import list_schema, list_status, shared_status
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
-from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 
 class JobMode(enum.StrEnum):
@@ -62,7 +62,7 @@ class ReplicaList(Dialect):
     default_clean_pod_policy: CleanPodPolicy
     retry_policy: RetryPolicy
     # The kind of Kubeflow's v1 that jobs are stored as, and whose typed clients read them.
-    storage_framework: type[KubeflowJob] | None = None
+    storage_kind: KubeflowKind | None = None
     port_name: str = "dljob-port"
     service_per_replica: bool = False
     patches_spec: bool = True
@@ -107,13 +107,13 @@ class ReplicaList(Dialect):
         return self._read_run_policy(FieldReader(msgspec.json.decode(obj.spec), "spec"))
 
     def read_status(self, obj: JobObject) -> JobStatus:
-        if self.storage_framework is not None:
+        if self.storage_kind is not None:
             return shared_status.read(obj.status, self.field_prefix)
         return list_status.read(obj.status, self.field_prefix)
 
     def write_status(self, status: JobStatus) -> JSON:
-        if self.storage_framework is not None:
-            return shared_status.write(status, self.field_prefix, self.storage_framework)
+        if self.storage_kind is not None:
+            return shared_status.write(status, self.field_prefix, self.storage_kind)
         return list_status.write(status, self.field_prefix)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
@@ -126,7 +126,7 @@ class ReplicaList(Dialect):
         }
 
     def status_schema(self) -> JSON:
-        return list_schema.status_schema(shared=self.storage_framework is not None)
+        return list_schema.status_schema(shared=self.storage_kind is not None)
 
     def spec_schema(self) -> JSON:
         return list_schema.replica_list_schema(self)
@@ -222,56 +222,3 @@ def _template_for_image(framework: type[DLJob], image: str) -> Mapping[str, Any]
     name = framework.container_name()
     container = {"name": name, "image": image, "command": ["python", "-c", f"import {name}"]}
     return {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
-
-
-def kubeflow_v1alpha1(framework: type[DLJob], storage_framework: type[KubeflowJob]) -> ReplicaList:
-    """Return the form of jzp1025's mx-operator."""
-    return ReplicaList(
-        framework,
-        group_label="kubeflow.org",
-        field_prefix="mx",
-        port_field="PsRootPort",
-        default_port=9091,
-        default_type="WORKER",
-        default_clean_pod_policy=CleanPodPolicy.ALL,
-        storage_framework=storage_framework,
-        retry_policy=RetryPolicy.TABLE,
-        port_name="ps-root-port",
-    )
-
-
-def tf_operator_v1alpha1(
-    framework: type[DLJob], storage_framework: type[KubeflowJob]
-) -> ReplicaList:
-    """Return the form of tf-operator up to its version 0.3."""
-    return ReplicaList(
-        framework,
-        group_label="kubeflow.org",
-        field_prefix="tf",
-        port_field="tfPort",
-        default_port=2222,
-        default_type="MASTER",
-        default_clean_pod_policy=CleanPodPolicy.ALL,
-        storage_framework=storage_framework,
-        retry_policy=RetryPolicy.TABLE_AND_SIGNALS,
-        port_name="tf-port",
-        service_per_replica=True,
-    )
-
-
-def fioravanzo_v1alpha1(framework: type[DLJob]) -> ReplicaList:
-    """Return the form of fioravanzo.org's mx-operator."""
-    return ReplicaList(
-        framework,
-        group_label="fioravanzo.org",
-        field_prefix="mx",
-        port_field="mxPort",
-        default_port=9000,
-        default_type="SCHEDULER",
-        # Pods are kept for their logs.
-        default_clean_pod_policy=CleanPodPolicy.NONE,
-        retry_policy=RetryPolicy.TABLE_AND_SIGNALS,
-        port_name="mx-port",
-        service_per_replica=True,
-        extra_env={"PS_VERBOSE": "2"},
-    )

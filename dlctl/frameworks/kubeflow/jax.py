@@ -11,11 +11,8 @@ class JAXJob(KubeflowJob):
     """Distributed JAX; process 0 is the coordinator."""
 
     job_type = "JAXJob"
-    field_prefix = "jax"
     replica_types = ["worker"]
     container_properties = {"name": "jax", "ports": [6666]}
-    port_name = "jaxjob-port"
-    is_scalable = True
 
     def is_master(self, replica: Replica) -> bool:
         return replica.index == 0

@@ -24,22 +24,9 @@ class MPIJob(KubeflowJob):
     """Distributed MPI: the launcher decides, and workers wait for what it starts in them."""
 
     job_type = "MPIJob"
-    field_prefix = "mpi"
     replica_types = ["launcher", "worker"]
     container_properties = {"name": "mpi", "ports": [9999]}
-    port_name = "mpi-port"
     singletons = ["launcher"]
-    default_replicas = {"worker": 0}
-    unindexed_types = frozenset({"launcher"})
-    # Started with the workers, mpirun would find some of them not there yet, and give up.
-    gated_types = frozenset({"launcher"})
-    uncounted_after_finish = frozenset({"worker"})
-    reason_by_condition = {"Failed": "MPIJobMPIJobFailed"}
-    # As mpi-operator names the event.
-    name_conflict_reason = "ErrResourceExists"
-    has_services = False
-    requires_container_name = False
-    shows_age_first = True
     # In this order: nobody can bind a role that is not there, or be in a pod before the account is.
     dependent_resources = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS)
     retained_resources = dependent_resources
@@ -50,9 +37,6 @@ class MPIJob(KubeflowJob):
 
     def is_master(self, replica: Replica) -> bool:
         return replica == _LAUNCHER
-
-    def namespaced_messages(self) -> bool:
-        return False
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int

@@ -14,11 +14,8 @@ class MXJob(KubeflowJob):
     """Distributed MXNet, training (MXTrain) or tuning the compiler (MXTune)."""
 
     job_type = "MXJob"
-    field_prefix = "mx"
     replica_types = ["scheduler", "server", "worker", "tunertracker", "tunerserver", "tuner"]
-    type_names = {"tunertracker": "TunerTracker", "tunerserver": "TunerServer"}
     container_properties = {"name": "mxnet", "ports": [9091]}
-    port_name = "mxjob-port"
 
     def success_policy(self) -> SuccessPolicy:
         if self.job.spec.get("jobMode") == "MXTune":
@@ -33,9 +30,6 @@ class MXJob(KubeflowJob):
 
     def is_master(self, replica: Replica) -> bool:
         return replica.type == "server"
-
-    def namespaced_messages(self) -> bool:
-        return False
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int

@@ -11,12 +11,8 @@ class PaddleJob(KubeflowJob):
     """Distributed PaddlePaddle; its launcher gathers the nodes at the first one."""
 
     job_type = "PaddleJob"
-    field_prefix = "paddle"
     replica_types = ["master", "worker"]
     container_properties = {"name": "paddle", "ports": [36543]}
-    port_name = "master"
-    default_restart_policy = "OnFailure"
-    is_scalable = True
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int

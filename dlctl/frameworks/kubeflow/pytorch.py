@@ -20,13 +20,9 @@ class PyTorchJob(KubeflowJob):
     """Distributed PyTorch; with an elastic policy, as many workers as there happen to be."""
 
     job_type = "PyTorchJob"
-    field_prefix = "pytorch"
     replica_types = ["master", "worker"]
     container_properties = {"name": "pytorch", "ports": [23456]}
-    port_name = "pytorchjob-port"
-    default_restart_policy = "OnFailure"
     dependent_resources = (HORIZONTAL_POD_AUTOSCALERS,)
-    is_scalable = True
 
     def success_policy(self) -> SuccessPolicy:
         policy = super().success_policy()

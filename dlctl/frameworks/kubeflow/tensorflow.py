@@ -14,14 +14,8 @@ class TFJob(KubeflowJob):
     """Distributed TensorFlow, described in TF_CONFIG; without a chief, worker 0 decides."""
 
     job_type = "TFJob"
-    field_prefix = "tf"
     replica_types = ["chief", "master", "ps", "worker", "evaluator"]
-    type_names = {"ps": "PS"}
-    # Of tf-operator's first draft of the map form.
-    type_aliases = {"eval": "evaluator"}
-    older_versions = ("v1alpha2", "v1beta1", "v1beta2")
     container_properties = {"name": "tensorflow", "ports": [2222]}
-    port_name = "tfjob-port"
     sets_env_in_all_containers = False
 
     def success_policy(self) -> SuccessPolicy:
@@ -43,9 +37,6 @@ class TFJob(KubeflowJob):
         if any(self._chiefs()):
             return replica.type in ("chief", "master")
         return replica == Replica("worker", 0)
-
-    def namespaced_messages(self) -> bool:
-        return True
 
     def address(self, replica_type: str, replica_index: int) -> str:
         domain = self.job.defaults.cluster_domain

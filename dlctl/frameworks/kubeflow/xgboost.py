@@ -12,11 +12,9 @@ class XGBoostJob(KubeflowJob):
     """Distributed gradient boosting; the master's end is the job's."""
 
     job_type = "XGBoostJob"
-    field_prefix = "xgb"
     replica_types = ["master", "worker"]
     singletons = ["master"]
     container_properties = {"name": "xgboost", "ports": [9999]}
-    port_name = "xgboostjob-port"
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int

@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.meta import MANAGED_BY_LABEL
-from dlctl.dialects.replica_lists.replica_list import kubeflow_v1alpha1
-from dlctl.frameworks.kubeflow.mxnet import MXJob as KubeflowMXJob
+from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from dlctl.frameworks.mxnet import MXJob
 from dlctl.reconcilers.children.render import Renderer
-from tests.builders import bare_job, entry, make_job, mxjob, renderer_of, template
+from tests.builders import bare_job, entry, kind_of, make_job, mxjob, renderer_of, template
 from tests.goldens import (
     ET_OPERATOR,
     KUBEFLOW,
@@ -182,7 +182,9 @@ def test_volumes_of_the_framework_get_legal_names_and_yield_to_the_users_mounts(
     mine = {"name": "mine", "mountPath": "/tmp"}
     pod_template["spec"]["containers"][0]["volumeMounts"] = [mine]
     job = make_job(replicaSpecs=[entry("SCHEDULER", template=pod_template)])
-    pod = Renderer(job, kubeflow_v1alpha1(VolumeJob, KubeflowMXJob)).pod(SCHEDULER)
+    dialect = kind_of().dialects["v1alpha1"]
+    assert isinstance(dialect, ReplicaList)
+    pod = Renderer(job, attrs.evolve(dialect, framework=VolumeJob)).pod(SCHEDULER)
     assert pod["spec"]["containers"][0]["volumeMounts"] == [
         mine,
         {"name": "dl-data-my-set-1", "mountPath": "/data/My_Set.1"},

@@ -1,0 +1,15 @@
+"""The kind of et-operator, and the kinds that its jobs are scaled by."""
+
+from collections.abc import Iterator, Mapping
+
+from dlctl.api.elastic import GROUP, SCALE_INS, SCALE_OUTS
+from dlctl.dialects.et_operator.training_job import TrainingJobDialect
+from dlctl.dialects.kind import Kind, make_kind
+from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.horovod.job import TrainingJob
+
+
+def served_kinds(frameworks: Mapping[str, type[DLJob]]) -> Iterator[Kind]:
+    """Yield TrainingJob, which is served whatever frameworks are installed."""
+    dialects = {"v1alpha1": TrainingJobDialect()}
+    yield make_kind(GROUP, TrainingJob.job_type, dialects, scalers=(SCALE_INS, SCALE_OUTS))

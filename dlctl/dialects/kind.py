@@ -1,0 +1,121 @@
+"""A kind of jobs that is served: its resource, and a dialect for each version."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import msgspec
+
+from dlctl.api.defaults import JobDefaults
+from dlctl.api.gangs import pod_group_resource
+from dlctl.api.job import Job, JobObject
+from dlctl.api.meta import Resource
+from dlctl.api.nesting import MAX_DEPTH
+from dlctl.api.status import JobStatus
+from dlctl.api.undecoded_object import TOO_DEEP
+from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.errors import InvalidJobError
+
+Dialects = Mapping[str, Dialect]
+
+
+@attrs.frozen
+class Kind:
+    """One custom resource: what it is called, and how it is spelt by version.
+
+    All versions of a kind are read by the shape of the spec, since the API server stores one
+    version and converts between them by name only.
+    """
+
+    resource: Resource
+    dialects: Dialects
+    defaults: JobDefaults = attrs.field(factory=JobDefaults)
+    # Where users ask that jobs of this kind be scaled; a kind of their own each.
+    scalers: tuple[Resource, ...] = ()
+    # The label ``framework`` of training-operator's metrics; empty if they do not count the kind.
+    metric_label: str = ""
+
+    @property
+    def dependent_resources(self) -> frozenset[Resource]:
+        """Return where jobs of this kind have objects beside pods and services."""
+        pod_group = pod_group_resource(self.defaults.gang_scheduler_name)
+        of_frameworks = (
+            resource
+            for dialect in self.dialects.values()
+            for resource in dialect.framework.dependent_resources
+        )
+        return frozenset((*of_frameworks, pod_group) if pod_group else of_frameworks)
+
+    @property
+    def retained_resources(self) -> frozenset[Resource]:
+        """Return those of them whose objects go with the job, and are never deleted before."""
+        return frozenset(
+            resource
+            for dialect in self.dialects.values()
+            for resource in dialect.framework.retained_resources
+        )
+
+    @property
+    def creates_secrets(self) -> bool:
+        """Tell whether jobs of this kind get secrets, which the controller makes."""
+        return any(dialect.framework.creates_secrets for dialect in self.dialects.values())
+
+    @property
+    def delegated_rules(self) -> frozenset[tuple[str, str, str]]:
+        """Return the rights that jobs of this kind hand on to their pods."""
+        return frozenset(
+            grant
+            for dialect in self.dialects.values()
+            for grant in dialect.framework.delegated_rules
+        )
+
+    @property
+    def singular(self) -> str:
+        return self.resource.kind.lower()
+
+    def dialect_of(self, obj: JobObject) -> Dialect:
+        """Return the dialect that a job is written in, else that of the stored version."""
+        stored, *others = self.dialects.values()
+        # Where there is nothing to choose, the spec need not be decoded; this is asked often.
+        if not others:
+            return stored
+        try:
+            spec = msgspec.json.decode(obj.readable_spec)
+        except msgspec.DecodeError:
+            return stored
+        return next((d for d in (stored, *others) if d.matches(spec)), stored)
+
+    def read(self, obj: JobObject) -> Job:
+        """Read a job of this kind.
+
+        :raises InvalidJobError: naming the field and the fix.
+        """
+        if obj.spec is TOO_DEEP:
+            message = f"is nested deeper than {MAX_DEPTH} levels: give a spec of its fields only"
+            raise InvalidJobError(message, field="spec")
+        dialect = self.dialect_of(obj)
+        # A job's children name the version that its form belongs to.
+        version = next(name for name, one in self.dialects.items() if one is dialect)
+        try:
+            job = dialect.read(obj, attrs.evolve(self.resource, version=version))
+        except msgspec.DecodeError as error:
+            raise InvalidJobError(f"cannot be read: {error}", field="spec") from error
+        if job.total_replicas > MAX_REPLICAS:
+            message = (
+                f"asks for {job.total_replicas} replicas, but a job may have {MAX_REPLICAS}: "
+                "lower them"
+            )
+            raise InvalidJobError(message, field="spec")
+        annotations = obj.metadata.annotations or {}
+        return attrs.evolve(job, defaults=self.defaults, annotations=annotations)
+
+    def read_status(self, obj: JobObject) -> JobStatus:
+        return self.dialect_of(obj).read_status(obj)
+
+
+def make_kind(group: str, job_type: str, dialects: Dialects, **fields: Any) -> Kind:
+    """Return the kind of a job type, stored in the first version."""
+    storage_version = next(iter(dialects))
+    resource = Resource(group, storage_version, f"{job_type.lower()}s", job_type)
+    return Kind(resource, dialects, **fields)

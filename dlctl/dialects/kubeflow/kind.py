@@ -1,0 +1,101 @@
+"""How kubeflow.org spells one kind of job; :mod:`.kinds` has a value for each.
+
+What a framework needs of its replicas is :class:`.KubeflowJob`'s.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.job import Job, ReplicaSpec
+from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.kubeflow.messages import KindMessages, KubeflowMessages
+from dlctl.frameworks.kubeflow.job import KubeflowJob
+
+JSON = dict[str, Any]
+Check = Callable[[FieldReader, Sequence[ReplicaSpec]], None]
+GROUP: Final = "kubeflow.org"
+
+
+def _no_check(fields: FieldReader, specs: Sequence[ReplicaSpec]) -> None:
+    return None
+
+
+# There is one value a kind, which is compared by identity.
+@attrs.frozen(kw_only=True, eq=False)
+class KubeflowKind:
+    """The names, defaults, fields, rules and messages of one kind."""
+
+    framework: type[KubeflowJob]
+    # Begins the field of replica specs: ``tf`` in ``tfReplicaSpecs``.
+    field_prefix: str
+    # The name of the port where replicas meet.
+    port_name: str
+    # The label ``framework`` of training-operator's metrics.
+    metric_label: str
+    # Served beside v1, in the same form.
+    older_versions: Sequence[str] = ()
+    # Makes the form of v1alpha1, a list of replica specs, if the kind had one.
+    list_form: Callable[["KubeflowKind"], Dialect] | None = None
+    # Former names of replica types, in lower case.
+    type_aliases: Mapping[str, str] = attrs.field(factory=dict)
+    # Spellings of replica types other than with one capital.
+    type_names: Mapping[str, str] = attrs.field(factory=dict)
+    # The restart policy of replicas without one.
+    default_restart_policy: str = "Never"
+    # Replica counts by type, where the default is not 1.
+    default_replicas: Mapping[str, int] = attrs.field(factory=dict)
+    # Types of one replica, whose name has no index.
+    unindexed_types: Collection[str] = ()
+    # Types whose pods are held back until all replicas of the others run.
+    gated_types: Collection[str] = ()
+    # Whether replicas are dialled by name: else there are neither services nor a port.
+    has_services: bool = True
+    # Whether a container must have the framework's name.
+    requires_container_name: bool = True
+    # Whether ``kubectl scale`` sets the number of workers.
+    is_scalable: bool = False
+    # Whether ``kubectl get`` shows the age before the state.
+    shows_age_first: bool = False
+    # The schemas of the fields in spec beside replicas and policies.
+    spec_properties: Mapping[str, JSON] = attrs.field(factory=dict)
+    # Rules in CEL of the spec, and of the map of replica specs in it.
+    spec_rules: Sequence[JSON] = ()
+    replica_rules: Sequence[JSON] = ()
+    # Refuses the same on reading: a job may come from a server without these rules.
+    check: Check = _no_check
+    messages: KindMessages = attrs.field(factory=KindMessages)
+
+    @property
+    def name(self) -> str:
+        return self.framework.job_type
+
+    @property
+    def replica_types(self) -> Sequence[str]:
+        return self.framework.replica_types
+
+    @property
+    def replica_specs_field(self) -> str:
+        return f"{self.field_prefix}ReplicaSpecs"
+
+    @property
+    def controller_name(self) -> str:
+        """Return the controller's name in training-operator's labels and events."""
+        return f"{self.name.lower()}-controller"
+
+    def type_name(self, replica_type: str) -> str:
+        """Return a replica type as users write it: ``Worker``."""
+        return self.type_names.get(replica_type, replica_type.capitalize())
+
+    def condition_messages(self, job: Job) -> KubeflowMessages:
+        """Return how a job of this kind states its conditions."""
+        return KubeflowMessages(
+            event_source=self.controller_name,
+            type_name=self.type_name,
+            of_kind=self.messages,
+            namespaced=self.messages.namespaced(job),
+            uncounted_after_finish=self.messages.uncounted_after_finish,
+            name_conflict_reason=self.messages.name_conflict_reason,
+        )

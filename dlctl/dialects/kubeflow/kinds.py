@@ -1,0 +1,222 @@
+"""Kubeflow's kinds: a framework each, and how its jobs are spelt.
+
+Fields have rules in CEL for when a job is submitted, and a check in Python for when it is read from
+a server without them. Both refuse the same.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from dlctl.api.job import ReplicaSpec
+from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.field_reader import FieldReader
+from dlctl.dialects.kind import Kind, make_kind
+from dlctl.dialects.kubeflow import cel_rules, elastic_policy_schema, list_forms
+from dlctl.dialects.kubeflow.kind import GROUP, KubeflowKind
+from dlctl.dialects.kubeflow.messages import KindMessages
+from dlctl.dialects.kubeflow.replica_map import ReplicaMap
+from dlctl.dialects.restart_policy import RestartPolicy
+from dlctl.errors import InvalidJobError, quoted
+from dlctl.frameworks.dljob import DLJob
+from dlctl.frameworks.kubeflow.jax import JAXJob
+from dlctl.frameworks.kubeflow.mpi import MPIJob
+from dlctl.frameworks.kubeflow.mxnet import MXJob
+from dlctl.frameworks.kubeflow.paddle import PaddleJob
+from dlctl.frameworks.kubeflow.pytorch import PyTorchJob
+from dlctl.frameworks.kubeflow.tensorflow import TFJob
+from dlctl.frameworks.kubeflow.xgboost import XGBoostJob
+
+JSON = dict[str, Any]
+Specs = Sequence[ReplicaSpec]
+_SUCCESS_POLICIES: Final = ("", "AllWorkers")
+_JOB_MODES: Final = ("", "MXTrain", "MXTune")
+# Of the kinds whose deletion training-operator reports as that of a pod.
+_DELETED_AS_POD: Final = "SuccessfulDeletePod"
+
+
+def served_kinds(frameworks: Mapping[str, type[DLJob]]) -> Iterator[Kind]:
+    """Yield Kubeflow's kinds, which are served whatever frameworks are installed."""
+    for kind in _KINDS:
+        dialects = dict(_dialects(kind))
+        yield make_kind(GROUP, kind.name, dialects, metric_label=kind.metric_label)
+
+
+def _dialects(kind: KubeflowKind) -> Iterator[tuple[str, Dialect]]:
+    """Yield the versions of a kind; the first one is stored."""
+    map_form = ReplicaMap(kind)
+    yield "v1", map_form
+    if kind.list_form is not None:
+        yield "v1alpha1", kind.list_form(kind)
+    # Of one form with the first, and read as such: which of them it was is not stored.
+    for version in kind.older_versions:
+        yield version, map_form
+
+
+def _check_tensorflow(fields: FieldReader, specs: Specs) -> None:
+    if {"chief", "master"} <= {spec.type for spec in specs}:
+        message = "lists Chief and Master, which exclude each other: list one of them"
+        raise InvalidJobError(message, field=fields.path_of("tfReplicaSpecs"))
+    _check_enum(fields, "successPolicy", _SUCCESS_POLICIES)
+
+
+def _check_mxnet(fields: FieldReader, specs: Specs) -> None:
+    _check_enum(fields, "jobMode", _JOB_MODES)
+
+
+def _check_mpi(fields: FieldReader, specs: Specs) -> None:
+    fields.integer("slotsPerWorker", 1, minimum=1)
+    fields.string("mainContainer")
+
+
+def _check_enum(fields: FieldReader, name: str, options: Sequence[str]) -> None:
+    value = fields.string(name)
+    if value not in options:
+        shown_options = ", ".join(option for option in options if option)
+        message = f"is {quoted(value)}, but must be one of {shown_options}"
+        raise InvalidJobError(message, field=fields.path_of(name))
+
+
+_TENSORFLOW: Final = KubeflowKind(
+    framework=TFJob,
+    field_prefix="tf",
+    port_name="tfjob-port",
+    metric_label="tensorflow",
+    older_versions=("v1alpha2", "v1beta1", "v1beta2"),
+    list_form=list_forms.tf_operator_v1alpha1,
+    # Of tf-operator's first draft of the map form.
+    type_aliases={"eval": "evaluator"},
+    type_names={"ps": "PS"},
+    spec_properties={
+        "successPolicy": {
+            "type": "string",
+            "enum": list(_SUCCESS_POLICIES),
+            "description": "Whether worker 0 decides, or AllWorkers do, where there is no chief.",
+        },
+        "enableDynamicWorker": {
+            "type": "boolean",
+            "description": "Whether workers may come and go.",
+        },
+        # tf-operator's first draft of this form had it here.
+        "restartPolicy": {
+            "type": "string",
+            "enum": ["", *(policy.value for policy in RestartPolicy)],
+            "description": "Of replicas that have none of their own.",
+        },
+    },
+    replica_rules=(
+        {
+            "rule": "self.filter(t, t.lowerAscii() in ['chief', 'master']).size() <= 1",
+            "message": "Chief and Master exclude each other: list one of them",
+        },
+    ),
+    check=_check_tensorflow,
+    messages=KindMessages(namespaced=lambda _: True, failed_subject="TFJob {key} has"),
+)
+_PYTORCH: Final = KubeflowKind(
+    framework=PyTorchJob,
+    field_prefix="pytorch",
+    port_name="pytorchjob-port",
+    metric_label="pytorch",
+    default_restart_policy="OnFailure",
+    is_scalable=True,
+    spec_properties={
+        "nprocPerNode": {
+            "type": "string",
+            "description": "Processes on each node: a number, auto, cpu or gpu; auto if left out.",
+        },
+        "elasticPolicy": elastic_policy_schema.pytorch_schema(),
+    },
+    spec_rules=elastic_policy_schema.PYTORCH_RULES,
+    replica_rules=(cel_rules.at_most_one("Master"), cel_rules.at_least_one("Worker")),
+    check=elastic_policy_schema.check_pytorch,
+    messages=KindMessages(ttl_deletion_reason=_DELETED_AS_POD),
+)
+_XGBOOST: Final = KubeflowKind(
+    framework=XGBoostJob,
+    field_prefix="xgb",
+    port_name="xgboostjob-port",
+    metric_label="xgboost",
+)
+_PADDLE: Final = KubeflowKind(
+    framework=PaddleJob,
+    field_prefix="paddle",
+    port_name="master",
+    metric_label="paddle",
+    default_restart_policy="OnFailure",
+    is_scalable=True,
+    spec_properties={"elasticPolicy": elastic_policy_schema.paddle_schema()},
+    spec_rules=elastic_policy_schema.PADDLE_RULES,
+    check=elastic_policy_schema.check_paddle,
+    messages=KindMessages(ttl_deletion_reason=_DELETED_AS_POD),
+)
+_JAX: Final = KubeflowKind(
+    framework=JAXJob,
+    field_prefix="jax",
+    port_name="jaxjob-port",
+    metric_label="jax",
+    is_scalable=True,
+    messages=KindMessages(ttl_deletion_reason=_DELETED_AS_POD),
+)
+_MPI: Final = KubeflowKind(
+    framework=MPIJob,
+    field_prefix="mpi",
+    port_name="mpi-port",
+    metric_label="mpi",
+    default_replicas={"worker": 0},
+    unindexed_types=frozenset({"launcher"}),
+    # Started with the workers, mpirun would find some of them not there yet, and give up.
+    gated_types=frozenset({"launcher"}),
+    has_services=False,
+    requires_container_name=False,
+    shows_age_first=True,
+    spec_properties={
+        "slotsPerWorker": {
+            "type": "integer",
+            "format": "int32",
+            "minimum": 1,
+            "description": "Processes that a worker has room for; 1 if left out.",
+        },
+        "mainContainer": {
+            "type": "string",
+            "description": "Container of a worker that commands run in; else the pod's default.",
+        },
+    },
+    check=_check_mpi,
+    messages=KindMessages(
+        namespaced=lambda _: False,
+        counts_restarts=True,
+        reason_by_condition={"Failed": "MPIJobMPIJobFailed"},
+        # As mpi-operator names the event.
+        name_conflict_reason="ErrResourceExists",
+        # Misspelt by training-operator; scripts look for what it writes.
+        template_restart_policy_reason="SettedPodTemplateRestartPolicy",
+        uncounted_after_finish=frozenset({"worker"}),
+    ),
+)
+_MXNET: Final = KubeflowKind(
+    framework=MXJob,
+    field_prefix="mx",
+    port_name="mxjob-port",
+    metric_label="mxnet",
+    list_form=list_forms.mx_operator_v1alpha1,
+    type_names={"tunertracker": "TunerTracker", "tunerserver": "TunerServer"},
+    spec_properties={
+        # In the list form it has other values.
+        "jobMode": {"type": "string", "description": "MXTrain, or MXTune to tune the compiler."},
+    },
+    spec_rules=(
+        {
+            "rule": "!has(self.mxReplicaSpecs) || !has(self.jobMode) || "
+            f"self.jobMode in {list(_JOB_MODES)}",
+            "message": "must be one of MXTrain, MXTune",
+            "fieldPath": ".jobMode",
+        },
+    ),
+    check=_check_mxnet,
+    messages=KindMessages(
+        namespaced=lambda _: False,
+        failed_subject="mxjob {name} is",
+        ttl_deletion_reason=_DELETED_AS_POD,
+    ),
+)
+_KINDS: Final = (_TENSORFLOW, _PYTORCH, _XGBOOST, _PADDLE, _JAX, _MPI, _MXNET)
