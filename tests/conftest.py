@@ -21,7 +21,7 @@ settings.load_profile("dlctl")
 
 _MAY_BLOCK = (
     # A table of the package, read once in the life of a process.
-    ("dlctl/api/core_types/__init__.py", "pod_types"),
+    ("dlctl/api/core_types/type_tables.py", "pod_types"),
     # Kubernetes' own client, which reads small local files when credentials are to be renewed.
     ("dlctl/kube/config.py", "load"),
     ("dlctl/kube/config.py", "_from_kubeconfig"),

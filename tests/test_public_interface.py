@@ -3,8 +3,10 @@
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -16,6 +18,7 @@ _PACKAGES: Final = [
     "dlctl",
     *(module.name for module in pkgutil.walk_packages(dlctl.__path__, "dlctl.") if module.ispkg),
 ]
+_REFERENCE: Final = Path(__file__).parents[1] / "docs/reference/python.md"
 _EXPORTS: Final = [
     (package, name)
     for package in _PACKAGES
@@ -36,6 +39,11 @@ def test_export_has_a_docstring_of_its_own(package: str, name: str) -> None:
     export = getattr(importlib.import_module(package), name)
     assert "__doc__" in vars(export) or isinstance(export, FunctionType)
     assert inspect.getdoc(export)
+
+
+def test_reference_has_every_export_and_nothing_else() -> None:
+    shown = re.findall(r"^::: (\S+)$", _REFERENCE.read_text(), re.MULTILINE)
+    assert sorted(shown) == sorted(f"{package}.{name}" for package, name in _EXPORTS)
 
 
 @pytest.mark.parametrize(("package", "name"), _EXPORTS)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from dlctl.api.core_types import Field, pod_types
+from dlctl.api.core_types.type_tables import Field, pod_types
 from dlctl.dialects.pod_schema import POD_TEMPLATE_TYPE
 from dlctl.dialects.pod_values import format_value, invalid_reason
 from dlctl.errors import InvalidJobError

@@ -8,7 +8,7 @@ are left to the API server, which judges the pods.
 from functools import cache
 from typing import Any, Final
 
-from dlctl.api.core_types import Field, pod_types
+from dlctl.api.core_types.type_tables import Field, pod_types
 from dlctl.api.quantities import MAX_CHARS, PATTERN
 from dlctl.dialects.field_reader import MAX_PORT
 from dlctl.dialects.pod_values import TIME_PATTERN

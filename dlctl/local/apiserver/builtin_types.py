@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-from dlctl.api.core_types import TypeDefinition, parse_table, pod_types
+from dlctl.api.core_types.type_tables import TypeDefinition, parse_table, pod_types
 
 _TABLES: Final = ("core", "others")
 

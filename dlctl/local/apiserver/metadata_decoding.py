@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.core_types import Field, TypeDefinition
+from dlctl.api.core_types.type_tables import Field, TypeDefinition
 from dlctl.api.meta import Resource
 from dlctl.api.quantities import QuantityError, canonicalize
 from dlctl.local.apiserver import resource_traits

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dlctl.api.core_types import Field, TypeDefinition
+from dlctl.api.core_types.type_tables import Field, TypeDefinition
 from dlctl.local.apiserver.builtin_types import descriptions, kinds
 from dlctl.local.apiserver.openapi_paths import paths
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource

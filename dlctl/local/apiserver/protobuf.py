@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
-from dlctl.api.core_types import Field
+from dlctl.api.core_types.type_tables import Field
 from dlctl.errors import DlctlError
 from dlctl.local.apiserver.builtin_types import kinds
 from dlctl.local.apiserver.resources import JSON

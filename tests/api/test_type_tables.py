@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dlctl.api.core_types import Field, pod_types
+from dlctl.api.core_types.type_tables import Field, pod_types
 from tests.support.core_types import field_type, fields
 
 
