@@ -6,9 +6,9 @@ Knows paths and bytes, nothing of objects. aiohttp's errors end here.
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Self
+from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -29,6 +29,8 @@ from dlctl.kube.errors import (
 from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.kube.retries import delay_s
 from dlctl.metrics import Metrics
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -129,15 +131,7 @@ class Transport:
 
         It is opened only while writes may be sent, and closed at once at the end of the block.
         """
-        credentials = self._config.credentials
-        access = await credentials.access()
-        try:
-            opened = await self._upgraded(request, protocols, access)
-        except UnauthorizedError:
-            renewed = await credentials.access(refused=access)
-            if renewed is access:
-                raise
-            opened = await self._upgraded(request, protocols, renewed)
+        opened = await self._with_access(lambda access: self._upgraded(request, protocols, access))
         try:
             yield opened
         except BaseException:
@@ -180,24 +174,39 @@ class Transport:
     async def _authorized(
         self, request: Request, limits: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield the answer to a success; credentials that were refused are renewed once."""
-        credentials = self._config.credentials
-        access = await credentials.access()
-        response = await self._send_once(request, limits, access)
+        """Yield the answer to a success."""
+        response = await self._with_access(
+            lambda access: self._send_checked(request, limits, access)
+        )
         try:
-            try:
-                await _raise_for_status(request, response)
-            except UnauthorizedError:
-                renewed = await credentials.access(refused=access)
-                if renewed is access:
-                    raise
-                response.release()
-                response = await self._send_once(request, limits, renewed)
-                await _raise_for_status(request, response)
             yield response
         finally:
             # Closed rather than released: the rest of a stream will never be read.
             response.close()
+
+    async def _with_access(self, send: Callable[[Access], Awaitable[T]]) -> T:
+        """Return the result of a request; credentials that were refused are renewed once."""
+        credentials = self._config.credentials
+        access = await credentials.access()
+        try:
+            return await send(access)
+        except UnauthorizedError:
+            renewed = await credentials.access(refused=access)
+            if renewed is access:
+                raise
+        return await send(renewed)
+
+    async def _send_checked(
+        self, request: Request, limits: aiohttp.ClientTimeout, access: Access
+    ) -> aiohttp.ClientResponse:
+        """Return the answer to a success, of which only the header has been read."""
+        response = await self._send_once(request, limits, access)
+        try:
+            await _raise_for_status(request, response)
+        except BaseException:
+            response.close()
+            raise
+        return response
 
     async def _send_once(
         self, request: Request, limits: aiohttp.ClientTimeout, access: Access
