@@ -9,9 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from dlctl.errors import DlctlError
+from dlctl.kube.status import Status, decode_status
 
 
 class ApiError(DlctlError):
@@ -122,57 +121,18 @@ DEFAULT_RETRY_AFTER_S: Final = 1.0
 _TOO_LARGE: Final = "Too large resource version"
 
 
-class _Cause(msgspec.Struct):
-    reason: str | None = None
-    message: str | None = None
-
-
-class _Details(msgspec.Struct, rename="camel"):
-    causes: list[_Cause] | None = None
-    retry_after_seconds: float | None = None
-
-
-class _Status(msgspec.Struct):
-    code: int | None = None
-    reason: str | None = None
-    message: str | None = None
-    details: _Details | None = None
-
-    @property
-    def causes(self) -> list[_Cause]:
-        return (self.details.causes if self.details else None) or []
-
-    @property
-    def terminating(self) -> bool:
-        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
-
-    @property
-    def too_large(self) -> bool:
-        """Tell the three forms, by the age of the server, of a version from the future."""
-        if any(cause.reason == "ResourceVersionTooLarge" for cause in self.causes):
-            return True
-        messages = [self.message, *(cause.message for cause in self.causes)]
-        return self.reason == "Timeout" and any(_TOO_LARGE in (text or "") for text in messages)
-
-
-_STATUS: Final = msgspec.json.Decoder(_Status)
-
-
 def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
     """Return the error that an answer, or the object of an ERROR event, stands for.
 
     ``headers`` is taken as a mapping that ignores case; an ERROR event has none, and its code is
     the one in its body.
     """
-    try:
-        status = _STATUS.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # Some other server's words, which may repeat what was sent to it: not for a log.
-        status = _Status()
+    # The words of another server may repeat what was sent to it: they are not for a log.
+    status = decode_status(body) or Status()
     code = status_code or status.code or 500
     reason = status.reason or ""
     message = status.message or f"the server answered {code} without a Status"
-    if status.too_large:
+    if _is_too_large(status):
         return TooLargeVersionError(message, code=code, reason=reason)
     retry_after_s = _retry_after_s(headers, status)
     if code == 429 or reason == "TooManyRequests" or (code >= 500 and retry_after_s is not None):
@@ -182,13 +142,13 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
             reason=reason,
             retry_after_s=DEFAULT_RETRY_AFTER_S if retry_after_s is None else retry_after_s,
         )
-    if status.terminating:
+    if any(cause.reason == "NamespaceTerminating" for cause in status.causes):
         return NamespaceTerminatingError(message, code=code, reason=reason)
     kind = ERROR_BY_REASON.get(reason) or ERROR_BY_CODE.get(code, ApiError)
     return kind(message, code=code, reason=reason)
 
 
-def _retry_after_s(headers: Mapping[str, str], status: _Status) -> float | None:
+def _retry_after_s(headers: Mapping[str, str], status: Status) -> float | None:
     if (text := headers.get("Retry-After")) is not None:
         try:
             seconds = float(text)
@@ -197,3 +157,11 @@ def _retry_after_s(headers: Mapping[str, str], status: _Status) -> float | None:
             return DEFAULT_RETRY_AFTER_S
         return seconds if math.isfinite(seconds) and seconds >= 0 else DEFAULT_RETRY_AFTER_S
     return status.details.retry_after_seconds if status.details else None
+
+
+def _is_too_large(status: Status) -> bool:
+    """Recognize a version from the future, for which servers have had three forms."""
+    if any(cause.reason == "ResourceVersionTooLarge" for cause in status.causes):
+        return True
+    messages = [status.message, *(cause.message for cause in status.causes)]
+    return status.reason == "Timeout" and any(_TOO_LARGE in (text or "") for text in messages)

@@ -11,9 +11,9 @@ from typing import Final
 
 import aiohttp
 import attrs
-import msgspec
 
 from dlctl.kube.errors import DisconnectedError, OutputLimitError, error_from
+from dlctl.kube.status import decode_status
 from dlctl.tasks import unwrap_exception_groups
 from dlctl.token_bucket import TokenBucket
 
@@ -47,21 +47,6 @@ class OutputLimit:
     bytes: int = LIMIT_BYTES
     # Keep the end and let the command go on; else the connection is closed.
     keep_end: bool = False
-
-
-class _Cause(msgspec.Struct):
-    reason: str = ""
-    message: str = ""
-
-
-class _Details(msgspec.Struct):
-    causes: list[_Cause] = []
-
-
-class _Status(msgspec.Struct):
-    status: str
-    reason: str = ""
-    details: _Details | None = None
 
 
 def query_params(container: str, command: Sequence[str], *, stdin: bool) -> list[tuple[str, str]]:
@@ -171,13 +156,12 @@ def _exit_code(body: bytes) -> int | None:
 
     :raises ApiError: if it tells of no command that has ended.
     """
-    try:
-        status = msgspec.json.decode(body, type=_Status)
-    except msgspec.DecodeError:
+    status = decode_status(body)
+    if status is None or status.status is None:
         return None
     if status.status == "Success":
         return 0
-    for cause in status.details.causes if status.details else []:
-        if cause.reason == "ExitCode" and cause.message.isdecimal():
+    for cause in status.causes:
+        if cause.reason == "ExitCode" and cause.message and cause.message.isdecimal():
             return int(cause.message)
     raise error_from(0, {}, body)

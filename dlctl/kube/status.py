@@ -1,0 +1,44 @@
+"""The ``Status`` object, by which an API server answers what is no object: mostly errors."""
+
+from typing import Final
+
+import msgspec
+
+
+class Cause(msgspec.Struct):
+    """One of several reasons of a Status."""
+
+    reason: str | None = None
+    message: str | None = None
+
+
+class Details(msgspec.Struct, rename="camel"):
+    """What a Status says beyond its message."""
+
+    causes: list[Cause] | None = None
+    retry_after_seconds: float | None = None
+
+
+class Status(msgspec.Struct):
+    """The parts of a Status that decide what is done about it."""
+
+    status: str | None = None
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    details: Details | None = None
+
+    @property
+    def causes(self) -> list[Cause]:
+        return (self.details.causes if self.details else None) or []
+
+
+_DECODER: Final = msgspec.json.Decoder(Status)
+
+
+def decode_status(body: bytes) -> Status | None:
+    """Return the Status in a body; None if it is incomplete, or something else."""
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
