@@ -1,1 +1,1 @@
-"""A local, indexed, eventually consistent copy of what the API server holds."""
+"""A local, indexed, eventually consistent copy of the API server's objects."""

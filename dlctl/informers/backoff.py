@@ -1,4 +1,4 @@
-"""How long to leave an API server alone that has just failed."""
+"""Pauses between attempts on an API server that just failed."""
 
 import asyncio
 import random
@@ -11,13 +11,13 @@ from dlctl.backoff import Backoff
 from dlctl.clock import Clock, SystemClock
 
 DEFAULT_BACKOFF: Final = Backoff(base_s=0.8, cap_s=30.0, jitter=1.0, reset_s=120.0)
-# The longest pause that a server, or a proxy before it, may ask for.
+# Limit of the pause that a server or proxy may request.
 MAX_RETRY_AFTER_S: Final = 300.0
 
 
 @attrs.define
 class ReflectorBackoff:
-    """Pauses that grow with each failure, and start over once all has been well for a while."""
+    """Pauses that grow with each failure, and reset after a while without failures."""
 
     clock: Clock = attrs.field(factory=SystemClock)
     random: Callable[[], float] = random.random
@@ -26,7 +26,7 @@ class ReflectorBackoff:
     _last: float = attrs.field(init=False, default=float("-inf"))
 
     def next_s(self) -> float:
-        """Return the length of the next pause."""
+        """Return the length of the next pause in seconds."""
         now = self.clock.monotonic()
         self._failures = 1 if now - self._last > self.backoff.reset_s else self._failures + 1
         self._last = now

@@ -1,7 +1,7 @@
-"""Who is told of a change, and that one listener's error is no other's.
+"""Notify handlers of changes; an error in one does not affect the others.
 
-Handlers are plain functions that map an object to keys and enqueue them: a store update and all
-that follows from it happen without a turn of the event loop in between.
+Handlers are plain functions that map an object to keys and enqueue them: a store update and its
+consequences happen without yielding to the event loop.
 """
 
 import logging
@@ -22,11 +22,11 @@ T_co = TypeVar("T_co", bound=Object, covariant=True)
 
 @attrs.frozen
 class Change(Generic[T_co]):
-    """One object before and after.
+    """One object before and after a change.
 
-    Without ``old`` it is new; without ``new`` it is gone, and ``old`` may be stale where the
-    deletion itself was not seen. Two different UIDs are a deletion and a creation in one, under
-    the same name. ``initial`` marks what was there before anybody watched.
+    Without ``old`` it was created; without ``new`` it was deleted, and ``old`` may be stale if the
+    deletion itself was missed. Two different UIDs mean a deletion and a creation under the same
+    name. ``initial`` marks objects that existed before the watch.
     """
 
     old: T_co | None
@@ -37,12 +37,12 @@ class Change(Generic[T_co]):
     def key(self) -> ObjectKey:
         obj = self.new or self.old
         if obj is None:
-            raise ValueError("a change of nothing")
+            raise ValueError("expected an old or a new object")
         return obj.metadata.key
 
     @property
     def recreated(self) -> bool:
-        """Tell if another object has taken the name of the old one."""
+        """Return whether another object has taken the name of the old one."""
         if self.old is None or self.new is None:
             return False
         return self.old.metadata.uid != self.new.metadata.uid
@@ -53,18 +53,18 @@ Handler = Callable[[Change[T]], None]
 
 @attrs.define(eq=False)
 class Registration(Generic[T]):
-    """One handler's place among the others; the same function may have several."""
+    """One registration of a handler; the same function may have several."""
 
     handler: Handler[T]
     active: bool = True
 
     def remove(self) -> None:
-        """Tell it nothing more, from now on; doing so again changes nothing."""
+        """Stop notifying the handler; idempotent."""
         self.active = False
 
 
 class Handlers(Generic[T]):
-    """The handlers of one resource, told in the order in which they came."""
+    """The handlers of one resource, notified in order of registration."""
 
     def __init__(self, resource: Resource, metrics: Metrics) -> None:
         self._registered: tuple[Registration[T], ...] = ()
@@ -74,7 +74,7 @@ class Handlers(Generic[T]):
         self._latency = metrics.informer_processing_latency_seconds.labels(*labels)
 
     def add(self, handler: Handler[T], replay: Iterable[T]) -> Registration[T]:
-        """Register a handler, having shown it what is there already."""
+        """Register a handler after showing it the existing objects."""
         registration = Registration(handler)
         for obj in replay:
             self._call(registration, Change(None, obj, initial=True))
@@ -83,11 +83,11 @@ class Handlers(Generic[T]):
 
     @property
     def handlers(self) -> tuple[Registration[T], ...]:
-        """Return those that are registered at this moment."""
+        """Return the current registrations."""
         return tuple(each for each in self._registered if each.active)
 
     def notify(self, change: Change[T], handlers: Iterable[Registration[T]] | None = None) -> None:
-        """Show a change to all, or to those only that were there when a series of them began."""
+        """Notify all handlers, or only those that existed when a series of changes began."""
         started = time.perf_counter()
         for registration in self._registered if handlers is None else handlers:
             if registration.active:

@@ -1,6 +1,6 @@
-"""A resource kept at hand: a reflector, the store it fills, and the handlers told of it.
+"""An informer: a reflector, the store it fills, and the handlers it notifies.
 
-Reading and mapping to keys only; what to do about a change is the controllers' matter.
+Handlers only map objects to keys; reacting to changes is up to the controllers.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ T = TypeVar("T", bound=Object)
 
 
 class InformerSettings(TypedDict, total=False):
-    """How an informer works; all of it is optional.
+    """Options of an informer.
 
-    ``labels`` are the names to index by. After ``resync_s`` handlers are told of every object
-    again, which never reaches the server.
+    ``labels`` are the label names to index by. Every ``resync_s`` seconds, handlers are notified of
+    every object again, without a request to the server.
     """
 
     clock: Clock
@@ -38,15 +38,15 @@ class InformerSettings(TypedDict, total=False):
 
 
 class InformerOptions(Selection, InformerSettings, total=False):
-    """Which objects an informer is about, and how it works."""
+    """Selection of objects, and options of the informer."""
 
 
 class Informer(Generic[T]):
-    """The objects of one resource, as far as selected, and what happens to them.
+    """The selected objects of one resource, and their changes.
 
-    The store lags behind the server, holds the states of each object in order though not all of
-    them, and never goes back. Handlers see the changes of one object in order, once the store
-    has them; there is no order between objects.
+    The store lags behind the server, sees the states of each object in order but possibly not all
+    of them, and never goes back. Handlers see the changes of one object in order, after the store
+    does; there is no order between objects.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Tell if the first list, be it empty, is in the store and all handlers have seen it."""
+        """Return whether the first list, even if empty, is stored and all handlers have seen it."""
         return self._syncer.synced.is_set()
 
     def is_synced_or_unserved(self) -> bool:
-        """Return whether it has synced, or the server has no such resource to sync with."""
+        """Return whether it has synced, or the server does not serve the resource."""
         return self.has_synced or not self._reflector.served
 
     async def wait_synced(self) -> None:
-        """Wait for :attr:`has_synced`; the caller knows for how long."""
+        """Wait for :attr:`has_synced`; the caller sets the timeout."""
         await self._syncer.synced.wait()
 
     def add_handler(self, handler: Handler[T]) -> Registration[T]:
-        """Tell a plain function of every change, first of what the store has already."""
+        """Notify a plain function of every change, starting with the existing objects."""
         if self._stopped:
             raise RuntimeError(f"the informer for {self.resource.group_resource} has stopped")
         return self._handlers.add(handler, self.store)
@@ -101,10 +101,10 @@ class Informer(Generic[T]):
         self._syncer.add_malformed_handler(handler)
 
     async def run(self) -> None:
-        """List and watch until cancelled; an informer runs once."""
+        """List and watch until cancelled; an informer runs only once."""
         if self._started:
             raise RuntimeError(
-                f"the informer for {self.resource.group_resource} was started before"
+                f"the informer for {self.resource.group_resource} was already started"
             )
         self._started = True
         try:

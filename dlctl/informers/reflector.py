@@ -1,7 +1,7 @@
-"""Keeps a feed in step with one resource: list once, watch for ever, list again if need be.
+"""Keeps a StoreSyncer in sync with one resource: list, then watch, and list again if necessary.
 
-Which error asks for which remedy is known here; no object is kept here. The protocol is that of
-Kubernetes' own clients, as servers are tuned for it.
+Decides how to react to each error; keeps no objects. Follows the protocol of Kubernetes' own
+clients, for which servers are tuned.
 """
 
 import asyncio
@@ -49,12 +49,13 @@ _FAILURES = (ApiError, UnreachableError, UnexpectedResponseError, ShortWatchErro
 
 @attrs.define
 class Position:
-    """How far a reflector has come, in resource versions."""
+    """The progress of a reflector, in resource versions."""
 
     last: str = ""
-    # The server cannot serve the last version: it has forgotten it, or not come to it yet.
+    # The server cannot serve the last version: it is too old, or newer than the server's own.
     lost: bool = False
-    # The server made pages of a list that it could have served from memory: it does not do so.
+    # The server paginated a list that it could have served from its cache: it does not use the
+    # cache.
     paged: bool = False
 
     @property
@@ -67,10 +68,10 @@ class Position:
 
 
 class Reflector(Generic[T]):
-    """Lists and watches one source until it is cancelled, whatever the server does.
+    """Lists and watches one source until cancelled, whatever the server does.
 
-    The feed sees the objects of a list at once and events in their order. After a gap it sees a
-    list again. Streamed lists are tried first, as they cost the server least.
+    The StoreSyncer gets the objects of a list at once, and events in order. After a gap it gets
+    another list. Streamed lists are tried first: they cost the server least.
     """
 
     def __init__(
@@ -88,12 +89,12 @@ class Reflector(Generic[T]):
         self._clock = clock or SystemClock()
         self._backoff = backoff or ReflectorBackoff(self._clock)
         self.position = Position()
-        # False once the server has said that there is no such resource, until it says otherwise.
+        # False while the server does not serve the resource.
         self.served = True
         metrics.set_version_source(lambda: version_number(self.position.last))
 
     async def run(self) -> None:
-        """List and watch for ever."""
+        """List and watch until cancelled."""
         while True:
             try:
                 await self._list_and_watch()
@@ -105,14 +106,14 @@ class Reflector(Generic[T]):
                 later_s = error.retry_after_s if isinstance(error, ThrottledError) else 0.0
                 await self._backoff.pause(later_s)
             except Exception:
-                # Whatever the server has sent, the resource is listed again.
+                # Whatever the server sent, list the resource again.
                 resource = self._source.resource.group_resource
                 logger.exception("list and watch failed", extra={"resource": resource})
                 await self._backoff.pause()
 
     def _not_served(self, error: NotFoundError) -> None:
         if self.served:
-            message = "no such resource: is its definition installed?"
+            message = "the server does not serve the resource: is its CRD installed?"
             logger.warning(message, extra=self._extra(error))
         self.served = False
 
@@ -122,15 +123,15 @@ class Reflector(Generic[T]):
         except NotFoundError:
             raise
         except _FAILURES as error:
-            # Such as a server that does not know of streamed lists; the next time it may.
-            logger.info("falling back to a list in pages", extra=self._extra(error))
+            # For example, the server does not support streamed lists; it may do so next time.
+            logger.info("falling back to a paginated list", extra=self._extra(error))
             stream = None
         if stream is None:
             await self._list()
         await self._watch(stream)
 
     async def _list(self) -> None:
-        """Bring the feed to what a list says."""
+        """Sync the store with a list."""
         started = self._clock.monotonic()
         version = self.position.for_list
         try:
@@ -153,7 +154,7 @@ class Reflector(Generic[T]):
         self.served = True
 
     async def _stream_list(self) -> WatchStream[T]:
-        """Bring the feed to what a watch shows at its start; return it, for what follows."""
+        """Sync the store with the initial events of a watch; return the watch, to continue it."""
         while True:
             version = self.position.for_watch
             try:
@@ -168,7 +169,8 @@ class Reflector(Generic[T]):
                 continue
             except ConnectRefusedError:
                 pass
-            # Ended before it had shown all: what it did show is of no use.
+            # The watch ended before the end of the initial events, which are useless without the
+            # rest.
             await self._backoff.pause()
 
     async def _stream_once(self, version: str) -> WatchStream[T] | None:
@@ -187,7 +189,7 @@ class Reflector(Generic[T]):
             return stream
 
     async def _watch(self, stream: WatchStream[T] | None) -> None:
-        """Watch until an error asks for a list; an end that is none is followed by the next."""
+        """Watch until an error requires a list; after a normal end, watch again."""
         while True:
             try:
                 if stream is None:
@@ -224,7 +226,7 @@ class Reflector(Generic[T]):
                 extra = {"resource": self._source.resource.group_resource, "type": event.type}
                 logger.warning("skipped a watch event of an unknown type", extra=extra)
             case Bookmark():
-                # Its version is all there is to it.
+                # A bookmark contains only a version.
                 pass
 
     def _extra(self, error: DlctlError) -> dict[str, str]:
@@ -233,14 +235,16 @@ class Reflector(Generic[T]):
 
 @contextmanager
 def _warn_periodically(resource: str) -> Iterator[None]:
-    """Log every few seconds that the block is still not left."""
+    """Log every few seconds that the block is still running."""
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle | None = None
 
     def remind() -> None:
         nonlocal timer
         if timer:
-            logger.warning("still no end of the initial events", extra={"resource": resource})
+            logger.warning(
+                "still waiting for the end of the initial events", extra={"resource": resource}
+            )
         timer = loop.call_later(WARN_EVERY_S, remind)
 
     remind()

@@ -1,4 +1,4 @@
-"""The metrics of one reflector, found once instead of for each event."""
+"""The metrics of one reflector, resolved once instead of per event."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from dlctl.metrics import Metrics
 
 
 class ReflectorMetrics:
-    """What a reflector reports of its lists and watches, under the name of its resource."""
+    """Records the lists and watches of a reflector under the name of its resource."""
 
     def __init__(self, metrics: Metrics, name: str) -> None:
         self._lists = metrics.reflector_lists_total.labels(name)
@@ -31,5 +31,5 @@ class ReflectorMetrics:
             self._short_watches.inc()
 
     def set_version_source(self, read: Callable[[], float]) -> None:
-        """Ask for the version when the metrics are read, not when an event comes."""
+        """Read the version when the metrics are collected, not per event."""
         self._version.set_function(read)

@@ -1,6 +1,6 @@
-"""What a reflector reflects: some objects of one resource, listed in pages.
+"""The source of a reflector: some objects of one resource, listed in pages.
 
-Which version to ask for is the reflector's decision; nothing here remembers anything.
+Stateless: the reflector decides which version to request.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ PAGE_SIZE: Final = 500
 
 @attrs.frozen
 class Listing(Generic[T]):
-    """A whole list, as of one version."""
+    """A complete list at one resource version."""
 
     items: Sequence[T]
     malformed: Sequence[Malformed]
@@ -42,8 +42,9 @@ class Source(Generic[T]):
     async def list(self, version: str, *, paged: bool) -> Listing[T]:
         """Return all objects at a version: "0" is any, "" the newest, others mean not older.
 
-        A server that serves from its memory ignores pages, and one asked for them with a version
-        may have to go to its disk. If the pages expire midway, one full list replaces them.
+        A server that answers from its cache ignores pagination, and a paginated request with a
+        version may force it to read from storage. If the pages expire midway, one full list
+        replaces them.
         """
         if not paged:
             return await self._follow_pages(version, limit=None)
@@ -59,9 +60,9 @@ class Source(Generic[T]):
         version, pages = page.resource_version, 1
         items, malformed = list(page.items), list(page.malformed)
         while page.continue_:
-            # So that no list owns the event loop, however fast the server is.
+            # No list may block the event loop, however fast the server is.
             await asyncio.sleep(0)
-            # The token implies the version, which must not be sent along with it.
+            # The continue token implies the version, which must not be sent along with it.
             try:
                 page = await self.client.list(
                     self.resource, self.as_, **self.selection, limit=limit, continue_=page.continue_
@@ -75,4 +76,4 @@ class Source(Generic[T]):
 
 
 class _ContinueExpiredError(Exception):
-    """The server has forgotten the version that the first pages were of."""
+    """The resource version of the first pages has expired."""

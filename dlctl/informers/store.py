@@ -1,6 +1,6 @@
 """Objects by key, with exact indexes by owner and by label.
 
-Only what the server has said is in here, so it may lag behind it, and behind our own writes.
+Contains only objects sent by the server, so it may lag behind the server and our own writes.
 """
 
 import logging
@@ -17,7 +17,7 @@ _OWNER: Final = "owner"
 
 
 class Index(Generic[T]):
-    """Objects by the values that a function reads from them; a value without objects is gone.
+    """Objects by the values that a function extracts; a value without objects is removed.
 
     An object on which the function fails has no values.
     """
@@ -30,22 +30,22 @@ class Index(Generic[T]):
         return list(self._objects_by_value.get(value, {}).values())
 
     def __len__(self) -> int:
-        """Return the number of values that some object has."""
+        """Return the number of values with at least one object."""
         return len(self._objects_by_value)
 
     def _values_of(self, obj: T) -> Sequence[str]:
         try:
             return tuple(self.values(obj))
         except Exception:
-            # What one object holds must not keep the others out of the store.
+            # One odd object must not keep the others out of the store.
             logger.exception("an object cannot be indexed", extra={"key": str(obj.metadata.key)})
             return ()
 
     def replace(self, key: ObjectKey, old: T | None, new: T | None) -> None:
-        """Take out what stands under the key and put in the new object."""
+        """Replace the object under the key."""
         stale = set() if old is None else set(self._values_of(old))
         for value in () if new is None else self._values_of(new):
-            # The order in a bucket is that of arrival, which a change must not affect.
+            # Buckets keep the order of arrival, which an update must not change.
             self._objects_by_value.setdefault(value, {})[key] = new  # type: ignore[assignment]
             stale.discard(value)
         for value in stale:
@@ -56,14 +56,14 @@ class Index(Generic[T]):
 
 
 class Store(Generic[T]):
-    """What is known of one resource, as of :attr:`resource_version`.
+    """The known objects of one resource, as of :attr:`resource_version`.
 
-    Reading is for all; writing is the informer's, but for :meth:`shrink`. Objects are shared and
+    Anyone may read; only the informer writes, except for :meth:`shrink`. Objects are shared and
     frozen.
     """
 
     def __init__(self, *, labels: Iterable[str] = ()) -> None:
-        # Never older than the last event or bookmark applied: reads of one's own writes need it.
+        # Never older than the last applied event or bookmark: read-your-own-writes relies on it.
         self.resource_version = ""
         self._objects: dict[ObjectKey, T] = {}
         self._indexes: dict[str, Index[T]] = {_OWNER: Index(_owner)}
@@ -79,7 +79,7 @@ class Store(Generic[T]):
         return len(self._objects)
 
     def __iter__(self) -> Iterator[T]:
-        """Iterate over the objects there are now, whatever happens to them meanwhile."""
+        """Iterate over a snapshot of the current objects."""
         return iter(list(self._objects.values()))
 
     def keys(self) -> set[ObjectKey]:
@@ -90,16 +90,16 @@ class Store(Generic[T]):
         return self._indexes[_OWNER][uid]
 
     def labelled(self, name: str, value: str) -> list[T]:
-        """Return the objects with this label; KeyError if the label is not an indexed one."""
+        """Return the objects with this label; raise KeyError if the label is not indexed."""
         return self._labels[name][value]
 
     def indexed(self, name: str, value: str) -> list[T]:
         return self._indexes[name][value]
 
     def add_index(self, name: str, values: Callable[[T], Iterable[str]]) -> None:
-        """Index by one more function, which must be pure, now and for what is there already."""
+        """Add an index over existing and future objects; the function must be pure."""
         if name in self._indexes:
-            raise ValueError(f"there is an index called {name!r} already")
+            raise ValueError(f"the index {name!r} already exists")
         index = Index(values)
         for key, obj in self._objects.items():
             index.replace(key, None, obj)
@@ -114,12 +114,12 @@ class Store(Generic[T]):
         return old
 
     def shrink(self, obj: T, smaller: T) -> None:
-        """Put a smaller form in the place of an object, unless a newer one is there already."""
+        """Replace an object by a smaller form, unless a newer one has been stored."""
         if self._objects.get(obj.metadata.key) is obj:
             self.put(smaller)
 
     def remove(self, key: ObjectKey) -> T | None:
-        """Forget the object and return it; it is fine if there is none."""
+        """Remove the object and return it; None if there is none."""
         old = self._objects.pop(key, None)
         if old is not None:
             self._index(key, old, None)
@@ -140,7 +140,7 @@ class Store(Generic[T]):
         return fresh
 
     def replace_contents(self, other: Self) -> None:
-        """Take over the contents of another store in one step; that one is not to be used on."""
+        """Take over the contents of another store in one step; do not use that one afterwards."""
         self.resource_version = other.resource_version
         self._objects = other._objects
         self._indexes = other._indexes

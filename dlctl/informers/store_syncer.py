@@ -1,6 +1,6 @@
-"""From what the server says to the store, and from the store to the handlers, in that order.
+"""Applies changes to the store first, then notifies the handlers.
 
-The reflector decides when to list and what to make of errors; nothing here waits for a server.
+The reflector decides when to list and how to handle errors; nothing here waits for a server.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from dlctl.metrics import Metrics
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Object)
-# It must not fail.
+# Must not raise.
 MalformedHandler = Callable[[Malformed], None]
 
-# Objects stored, or changes told, before the event loop gets a turn: a millisecond or two.
+# Objects stored, or changes delivered, before yielding to the event loop: a millisecond or two.
 _YIELD_EVERY: Final = 250
 
 
 class StoreSyncer(Generic[T]):
-    """Applies lists and events to a store, then tells the handlers what has changed by it.
+    """Applies lists and events to a store, then notifies the handlers of the differences.
 
-    A handler that looks into the store finds the change it is told of there, or a later one. A
-    malformed object leaves what the store had of it and is counted; it is logged, and shown to the
-    handlers of malformed objects, once until it is well-formed again.
+    A handler that looks into the store finds the change it is notified of, or a later one. A
+    malformed object leaves its last well-formed state in the store and is counted; it is logged,
+    and passed to the malformed handlers, once until it is well-formed again.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class StoreSyncer(Generic[T]):
     async def replace(
         self, objects: Sequence[T], malformed: Sequence[Malformed], version: str
     ) -> None:
-        """Make the store what a list says, in one step, and tell what differs, deletions first."""
+        """Replace the contents by a list in one step; notify of differences, deletions first."""
         fresh = self._store.empty_copy()
         fresh.resource_version = version
         for number, obj in enumerate(objects, 1):
             old = self._store.get(obj.metadata.key)
-            # The same one may have been made smaller.
+            # The stored object may have been shrunk; keep it.
             fresh.put(old if old is not None and _identity(old) == _identity(obj) else obj)
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
@@ -82,7 +82,7 @@ class StoreSyncer(Generic[T]):
         return gone + there
 
     async def _notify_all(self, changes: Sequence[Change[T]]) -> None:
-        # One who comes in between is shown the store as it is, which has all of this in it.
+        # A handler registered meanwhile is shown the store, which already contains these changes.
         handlers = self._handlers.handlers
         for start in range(0, len(changes), _YIELD_EVERY):
             self._queued.set(len(changes) - start)
@@ -92,7 +92,7 @@ class StoreSyncer(Generic[T]):
         self._queued.set(0)
 
     async def resync(self) -> None:
-        """Tell of every object as if it had changed, for the sake of what was missed."""
+        """Notify of every object as if it had changed, to make up for missed changes."""
         for number, key in enumerate(self._store.keys(), 1):
             if obj := self._store.get(key):
                 self._handlers.notify(Change(obj, obj))
@@ -104,13 +104,13 @@ class StoreSyncer(Generic[T]):
         self._malformed.pop(obj.metadata.key, None)
         if change is EventType.DELETED:
             self._store.remove(obj.metadata.key)
-            # The event shows the object in its last state, which the store may never have had.
+            # The event has the object's last state, which the store may never have had.
             self._handlers.notify(Change(obj, None))
         else:
             self._handlers.notify(Change(self._store.put(obj), obj))
 
     def apply_malformed(self, change: EventType, obj: Malformed) -> None:
-        """Apply an event of which only the key is certain."""
+        """Apply an event of which only the key is known."""
         self._report_malformed(obj, self._malformed.get(obj.key))
         if change is EventType.DELETED:
             self._malformed.pop(obj.key, None)
@@ -118,11 +118,11 @@ class StoreSyncer(Generic[T]):
                 self._handlers.notify(Change(old, None))
 
     def set_version(self, version: str) -> None:
-        """Take note that the store shows the objects as of this version."""
+        """Record that the store reflects this resource version."""
         self._store.resource_version = version
 
     def add_malformed_handler(self, handler: MalformedHandler) -> None:
-        """Show a function each malformed object, first those that are there already."""
+        """Pass each malformed object to a function, starting with the existing ones."""
         for obj in self._malformed.values():
             handler(obj)
         self._malformed_handlers.append(handler)
@@ -143,6 +143,6 @@ def _identity(obj: Object) -> tuple[str, str]:
 
 
 def version_number(version: str) -> float:
-    """Return what a gauge can hold of a resource version: its last 15 digits."""
+    """Return the last 15 digits of a resource version: as much as a gauge can hold."""
     digits = version[-15:]
     return float(digits) if digits.isdecimal() else 0.0

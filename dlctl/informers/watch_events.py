@@ -1,7 +1,6 @@
-"""The lines of a watch as values: a change, a bookmark, an error, or something malformed.
+"""Watch lines as values: a change, a bookmark, an error, or something malformed.
 
-Nearly all lines are changes, so one typed pass decodes them; what it cannot take, or what is none,
-is taken apart in a second.
+Nearly all lines are changes, so one typed pass decodes them; a second pass handles the rest.
 """
 
 import enum
@@ -21,7 +20,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class EventType(enum.StrEnum):
-    """What has happened to the object of an event."""
+    """What happened to the object of an event."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -29,7 +28,7 @@ class EventType(enum.StrEnum):
 
 
 class ObjectEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object that has changed, in its new state, or in its last if it was deleted."""
+    """A changed object in its new state, or in its last state if it was deleted."""
 
     type: EventType
     object: T
@@ -53,7 +52,7 @@ class MalformedEvent:
 
 @attrs.frozen
 class Bookmark:
-    """All changes up to this version have been sent; perhaps also all initial objects."""
+    """All changes up to this version have been sent; possibly also all initial objects."""
 
     version: str
     initial_end: bool = False
@@ -61,7 +60,7 @@ class Bookmark:
 
 @attrs.frozen
 class UnknownEvent:
-    """An event of a type that is newer than this program."""
+    """An event of a type that this program does not know."""
 
     type: str
     version: str = ""
@@ -82,7 +81,7 @@ class EventDecoder(Generic[T]):
         self._typed: msgspec.json.Decoder[ObjectEvent[T]] = decoder(ObjectEvent[as_])  # type: ignore[valid-type]
 
     def decode(self, line: bytes) -> Event[T] | ApiError:
-        """Return the event; raise UnexpectedAnswerError, and nothing else, if the line is none."""
+        """Return the event; raise only UnexpectedResponseError, if the line is not an event."""
         try:
             return self._decode(line)
         except RecursionError as error:
@@ -94,11 +93,11 @@ class EventDecoder(Generic[T]):
             event = self._typed.decode(line)
         except RecursionError:
             raise
-        except Exception as error:  # noqa: BLE001 - what is wrong with an object costs no other
+        except Exception as error:  # noqa: BLE001 - a malformed object must not affect others
             return _in_steps(line, error)
         if event.object.metadata.name:
             return event
-        return _in_steps(line, UnexpectedResponseError("it has no name"))
+        return _in_steps(line, UnexpectedResponseError("the object has no name"))
 
 
 def _in_steps(line: bytes, error: Exception) -> MalformedEvent | Bookmark | UnknownEvent | ApiError:
@@ -120,9 +119,9 @@ def _in_steps(line: bytes, error: Exception) -> MalformedEvent | Bookmark | Unkn
 
 
 def _bookmark(raw: msgspec.Raw) -> Bookmark:
-    """Read a bookmark: nothing is in it but its version and perhaps an annotation."""
+    """Decode a bookmark, which has only a version and perhaps an annotation."""
     metadata = decode(bytes(raw), Object).metadata
     if not metadata.resource_version:
-        raise UnexpectedResponseError("watch: a bookmark without a version")
+        raise UnexpectedResponseError("watch: a bookmark has no version")
     annotations = metadata.annotations or {}
     return Bookmark(metadata.resource_version, annotations.get(INITIAL_EVENTS_END) == "true")

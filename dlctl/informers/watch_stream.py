@@ -1,4 +1,4 @@
-"""One watch that is open: its events, how long it has lasted, and that it is closed once."""
+"""One open watch: its events, its duration, and closing it once."""
 
 import logging
 import random
@@ -28,20 +28,20 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Object)
 
 SHORT_WATCH_S: Final = 1.0
-# How long the server is asked to keep a watch open: spread, so that not all come back at once.
+# Range of the timeout requested from the server: random, so that watches do not end together.
 WATCH_TIMEOUT_S: Final = (300, 600)
 
 
 class ShortWatchError(DlctlError):
-    """The server ended a watch at once and without an event: asking again would only spin."""
+    """The server ended a watch at once and without events: retrying at once would spin."""
 
 
 @attrs.define(kw_only=True)
 class WatchStream(Generic[T]):
     """The events of one watch; leaving its ``async with`` block closes the connection."""
 
-    # Opened without a version, the server first sends what there is, in no order of versions;
-    # what comes after the end of that is in order.
+    # Opened without a version, the server first sends the existing objects in no order of versions;
+    # later events are in order.
     unordered: bool
     event_count: int = 0
     _resource: str
@@ -55,7 +55,7 @@ class WatchStream(Generic[T]):
     async def open(
         cls, source: Source[T], clock: Clock, version: str, *, initial: bool = False
     ) -> Self:
-        """Watch from a version on; ``initial`` asks for what there is at it first."""
+        """Watch from a version on; ``initial`` requests the existing objects first."""
         async with AsyncExitStack() as stack:
             watch = source.client.watch(
                 source.resource,
@@ -94,8 +94,8 @@ class WatchStream(Generic[T]):
     async def read(self) -> AsyncGenerator[Event[T]]:
         """Yield the events until the server ends the watch, or the connection breaks.
 
-        The two are the same: what was missed is sent again from the last version. An ERROR event
-        is raised, and so is ShortWatchError where the watch has been of no use.
+        Both are equivalent: missed events are sent again from the last version. Raises ERROR
+        events, and ShortWatchError if the watch was useless.
         """
         try:
             async for line in self._frames:
@@ -105,17 +105,17 @@ class WatchStream(Generic[T]):
                 self.event_count += 1
                 yield event
         except UnreachableError as error:
-            # Raised by the lines only: nobody throws anything into this generator.
+            # Raised by the lines only: nothing is thrown into this generator.
             extra = {"resource": self._resource, "error": str(error)}
-            logger.info("the connection of a watch broke", extra=extra)
+            logger.info("watch connection broke", extra=extra)
         if self.is_short:
             raise ShortWatchError("the server ended the watch at once")
 
 
 async def read_initial_events(stream: WatchStream[T]) -> Listing[T] | None:
-    """Return the objects that a watch sends at its start; None if it ends before it has sent all.
+    """Return the initial objects of a watch; None if it ends before all were sent.
 
-    Only a bookmark that says so marks the end of them. Changes in between are part of the result.
+    Only an annotated bookmark marks their end. Changes in between are part of the result.
     """
     objects: dict[ObjectKey, T] = {}
     malformed = dict[ObjectKey | None, Malformed]()

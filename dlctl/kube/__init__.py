@@ -1,1 +1,1 @@
-"""Talking to an API server: configuration, requests, errors. aiohttp stays in here."""
+"""API server client: configuration, requests, errors. aiohttp is used nowhere else."""

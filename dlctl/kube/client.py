@@ -1,4 +1,4 @@
-"""The API server's verbs on typed objects. Bytes go straight into the type asked for."""
+"""The API verbs on typed objects. Response bytes are decoded straight into the requested type."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,12 +31,12 @@ T = TypeVar("T")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
 
-    # What a write returns if the caller does not say: few care for more than the metadata.
+    # Default result type of writes: most callers need only the metadata.
     W = DefaultTypeVar("W", default=Object)
 else:
     W = TypeVar("W")
 REQUEST_TIMEOUT_S: Final = 60.0
-# Bookmarks come about once a minute: two of them missing means that the connection is dead.
+# Bookmarks arrive about once a minute: if two are missing, the connection is dead.
 WATCH_IDLE_TIMEOUT_S: Final = 130.0
 
 
@@ -47,15 +47,15 @@ class _Kind(msgspec.Struct):
 class Client:
     """One API server, for the duration of an ``async with`` block.
 
-    Refusals raise :class:`~dlctl.kube.errors.ApiError`, anything else that keeps an answer away
-    :class:`~dlctl.kube.errors.UnreachableError`. Reads are tried again after a broken connection
-    and when the server asks to come back later; writes only if it says that nothing was done.
-    While ``may_write`` says no, nothing is sent that changes anything, and UnreachableError raised.
-    A ``limit``, which clients may share, makes requests wait for their turn.
-    ``as_`` is a projection, or ``dict[str, Any]`` for tools that show all there is.
+    Error responses raise :class:`~dlctl.kube.errors.ApiError`, anything else that prevents a
+    response :class:`~dlctl.kube.errors.UnreachableError`. Reads are retried after a broken
+    connection and when the server asks to retry later; writes only if the server certainly did
+    nothing. While ``may_write`` returns False, writes raise UnreachableError and are not sent.
+    Clients may share a ``rate_limiter``. ``as_`` is a projection, or ``dict[str, Any]`` for tools
+    that show whole objects.
     """
 
-    def __init__(  # noqa: PLR0913 - each is turned by some caller, and most by none.
+    def __init__(  # noqa: PLR0913 - each is set by some caller.
         self,
         config: ClusterConfig,
         *,
@@ -102,8 +102,8 @@ class Client:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yield the lines of a watch, one event each, until the server ends it.
 
-        A connection that breaks, or on which not even a bookmark comes, raises UnreachableError
-        from the iteration.
+        Iteration raises UnreachableError if the connection breaks, or if not even a bookmark
+        arrives.
         """
         request = Request(
             "GET",
@@ -156,17 +156,16 @@ class Client:
         *,
         subresource: str = "",
     ) -> W:
-        """Put a whole object in place of another; never one that was decoded as a projection."""
+        """Replace a whole object; never with one that was decoded as a projection."""
         path, content = _path(resource, key, subresource), msgspec.json.encode(body)
         return decode(await self._transport.send(Request("PUT", path, body=content)), as_)
 
     async def delete(
         self, resource: Resource, key: ObjectKey, **options: Unpack[DeleteOptions]
     ) -> Object | None:
-        """Ask for the deletion; return the object if the server did, and None if it is gone.
+        """Delete the object; return it if the server does, and None if it is gone.
 
-        That there was nothing to delete is the same as success: the first of two tries may have
-        done it.
+        A missing object counts as success: an earlier attempt may have deleted it.
         """
         body = msgspec.json.encode(delete_body(options))
         try:
@@ -176,7 +175,7 @@ class Client:
         return None if decode(answer, _Kind).kind == "Status" else decode(answer, Object)
 
     async def delete_collection(self, resource: Resource, **selection: Unpack[Selection]) -> None:
-        """Ask for the deletion of all objects that are selected."""
+        """Delete all selected objects."""
         path = resource.path(selection.get("namespace", ""))
         await self._transport.send(Request("DELETE", path, query(selection)))
 
@@ -187,9 +186,10 @@ class Client:
     async def stream(
         self, path: str, params: Mapping[str, str] | None = None
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Yield the chunks of an answer such as a log, for as long as the server sends any.
+        """Yield the chunks of a streamed response, such as a log, until the server ends it.
 
-        There is no bound: a program may write nothing for days. Keepalive notices a dead server.
+        There is no timeout: a program may write nothing for days. TCP keepalive detects a dead
+        server.
         """
         async with self._transport.stream(Request("GET", path, params or {})) as chunks:
             yield chunks
@@ -204,11 +204,11 @@ class Client:
         timeout_s: float = 10.0,
         output_limit: execs.OutputLimit | None = None,
     ) -> execs.ExecResult:
-        """Run a command in a container of a pod, which counts as a write.
+        """Run a command in a container of a pod; counts as a write.
 
-        By default a command that writes more than 64 KiB is cut off by an OutputLimitError.
-        DeadlineError is raised if it has not ended in time, and UnreachableError if the connection
-        broke, as when its pod dies. In all cases, and when this is cancelled, it may run on.
+        By default, a command that writes more than 64 KiB is cut off with OutputLimitError. Raises
+        DeadlineExceededError on timeout, and UnreachableError if the connection breaks, as when the
+        pod dies. In all these cases, and on cancellation, the command may keep running.
         """
         asked = execs.query_params(container, command, stdin=bool(stdin))
         request = Request("GET", _path(PODS, pod, "exec"), asked)
@@ -221,7 +221,7 @@ class Client:
                     socket, stdin=stdin, limit=output_limit or execs.OutputLimit()
                 )
         except TimeoutError as error:
-            message = f"the command in {pod} has not ended in {timeout_s:g} s"
+            message = f"the command in {pod} did not end within {timeout_s:g} s"
             raise DeadlineExceededError(message) from error
 
 

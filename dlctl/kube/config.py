@@ -1,7 +1,7 @@
-"""Where the API server is and how to be let in: kubeconfig, in-cluster, or a plain token.
+"""Address and credentials of the API server: kubeconfig, in-cluster, or a plain token.
 
-The only importer of kubernetes_asyncio, and that late: the import brings all its models along
-(38 MiB, half a second), which a cluster known by its token does without.
+The only importer of kubernetes_asyncio, lazily: the import takes 38 MiB and half a second, which a
+cluster known by its token does not need.
 """
 
 import asyncio
@@ -21,30 +21,30 @@ from dlctl.kube.credentials import Access, Credentials, FixedCredentials, tls_co
 
 logger = logging.getLogger(__name__)
 
-# A projected service account token is replaced at 80 % of its life, an hour at most: a minute of
-# delay is nothing to it. The same goes for the CA file and for what exec plugins hand out.
+# Projected service account tokens are replaced at 80 % of their lifetime, at most an hour: a minute
+# of delay does not matter. The same goes for CA files and the credentials of exec plugins.
 REFRESH_S: Final = 60.0
-# An exec plugin may wait for a browser, but not for ever.
+# An exec plugin may wait for a browser.
 LOAD_TIMEOUT_S: Final = 60.0
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @attrs.frozen
 class ClusterConfig:
-    """One API server as one client sees it; it belongs to one event loop."""
+    """One API server as seen by one client; bound to one event loop."""
 
     server: str
     credentials: Credentials = attrs.field(factory=FixedCredentials)
     namespace: str = "default"
     proxy: str | None = None
-    # The name in the server's certificate, where it is not the one in the address.
+    # The name in the server's certificate, if it differs from the address.
     tls_server_name: str | None = None
 
     @classmethod
     def with_token(
         cls, server: str, token: str, *, ca_pem: bytes | None = None, namespace: str = "default"
     ) -> Self:
-        """Return the configuration of a server that takes this bearer token."""
+        """Return the configuration of a server that accepts this bearer token."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         https = server.startswith("https:")
         tls = tls_context(ca_pem=ca_pem.decode() if ca_pem else None) if https else None
@@ -52,9 +52,9 @@ class ClusterConfig:
 
 
 async def load(kubeconfig: str | None = None, context: str | None = None) -> ClusterConfig:
-    """Find the cluster: the file named, ``$KUBECONFIG``, in-cluster, ``~/.kube/config``.
+    """Return the cluster of the given file, ``$KUBECONFIG``, the pod, or ``~/.kube/config``.
 
-    Raise ConfigError if there is none, or if it cannot be used.
+    :raises ConfigError: if none is found, or it is unusable.
     """
     if path := kubeconfig or os.environ.get("KUBECONFIG"):
         return await _from_kubeconfig(path, context)
@@ -64,7 +64,7 @@ async def load(kubeconfig: str | None = None, context: str | None = None) -> Clu
 
 
 async def in_cluster(folder: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
-    """Return the cluster that this process runs in, by its service account."""
+    """Return the cluster of the pod that this process runs in, with its service account."""
     from kubernetes_asyncio.client.configuration import Configuration
     from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
 
@@ -96,7 +96,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
             merged.config,
             active_context=context,
             config_base_path=None,
-            # Identity providers may hand out refresh tokens that work once.
+            # Identity providers may issue refresh tokens that work only once.
             config_persister=merged.save_changes,
         )
     except Exception as error:  # noqa: BLE001 - the library raises anything
@@ -104,7 +104,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
 
     async def reload(renew: bool) -> Any:
         if renew:
-            # Else the plugin would not be run again before its token is due.
+            # Otherwise the plugin would not run before its token expires.
             vars(loader).pop("exec_plugin_expiry", None)
         configuration = Configuration()
         await loader.load_and_set(configuration)
@@ -124,12 +124,12 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
 
 def _require_file(paths: str) -> None:
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
-        raise FileNotFoundError("there is no such file; name one by --kubeconfig")
+        raise FileNotFoundError("no such file; set --kubeconfig")
 
 
 def _may_expire(loader: Any) -> bool:
-    """Tell if asking the loader again may bring anything; a plugin without expiry is run once."""
-    has_plugin = "exec" in (loader._user or ())  # noqa: SLF001 - there is no other way to ask
+    """Return whether reloading may change anything; a plugin without expiry runs once."""
+    has_plugin = "exec" in (loader._user or ())  # noqa: SLF001 - there is no public way to read it
     return not has_plugin or hasattr(loader, "exec_plugin_expiry")
 
 
@@ -141,16 +141,16 @@ def _proxy_for(server: str) -> str | None:
 
 
 def _redacted_message(error: Exception) -> str:
-    """Return the message up to where it may quote a user's entry of the file, token and all."""
+    """Return the message up to where it may quote a user's entry of the file, tokens included."""
     return str(error).partition("{")[0].rstrip() or type(error).__name__
 
 
 @attrs.define
 class LoadedCredentials:
-    """Credentials that are loaded again every minute, and at once when the server refuses them.
+    """Credentials that are reloaded every minute, and at once when the server rejects them.
 
-    If that fails, what was there before is used on: the server decides how long it is good. The
-    TLS context is rebuilt when the contents of one of its files change.
+    If a reload fails, the old ones stay in use: the server decides whether they are valid. The TLS
+    context is rebuilt when one of its files changes.
     """
 
     reload: Callable[[bool], Awaitable[Any]]
@@ -158,11 +158,11 @@ class LoadedCredentials:
     _access: Access = attrs.field(init=False, factory=Access, repr=False)
     _files: tuple[object, ...] = attrs.field(init=False, default=())
     _reload_at: float = attrs.field(init=False, default=0.0)
-    # Ten requests that find the token due must not run the plugin ten times.
+    # Ten requests that find the token expired must run the plugin only once.
     _lock: asyncio.Lock = attrs.field(init=False, factory=asyncio.Lock)
 
     async def start(self) -> Any:
-        """Load for the first time and return what was loaded; raise ConfigError if that fails."""
+        """Load for the first time and return the result; raise ConfigError if that fails."""
         try:
             return await self._load(renew=False)
         except Exception as error:  # noqa: BLE001 - plugins and the library raise anything
@@ -170,7 +170,7 @@ class LoadedCredentials:
 
     async def access(self, refused: Access | None = None) -> Access:
         async with self._lock:
-            # Another request may have been refused, and the matter settled, in the meantime.
+            # Another request may have renewed the rejected credentials in the meantime.
             renew = refused is self._access
             if renew or time.monotonic() >= self._reload_at:
                 await self._refresh(renew=renew)
@@ -203,7 +203,7 @@ class LoadedCredentials:
 
 
 def _files(configuration: Any) -> tuple[object, ...]:
-    """Return the contents of all files that the TLS context is made from."""
+    """Return the contents of all files that the TLS context is built from."""
     paths = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
     return tuple(Path(path).read_bytes() if path else None for path in paths)
 

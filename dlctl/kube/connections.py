@@ -1,6 +1,6 @@
-"""How connections to an API server are made, and what aiohttp's errors about them become.
+"""Connections to an API server, and the translation of aiohttp's errors about them.
 
-Nothing here knows what is sent over them.
+Knows nothing of what is sent over them.
 """
 
 import errno
@@ -24,13 +24,13 @@ CONNECT_TIMEOUT_S: Final = 10.0
 
 
 def connector(may_write: write_fence.MayWrite | None) -> aiohttp.TCPConnector:
-    """Return a source of connections, of which there are only so many at a time."""
+    """Return a pool with a limited number of connections."""
     return aiohttp.TCPConnector(socket_factory=socket_factory(may_write))
 
 
 @contextmanager
 def translate_errors(request: str) -> Iterator[None]:
-    """Turn aiohttp's errors into ours, which name the request but not what it carried."""
+    """Translate aiohttp's errors into ours, which name the request but not its contents."""
     try:
         yield
     except TimeoutError as error:
@@ -42,7 +42,7 @@ def translate_errors(request: str) -> Iterator[None]:
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, OSError) as error:
         raise DisconnectedError(f"{request}: {error}") from error
     except aiohttp.WSServerHandshakeError as error:
-        # Its own words repeat the query, in which a command travels; so do the next one's.
+        # The original message repeats the query, which contains a command; so does the next one.
         raise UnexpectedResponseError(f"{request}: {error.message}") from None
     except aiohttp.ClientResponseError as error:
         raise UnreachableError(f"{request}: {error.message}") from None
@@ -51,17 +51,17 @@ def translate_errors(request: str) -> Iterator[None]:
 
 
 def keepalive_socket(address: tuple[Any, ...], *, forget_unsent: bool) -> socket.socket:
-    """Return a socket that notices within a minute that the other side is gone.
+    """Return a socket that detects within a minute that the peer is gone.
 
-    One that is to forget what is unsent leaves nothing behind for the system to deliver, however
-    the process ends: after an outage that could be a minute later, under another leader.
+    With ``forget_unsent``, closing drops unsent data, however the process ends: after an outage the
+    system could deliver it a minute later, under another leader.
     """
     family, type_, protocol, *_ = address
     connection = socket.socket(family, type_, protocol)
     if forget_unsent:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, write_fence.NO_LINGER)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # The names differ between systems, and where there is none the default has to do.
+    # The names differ between systems; where one is missing, the default applies.
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
         if option := getattr(socket, name, None):
             connection.setsockopt(socket.IPPROTO_TCP, option, value)
@@ -71,5 +71,5 @@ def keepalive_socket(address: tuple[Any, ...], *, forget_unsent: bool) -> socket
 def socket_factory(
     may_write: write_fence.MayWrite | None,
 ) -> Callable[[tuple[Any, ...]], socket.socket]:
-    """Return what makes the sockets of a client that may have to hold its writes."""
+    """Return the socket factory of a client, with unsent writes dropped if it is fenced."""
     return partial(keepalive_socket, forget_unsent=may_write is not None)

@@ -1,6 +1,6 @@
-"""What a request needs to be let in: headers and a TLS context, both of which may change.
+"""Credentials of a request: headers and a TLS context, both of which may change.
 
-Where they come from is :mod:`dlctl.kube.config`'s matter; nothing here knows a kubeconfig.
+They come from :mod:`dlctl.kube.config`; nothing here knows a kubeconfig.
 """
 
 import ssl
@@ -12,24 +12,24 @@ import attrs
 
 @attrs.frozen
 class Access:
-    """How to be let in now; without a TLS context the server speaks plain HTTP."""
+    """The current credentials; without a TLS context the server speaks plain HTTP."""
 
-    # Out of the repr, so that no log line and no traceback can show a token.
+    # Not in the repr, so that no log line or traceback shows a token.
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     tls: ssl.SSLContext | None = None
 
 
 class Credentials(Protocol):
-    """A source of access that keeps itself fresh."""
+    """A source of credentials that keeps them fresh."""
 
     async def access(self, refused: Access | None = None) -> Access:
-        """Return the access to use, another one than the server has just refused if possible."""
+        """Return the credentials to use; if possible, others than those just rejected."""
         ...
 
 
 @attrs.frozen
 class FixedCredentials:
-    """Access that never changes."""
+    """Credentials that never change."""
 
     fixed: Access = Access()
 
@@ -43,12 +43,12 @@ def tls_context(
     certificate: tuple[str, str] | None = None,
     verify: bool = True,
 ) -> ssl.SSLContext:
-    """Return a context that trusts this authority, or the system's if there is none.
+    """Return a context that trusts this authority, or the system's by default.
 
-    ``certificate`` names the files of the client's certificate and key.
+    ``certificate`` is the paths of the client's certificate and key.
     """
     context = ssl.create_default_context(cadata=ca_pem)
-    # Clusters as old as their certificates fail the strict check that newer Pythons turn on.
+    # Certificates of old clusters fail the strict check that newer Pythons enable.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if certificate:
         context.load_cert_chain(*certificate)

@@ -1,7 +1,7 @@
-"""Bytes of an answer into projections, and what becomes of objects that do not fit theirs.
+"""Decode responses into projections, and set malformed objects aside.
 
-One malformed object among thousands must not hide the others. msgspec's errors end here; they
-name the field, never its value.
+One malformed object among thousands must not hide the others. msgspec's errors end here; their
+messages name the field, never its value.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from dlctl.kube.errors import UnexpectedResponseError
 
 T = TypeVar("T")
 
-# A server may ignore the limit; what is larger than this is decoded in steps, so that the event
-# loop gets a turn every few milliseconds.
+# A server may ignore the limit; larger responses are decoded in steps, so that the event loop runs
+# every few milliseconds.
 SINGLE_PASS_BYTES: Final = 4 << 20
 _YIELD_EVERY: Final = 500
 
 
 @attrs.frozen
 class Malformed:
-    """An object that is not what it should be: as much of it as could be read, and why.
+    """An object that does not fit its type: as much of it as could be read, and the error.
 
-    The key is None where not even that could be read.
+    The key is None if not even that could be read.
     """
 
     key: ObjectKey | None
@@ -39,7 +39,7 @@ class Malformed:
 
 @attrs.frozen
 class ListPage(Generic[T]):
-    """Some objects, the version they were seen at, and the token for those that follow."""
+    """Some objects, their resource version, and the token for the next page."""
 
     items: tuple[T, ...]
     resource_version: str = ""
@@ -60,12 +60,12 @@ class _Page(msgspec.Struct, Generic[T], frozen=True):
     items: list[T] | None = None
 
 
-# Making a decoder takes far longer than using it.
+# Creating a decoder takes far longer than using it.
 decoder: Callable[[Any], "msgspec.json.Decoder[Any]"] = functools.cache(msgspec.json.Decoder)
 
 
 def decode(body: bytes, as_: type[T]) -> T:
-    """Return the object; raise UnexpectedAnswerError if it is not one of this type."""
+    """Return the object; raise UnexpectedResponseError if it is not of this type."""
     try:
         try:
             decoded: T = decoder(as_).decode(body)
@@ -82,11 +82,11 @@ def decode(body: bytes, as_: type[T]) -> T:
 async def decode_page(
     body: bytes, as_: type[T], *, single_pass_bytes: int = SINGLE_PASS_BYTES
 ) -> ListPage[T]:
-    """Return the page; objects that do not fit the type are set apart."""
+    """Return the page; objects that do not fit the type are set aside."""
     try:
         return await _decode_page(body, as_, single_pass_bytes)
     except RecursionError:
-        # Which of the objects nests too deep takes a look at each bracket of the page.
+        # To find the objects that nest too deep, each bracket of the page has to be inspected.
         flat, _ = await asyncio.to_thread(truncate_to_depth, body, max_brackets=len(body))
         return await _decode_page(flat, as_, single_pass_bytes)
 
@@ -96,11 +96,11 @@ async def _decode_page(body: bytes, as_: type[T], single_pass_bytes: int) -> Lis
         try:
             return _page(decoder(_Page[as_]).decode(body))  # type: ignore[valid-type]
         except msgspec.ValidationError:
-            # One of the objects; the steps below find out which.
+            # One of the objects is malformed; the steps below find it.
             pass
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UnexpectedResponseError(f"list of {as_.__name__}: {error}") from error
-    # Joining the chunks of a large body took its time, and so does finding its objects.
+    # Joining the chunks of a large body took its time, and so does splitting it into objects.
     await asyncio.sleep(0)
     try:
         raw = decoder(_Page[msgspec.Raw]).decode(body)
@@ -113,7 +113,7 @@ async def _decode_page(body: bytes, as_: type[T], single_pass_bytes: int) -> Lis
         for item in (raw.items or ())[start : start + _YIELD_EVERY]:
             try:
                 items.append(decoder(as_).decode(item))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it costs one object
+            except Exception as error:  # noqa: BLE001 - any error affects one object only
                 malformed.append(identify_malformed(item, error))
         await asyncio.sleep(0)
     return attrs.evolve(_page(raw), items=tuple(items), malformed=tuple(malformed))
@@ -121,7 +121,7 @@ async def _decode_page(body: bytes, as_: type[T], single_pass_bytes: int) -> Lis
 
 def _page(page: _Page[Any]) -> ListPage[Any]:
     if page.kind == "Table":
-        raise UnexpectedResponseError("the server answered a Table, which has no objects")
+        raise UnexpectedResponseError("the server sent a Table, which has no objects")
     meta = page.metadata
     return ListPage(
         tuple(page.items or ()),
@@ -132,10 +132,10 @@ def _page(page: _Page[Any]) -> ListPage[Any]:
 
 
 def identify_malformed(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
-    """Read what identifies an object that does not fit its type; it never fails."""
+    """Return what identifies an object that does not fit its type; never raises."""
     try:
         content = msgspec.json.decode(truncate_to_depth(bytes(raw))[0])
-    except Exception:  # noqa: BLE001 - such as text that is no UTF-8
+    except Exception:  # noqa: BLE001 - such as text that is not UTF-8
         content = None
     meta = content.get("metadata") if isinstance(content, dict) else None
     if not isinstance(meta, dict):

@@ -1,7 +1,7 @@
-"""What an API server refuses, and what keeps a request from reaching it.
+"""Errors: those that an API server returns, and those that keep a request from reaching it.
 
-``Status.reason`` decides the class before the HTTP code does, because 409 is two situations that
-need opposite reactions. Transport errors become :class:`UnreachableError`: aiohttp's never leave
+``Status.reason`` determines the class before the HTTP code does: 409 covers two situations that
+need opposite reactions. Transport errors become :class:`UnreachableError`; aiohttp's never leave
 this package.
 """
 
@@ -14,7 +14,7 @@ from dlctl.kube.status import Status, decode_status
 
 
 class ApiError(DlctlError):
-    """The server answered, and the answer is no."""
+    """The server returned an error."""
 
     def __init__(self, message: str, *, code: int, reason: str) -> None:
         super().__init__(message)
@@ -23,11 +23,11 @@ class ApiError(DlctlError):
 
 
 class NotFoundError(ApiError):
-    """There is no such object, or no such resource."""
+    """The object or the resource does not exist."""
 
 
 class AlreadyExistsError(ApiError):
-    """The name is taken, perhaps by an earlier try of our own."""
+    """The name is taken, perhaps by an earlier attempt of our own."""
 
 
 class ConflictError(ApiError):
@@ -35,15 +35,15 @@ class ConflictError(ApiError):
 
 
 class InvalidError(ApiError):
-    """The object breaks its schema or a validation rule; the same body will never be taken."""
+    """The object violates its schema or a validation rule; a retry cannot succeed."""
 
 
 class ForbiddenError(ApiError):
-    """Authorization, quota or admission says no."""
+    """Authorization, quota or admission rejects the request."""
 
 
 class NamespaceTerminatingError(ForbiddenError):
-    """Nothing can be created any more in a namespace that is being deleted."""
+    """Nothing can be created in a namespace that is being deleted."""
 
 
 class UnauthorizedError(ApiError):
@@ -51,17 +51,17 @@ class UnauthorizedError(ApiError):
 
 
 class ExpiredError(ApiError):
-    """The resource version asked for has left the server's window (410): only a list catches up."""
+    """The requested resource version is too old (410): list again."""
 
 
 class TooLargeVersionError(ApiError):
-    """The server has not seen the resource version asked for yet."""
+    """The requested resource version is newer than any that the server has seen."""
 
 
 class ThrottledError(ApiError):
-    """The server asks to come back later: 429, or a 5xx with a Retry-After.
+    """The server asks to retry later: 429, or a 5xx with a Retry-After.
 
-    After 429 and 503 nothing was done; after another code a write may have been.
+    After 429 and 503 nothing was done; after other codes a write may have been.
     """
 
     def __init__(self, message: str, *, code: int, reason: str, retry_after_s: float) -> None:
@@ -70,31 +70,31 @@ class ThrottledError(ApiError):
 
 
 class UnreachableError(DlctlError):
-    """No answer: refused, reset, timed out or cut. Whether a write was done is unknown."""
+    """No response: refused, reset, timed out or cut. A write may or may not have been done."""
 
 
 class ConnectRefusedError(UnreachableError):
-    """Nothing listens there at the moment; the request was certainly not done."""
+    """Nothing is listening there; the request was certainly not processed."""
 
 
 class WriteFencedError(UnreachableError):
-    """The request would change something, which this process may not do now; it was not sent."""
+    """A write was not sent, because this process may not write now."""
 
 
 class DisconnectedError(UnreachableError):
-    """The connection broke under the request or its answer."""
+    """The connection broke during the request or its response."""
 
 
 class DeadlineExceededError(UnreachableError):
-    """A command in a container has not ended in its time; whether it still runs is unknown."""
+    """A command in a container did not end in time; it may still be running."""
 
 
 class OutputLimitError(DlctlError):
-    """A command in a container wrote more than it may; whether it still runs is unknown."""
+    """A command in a container exceeded its output limit; it may still be running."""
 
 
 class UnexpectedResponseError(DlctlError):
-    """Not what an API server answers: a proxy's page, or an object that is not of its kind."""
+    """Not the response of an API server: a proxy's page, or an object of another type."""
 
 
 ERROR_BY_REASON: Final[Mapping[str, type[ApiError]]] = {
@@ -116,18 +116,17 @@ ERROR_BY_CODE: Final[Mapping[int, type[ApiError]]] = {
     422: InvalidError,
 }
 
-# Before a server that gave no number of seconds is asked again.
+# Delay of the retry if the server gave no number of seconds.
 DEFAULT_RETRY_AFTER_S: Final = 1.0
 _TOO_LARGE: Final = "Too large resource version"
 
 
 def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
-    """Return the error that an answer, or the object of an ERROR event, stands for.
+    """Return the error that a response, or the object of an ERROR event, stands for.
 
-    ``headers`` is taken as a mapping that ignores case; an ERROR event has none, and its code is
-    the one in its body.
+    ``headers`` must ignore case; an ERROR event has none, and its code is in its body.
     """
-    # The words of another server may repeat what was sent to it: they are not for a log.
+    # The text of another server may repeat what was sent to it: not for a log.
     status = decode_status(body) or Status()
     code = status_code or status.code or 500
     reason = status.reason or ""

@@ -1,7 +1,7 @@
-"""A command in a container: how it is asked for, and the talk in which it runs.
+"""Commands in containers: the request, and the exec protocol.
 
-The channel protocols v4 and v5 of Kubernetes over a WebSocket: the first byte of each message
-names its stream. Nothing here opens a connection.
+The channel protocols v4 and v5 of Kubernetes over a WebSocket: the first byte of each message names
+its stream. Nothing here opens a connection.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from dlctl.token_bucket import TokenBucket
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 LIMIT_BYTES: Final = 1 << 16
-# Of output beyond the first of it. What is not read is held back, down to the command itself.
+# Read rate after an initial burst. Unread output blocks the command itself.
 RATE_BYTES_PER_S: Final = 1 << 20
 _BURST_BYTES: Final = 1 << 18
-# A message costs work even if it holds a single byte.
+# Even a message of a single byte costs work.
 _MIN_READ_BYTES: Final = 1 << 12
 _PAUSE_S: Final = 0.05
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
@@ -31,26 +31,26 @@ _CHUNK_BYTES: Final = 1 << 15
 
 @attrs.frozen
 class ExecResult:
-    """How a command has ended, and what it wrote: all of it, or the end if ``truncated``."""
+    """The outcome of a command, and its output: all of it, or the end if ``truncated``."""
 
     exit_code: int
     stdout: bytes = b""
     stderr: bytes = b""
-    # Whether it wrote more than was to be kept.
+    # Whether it wrote more than the limit.
     truncated: bool = False
 
 
 @attrs.frozen
 class OutputLimit:
-    """How much of each output stream is kept, and what happens to a command that writes more."""
+    """How much of each output stream is kept, and how a command that writes more is handled."""
 
     bytes: int = LIMIT_BYTES
-    # Keep the end and let the command go on; else the connection is closed.
+    # Keep the end and let the command go on; otherwise the connection is closed.
     keep_end: bool = False
 
 
 def query_params(container: str, command: Sequence[str], *, stdin: bool) -> list[tuple[str, str]]:
-    """Return what a request for the command says in its query."""
+    """Return the query of an exec request."""
     streams = ["stdout", "stderr", *(["stdin"] if stdin else [])]
     return [
         ("container", container),
@@ -62,12 +62,12 @@ def query_params(container: str, command: Sequence[str], *, stdin: bool) -> list
 async def run(
     socket: aiohttp.ClientWebSocketResponse, *, stdin: bytes, limit: OutputLimit
 ) -> ExecResult:
-    """Give the command its input, and return how it ended.
+    """Send the command its input; return its result.
 
-    In v4 an input has no end: the command has to know by itself when it has read all.
+    In v4 the input has no end: the command must know when it has read everything.
     :raises ApiError: if it could not be started.
-    :raises DisconnectedError: if the connection ended before the command, as far as is known.
-    :raises OutputLimitError: if it wrote more than it may.
+    :raises DisconnectedError: if the connection ended before the command did, as far as is known.
+    :raises OutputLimitError: if it exceeds the output limit.
     """
     with unwrap_exception_groups():
         async with asyncio.TaskGroup() as group:
@@ -78,7 +78,7 @@ async def run(
 
 
 async def _send_stdin(socket: aiohttp.ClientWebSocketResponse, stdin: bytes) -> None:
-    # Whoever listens learns that the connection is gone, and more about it.
+    # The receiver notices a broken connection too, and reports it better.
     with suppress(ConnectionError):
         for start in range(0, len(stdin), _CHUNK_BYTES):
             await socket.send_bytes(bytes([_STDIN]) + stdin[start : start + _CHUNK_BYTES])
@@ -87,12 +87,12 @@ async def _send_stdin(socket: aiohttp.ClientWebSocketResponse, stdin: bytes) -> 
 
 
 async def _receive(socket: aiohttp.ClientWebSocketResponse, limit: OutputLimit) -> ExecResult:
-    """Return at the Status, the last that is sent; the close after it need never come."""
+    """Return at the Status, which is sent last; the close after it may never come."""
     streams = {_STDOUT: _Output(limit), _STDERR: _Output(limit)}
     try:
         return await _receive_output(socket, streams)
     finally:
-        # An error's traceback keeps them in a cycle, up to the next collection of old garbage.
+        # An error's traceback keeps the buffers in a cycle until an old-generation collection.
         for stream in streams.values():
             stream.clear()
 
@@ -115,12 +115,12 @@ async def _receive_output(
                 cut = out.truncated or err.truncated
                 return ExecResult(exit_code, out.value(), err.value(), cut)
         await _throttle(bucket, len(data))
-    raise DisconnectedError("the connection ended without a word on how the command did")
+    raise DisconnectedError("the connection ended before the command's status arrived")
 
 
 @attrs.define
 class _Output:
-    """One stream, as far as it is kept."""
+    """One output stream, as far as it is kept."""
 
     limit: OutputLimit
     truncated: bool = False
@@ -152,9 +152,9 @@ async def _throttle(bucket: TokenBucket, read_bytes: int) -> None:
 
 
 def _exit_code(body: bytes) -> int | None:
-    """Return the exit code in a Status, or None while that is not complete.
+    """Return the exit code in a Status, or None while the Status is incomplete.
 
-    :raises ApiError: if it tells of no command that has ended.
+    :raises ApiError: if the Status is not about a command that ended.
     """
     status = decode_status(body)
     if status is None or status.status is None:

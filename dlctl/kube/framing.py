@@ -1,6 +1,6 @@
-"""Lines out of the chunks that a socket delivers: one JSON watch event each.
+"""Split the chunks of a socket into lines: one JSON watch event each.
 
-Chunks know nothing of lines, so a large object arrives in many and many small ones in one.
+Chunks ignore lines: a large object spans many, and one may contain many small objects.
 """
 
 import asyncio
@@ -9,19 +9,19 @@ from typing import Final
 
 from dlctl.kube.errors import UnexpectedResponseError
 
-# Objects in etcd end at 1.5 MiB by default; what is longer than this is no event.
+# Objects in etcd are at most 1.5 MiB by default; anything longer than this is not an event.
 MAX_LINE_BYTES: Final = 32 << 20
 
 
 async def split_lines(
     chunks: AsyncIterable[bytes], *, max_bytes: int = MAX_LINE_BYTES
 ) -> AsyncGenerator[bytes]:
-    """Yield each line without its end, and the last one even if it has none.
+    """Yield each line without its newline, and the last one even if it has none.
 
-    The event loop gets a turn per chunk, as data that is there already would never give it one.
+    Yields to the event loop per chunk: data that is already buffered would never do so.
     """
-    # The start of a line whose end has not come yet, in pieces: joining them chunk by chunk
-    # would take time quadratic in the length of the line.
+    # The start of an unfinished line, in pieces: joining them chunk by chunk would take quadratic
+    # time.
     pieces: list[bytes] = []
     held = 0
     async for chunk in chunks:

@@ -1,6 +1,6 @@
-"""What can be asked of a list, a watch or a delete, and how the URL or the body spells it.
+"""Options of lists, watches and deletes, and their form in the URL or body.
 
-Options are keyword arguments; one that is None or empty is not sent.
+Options are keyword arguments; None and empty values are not sent.
 """
 
 import enum
@@ -11,7 +11,7 @@ from dlctl.api.meta import UID
 
 
 class PatchKind(enum.StrEnum):
-    """How a patch is to be read, by its media type."""
+    """The format of a patch, by its media type."""
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
@@ -19,7 +19,7 @@ class PatchKind(enum.StrEnum):
 
 
 class Selection(TypedDict, total=False):
-    """Which objects of a resource; an empty namespace is all of them."""
+    """Which objects of a resource; an empty namespace selects all namespaces."""
 
     namespace: str
     label_selector: str
@@ -27,7 +27,7 @@ class Selection(TypedDict, total=False):
 
 
 class ListOptions(Selection, total=False):
-    """Which objects, how many at once, and how fresh: 0 any, empty newest, else not older."""
+    """Selection, page size and freshness: version 0 is any, empty the newest, else not older."""
 
     limit: int | None
     continue_: str | None
@@ -36,7 +36,7 @@ class ListOptions(Selection, total=False):
 
 
 class WatchOptions(Selection, total=False):
-    """Which changes, from where on, and for how long the server is to keep the stream open."""
+    """Selection, start version, and how long the server keeps the stream open."""
 
     resource_version: str | None
     resource_version_match: str | None
@@ -46,7 +46,7 @@ class WatchOptions(Selection, total=False):
 
 
 class DeleteOptions(TypedDict, total=False):
-    """Only this one (by UID or version), how fast, and what becomes of its children."""
+    """Preconditions on UID and version, grace period, and handling of dependents."""
 
     uid: UID | None
     resource_version: str | None
@@ -68,7 +68,7 @@ _PARAMETER_NAMES: Final[Mapping[str, str]] = {
 
 
 def query(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the URL's query; the namespace is part of the path, not of this."""
+    """Return the query of the URL; the namespace is part of the path, not of the query."""
     return {
         _PARAMETER_NAMES[name]: _encoded(value)
         for name, value in options.items()

@@ -1,6 +1,6 @@
-"""A limit of our own on how fast requests go out.
+"""Client-side rate limit of requests.
 
-Off unless asked for: the server's fairness is better, since it knows what others ask of it.
+Off by default: the server's own fairness is better, since it sees all clients.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from dlctl.token_bucket import TokenBucket
 
 
 class RateLimiter:
-    """Lets ``qps`` requests a second pass, and ``burst`` at once after a pause.
+    """Lets ``qps`` requests per second pass, and up to ``burst`` at once after a pause.
 
-    First come, first served.
+    Requests pass in order of arrival.
     """
 
     def __init__(self, qps: float, burst: int) -> None:
@@ -21,18 +21,18 @@ class RateLimiter:
 
     @classmethod
     def from_settings(cls, qps: float, burst: int) -> Self | None:
-        """Return the limiter of two settings, or None where nothing is limited."""
+        """Return the limiter for the two settings, or None if unlimited."""
         return cls(qps, burst or max(1, math.ceil(qps))) if qps > 0 else None
 
     async def wait(self) -> float:
-        """Wait until a request may pass; return for how many seconds that was."""
+        """Wait until a request may pass; return how many seconds that took."""
         wait_s = self._bucket.reserve(asyncio.get_running_loop().time())
         if not wait_s:
             return 0.0
         try:
             await asyncio.sleep(wait_s)
         except asyncio.CancelledError:
-            # The next request may have the turn that is not used.
+            # Leave the unused turn to the next request.
             self._bucket.cancel()
             raise
         return wait_s

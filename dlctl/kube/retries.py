@@ -1,4 +1,4 @@
-"""Whether a failed request is sent again, and when. Pure: it neither sends nor sleeps."""
+"""Whether and when a failed request is retried. Pure: neither sends nor sleeps."""
 
 from typing import Final
 
@@ -7,16 +7,16 @@ from dlctl.errors import DlctlError
 from dlctl.kube.errors import DisconnectedError, ThrottledError
 
 MAX_RETRIES: Final = 10
-# A server that wants a longer pause than this tells it to the caller, who has other work.
+# Longer pauses are up to the caller, who may have other work to do.
 MAX_DELAY_S: Final = 30.0
-# After these the server has done nothing. After another 5xx, or a reset, it may have.
+# After these codes the server certainly did nothing. After other 5xx, or a reset, it may have.
 _NOT_PROCESSED: Final = (429, 503)
 _JITTER: Final = 0.25
 _RECONNECT_BACKOFF: Final = Backoff(base_s=0.1, cap_s=MAX_DELAY_S, jitter=_JITTER)
 
 
 def delay_s(method: str, error: DlctlError, attempt: int, random: float) -> float | None:
-    """Return the pause before the next try, or None if there is to be none.
+    """Return the pause in seconds before the next attempt, or None for no retry.
 
     ``attempt`` counts from 0; ``random`` in [0, 1) stretches the pause by up to a quarter.
     """

@@ -1,6 +1,6 @@
-"""Requests over one aiohttp session: timeouts, credentials, and what is tried again.
+"""Requests over one aiohttp session: timeouts, credentials, retries.
 
-Knows paths and bytes, nothing of objects. aiohttp's errors end here.
+Knows paths and bytes, not objects. aiohttp's errors end here.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class Request:
-    """One request; ``silence_s`` is for streams: how long nothing at all may come."""
+    """One request; ``silence_s`` is the read timeout of a stream."""
 
     method: str
     path: str
@@ -46,7 +46,7 @@ class Request:
 
     @property
     def description(self) -> str:
-        """Return what it is called in errors: not what it carries, which may be secret."""
+        """Return its name in errors, without its contents, which may be secret."""
         return f"{self.method} {self.path}"
 
 
@@ -80,11 +80,11 @@ class Transport:
             headers={
                 "User-Agent": self._user_agent,
                 "Accept": "application/json",
-                # Inside a cluster, unpacking costs more than the bytes it saves.
+                # Inside a cluster, decompression costs more than the saved bytes.
                 "Accept-Encoding": "identity",
             },
         )
-        # Conversations last, and must not take the connections that requests wait for.
+        # WebSockets are long-lived and must not use up the connections of requests.
         self._websocket_session = websockets.session(self._user_agent, self._may_write)
         return self
 
@@ -94,7 +94,7 @@ class Transport:
                 await session.close()
 
     async def send(self, request: Request) -> bytes:
-        """Return the body of a success; what is safe to try again has then been tried."""
+        """Return the body of a successful response, after retries where they are safe."""
         limits = aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         attempt = 0
         while True:
@@ -115,7 +115,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Yield the chunks of an answer without end; nothing is tried again."""
+        """Yield the chunks of a streamed response; not retried."""
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=request.idle_timeout_s
         )
@@ -127,15 +127,15 @@ class Transport:
     async def open_websocket(
         self, request: Request, protocols: Sequence[str]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """Yield a WebSocket that speaks one of the protocols; nothing is tried again.
+        """Yield a WebSocket that speaks one of the protocols; not retried.
 
-        It is opened only while writes may be sent, and closed at once at the end of the block.
+        Opened only while writes are allowed; closed at once at the end of the block.
         """
         opened = await self._with_access(lambda access: self._upgraded(request, protocols, access))
         try:
             yield opened
         except BaseException:
-            # Saying goodbye would mean to read what is still on the way, which may have no end.
+            # A closing handshake would read the data still in flight, which may be endless.
             websockets.abort(opened)
             raise
         finally:
@@ -145,7 +145,7 @@ class Transport:
         self, request: Request, protocols: Sequence[str], access: Access
     ) -> aiohttp.ClientWebSocketResponse:
         if self._websocket_session is None:
-            raise RuntimeError("the client is used outside of its `async with` block")
+            raise RuntimeError("the client must be used inside its `async with` block")
         await self._throttle(request)
         started = time.monotonic()
         try:
@@ -166,7 +166,7 @@ class Transport:
         if opened.protocol is None:
             await websockets.close(opened)
             raise UnexpectedResponseError(
-                f"{request.description}: none of the protocols is spoken there"
+                f"{request.description}: the server supports none of the protocols"
             )
         return opened
 
@@ -174,14 +174,14 @@ class Transport:
     async def _authorized(
         self, request: Request, limits: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yield the answer to a success."""
+        """Yield a successful response."""
         response = await self._with_access(
             lambda access: self._send_checked(request, limits, access)
         )
         try:
             yield response
         finally:
-            # Closed rather than released: the rest of a stream will never be read.
+            # Closed rather than released: the rest of a stream is never read.
             response.close()
 
     async def _with_access(self, send: Callable[[Access], Awaitable[T]]) -> T:
@@ -212,7 +212,7 @@ class Transport:
         self, request: Request, limits: aiohttp.ClientTimeout, access: Access
     ) -> aiohttp.ClientResponse:
         if self._session is None:
-            raise RuntimeError("the client is used outside of its `async with` block")
+            raise RuntimeError("the client must be used inside its `async with` block")
         await self._throttle(request)
         headers = dict(access.headers)
         if request.body is not None:
@@ -224,7 +224,7 @@ class Transport:
         with translate_errors(request.description):
             response = await self._session.request(
                 request.method,
-                # Already quoted where it must be: quoting again would spoil a selector.
+                # Already quoted where necessary: quoting again would break selectors.
                 URL(self._config.server + request.path),
                 params=request.params,
                 data=body,
@@ -233,7 +233,7 @@ class Transport:
                 ssl=access.tls or True,
                 server_hostname=self._config.tls_server_name,
                 proxy=self._config.proxy,
-                # A redirect would carry the token to wherever it points.
+                # A redirect would send the token wherever it points.
                 allow_redirects=False,
             )
         self._observe_response(request, response.status, started)

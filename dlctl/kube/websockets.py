@@ -1,6 +1,6 @@
-"""Sessions in which WebSockets are opened, by clients that may have to hold their writes.
+"""Sessions that open WebSockets, for clients whose writes may be fenced.
 
-What is said over a WebSocket is not known here; that anything is, counts as a write.
+Opening a WebSocket counts as a write; its messages are not known here.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _CLOSE_TIMEOUT_S: Final = 0.5
 
 
 def session(user_agent: str, may_write: write_fence.MayWrite | None) -> aiohttp.ClientSession:
-    """Return a session that raises our own errors where a WebSocket is refused."""
+    """Return a session that raises our own errors if the WebSocket upgrade is rejected."""
     return aiohttp.ClientSession(
         connector=_connector(may_write),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -30,17 +30,17 @@ def session(user_agent: str, may_write: write_fence.MayWrite | None) -> aiohttp.
 
 
 async def close(websocket: aiohttp.ClientWebSocketResponse) -> None:
-    """Close a WebSocket, whether or not the other side takes anything any more."""
+    """Close a WebSocket, even if the peer no longer reads."""
     wire: TransportSocket | None = websocket.get_extra_info("socket")
     with suppress(TimeoutError):
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):
             await websocket.close()
-    # Else what nobody reads would keep the connection until it is read.
+    # Otherwise unread data would keep the connection open.
     _shut_down(wire)
 
 
 def abort(websocket: aiohttp.ClientWebSocketResponse) -> None:
-    """End the connection of a WebSocket at once; it is still to be closed."""
+    """Shut down the connection of a WebSocket at once; it still needs to be closed."""
     _shut_down(websocket.get_extra_info("socket"))
 
 
@@ -53,16 +53,18 @@ def _shut_down(wire: TransportSocket | None) -> None:
 async def _raise_refusals(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Raise what aiohttp would follow, with the token, or tell without the server's words.
+    """Raise on redirects, which aiohttp would follow with the token, and on error responses.
 
-    Its own error would also repeat the query, in which there is what is said to the server.
+    aiohttp's own error would also repeat the query, which contains the command.
     """
     response = await handler(request)
     if response.status == 101:
         return response
     async with response:
         if response.status < 300:
-            raise UnexpectedResponseError(f"GET {request.url.path}: the server speaks no WebSocket")
+            raise UnexpectedResponseError(
+                f"GET {request.url.path}: the server does not support WebSockets"
+            )
         raise error_from(response.status, response.headers, await response.read())
 
 
@@ -73,7 +75,7 @@ def _connector(may_write: write_fence.MayWrite | None) -> aiohttp.TCPConnector:
 
 
 class _FencedConnector(aiohttp.TCPConnector):
-    """Gives connections only while this process may write: there is no body that could be held."""
+    """Opens connections only while this process may write: a WebSocket has no body to fence."""
 
     def __init__(self, may_write: write_fence.MayWrite) -> None:
         super().__init__(socket_factory=socket_factory(may_write), limit=0, force_close=True)
@@ -83,7 +85,7 @@ class _FencedConnector(aiohttp.TCPConnector):
         self,
         req: aiohttp.ClientRequest,
         traces: list[Any],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's name
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's parameter
     ) -> aiohttp.connector.Connection:
         connection = await super().connect(req, traces, timeout)
         try:

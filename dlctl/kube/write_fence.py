@@ -1,7 +1,7 @@
-"""What keeps back the writes of a process that must not write, up to the last moment.
+"""Fence for writes: checks at the last moment that this process may still write.
 
-Whether it may is decided elsewhere, and may change between any two steps: a process that was
-stopped on the way from its decision to the socket goes on there when it wakes up.
+The permission comes from elsewhere and may end at any time: a process suspended between the check
+and the socket continues there when it wakes up.
 """
 
 import struct
@@ -14,20 +14,20 @@ from aiohttp.payload import BytesPayload
 from dlctl.kube.errors import WriteFencedError
 
 MayWrite = Callable[[], bool]
-# The value of SO_LINGER by which a close waits for nothing and drops what is not sent.
+# SO_LINGER value with which a close returns at once and drops unsent data.
 NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
 def fenced(may_write: MayWrite, body: bytes | None) -> "FencedBody | None":
-    """Return the body of a write as one that may still be held; raise WriteHeldError at once."""
+    """Return the body of a write with the fence attached; raise WriteFencedError at once."""
     check(may_write)
     return None if body is None else FencedBody(body, may_write)
 
 
 class FencedBody(BytesPayload):
-    """A body that is held, if it must be, when the connection is there to take it.
+    """A body that is checked once more when its connection is ready to send it.
 
-    Its headers wait for it. Should they not, the server cannot make anything of them.
+    The headers wait for the body. Even without it, the server could do nothing with them.
     """
 
     def __init__(self, body: bytes, may_write: MayWrite) -> None:
@@ -43,4 +43,4 @@ class FencedBody(BytesPayload):
 
 def check(may_write: MayWrite) -> None:
     if not may_write():
-        raise WriteFencedError("not sent: this process may not write now")
+        raise WriteFencedError("not sent: this process may not write (lease lost or not held)")

@@ -160,7 +160,7 @@ async def test_stopped_informer_takes_no_handler_but_lets_go_of_one(server: Scri
     registration.remove()
     with pytest.raises(RuntimeError, match="has stopped"):
         watch.informer.add_handler(watch.changes.append)
-    with pytest.raises(RuntimeError, match="started before"):
+    with pytest.raises(RuntimeError, match="already started"):
         await watch.informer.run()
 
 

@@ -277,7 +277,7 @@ async def test_deadline_holds_for_the_command_and_for_the_way_to_it(
     client: Client, server: Server, answer: Handler
 ) -> None:
     server.handlers.append(answer)
-    with pytest.raises(DeadlineExceededError, match=r"in ns/launcher has not ended in 0\.1 s"):
+    with pytest.raises(DeadlineExceededError, match=r"in ns/launcher did not end within 0\.1 s"):
         await run(client, timeout_s=0.1)
 
 
