@@ -99,7 +99,7 @@ async def longest_stall_s(url: str) -> float:
             last = now
 
     async with Client(ClusterConfig.with_token(url, "")) as client:
-        informer = Informer(client, PODS, Pod, labels=["job-name"])
+        informer = Informer(client, PODS, Pod)
         seen: list[str] = []
         informer.add_handler(lambda change: seen.append(change.key.name))
         async with asyncio.TaskGroup() as group:

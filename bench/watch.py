@@ -67,7 +67,7 @@ async def by_informer(url: str) -> float:
             done.set()
 
     async with Client(ClusterConfig.with_token(url, "")) as client:
-        informer = Informer(client, PODS, Pod, labels=["job-name"])
+        informer = Informer(client, PODS, Pod)
         informer.add_handler(see)
         async with asyncio.TaskGroup() as group:
             running = group.create_task(informer.run())

@@ -20,7 +20,6 @@ OBJECT: Final = "object"
 # Keys that many messages use.
 KEY: Final = "key"
 ERROR: Final = "error"
-RETRY_S: Final = "retry_s"
 
 _fields: contextvars.ContextVar[Mapping[str, object]] = contextvars.ContextVar("log fields")
 

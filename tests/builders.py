@@ -11,12 +11,12 @@ from dlctl.api.pods import Pod
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
-from dlctl.frameworks.registry import installed_frameworks
+from dlctl.frameworks.registry import load_frameworks
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.observe import Children, Observed, observe
 
 NOW = datetime.datetime(2026, 1, 1, 12, 0, 0, tzinfo=datetime.UTC)
-KINDS = served_kinds(installed_frameworks())
+KINDS = served_kinds(load_frameworks().frameworks)
 
 
 def kind_of(api_version: str = "kubeflow.org/v1alpha1", kind: str = "MXJob") -> Kind:

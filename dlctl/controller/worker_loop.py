@@ -37,12 +37,11 @@ class Result:
     """What a reconciliation that did not fail asks for; by default, nothing.
 
     ``requeue_after_s`` starts the back-off anew and wins over ``requeue``, which goes on with it.
-    Zero or less means at once. Without a priority, the key keeps its own.
+    Zero or less means at once. The key keeps its priority.
     """
 
     requeue_after_s: float | None = None
     requeue: bool = False
-    priority: int | None = None
 
 
 @attrs.define(eq=False)
@@ -175,10 +174,10 @@ class Controller(Generic[K]):
             return "error"
         if result.requeue_after_s is not None:
             self.queue.forget(key)
-            self.queue.add_after(key, result.requeue_after_s, priority=result.priority)
+            self.queue.add_after(key, result.requeue_after_s)
             return "requeue_after"
         if result.requeue:
-            self.queue.add_rate_limited(key, priority=result.priority)
+            self.queue.add_rate_limited(key)
             return "requeue"
         self.queue.forget(key)
         return "success"

@@ -46,11 +46,6 @@ def load_frameworks() -> Registry:
     return Registry(frameworks, errors)
 
 
-def installed_frameworks() -> dict[str, type[DLJob]]:
-    """Return the frameworks that can be served, by job type."""
-    return dict(load_frameworks().frameworks)
-
-
 def _load(entry_point: EntryPoint) -> type[DLJob]:
     try:
         framework = entry_point.load()

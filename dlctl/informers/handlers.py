@@ -40,13 +40,6 @@ class Change(Generic[T_co]):
             raise ValueError("expected an old or a new object")
         return obj.metadata.key
 
-    @property
-    def recreated(self) -> bool:
-        """Return whether another object has taken the name of the old one."""
-        if self.old is None or self.new is None:
-            return False
-        return self.old.metadata.uid != self.new.metadata.uid
-
 
 Handler = Callable[[Change[T]], None]
 

@@ -3,8 +3,6 @@
 Handlers only map objects to keys; reacting to changes is up to the controllers.
 """
 
-import asyncio
-from collections.abc import Sequence
 from typing import Generic, TypedDict, TypeVar, Unpack
 
 from dlctl.api.meta import Object, Resource
@@ -24,17 +22,11 @@ T = TypeVar("T", bound=Object)
 
 
 class InformerSettings(TypedDict, total=False):
-    """Options of an informer.
-
-    ``labels`` are the label names to index by. Every ``resync_s`` seconds, handlers are notified of
-    every object again, without a request to the server.
-    """
+    """Options of an informer."""
 
     clock: Clock
     metrics: Metrics | None
     backoff: ReflectorBackoff
-    labels: Sequence[str]
-    resync_s: float | None
 
 
 class InformerOptions(Selection, InformerSettings, total=False):
@@ -58,7 +50,7 @@ class Informer(Generic[T]):
     ) -> None:
         metrics = options.get("metrics") or Metrics()
         self.resource = resource
-        self.store: Store[T] = Store(labels=options.get("labels", ()))
+        self.store: Store[T] = Store()
         self._handlers: Handlers[T] = Handlers(resource, metrics)
         self._syncer = StoreSyncer(resource, self.store, self._handlers, metrics)
         selected = Selection(
@@ -73,7 +65,6 @@ class Informer(Generic[T]):
             clock=options.get("clock"),
             backoff=options.get("backoff"),
         )
-        self._resync_s = options.get("resync_s")
         self._started = False
         self._stopped = False
 
@@ -108,17 +99,6 @@ class Informer(Generic[T]):
             )
         self._started = True
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(
-                    self._reflector.run(), name=f"reflect {self.resource.group_resource}"
-                )
-                if self._resync_s:
-                    group.create_task(self._resync(self._resync_s), name="resync")
+            await self._reflector.run()
         finally:
             self._stopped = True
-
-    async def _resync(self, period_s: float) -> None:
-        await self._syncer.synced.wait()
-        while True:
-            await asyncio.sleep(period_s)
-            await self._syncer.resync()

@@ -1,4 +1,4 @@
-"""Objects by key, with exact indexes by owner and by label.
+"""Objects by key, with exact indexes by owner and by functions of the caller.
 
 Contains only objects sent by the server, so it may lag behind the server and our own writes.
 """
@@ -62,12 +62,11 @@ class Store(Generic[T]):
     frozen.
     """
 
-    def __init__(self, *, labels: Iterable[str] = ()) -> None:
+    def __init__(self) -> None:
         # Never older than the last applied event or bookmark: read-your-own-writes relies on it.
         self.resource_version = ""
         self._objects: dict[ObjectKey, T] = {}
         self._indexes: dict[str, Index[T]] = {_OWNER: Index(_owner)}
-        self._labels: dict[str, Index[T]] = {name: Index(_label(name)) for name in labels}
 
     def get(self, key: ObjectKey) -> T | None:
         return self._objects.get(key)
@@ -89,11 +88,8 @@ class Store(Generic[T]):
         """Return the objects whose controller is the one with this UID."""
         return self._indexes[_OWNER][uid]
 
-    def labelled(self, name: str, value: str) -> list[T]:
-        """Return the objects with this label; raise KeyError if the label is not indexed."""
-        return self._labels[name][value]
-
     def indexed(self, name: str, value: str) -> list[T]:
+        """Return the objects with this value in an index; raise KeyError without that index."""
         return self._indexes[name][value]
 
     def add_index(self, name: str, values: Callable[[T], Iterable[str]]) -> None:
@@ -128,12 +124,10 @@ class Store(Generic[T]):
     def _index(self, key: ObjectKey, old: T | None, new: T | None) -> None:
         for index in self._indexes.values():
             index.replace(key, old, new)
-        for index in self._labels.values():
-            index.replace(key, old, new)
 
     def empty_copy(self) -> Self:
         """Return an empty store with the same indexes."""
-        fresh = type(self)(labels=self._labels)
+        fresh = type(self)()
         for name, index in self._indexes.items():
             if name != _OWNER:
                 fresh.add_index(name, index.values)
@@ -144,17 +138,8 @@ class Store(Generic[T]):
         self.resource_version = other.resource_version
         self._objects = other._objects
         self._indexes = other._indexes
-        self._labels = other._labels
 
 
 def _owner(obj: Object) -> Iterable[str]:
     controller = obj.metadata.controller
     return () if controller is None else (controller.uid,)
-
-
-def _label(name: str) -> Callable[[Object], Iterable[str]]:
-    def values(obj: Object) -> Iterable[str]:
-        value = obj.metadata.label(name)
-        return () if value is None else (value,)
-
-    return values

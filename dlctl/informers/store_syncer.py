@@ -91,14 +91,6 @@ class StoreSyncer(Generic[T]):
             await asyncio.sleep(0)
         self._queued.set(0)
 
-    async def resync(self) -> None:
-        """Notify of every object as if it had changed, to make up for missed changes."""
-        for number, key in enumerate(self._store.keys(), 1):
-            if obj := self._store.get(key):
-                self._handlers.notify(Change(obj, obj))
-            if number % _YIELD_EVERY == 0:
-                await asyncio.sleep(0)
-
     def apply(self, change: EventType, obj: T) -> None:
         """Apply one event."""
         self._malformed.pop(obj.metadata.key, None)

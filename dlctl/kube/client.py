@@ -17,7 +17,6 @@ from dlctl.kube.queries import (
     DeleteOptions,
     ListOptions,
     PatchKind,
-    Selection,
     WatchOptions,
     delete_body,
     query,
@@ -173,11 +172,6 @@ class Client:
         except NotFoundError:
             return None
         return None if decode(answer, _Kind).kind == "Status" else decode(answer, Object)
-
-    async def delete_collection(self, resource: Resource, **selection: Unpack[Selection]) -> None:
-        """Delete all selected objects."""
-        path = resource.path(selection.get("namespace", ""))
-        await self._transport.send(Request("DELETE", path, query(selection)))
 
     async def get_raw(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         return await self._transport.send(Request("GET", path, params or {}))

@@ -15,7 +15,6 @@ class PatchKind(enum.StrEnum):
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class Selection(TypedDict, total=False):

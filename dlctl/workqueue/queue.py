@@ -1,7 +1,7 @@
 """The work queue: which key a worker takes next, and that no two workers have the same one.
 
-For one event loop: nothing here locks, and nothing but :meth:`WorkQueue.get` and
-:meth:`WorkQueue.drain` waits. It carries keys, not events: what happened is read elsewhere.
+For one event loop: nothing here locks, and nothing but :meth:`WorkQueue.get`
+waits. It carries keys, not events: what happened is read elsewhere.
 """
 
 import asyncio
@@ -46,7 +46,6 @@ class WorkQueue(Generic[K]):
         # Waiters are given a wake-up, never a key: a cancelled one cannot take a key with it.
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        self._drained = asyncio.Event()
 
     def __len__(self) -> int:
         """Return how many keys a worker could have at once: neither delayed nor in work."""
@@ -136,26 +135,9 @@ class WorkQueue(Generic[K]):
         priority = self._dirty.get(key)
         if priority is not None:
             self._enqueue(key, priority)
-        elif self._closed and not self._processing and not self._ready_count:
-            self._drained.set()
 
     def shut_down(self) -> None:
-        """Refuse new keys, drop those whose time has not come, release a waiting drain."""
-        self._close()
-        self._drained.set()
-
-    async def drain(self) -> None:
-        """Shut down, and wait until the workers at work have finished all that was ready.
-
-        It returns at once if no worker has a key. The wait has no bound of its own, as work has
-        none: the caller sets one, or ends it by :meth:`shut_down`.
-        """
-        self._close()
-        if self._processing:
-            self._drained.clear()
-            await self._drained.wait()
-
-    def _close(self) -> None:
+        """Refuse new keys, drop those whose time has not come, release the waiting workers."""
         self._closed = True
         self._delaying.clear()
         for waiter in self._waiters:

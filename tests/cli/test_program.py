@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dlctl.dialects.kinds import served_kinds
-from dlctl.frameworks.registry import installed_frameworks
+from dlctl.frameworks.registry import load_frameworks
 from tests.cli.conftest import Dlctl
 
 QUICK = """
@@ -84,7 +84,7 @@ def test_crds_are_documents_of_kinds_and_their_scalers(dlctl: Dlctl) -> None:
     assert done.code == 0
     assert [document["metadata"]["name"] for document in documents] == [
         resource.group_resource
-        for kind in served_kinds(installed_frameworks())
+        for kind in served_kinds(load_frameworks().frameworks)
         for resource in (kind.resource, *kind.scalers)
     ]
 

@@ -7,7 +7,7 @@ from dlctl.cli.schemes import enabled
 from dlctl.cli.training_operator import IGNORED
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
-from dlctl.frameworks.registry import installed_frameworks
+from dlctl.frameworks.registry import load_frameworks
 from dlctl.options import Options
 from tests.cli.conftest import Dlctl
 from tests.cli.test_settings import parsed, read
@@ -104,7 +104,7 @@ def test_burst_alone_limits_nothing_and_is_told_of() -> None:
 
 
 def test_scheme_leaves_its_kinds_alone_in_whatever_case() -> None:
-    everything = served_kinds(installed_frameworks())
+    everything = served_kinds(load_frameworks().frameworks)
     assert enabled(everything, ()) == everything
     found = enabled(everything, ("TFjob",))
     assert found

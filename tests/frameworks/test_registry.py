@@ -3,13 +3,13 @@
 import pytest
 
 from dlctl.frameworks.mxnet import MXJob
-from dlctl.frameworks.registry import installed_frameworks, load_frameworks
+from dlctl.frameworks.registry import load_frameworks
 from dlctl.frameworks.tensorflow import TFJob
 from tests.frameworks.conftest import Install
 
 
 def test_own_frameworks_are_found_like_all_others() -> None:
-    assert installed_frameworks() == {"MXJob": MXJob, "TFJob": TFJob}
+    assert load_frameworks().frameworks == {"MXJob": MXJob, "TFJob": TFJob}
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_of_two_frameworks_of_one_job_type_the_first_is_served_and_both_are_name
 
 def test_one_framework_offered_twice_is_one(install: Install) -> None:
     install("again", "dlctl.frameworks.mxnet:MXJob")
-    assert installed_frameworks()["MXJob"] is MXJob
+    assert load_frameworks().frameworks["MXJob"] is MXJob

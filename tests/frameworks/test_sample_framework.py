@@ -15,14 +15,16 @@ from dlctl.dialects.kind_crds import job_crd
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.dialects.rbac import cluster_role
 from dlctl.errors import InvalidJobError
-from dlctl.frameworks.registry import installed_frameworks
+from dlctl.frameworks.registry import load_frameworks
 from dlctl.reconcilers.children.render import Renderer
 from tests.builders import bare_job, job_object
 
 
 @pytest.fixture
 def kind(sample_framework: Path) -> Kind:
-    found = kind_of_api_version(served_kinds(installed_frameworks()), "mpba.fbk.eu/v1", "RingJob")
+    found = kind_of_api_version(
+        served_kinds(load_frameworks().frameworks), "mpba.fbk.eu/v1", "RingJob"
+    )
     assert found is not None
     return found
 
@@ -100,7 +102,7 @@ def test_its_replicas_have_services(kind: Kind) -> None:
 
 
 def test_role_covers_the_dependents_of_its_jobs(sample_framework: Path) -> None:
-    rules = cluster_role(served_kinds(installed_frameworks()))["rules"]
+    rules = cluster_role(served_kinds(load_frameworks().frameworks))["rules"]
     granted = {resource: rule["verbs"] for rule in rules for resource in rule["resources"]}
     assert granted["ringjobs"] == ["list", "watch"]
     assert granted["ringjobs/status"] == ["patch"]

@@ -13,14 +13,14 @@ from dlctl.dialects.kind_crds import kind_crds
 from dlctl.dialects.kinds import served_kinds
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
 from dlctl.frameworks.horovod.job import TrainingJob
-from dlctl.frameworks.registry import installed_frameworks
+from dlctl.frameworks.registry import load_frameworks
 from tests.fuzz import hostile_values
 from tests.fuzz.schemas import Vocabulary, valid_values
 
 JSON = dict[str, Any]
 UID: Final = "11111111-1111-4111-8111-111111111111"
 # With gangs, so that what jobs say of theirs is read and rendered, too.
-KINDS: Final = served_kinds(installed_frameworks(), JobDefaults(gang_scheduler_name=VOLCANO))
+KINDS: Final = served_kinds(load_frameworks().frameworks, JobDefaults(gang_scheduler_name=VOLCANO))
 # More than these hide each other.
 _MAX_HOSTILE_VALUES: Final = 3
 

@@ -28,6 +28,17 @@ def words(obj: Object) -> list[str]:
     return (obj.metadata.label("words") or "").split("-")
 
 
+def job(obj: Object) -> list[str]:
+    value = obj.metadata.label("job")
+    return [] if value is None else [value]
+
+
+def store_by_job() -> Store[Object]:
+    store = Store[Object]()
+    store.add_index("job", job)
+    return store
+
+
 def test_objects_are_found_by_their_controller() -> None:
     store = Store[Object]()
     first, second = make_object("a", owner="u1"), make_object("b", owner="u1")
@@ -45,25 +56,25 @@ def test_owner_that_is_not_the_controller_does_not_count() -> None:
 
 
 def test_change_moves_an_object_between_buckets() -> None:
-    store = Store[Object](labels=["job"])
+    store = store_by_job()
     store.put(make_object("a", job="x"))
     moved = make_object("a", job="y")
     old = store.put(moved)
     assert old == make_object("a", job="x")
-    assert store.labelled("job", "x") == []
-    assert store.labelled("job", "y") == [moved]
+    assert store.indexed("job", "x") == []
+    assert store.indexed("job", "y") == [moved]
 
 
-def test_label_that_is_not_indexed_is_a_mistake() -> None:
+def test_name_of_no_index_is_a_mistake() -> None:
     with pytest.raises(KeyError):
-        Store[Object](labels=["job"]).labelled("app", "x")
+        Store[Object]().indexed("app", "x")
 
 
 def test_index_shows_the_new_state_of_an_object_that_keeps_its_bucket() -> None:
-    store = Store[Object](labels=["job"])
+    store = store_by_job()
     store.put(make_object("a", job="x"))
     store.put(make_object("a", job="x", version="2"))
-    [found] = store.labelled("job", "x")
+    [found] = store.indexed("job", "x")
     assert found.metadata.resource_version == "2"
 
 
@@ -116,7 +127,7 @@ def test_iteration_is_over_the_objects_of_its_start() -> None:
 
 
 def test_emptied_store_has_the_same_indexes_and_gives_them_back() -> None:
-    store = Store[Object](labels=["job"])
+    store = store_by_job()
     store.add_index("words", words)
     store.put(make_object("a", job="x"))
     fresh = store.empty_copy()
@@ -124,8 +135,8 @@ def test_emptied_store_has_the_same_indexes_and_gives_them_back() -> None:
     fresh.put(make_object("b", job="y", words="v"))
     fresh.resource_version = "7"
     store.replace_contents(fresh)
-    assert store.labelled("job", "x") == []
-    assert store.labelled("job", "y") == store.indexed("words", "v") == [*store]
+    assert store.indexed("job", "x") == []
+    assert store.indexed("job", "y") == store.indexed("words", "v") == [*store]
     assert store.resource_version == "7"
 
 
@@ -139,7 +150,7 @@ OBJECTS = st.builds(
 
 @given(st.lists(st.tuples(st.booleans(), OBJECTS)))
 def test_buckets_are_exactly_what_the_objects_say(steps: list[tuple[bool, Object]]) -> None:
-    store = Store[Object](labels=["job"])
+    store = store_by_job()
     model: dict[ObjectKey, Object] = {}
     for put, obj in steps:
         if put:
@@ -151,8 +162,8 @@ def test_buckets_are_exactly_what_the_objects_say(steps: list[tuple[bool, Object
     for uid in ("u1", "u2"):
         owned = {k for k, o in model.items() if (c := o.metadata.controller) and c.uid == uid}
         assert {obj.key for obj in store.owned_by(UID(uid))} == owned
-    for job in ("x", "y"):
-        labelled = {k for k, o in model.items() if o.metadata.label("job") == job}
-        assert {obj.key for obj in store.labelled("job", job)} == labelled
+    for value in ("x", "y"):
+        labelled = {k for k, o in model.items() if o.metadata.label("job") == value}
+        assert {obj.key for obj in store.indexed("job", value)} == labelled
     in_use = {o.metadata.label("job") for o in model.values()}
-    assert len(store._labels["job"]) == len(in_use)
+    assert len(store._indexes["job"]) == len(in_use)

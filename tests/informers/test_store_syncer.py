@@ -48,12 +48,18 @@ class Server:
         )
 
 
+def store_by_job() -> Store[Object]:
+    store = Store[Object]()
+    store.add_index("job", lambda obj: [obj.metadata.label("job") or ""])
+    return store
+
+
 @attrs.define
 class ChangeFollower:
     """What somebody believes who knows nothing but the changes."""
 
     objects: dict[ObjectKey, Object] = attrs.field(factory=dict)
-    store: Store[Object] = attrs.field(factory=lambda: Store(labels=["job"]))
+    store: Store[Object] = attrs.field(factory=store_by_job)
 
     def on_change(self, change: Change[Object]) -> None:
         known = self.objects.get(change.key)
@@ -109,7 +115,7 @@ def agree(server: Server, view: ChangeFollower) -> None:
     for owner in ("u1", "u2", "gone"):
         expected = {k for k, obj in truth.items() if obj.metadata.label("job") == owner}
         assert {obj.key for obj in view.store.owned_by(UID(owner))} == expected
-        assert {obj.key for obj in view.store.labelled("job", owner)} == expected
+        assert {obj.key for obj in view.store.indexed("job", owner)} == expected
 
 
 async def test_malformed_object_that_is_fine_in_the_same_list_is_taken_as_fine() -> None:

@@ -111,14 +111,6 @@ async def test_deletion_of_what_is_gone_is_done(server: Server, client: Client) 
     assert await client.delete(PODS, KEY) is None
 
 
-async def test_delete_collection_is_bound_to_its_selection(server: Server, client: Client) -> None:
-    server.handlers += [replies({"kind": "PodList"})]
-    await client.delete_collection(PODS, namespace="ns", label_selector="a=b")
-    [seen] = server.seen
-    assert (seen.method, seen.path) == ("DELETE", "/api/v1/namespaces/ns/pods")
-    assert seen.query == {"labelSelector": "a=b"}
-
-
 async def test_throttled_request_is_sent_again_until_it_is_let_in(
     server: Server, client: Client, metrics: Metrics
 ) -> None:

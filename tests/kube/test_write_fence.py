@@ -52,7 +52,6 @@ async def client(server: Server, may_write: MayWriteTimes) -> AsyncIterator[Clie
         pytest.param(lambda c: c.patch(PODS, KEY, {}), id="patch"),
         pytest.param(lambda c: c.replace(PODS, KEY, POD), id="replace"),
         pytest.param(lambda c: c.delete(PODS, KEY), id="delete"),
-        pytest.param(lambda c: c.delete_collection(PODS, namespace="ns"), id="delete all"),
     ],
 )
 async def test_write_is_sent_only_while_it_may_be(

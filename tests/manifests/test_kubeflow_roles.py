@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dlctl.dialects.kinds import served_kinds
-from dlctl.frameworks.registry import installed_frameworks
+from dlctl.frameworks.registry import load_frameworks
 from tests.manifests.conftest import FOLDER, JSON, Objects, Render
 
 _AGGREGATES: Final = "rbac.authorization.kubeflow.org/aggregate-to-kubeflow-"
@@ -60,7 +60,7 @@ def test_every_role_adds_to_the_one_that_profiles_bind(rendered: Objects) -> Non
 def test_jobs_of_every_kind_of_kubeflow_are_in(rendered: Objects) -> None:
     served = {
         k.resource.plural
-        for k in served_kinds(installed_frameworks())
+        for k in served_kinds(load_frameworks().frameworks)
         if k.resource.group == "kubeflow.org"
     }
     edit, view = roles(rendered)["edit"], roles(rendered)["view"]

@@ -9,7 +9,7 @@ from dlctl.api.gangs import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, pod_gro
 from dlctl.api.meta import CRDS, Resource
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
-from dlctl.frameworks.registry import installed_frameworks
+from dlctl.frameworks.registry import load_frameworks
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError
 from tests.support.harness import ClusterHarness
@@ -66,7 +66,7 @@ async def serve_pod_groups(user: Client, groups: Resource, namespace: str = "def
 
 def kinds_with_gangs(scheduler: str) -> list[Kind]:
     """Return the kinds in a cluster with such a scheduler."""
-    return served_kinds(installed_frameworks(), JobDefaults(gang_scheduler_name=scheduler))
+    return served_kinds(load_frameworks().frameworks, JobDefaults(gang_scheduler_name=scheduler))
 
 
 async def install_with_gangs(cluster: ClusterHarness, scheduler: str) -> list[Kind]:

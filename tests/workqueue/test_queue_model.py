@@ -177,8 +177,7 @@ class QueueMachine(RuleBasedStateMachine):
         await asyncio.gather(*self.workers, return_exceptions=True)
 
     async def end(self) -> None:
-        drain = asyncio.ensure_future(self.queue.drain())
-        await asyncio.sleep(0)
+        self.queue.shut_down()
         for worker in self.workers:
             assert await _raises_shut_down(worker)
         while self.model.ready or self.model.processing:
@@ -188,7 +187,6 @@ class QueueMachine(RuleBasedStateMachine):
                 self.model.done(key)
                 self.queue.done(key)
         assert await _raises_shut_down(self.queue.get())
-        await asyncio.wait_for(drain, 1)
 
 
 async def _raises_shut_down(get: Awaitable[str]) -> bool:
