@@ -24,8 +24,9 @@ NODE_DRAIN_SIGNALS: Final = (
 _DISABLED: Final = "0"
 
 
-def _setting(default: Any, help_: str) -> Any:
-    return attrs.field(default=default, metadata={"help": help_})
+def _setting(default: Any, help_: str, *, topic: str = "") -> Any:
+    """Return a field; ``topic`` starts a group of the settings that follow."""
+    return attrs.field(default=default, metadata={"help": help_, "topic": topic})
 
 
 @attrs.frozen(kw_only=True)
@@ -33,19 +34,31 @@ class Options:
     """All settings of the controller."""
 
     kubeconfig: str = _setting(
-        "", "kubeconfig file; default: $KUBECONFIG, else the pod's service account"
+        "", "kubeconfig file; default: $KUBECONFIG, else the pod's service account", topic="Scope"
     )
     context: str = _setting("", "kubeconfig context; default: the current one")
     namespace: str = _setting("", "watch only this namespace; default: all")
     enable_scheme: tuple[str, ...] = _setting(
         (), "serve only these kinds, such as tfjob; repeat the flag or separate them by commas"
     )
-    workers: int = _setting(4, "concurrent reconciles per kind")
+    cluster_domain: str = _setting(
+        "",
+        "DNS domain of the cluster, appended to replica addresses; empty: short names",
+    )
+    workers: int = _setting(4, "concurrent reconciles per kind", topic="Throughput")
     reconcile_timeout_s: float = _setting(
         120.0, "cancel and retry a reconcile after this many seconds"
     )
+    kube_api_qps: float = _setting(
+        0.0, "limit of requests per second to the API server; 0 disables it"
+    )
+    kube_api_burst: int = _setting(
+        0, "requests that may exceed --kube-api-qps in a burst; 0: one second's worth"
+    )
     restart_backoff_s: float = _setting(
-        10.0, "seconds before a failed or lost replica restarts; doubles with each restart"
+        10.0,
+        "seconds before a failed or lost replica restarts; doubles with each restart",
+        topic="Restarts",
     )
     restart_backoff_cap_s: float = _setting(300.0, "longest restart back-off in seconds")
     restart_backoff_reset_s: float = _setting(
@@ -54,26 +67,16 @@ class Options:
     force_delete_after_s: float = _setting(
         0.0, "force-delete pods this many seconds past their deletionTimestamp; 0 disables it"
     )
-    graceful_shutdown_timeout_s: float = _setting(
-        30.0, "seconds that running reconciles have to finish after SIGTERM"
-    )
-    kube_api_qps: float = _setting(
-        0.0, "limit of requests per second to the API server; 0 disables it"
-    )
-    kube_api_burst: int = _setting(
-        0, "requests that may exceed --kube-api-qps in a burst; 0: one second's worth"
-    )
-    cluster_domain: str = _setting(
-        "",
-        "DNS domain of the cluster, appended to replica addresses; empty: short names",
-    )
     gang_scheduler_name: str = _setting(
         "",
         "gang scheduler, which starts all replicas of a job or none: volcano, or the schedulerName "
         "of one with the coscheduling plugin; empty or none disables it",
+        topic="Gangs",
     )
     pytorch_init_container_image: str = _setting(
-        "alpine:3.10", "image of the init container in which PyTorch workers wait for the master"
+        "alpine:3.10",
+        "image of the init container in which PyTorch workers wait for the master",
+        topic="PyTorchJob and MPIJob",
     )
     pytorch_init_container_template_file: str = _setting(
         INIT_TEMPLATE_FILE,
@@ -87,7 +90,7 @@ class Options:
         "image that delivers kubectl to launchers of MPIJobs",
     )
     elastic_init_container_image: str = _setting(
-        "alpine:3.10", "image of the init container of TrainingJob launchers"
+        "alpine:3.10", "image of the init container of TrainingJob launchers", topic="TrainingJob"
     )
     elastic_start_after_s: float = _setting(
         120.0,
@@ -116,7 +119,9 @@ class Options:
         "such nodes early; empty disables it",
     )
     bind_address: str = _setting(
-        _DEFAULT_ADDRESS, "address of /metrics, /healthz and /readyz; empty disables them"
+        _DEFAULT_ADDRESS,
+        "address of /metrics, /healthz and /readyz; empty disables them",
+        topic="Addresses",
     )
     metrics_bind_address: str = _setting(
         "", "address of /metrics, if not --bind-address; 0 disables it"
@@ -128,7 +133,9 @@ class Options:
         False, "require a bearer token that the API server authorizes for /metrics"
     )
     leader_elect: bool = _setting(
-        False, "reconcile only while holding a Lease, so that several replicas can run"
+        False,
+        "reconcile only while holding a Lease, so that several replicas can run",
+        topic="Leader election",
     )
     leader_election_id: str = _setting("dlctl", "name of the Lease")
     leader_election_namespace: str = _setting(
@@ -143,6 +150,11 @@ class Options:
     leader_elect_retry_period_s: float = _setting(2.0, "seconds between renewals")
     leader_elect_stall_timeout_s: float = _setting(
         30.0, "seconds after which a leader with a blocked event loop stops renewing its lease"
+    )
+    graceful_shutdown_timeout_s: float = _setting(
+        30.0,
+        "seconds that running reconciles have to finish after SIGTERM",
+        topic="Shutdown and logs",
     )
     log_format: str = _setting("json", "json or console")
     log_level: str = _setting("info", "debug, info, warning or error")

@@ -36,19 +36,23 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.allow_abbrev = False
+    parser.usage = f"{parser.prog} [--config FILE] [--SETTING VALUE ...]"
     parser.add_argument("--config", metavar="FILE", help="YAML file with settings")
     add_ignored_flags(parser)
     special: Mapping[type, dict[str, Any]] = {
         bool: {"nargs": "?", "const": "true"},
         tuple: {"action": "append"},
     }
+    add_argument = parser.add_argument
     for field in attrs.fields(Options):
-        parser.add_argument(
+        if field.metadata["topic"]:
+            add_argument = parser.add_argument_group(field.metadata["topic"]).add_argument
+        add_argument(
             *(flag(name) for name, named in _NAMES.items() if named is field),
             dest=field.name,
             default=argparse.SUPPRESS,
             metavar=_metavar(field),
-            help=f"{field.metadata['help']} ({describe_default(field)})".replace("%", "%%"),
+            help=_help(field).replace("%", "%%"),
             **special.get(type(field.default), {}),
         )
 
@@ -150,6 +154,11 @@ def _parsed(field: "attrs.Attribute[Any]", text: str, origin: str) -> Any:
         return _PARSERS[type_](text)
     except (KeyError, ValueError):
         raise ConfigError(f"{origin} is {text!r}: use {_TYPE_NAMES[type_]}") from None
+
+
+def _help(field: "attrs.Attribute[Any]") -> str:
+    text: str = field.metadata["help"]
+    return text if field.default in ("", ()) else f"{text} ({describe_default(field)})"
 
 
 def _metavar(field: "attrs.Attribute[Any]") -> str:

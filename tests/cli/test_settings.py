@@ -1,5 +1,6 @@
 import argparse
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
 from tests.cli.conftest import Dlctl
 
+ROOT = Path(__file__).parents[2]
 ConfigFile = Callable[[str], str]
 
 
@@ -182,4 +184,14 @@ def test_help_names_every_setting_and_its_default(dlctl: Dlctl, monkeypatch: Any
     text = dlctl("controller", "--help").out
     for field in attrs.fields(Options):
         assert f"{flag(field.name)} " in text
-        assert f"{field.metadata['help']} ({describe_default(field)})" in text
+        assert field.metadata["help"] in text
+        assert field.default in ("", ()) or f" ({describe_default(field)})" in text
+
+
+def test_help_groups_settings_as_their_page_does(dlctl: Dlctl) -> None:
+    page = (ROOT / "docs/operate/settings.md").read_text()
+    sections = re.findall(r"^## (.+?)$.*?^<!-- flags: (.+?) -->$", page, re.MULTILINE | re.DOTALL)
+    text = dlctl("controller", "--help").out
+    groups = re.findall(r"^(\w[\w ]*):\n((?:^ .*\n)+)", text, re.MULTILINE)
+    shown = {title: re.findall(r"^  --([\w-]+)", body, re.MULTILINE) for title, body in groups[1:]}
+    assert shown == {title: flags.split() for title, flags in sections}
