@@ -1,4 +1,4 @@
-"""Exponential back-off: how long to wait after so many failures in a row. Pure: nothing sleeps."""
+"""Exponential back-off: the wait after a number of failures in a row. Pure: nothing sleeps."""
 
 import math
 
@@ -9,9 +9,9 @@ import attrs
 class Backoff:
     """The wait after the first failure, multiplied by ``factor`` for each further one, up to a cap.
 
-    ``jitter`` is the fraction by which a wait is stretched at most, so that clients that failed
-    together do not come back together. Success for ``reset_s`` starts the count over; counting
-    failures is the caller's business.
+    ``jitter`` is the largest fraction by which a wait is stretched, so that clients that failed
+    together do not return together. Success for ``reset_s`` resets the count; the caller counts the
+    failures.
     """
 
     base_s: float
@@ -25,7 +25,7 @@ class Backoff:
             raise ValueError("expected 0 < base_s <= cap_s")
 
     def delay_s(self, failures: int, random: float = 0.0) -> float:
-        """Return the seconds to wait; 0 without a failure. ``random`` is a number in [0, 1)."""
+        """Return the seconds to wait; 0 without a failure. ``random`` is in [0, 1)."""
         if failures < 1:
             return 0.0
         try:
@@ -36,5 +36,5 @@ class Backoff:
 
 
 def jittered(delay_s: float, jitter: float, random: float) -> float:
-    """Return the delay, stretched by a random part of the fraction ``jitter``."""
+    """Return the delay, stretched by up to the fraction ``jitter``."""
     return delay_s * (1 + jitter * random)

@@ -1,11 +1,11 @@
-"""A token bucket: how much may happen at once, and how fast after that. Pure: nothing sleeps."""
+"""A token bucket: limits bursts and the rate after them. Pure: nothing sleeps."""
 
 import attrs
 
 
 @attrs.define
 class TokenBucket:
-    """Tokens, of which one is added each ``interval_s``, up to ``burst``; full at first."""
+    """A bucket that starts full and gains a token every ``interval_s``, up to ``burst``."""
 
     interval_s: float
     burst: float
@@ -13,17 +13,17 @@ class TokenBucket:
     _refilled_at_s: float = attrs.field(init=False, default=float("-inf"))
 
     def reserve(self, now_s: float, tokens: float = 1.0) -> float:
-        """Take the tokens, and return for how many seconds the caller must wait for them."""
+        """Take the tokens; return how many seconds the caller must wait for them."""
         self._refill(now_s)
         self._tokens -= tokens
         return max(-self._tokens * self.interval_s, 0.0)
 
     def cancel(self, tokens: float = 1.0) -> None:
-        """Give back tokens that were reserved and not used."""
+        """Return reserved tokens that were not used."""
         self._tokens += tokens
 
     def try_take(self, now_s: float, tokens: float = 1.0) -> bool:
-        """Take the tokens if all are there; return whether they were."""
+        """Take the tokens if all are available; return whether they were."""
         self._refill(now_s)
         if self._tokens < tokens:
             return False

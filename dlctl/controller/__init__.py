@@ -1,1 +1,1 @@
-"""The runtime of controllers: worker loop, expectations, background tasks, events. Knows no job."""
+"""The controller runtime: worker loop, expectations, background tasks, events. Knows no jobs."""

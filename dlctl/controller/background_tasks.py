@@ -1,7 +1,7 @@
-"""Work that reconcilers ask for and never wait for: what takes seconds, as a script in a pod does.
+"""Background tasks: work of seconds, such as scripts in pods, that reconcilers do not wait for.
 
-An errand is a value, and equal ones are the same errand. What to do about one that has failed is
-for whoever asked: nothing is tried again here by itself.
+A task is a value, and equal ones are the same task. Failed tasks are not retried by themselves: the
+owner decides.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import attrs
 from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.errors import DlctlError
 
-# What an owner is known by, such as the key of its object.
+# Identifies an owner, such as the key of its object.
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T", bound=Hashable)
 
@@ -27,11 +27,11 @@ MAX_CONCURRENT_PER_OWNER: Final = 4
 
 @attrs.frozen
 class TaskOutcome:
-    """How an errand has ended: with a result, or with an error that says why there is none."""
+    """The outcome of a task: a result, or the error that prevented it."""
 
     result: Any = None
     error: str = ""
-    # How often it has been tried by now.
+    # The number of attempts so far.
     attempts: int = 1
 
 
@@ -39,7 +39,7 @@ class TaskOutcome:
 class _TaskState:
     delay_s: float = 0.0
     attempts: int = 0
-    # It is to be done, or is being done.
+    # Whether it runs or waits to run.
     is_pending: bool = True
     outcome: TaskOutcome | None = None
     task: asyncio.Task[None] | None = None
@@ -47,18 +47,17 @@ class _TaskState:
 
 @attrs.define(eq=False)
 class _OwnerTasks:
-    """What one owner wants, and its share of what runs at a time."""
+    """The tasks that one owner wants, and its limit of concurrent ones."""
 
     semaphore: asyncio.Semaphore
     states: dict[Any, _TaskState] = attrs.field(factory=dict)
 
 
 class BackgroundTasks(Generic[K, T]):
-    """The errands that owners want at the moment, and how those that are done have ended.
+    """The tasks that owners currently want, and the outcomes of those that are done.
 
-    They run while :meth:`run` does, of each owner only a few at a time, and each in a slot:
-    ``slots`` returns the context in which an errand of an owner runs. When one ends, its owner is
-    woken.
+    They run while :meth:`run` does: only a few at a time per owner, each within the context that
+    ``limiter`` returns for it. When a task ends, its owner is woken.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class BackgroundTasks(Generic[K, T]):
         self._task_group: asyncio.TaskGroup | None = None
 
     def set_wanted(self, owner: K, tasks: Collection[T]) -> None:
-        """Say all that the owner wants now: the new ones start, and others are given up."""
+        """Set all tasks that the owner wants: new ones start, others are cancelled."""
         owned = self._by_owner.get(owner)
         if owned is None:
             owned = self._by_owner[owner] = _OwnerTasks(asyncio.Semaphore(self._max_per_owner))
@@ -93,13 +92,13 @@ class BackgroundTasks(Generic[K, T]):
             del self._by_owner[owner]
 
     def outcomes(self, owner: K) -> Mapping[T, TaskOutcome]:
-        """Return how those that the owner wants have ended last, as far as they have."""
+        """Return the last outcome of each task that the owner wants, as far as there is one."""
         return {task: state.outcome for task, state in self._states(owner) if state.outcome}
 
     def retry(self, owner: K, task: T, *, after_s: float = 0.0) -> None:
-        """Do again what has ended, after a pause; until it has, its last outcome holds.
+        """Repeat a finished task after a pause; its last outcome stays until it is done again.
 
-        Nothing comes of it if the errand runs, waits for its pause, or is not wanted.
+        Does nothing if the task is running, waiting, or not wanted.
         """
         state = self._state(owner, task)
         if state is not None and not state.is_pending:
@@ -107,13 +106,13 @@ class BackgroundTasks(Generic[K, T]):
             self._start(owner, task, state)
 
     def forget(self, owner: K) -> None:
-        """Give up all that the owner wants; its outcomes are gone."""
+        """Cancel all tasks of the owner and drop their outcomes."""
         if owned := self._by_owner.pop(owner, None):
             for state in owned.states.values():
                 _cancel(state)
 
     async def run(self) -> None:
-        """Carry errands out until cancelled; those that are cut short start anew with the next."""
+        """Run tasks until cancelled; the next call restarts those that were interrupted."""
         async with asyncio.TaskGroup() as group:
             self._task_group = group
             for owner in list(self._by_owner):
@@ -121,7 +120,7 @@ class BackgroundTasks(Generic[K, T]):
                     if state.is_pending:
                         self._start(owner, task, state)
             try:
-                # For ever: nothing but a cancellation ends it.
+                # Never completes: only a cancellation ends it.
                 await asyncio.get_running_loop().create_future()
             finally:
                 self._task_group = None
@@ -137,16 +136,16 @@ class BackgroundTasks(Generic[K, T]):
     def _start(self, owner: K, task: T, state: _TaskState) -> None:
         if self._task_group is not None:
             coroutine = self._run_one(owner, task, state)
-            state.task = self._task_group.create_task(coroutine, name=f"errand of {owner}")
+            state.task = self._task_group.create_task(coroutine, name=f"background task of {owner}")
 
     async def _run_one(self, owner: K, task: T, state: _TaskState) -> None:
         semaphore = self._by_owner[owner].semaphore
         await asyncio.sleep(state.delay_s)
-        # In this order: what waits for its owner's turn must take nobody else's.
+        # In this order: a task that waits for its owner's limit must not hold a slot.
         async with semaphore, self._limiter(owner, task):
             state.attempts += 1
             outcome = await self._outcome(owner, task, state.attempts)
-        # One that was given up, and took it for an error, is of no interest any more.
+        # A cancelled task may report the cancellation as an error; ignore it.
         if self._state(owner, task) is state:
             state.outcome, state.is_pending = outcome, False
             self._enqueue(owner)
@@ -157,9 +156,9 @@ class BackgroundTasks(Generic[K, T]):
         except (DlctlError, OSError) as error:
             return TaskOutcome(error=str(error) or type(error).__name__, attempts=attempts)
         except Exception as error:
-            # One broken errand must not stop all others. Its value may hold what is not for a log.
+            # One broken task must not stop the others. Its value may be unfit for a log.
             kind = type(task).__name__
-            logger.exception("errand failed", extra={"owner": str(owner), "errand": kind})
+            logger.exception("background task failed", extra={"owner": str(owner), "task": kind})
             return TaskOutcome(error=f"{type(error).__name__}: {error}", attempts=attempts)
 
 

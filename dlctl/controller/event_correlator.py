@@ -1,7 +1,7 @@
-"""Which occurrences become events, and which only raise the count of one: pure, no I/O.
+"""Correlate events: which become new ones, and which only raise a count. Pure, no I/O.
 
-Three steps, in this order: many similar messages become one combined event, the same one again
-becomes a higher count, and an object that goes on and on is heard less often. Bug-compatible with
+Three steps in this order: many similar messages are aggregated into one, a repeated event raises a
+count, and a busy object is rate-limited. Bug-compatible with
 https://github.com/kubernetes/client-go/blob/master/tools/record/events_cache.go
 """
 
@@ -17,14 +17,14 @@ from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.token_bucket import TokenBucket
 
-# So many different messages with one reason, none more than this apart, are told as one.
+# This many different messages with one reason, at most this far apart, become one.
 AGGREGATE_MAX_EVENTS: Final = 10
 AGGREGATE_INTERVAL_S: Final = 600.0
 AGGREGATE_PREFIX: Final = "(combined from similar events): "
-# Per object and type: a burst, and then one event every five minutes.
+# Per object and type: a burst, then one event every five minutes.
 SPAM_BURST: Final = 25
 SPAM_REFILL_S: Final = 300.0
-# What is forgotten first is what was seen longest ago.
+# The least recently used entry is dropped first.
 LRU_CACHE_SIZE: Final = 4096
 
 
@@ -39,19 +39,19 @@ class ObjectReference:
 
 @attrs.frozen
 class Event:
-    """Something that happened to an object; it happens again if all of it is equal."""
+    """Something that happened to an object; equal events are repetitions."""
 
     regarding: ObjectReference
     type: str
     reason: str
     message: str
-    # Who tells, if not the one who always does.
+    # The reporting component, if not the recorder's.
     source: str = ""
 
 
 @attrs.frozen
 class CorrelatedEvent:
-    """An event as the server should hold it: new if the count is one, changed if it is more."""
+    """An event for the server: to create if the count is one, to patch if it is higher."""
 
     event: Event
     name: str
@@ -62,7 +62,7 @@ class CorrelatedEvent:
 
 @attrs.frozen
 class _EventKey:
-    """What an occurrence is known by: a digest, which takes as much memory for any message."""
+    """The identity of an event: a digest, whose size does not depend on the message."""
 
     regarding: ObjectReference
     type: str
@@ -91,9 +91,9 @@ class _AggregateRecord:
 
 
 class EventCorrelator:
-    """The recent occurrences of one source, and what was made of them.
+    """The recent events of one source, and what became of them.
 
-    Memory is bounded, in bytes too: no message is kept.
+    Memory is bounded in bytes as well: no message is kept.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -105,13 +105,13 @@ class EventCorrelator:
         self._buckets: LRUCache[tuple[ObjectReference, str], TokenBucket] = LRUCache(LRU_CACHE_SIZE)
 
     def correlate(self, event: Event) -> CorrelatedEvent | None:
-        """Return what to tell the server, or None if it has heard enough of the object."""
+        """Return the event to send, or None if the object is over its rate limit."""
         counted_as, shown = self._aggregate(event)
         report = self._observe(counted_as, shown)
         return report if self._passes_spam_filter(event) else None
 
     def _aggregate(self, event: Event) -> tuple[Event, Event]:
-        """Return what the occurrence counts as, and how it is told."""
+        """Return the event to count, and the event to show."""
         key = (event.regarding, event.type, event.reason)
         now_s = self._clock.monotonic()
         aggregate = self._aggregates.get(key)
@@ -121,7 +121,7 @@ class EventCorrelator:
         aggregate.messages.add(_digest(event.message))
         if len(aggregate.messages) < AGGREGATE_MAX_EVENTS:
             return event, event
-        # Any one goes: only how many different ones there are matters from here on.
+        # Any one will do: from here on, only the number of different messages matters.
         aggregate.messages.pop()
         shown = attrs.evolve(event, message=AGGREGATE_PREFIX + event.message)
         return attrs.evolve(event, message=AGGREGATE_PREFIX), shown
@@ -147,5 +147,5 @@ class EventCorrelator:
 
 
 def _digest(message: str) -> bytes:
-    # Of what users write, some cannot be encoded strictly.
+    # Text written by users may not be encodable strictly.
     return hashlib.blake2b(message.encode(errors="replace"), digest_size=16).digest()

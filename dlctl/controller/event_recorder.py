@@ -1,7 +1,7 @@
-"""Telling users what happened to their jobs: events of core/v1, sent in the background.
+"""Records events of core/v1 about jobs, sent in the background.
 
-Recording never blocks and never fails. Events are a courtesy: they may be combined, counted or
-dropped, and no decision may rest on one.
+Recording never blocks and never fails. Events may be combined, counted or dropped, and no decision
+may depend on one.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ RETRY_INTERVAL_S: Final = 10.0
 
 
 class EventSink(Protocol):
-    """What is needed of a client."""
+    """The part of a client that the recorder needs."""
 
     async def create(
         self, resource: Resource, namespace: str, body: Mapping[str, object], /
@@ -50,14 +50,14 @@ class EventSink(Protocol):
     async def patch(
         self, resource: Resource, key: ObjectKey, body: Mapping[str, object], /
     ) -> object:
-        """Change an object by a merge patch, or raise ApiError or UnreachableError."""
+        """Update an object with a merge patch, or raise ApiError or UnreachableError."""
         ...
 
 
 class EventRecorder:
-    """A bounded line of occurrences and the one task that reports them, in order.
+    """A bounded queue of events, and the task that sends them in order.
 
-    While the server cannot be reached the line fills up; what comes when it is full is dropped.
+    While the server is unreachable the queue fills up; once it is full, new events are dropped.
     """
 
     def __init__(
@@ -81,22 +81,22 @@ class EventRecorder:
         *,
         source: str = "",
     ) -> None:
-        """Tell of something that happened to an object: Normal or Warning, a CamelCase reason.
+        """Record an event about an object: type Normal or Warning, a CamelCase reason.
 
-        The ``source`` is whom users know as the one who tells, if not the recorder's component.
+        ``source`` is the reporting component, if not the recorder's own.
         """
         if self._closing.is_set() or len(self._queue) >= MAX_QUEUED_EVENTS:
             self._dropped.labels("closing" if self._closing.is_set() else "full").inc()
             return
         regarding = ObjectReference(resource, metadata.key, metadata.uid)
-        # Cut now: what waits here, and what the correlator keeps, is the users' text.
+        # Truncated now: the text of users waits here, and in the correlator.
         self._queue.append(Event(regarding, type_, reason, truncated(message), source))
         self._queued.set()
 
     async def run(self) -> None:
-        """Report occurrences until :meth:`close`, and then those that are left.
+        """Send events until :meth:`close`, then the remaining ones.
 
-        Those that are left when it is cancelled are counted as dropped.
+        On cancellation, the remaining ones are counted as dropped.
         """
         try:
             await self._process_queue()
@@ -114,7 +114,7 @@ class EventRecorder:
             await self._queued.wait()
 
     def close(self) -> None:
-        """Take no more occurrences, and try each of those left only once more."""
+        """Accept no more events, and try each remaining one only once."""
         self._closing.set()
         self._queued.set()
 
@@ -126,7 +126,7 @@ class EventRecorder:
             else:
                 await self._write_with_retries(correlated)
         except Exception:
-            # Whatever it is, it costs one event.
+            # Any error affects one event only.
             self._dropped.labels("error").inc()
             extra = {"reason": event.reason, "regarding": str(event.regarding.key)}
             logger.exception("event failed", extra=extra)
@@ -136,11 +136,11 @@ class EventRecorder:
             try:
                 await self._write(correlated)
             except ApiError as error:
-                # It will not like the same event better the next time.
+                # The server would reject the same event again.
                 self._drop(correlated, "rejected", error)
                 return
             except (UnreachableError, UnexpectedResponseError) as error:
-                # The first pause is random: many controllers lose one server at one moment.
+                # The first pause is random: many controllers lose a server at the same moment.
                 pause_s = RETRY_INTERVAL_S if attempt else random.uniform(0, RETRY_INTERVAL_S)
                 if attempt == MAX_TRIES_PER_EVENT - 1 or await self._closed_within(pause_s):
                     self._drop(correlated, "unreachable", error)
@@ -160,14 +160,14 @@ class EventRecorder:
                 }
                 await self._sink.patch(EVENTS, ObjectKey(namespace, correlated.name), patch)
             except NotFoundError:
-                # The server keeps events for an hour or so; the count goes on in a new one.
+                # The server keeps events for about an hour; the count goes on in a new one.
                 pass
             else:
                 return
         try:
             await self._sink.create(EVENTS, namespace, self._render(correlated, namespace))
         except AlreadyExistsError:
-            # An earlier try has arrived, and only its answer was lost.
+            # An earlier attempt succeeded, but its response was lost.
             return
 
     def _render(self, correlated: CorrelatedEvent, namespace: str) -> Mapping[str, object]:

@@ -1,8 +1,8 @@
-"""Read your own writes: whether the stores show what the controller itself has just done.
+"""Read your own writes: whether the stores reflect the controller's own changes.
 
-Until they do, a reconciliation would decide on the past and do the same again. Nothing is counted:
-a write is known by the resource version that it got, a deletion by the UID of its object. It is
-about our own writes only; those of others are never waited for.
+Until they do, a reconcile would decide on old state and repeat itself. Nothing is counted: a write
+is identified by its resource version, a deletion by the UID of its object. Writes of others are
+never waited for.
 """
 
 import logging
@@ -16,16 +16,16 @@ from dlctl.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-# A store that lags by more is broken, and a job must not hang on it for ever.
+# A store that lags longer is broken, and must not block a job indefinitely.
 EXPIRY_S: Final = 300.0
 
 
 class ChildStore(Protocol):
-    """What is asked of a store."""
+    """The part of a store that expectations need."""
 
     @property
     def resource_version(self) -> str:
-        """Return the version that the store has caught up with; empty before its first list."""
+        """Return the resource version of the store; empty before its first list."""
         ...
 
     def owned_by(self, uid: UID, /) -> Sequence[Object]:
@@ -35,7 +35,7 @@ class ChildStore(Protocol):
 
 @attrs.define
 class _OwnerWrites:
-    """What one owner's reconciliations have done since the stores last showed all of it."""
+    """The writes of one owner's reconciles since the stores last reflected all of them."""
 
     last_write_s: float
     versions: dict[Resource, int] = attrs.field(factory=dict)
@@ -43,33 +43,33 @@ class _OwnerWrites:
 
 
 class Expectations:
-    """The writes that the stores may not show yet, by the UID of the job they were made for.
+    """The writes that the stores may not reflect yet, by the UID of the job they were made for.
 
-    A job that is deleted and created anew has a new UID, and so nothing to wait for. Records that
-    nobody asks for any more are dropped when they expire, after five minutes without a write.
+    A job that is deleted and created again has a new UID, and so no expectations. Unused records
+    expire after five minutes without a write.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # In order of the last write, so that the expired ones are in front.
+        # In order of the last write, so that expired records come first.
         self._writes_by_owner: dict[UID, _OwnerWrites] = {}
 
     def __len__(self) -> int:
         return len(self._writes_by_owner)
 
     def expect_write(self, owner: UID, resource: Resource, resource_version: str) -> None:
-        """Remember the version that an object of the resource got from a write that succeeded."""
+        """Expect the resource version that a successful write returned."""
         versions = self._touch(owner).versions
         versions[resource] = max(int(resource_version), versions.get(resource, 0))
 
     def expect_deletion(self, owner: UID, resource: Resource, uid: UID) -> None:
-        """Remember that the server has taken the deletion of one of the owner's objects."""
+        """Expect the deletion of one of the owner's objects, which the server accepted."""
         self._touch(owner).deleted.setdefault(resource, set()).add(uid)
 
     def satisfied(self, owner: UID, stores: Mapping[Resource, ChildStore]) -> bool:
-        """Tell whether the stores show all writes for the owner, and if so, forget them.
+        """Return whether the stores reflect all writes for the owner; if so, forget them.
 
-        There must be a store for every resource that was written: one without would never be.
+        Every resource that was written needs a store: otherwise its writes are never satisfied.
         """
         writes = self._writes_by_owner.get(owner)
         if writes is None:
@@ -82,7 +82,7 @@ class Expectations:
         return True
 
     def forget(self, owner: UID) -> None:
-        """Wait for nothing of an owner any more: it is gone."""
+        """Drop the expectations of an owner that is gone."""
         self._writes_by_owner.pop(owner, None)
 
     def _touch(self, owner: UID) -> _OwnerWrites:
@@ -105,7 +105,7 @@ def _is_satisfied(writes: _OwnerWrites, owner: UID, stores: Mapping[Resource, Ch
         if int(stores[resource].resource_version or 0) < version:
             return False
     for resource, uids in writes.deleted.items():
-        # A pod with a grace period is still there, but says that it goes: that is enough.
+        # A pod in its grace period still exists, but its deletionTimestamp is enough.
         for child in stores[resource].owned_by(owner):
             if child.metadata.uid in uids and not child.metadata.is_terminating:
                 return False

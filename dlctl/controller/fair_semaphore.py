@@ -1,4 +1,4 @@
-"""Slots that tenants share fairly: nobody holds all of them, however many each one asks for."""
+"""A semaphore that tenants share fairly: none holds all slots, however many it requests."""
 
 import asyncio
 import itertools
@@ -12,9 +12,9 @@ import attrs
 class FairSemaphore:
     """A number of slots, granted by tenant.
 
-    A tenant gets another slot only while it holds fewer than are free, so one alone gets half of
-    them, and each newcomer finds one. Of those that wait, the next is the one that holds the
-    fewest, and of these the one that has waited longest for its turn.
+    A tenant gets another slot only while it holds fewer than are free, so a single one gets half of
+    them, and each newcomer finds one. Of the waiting tenants, the one with the fewest slots is
+    next, and of those with equally many the one that has waited longest.
     """
 
     def __init__(self, count: int) -> None:
@@ -26,7 +26,7 @@ class FairSemaphore:
 
     @asynccontextmanager
     async def slot(self, tenant: Hashable) -> AsyncIterator[None]:
-        """Hold one slot for the duration of the block, once it is the tenant's turn."""
+        """Hold a slot for the duration of the block, once it is the tenant's turn."""
         one = self._tenants.setdefault(tenant, _Tenant())
         one.users += 1
         try:
@@ -48,7 +48,7 @@ class FairSemaphore:
             await granted
         except asyncio.CancelledError:
             if not granted.cancelled():
-                # Granted in the same moment.
+                # Granted and cancelled at the same moment.
                 self._release(tenant)
             raise
 
@@ -61,7 +61,7 @@ class FairSemaphore:
         while (tenant := self._next()) is not None:
             granted = tenant.waiting.popleft()
             if granted.done():
-                # Cancelled while it waited.
+                # Cancelled while waiting.
                 continue
             self._free -= 1
             tenant.held_count += 1
@@ -75,9 +75,9 @@ class FairSemaphore:
 
 @attrs.define(eq=False)
 class _Tenant:
-    # Those that hold a slot or wait for one.
+    # The number of users that hold a slot or wait for one.
     users: int = 0
     held_count: int = 0
-    # When it last got a slot; 0 if it has not.
+    # When it last got a slot; 0 before the first.
     turn: int = 0
     waiting: deque["asyncio.Future[None]"] = attrs.field(factory=deque)

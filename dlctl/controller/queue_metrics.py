@@ -1,6 +1,6 @@
-"""The figures of a work queue as Prometheus metrics.
+"""Prometheus metrics of a work queue.
 
-Here and not in ``workqueue``, which knows neither Prometheus nor controllers.
+Not in ``workqueue``, which knows neither Prometheus nor controllers.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,13 +10,13 @@ from prometheus_client import Gauge
 
 from dlctl.metrics import Metrics
 
-# Priorities are any integer: beyond so many different ones, the rest share a label.
+# Priorities can be any integer: beyond this many, the rest share a label.
 MAX_PRIORITIES: Final = 25
 OTHER_PRIORITIES: Final = "exceeded_cardinality_limit"
 
 
 class QueueMetrics:
-    """Feeds the ``workqueue_*`` metrics of one controller's queue."""
+    """Sets the ``workqueue_*`` metrics of one controller's queue."""
 
     def __init__(self, metrics: Metrics, controller: str) -> None:
         self._metrics = metrics
@@ -52,7 +52,7 @@ class QueueMetrics:
         self._worked.observe(seconds)
 
     def running(self, ages_s: Callable[[], Sequence[float]]) -> None:
-        # Computed when the metrics are read, and so never out of date.
+        # Computed when the metrics are collected, so never out of date.
         labels = (self._controller, self._controller)
         self._metrics.workqueue_unfinished_work_seconds.labels(*labels).set_function(
             lambda: sum(ages_s())

@@ -1,7 +1,7 @@
-"""The worker loop: take a key, reconcile it, decide when it comes back.
+"""The worker loop: take a key, reconcile it, decide when to requeue it.
 
-The one place where any exception of a reconciliation is caught, logged and counted. What a key
-means, and what reconciling it does, is the reconciler's business.
+The one place where any exception of a reconcile is caught, logged and counted. The reconciler
+decides what a key means and what to do for it.
 """
 
 import asyncio
@@ -25,19 +25,19 @@ RESULTS: Final = ("error", "requeue_after", "requeue", "success")
 
 
 class SyncTimeoutError(DlctlError):
-    """The stores that a controller reads were not filled in time."""
+    """The stores of a controller did not sync in time."""
 
 
 class ReconcileTimeoutError(DlctlError):
-    """A reconciliation took longer than its controller allows, and was cancelled."""
+    """A reconcile took too long and was cancelled."""
 
 
 @attrs.frozen
 class Result:
-    """What a reconciliation that did not fail asks for; by default, nothing.
+    """The request of a successful reconcile; by default, none.
 
-    ``requeue_after_s`` starts the back-off anew and wins over ``requeue``, which goes on with it.
-    Zero or less means at once. The key keeps its priority.
+    ``requeue_after_s`` resets the back-off and wins over ``requeue``, which continues it. Zero or
+    less means at once. The key keeps its priority.
     """
 
     requeue_after_s: float | None = None
@@ -46,10 +46,10 @@ class Result:
 
 @attrs.define(eq=False)
 class Controller(Generic[K]):
-    """Workers that reconcile the keys of one queue until told to stop.
+    """Workers that reconcile the keys of one queue until stopped.
 
-    An error brings its key back after a growing back-off; a :class:`TerminalError` does not bring
-    it back at all, until somebody adds it again. Cancelling :meth:`run` stops all at once.
+    An error requeues its key after a growing back-off; a :class:`TerminalError` does not requeue
+    it. Cancelling :meth:`run` stops at once.
     """
 
     name: str
@@ -57,9 +57,9 @@ class Controller(Generic[K]):
     reconcile: Callable[[K], Awaitable[Result]]
     metrics: Metrics
     workers: int = 1
-    # For one reconciliation; None for no limit.
+    # Timeout of one reconcile; None for none.
     timeout_s: float | None = None
-    # No key is taken before each of these has returned: half a store would show children missing.
+    # No key is taken before these return: children would seem to be missing from a partial store.
     wait_synced: Sequence[Callable[[], Awaitable[object]]] = ()
     sync_timeout_s: float = 120.0
     _tasks: list[asyncio.Task[None]] = attrs.field(init=False, factory=list)
@@ -67,8 +67,8 @@ class Controller(Generic[K]):
 
     def __attrs_post_init__(self) -> None:
         if self.workers < 1:
-            raise ValueError("expected at least one worker")
-        # Rates need a zero to start from.
+            raise ValueError("expected workers >= 1")
+        # A rate needs a zero to start from.
         for result in RESULTS:
             self.metrics.controller_runtime_reconcile_total.labels(self.name, result)
         for counter in (
@@ -83,9 +83,9 @@ class Controller(Generic[K]):
         workers.set(self.workers)
 
     async def run(self) -> None:
-        """Wait for the stores, then work until :meth:`stop`; a controller runs once."""
+        """Wait for the stores, then work until :meth:`stop`; a controller runs only once."""
         if self._started:
-            raise RuntimeError(f"the controller {self.name} was started before")
+            raise RuntimeError(f"the controller {self.name} was already started")
         self._started = True
         await self._wait_for_sync()
         logger.info("controller started", extra={logs.CONTROLLER: self.name})
@@ -96,9 +96,9 @@ class Controller(Generic[K]):
         logger.info("controller stopped", extra={logs.CONTROLLER: self.name})
 
     async def stop(self, *, grace_s: float | None) -> None:
-        """Take no more keys, finish those that are ready, cancel what is left after the grace.
+        """Take no more keys, finish the ready ones, and cancel the rest after the grace period.
 
-        Without a grace it waits for as long as the work takes.
+        Without a grace period it waits for as long as the work takes.
         """
         self.queue.shut_down()
         if not self._tasks:
@@ -111,7 +111,7 @@ class Controller(Generic[K]):
                 "cancelled workers that did not finish in time",
                 extra={logs.CONTROLLER: self.name, "workers": len(late)},
             )
-            # Without a bound: what is left is the clean-up of cancelled code.
+            # Not limited: only clean-up of cancelled code remains.
             await asyncio.wait(late)
 
     async def _wait_for_sync(self) -> None:
@@ -123,7 +123,7 @@ class Controller(Generic[K]):
         except TimeoutError as error:
             if not timeout.expired():
                 raise
-            message = f"the stores of {self.name} were not filled in {self.sync_timeout_s:g} s"
+            message = f"the stores of {self.name} did not sync within {self.sync_timeout_s:g} s"
             raise SyncTimeoutError(message) from error
 
     async def _run_worker(self) -> None:
@@ -155,14 +155,14 @@ class Controller(Generic[K]):
         self.metrics.controller_runtime_reconcile_total.labels(self.name, result).inc()
 
     async def _reconcile_and_requeue(self, key: K) -> str:
-        """Reconcile and requeue; return the word for how it went."""
+        """Reconcile and requeue; return the result label."""
         try:
             result = await self._reconcile_with_timeout(key)
         except TerminalError:
-            # Neither requeued nor forgotten: if it is added again, its back-off goes on.
+            # Neither requeued nor forgotten: if the key is added again, its back-off continues.
             self.metrics.controller_runtime_terminal_reconcile_errors_total.labels(self.name).inc()
             self.metrics.controller_runtime_reconcile_errors_total.labels(self.name).inc()
-            logger.exception("reconcile failed for good")
+            logger.exception("reconcile failed, not retried")
             return "error"
         except Exception as error:
             # One broken job must not stop the others: the only catch-all of the program.
@@ -189,8 +189,8 @@ class Controller(Generic[K]):
                 return await self.reconcile(key)
         except TimeoutError as error:
             if not timeout.expired():
-                # A deadline of the reconciler's own: an error like any other.
+                # A timeout of the reconciler's own: an error like any other.
                 raise
             self.metrics.controller_runtime_reconcile_timeouts_total.labels(self.name).inc()
-            message = f"the reconciliation did not end within {self.timeout_s:g} s"
+            message = f"the reconcile did not finish within {self.timeout_s:g} s"
             raise ReconcileTimeoutError(message) from error

@@ -1,4 +1,4 @@
-"""The ``Status`` object, by which an API server answers what is no object: mostly errors."""
+"""The ``Status`` object: the response of an API server that is not an object, mostly an error."""
 
 from typing import Final
 
@@ -6,21 +6,21 @@ import msgspec
 
 
 class Cause(msgspec.Struct):
-    """One of several reasons of a Status."""
+    """One of several causes of a Status."""
 
     reason: str | None = None
     message: str | None = None
 
 
 class Details(msgspec.Struct, rename="camel"):
-    """What a Status says beyond its message."""
+    """The details of a Status beyond its message."""
 
     causes: list[Cause] | None = None
     retry_after_seconds: float | None = None
 
 
 class Status(msgspec.Struct):
-    """The parts of a Status that decide what is done about it."""
+    """The fields of a Status that determine the reaction to it."""
 
     status: str | None = None
     code: int | None = None

@@ -1,1 +1,1 @@
-"""Which of several controllers does the work, and how the others know that it does not."""
+"""Leader election: which of several controllers works, and fencing of the others."""

@@ -1,7 +1,7 @@
-"""The election as the rest of the process sees it: a gate for its writes, and a block to lead in.
+"""The election for the rest of the process: a fence for its writes, and a block to lead in.
 
-The elector itself has a thread with an event loop and an HTTP session of its own, so that nothing
-that holds up the work can cost the lease, or keep it past its time.
+The elector has a thread with its own event loop and HTTP session, so that nothing that blocks the
+reconcilers can lose the lease, or keep it too long.
 """
 
 import asyncio
@@ -33,22 +33,22 @@ logger = logging.getLogger(__name__)
 
 
 def own_identity() -> str:
-    """Return a name that no other process has, nor this one when it is started again."""
+    """Return a name unique to this process and this start."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 @attrs.define(eq=False)
 class Election:
-    """The candidacy of this process for a lease, to be held once.
+    """The candidacy of this process for a lease; used once.
 
-    From the moment that the lease could not be renewed in time, :meth:`may_write` is False for
-    ever; the process then ends itself, in order if that is quick, else by the watchdog.
+    Once the lease was not renewed in time, :meth:`may_write` stays False; the process then exits,
+    in order if that is fast, otherwise by the watchdog.
     """
 
     # Called on the elector's event loop, because credentials belong to one.
     connect: Callable[[], Awaitable[ClusterConfig]]
     name: str
-    # By default, the one that the configuration is for: in a cluster, the pod's own.
+    # Default: the namespace of the configuration; in a cluster, the pod's own.
     namespace: str = ""
     timing: LeaseTiming = attrs.field(factory=LeaseTiming)
     metrics: Metrics = attrs.field(factory=Metrics)
@@ -57,7 +57,7 @@ class Election:
     identity: str = attrs.field(factory=own_identity)
     _validity: LeaseValidity = attrs.field(init=False)
     _status: Gauge = attrs.field(init=False)
-    # Between the two threads. Each is set by one and awaited by the other.
+    # Shared between the two threads: each is set by one and awaited by the other.
     _acquired: Future[None] = attrs.field(init=False, factory=Future)
     _ended: Future[None] = attrs.field(init=False, factory=Future)
     _withdrawn: Future[None] = attrs.field(init=False, factory=Future)
@@ -67,7 +67,7 @@ class Election:
         self._status = self.metrics.leader_election_master_status.labels(self.name)
         self._status.set(0)
         for future in (self._acquired, self._ended, self._withdrawn):
-            # From here on, cancelling somebody's wait for it does not cancel the future.
+            # From here on, cancelling a waiter does not cancel the future.
             future.set_running_or_notify_cancel()
 
     def may_write(self) -> bool:
@@ -79,7 +79,7 @@ class Election:
     @asynccontextmanager
     async def leading(self, stop: asyncio.Event) -> AsyncIterator[bool]:
         pulse = LoopLiveness(asyncio.get_running_loop(), self.clock.monotonic)
-        # Not waited for by the interpreter: it has been waited for below, or is beyond help.
+        # A daemon: the interpreter does not wait for it; it is awaited below, or hangs.
         threading.Thread(
             target=self._run, args=(pulse,), name="leader election", daemon=True
         ).start()
@@ -91,7 +91,7 @@ class Election:
                     watching.cancel()
         finally:
             self._withdrawn.set_result(None)
-            # The elector bounds this, and the watchdog the elector.
+            # The elector limits this time, and the watchdog limits the elector.
             await asyncio.wrap_future(self._ended)
 
     async def _acquired_before(self, stop: asyncio.Event) -> bool:
@@ -102,14 +102,14 @@ class Election:
         return not stop.is_set()
 
     async def _raise_failure(self) -> None:
-        """Raise what ended the elector's thread."""
+        """Raise the failure of the elector's thread, if any."""
         await asyncio.wrap_future(self._ended)
 
     def _run(self, liveness: LoopLiveness) -> None:
-        """Be the elector's thread."""
+        """Run the elector's thread."""
         try:
             asyncio.run(self._elect(liveness))
-        except BaseException as error:  # noqa: BLE001 - it goes on in the other thread
+        except BaseException as error:  # noqa: BLE001 - re-raised in the other thread
             self._validity.revoke()
             self._ended.set_exception(error)
         else:
@@ -132,7 +132,7 @@ class Election:
                     serving = group.create_task(self._serve(elector), name="elector")
                     await asyncio.wrap_future(self._withdrawn)
                     serving.cancel()
-            # Those who write have ended: that is what being withdrawn means.
+            # All writers have ended by now, as :meth:`leading` guarantees.
             self._validity.resign()
             await elector.release()
 

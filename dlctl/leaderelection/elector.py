@@ -1,6 +1,6 @@
-"""When a lease is asked for, renewed and given up. What is in it is the claim's business.
+"""When to acquire, renew and release a lease; the LeaseLock does the requests.
 
-Runs on an event loop that nothing else may delay.
+Runs on an event loop that nothing else may block.
 """
 
 import asyncio
@@ -21,16 +21,17 @@ from dlctl.leaderelection.lease_validity import LeaseValidity
 
 logger = logging.getLogger(__name__)
 
-# All standbys see at one moment that a lease is free, and one of them is enough.
+# All standbys see at the same moment that a lease is free; one attempt is enough.
 ACQUIRE_JITTER_S: Final = 0.1
 
 
 @attrs.define(eq=False)
 class Elector:
-    """Wins the lease, keeps it for as long as it can, and gives it back.
+    """Acquires the lease, renews it for as long as possible, and releases it.
 
-    ``silence_s`` tells for how long the event loop that does the work has not answered. Without an
-    answer no lease is asked for, and one that is held is given up after a while: others could work.
+    ``silence_s`` returns for how long the main event loop has not responded. While it does not
+    respond, the lease is not acquired, and after a while a held lease is given up: others could do
+    the work.
     """
 
     lock: LeaseLock
@@ -40,7 +41,7 @@ class Elector:
     _changed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
 
     async def acquire(self) -> None:
-        """Return once the lease is ours."""
+        """Return once this process holds the lease."""
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(self._watch_lease(), name="lease watch")
             while not await self._try_acquire():
@@ -48,7 +49,7 @@ class Elector:
             listening.cancel()
 
     async def renew(self) -> NoReturn:
-        """Renew the lease for ever; raise LeaseLostError if that does not work out in time."""
+        """Renew the lease until cancelled; raise LeaseLostError if a renewal fails for too long."""
         try:
             while True:
                 await asyncio.sleep(self.lock.timing.retry_s)
@@ -59,7 +60,7 @@ class Elector:
             raise
 
     async def release(self) -> None:
-        """Release the lease if we hold it; give up after the renew deadline, and let it expire."""
+        """Release the lease if held; after the renew deadline, give up and let it expire."""
         try:
             async with asyncio.timeout(self.lock.timing.renew_s):
                 await self._retry_release()
@@ -71,8 +72,8 @@ class Elector:
             return False
         try:
             since = await self.lock.acquire()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next try may do better
-            self._warn("lease not taken", error)
+        except Exception as error:  # noqa: BLE001 - the next attempt may succeed
+            self._warn("lease not acquired", error)
             return False
         if since is None:
             return False
@@ -97,12 +98,12 @@ class Elector:
                 since = await self.lock.renew()
             except LeaseLostError:
                 raise
-            except Exception as error:  # noqa: BLE001 - nothing but the deadline decides
+            except Exception as error:  # noqa: BLE001 - only the deadline decides
                 self._warn("lease not renewed", error)
             else:
                 self.validity.extend(since)
                 return
-            # A try that hung has been pause enough.
+            # An attempt that hung was pause enough.
             await asyncio.sleep(next_at - loop.time())
 
     async def _retry_release(self) -> None:
@@ -110,10 +111,10 @@ class Elector:
             try:
                 await self.lock.release()
             except (ForbiddenError, UnauthorizedError) as error:
-                # Whoever removes a whole installation removes our rights before us.
+                # Uninstalling removes our permissions before us.
                 self._warn("lease not released", error)
                 return
-            except Exception as error:  # noqa: BLE001 - we go in any case
+            except Exception as error:  # noqa: BLE001 - we exit in any case
                 self._warn("lease not released", error)
             else:
                 return
@@ -126,7 +127,7 @@ class Elector:
             logger.warning("event loop blocked", extra={"silence_s": round(silence_s, 1)})
 
     async def _pause(self) -> None:
-        """Wait until the lease may have become free, or a while."""
+        """Wait until the lease may have become free, or for a while."""
         longest_s = self._retry_s()
         spread_s = self.jitter.uniform(0, ACQUIRE_JITTER_S)
         free_in_s = self.lock.available_in_s
@@ -141,9 +142,9 @@ class Elector:
         self._changed.clear()
 
     async def _watch_lease(self) -> None:
-        """Have every change of the lease looked at, at once.
+        """Wake the elector at every change of the lease.
 
-        A hint and no more: where watches fail, the pauses between tries end by themselves.
+        Only an optimization: without watches, the elector retries after its pauses.
         """
         key = self.lock.key
         selector = f"metadata.name={key.name}"
@@ -154,7 +155,7 @@ class Elector:
                 ) as lines:
                     async for _ in lines:
                         self._changed.set()
-            except Exception as error:  # noqa: BLE001 - see above
+            except Exception as error:  # noqa: BLE001 - only an optimization
                 logger.debug("lease watch ended", extra={logs.ERROR: str(error)})
             await asyncio.sleep(self._retry_s())
 

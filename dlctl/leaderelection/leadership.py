@@ -1,4 +1,4 @@
-"""What the rest of the controller knows of leading; how one comes to lead is kept from it."""
+"""Leadership as the rest of the controller sees it, independent of the election."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,27 +7,27 @@ from typing import Protocol
 
 
 class Leadership(Protocol):
-    """Who may do the work."""
+    """Permission to do the work."""
 
     def may_write(self) -> bool:
-        """Tell whether a write may be sent at this moment; callable from any thread."""
+        """Return whether a write may be sent right now; callable from any thread."""
         ...
 
     def healthy(self) -> bool:
-        """Tell whether this process is what it takes itself for."""
+        """Return whether this process respects its leadership."""
         ...
 
     def leading(self, stop: asyncio.Event) -> AbstractAsyncContextManager[bool]:
-        """Lead for the duration of the block; yield False if told to stop before it came to that.
+        """Lead for the duration of the block; yield False if stopped before becoming the leader.
 
-        If leadership is lost, the block is cancelled and LeaseLostError raised. Whatever writes
-        must have ended when the block does, because then others lead.
+        If leadership is lost, the block is cancelled and LeaseLostError raised. All writers must
+        have ended when the block does: then others lead.
         """
         ...
 
 
 class NoLeaderElection:
-    """The leadership of a controller that is the only one: nobody takes it away."""
+    """The leadership of the only controller: always held, never lost."""
 
     def may_write(self) -> bool:
         return True

@@ -1,7 +1,7 @@
-"""One process's dealings with one lease: to take it, renew it, give it back.
+"""One process's operations on one lease: acquire, renew, release.
 
-Each call is one try, made of one or a few requests. When to try again, and what a failure means,
-is the elector's business.
+Each call is one attempt of one or a few requests. When to retry, and what a failure means, is up to
+the elector.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ logger = logging.getLogger(__name__)
 
 
 class LeaseLostError(DlctlError):
-    """A process that led does so no more: it must not write, and is to end."""
+    """The process no longer leads: it must not write, and exits."""
 
 
 @attrs.define(eq=False)
 class LeaseLock:
-    """A candidate or holder of a lease.
+    """A candidate for a lease, or its holder.
 
-    Successes are dated by when their request began, by the local monotonic clock: whoever sees the
-    lease renewed sees it later than that. Any failure of a request is raised as it is; whether the
-    lease was changed is then unknown, and the next try finds out.
+    A success counts from when its request began, on the local monotonic clock: others see the
+    renewal later than that. Request errors are raised unchanged; whether the lease was changed is
+    then unknown, and the next attempt finds out.
     """
 
     client: Client
@@ -45,26 +45,26 @@ class LeaseLock:
     timing: LeaseTiming
     clock: Clock
     metrics: Metrics
-    # As last seen on the server, and since when its contents are the same.
+    # As last seen on the server, and since when its contents have not changed.
     _lease: JSON = attrs.field(init=False, factory=dict)
     _observed_at: float = attrs.field(init=False, default=0.0)
     _written: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
         if not self.identity:
-            raise ValueError("expected an identity: an empty one means that nobody holds the lease")
+            raise ValueError("expected an identity: an empty one means that the lease is free")
         self.metrics.leader_election_slowpath_total.labels(self.key.name)
 
     @property
     def available_in_s(self) -> float:
-        """Return when the lease, as it was last seen, may be taken; zero or less for now."""
+        """Return the seconds until the lease may be acquired, as last seen; at most 0 for now."""
         if lease_record.holder(self._lease) in ("", self.identity):
             return 0.0
         valid_s = lease_record.duration_s(self._lease, self.timing.lease_s)
         return self._observed_at + valid_s - self.clock.monotonic()
 
     async def acquire(self) -> float | None:
-        """Take the lease if it is free, and return since when we have it; else None."""
+        """Acquire the lease if it is free; return since when it is held, or None."""
         lease = await self._read()
         try:
             if lease is None:
@@ -72,15 +72,15 @@ class LeaseLock:
             self._observe(lease)
             return await self._update(lease) if self.available_in_s <= 0 else None
         except (AlreadyExistsError, ConflictError):
-            # Somebody was faster.
+            # Another process was faster.
             return None
 
     async def renew(self) -> float:
-        """Renew the lease, and return since when it is renewed.
+        """Renew the lease; return since when it is renewed.
 
-        That the lease is still as we wrote it is left to the server to check. Only if it refuses,
-        for whatever reason, the lease is read. Raise LeaseLostError if it has passed to another, or
-        to nobody.
+        The server checks that the lease is still as this process wrote it. Only if it rejects the
+        write for any reason, the lease is read. Raises LeaseLostError if another process, or none,
+        holds it.
         """
         try:
             return await self._update(self._lease)
@@ -88,7 +88,7 @@ class LeaseLock:
             self.metrics.leader_election_slowpath_total.labels(self.key.name).inc()
         lease = await self._read()
         if lease is None:
-            # Deleted from under us: it is ours as long as nobody else creates it.
+            # Deleted by a third party: it remains ours as long as nobody else creates it.
             anew = {**lease_record.new_lease(self.key), "spec": lease_record.spec(self._lease)}
             return await self._create(anew)
         if lease_record.holder(lease) != self.identity:
@@ -97,9 +97,9 @@ class LeaseLock:
         return await self._update(lease)
 
     async def release(self) -> None:
-        """Give the lease back if it is ours, by what the server says now and not by what we knew.
+        """Release the lease if held, according to the server and not to local state.
 
-        After an outage another may hold it, and must not lose it to our farewell.
+        After an outage another process may hold it, and must not lose it.
         """
         while self._written:
             lease = await self._read()
@@ -145,6 +145,6 @@ class LeaseLock:
         self._lease = lease
 
     async def _bounded(self, request: Awaitable[T]) -> T:
-        # The client's own limit is for one try, of which it may make several.
+        # The client's own timeout is per attempt, and it may retry.
         async with asyncio.timeout(self.timing.request_timeout_s):
             return await request

@@ -1,7 +1,7 @@
-"""What a Lease says, and what it says once it is claimed or given back. Pure: no clock, no I/O.
+"""The contents of a Lease when created, acquired and released. Pure: no clock, no I/O.
 
-Leases are handled as the JSON that the server sent, because they are put back as a whole: labels,
-annotations and fields of others stay what they are.
+Leases are the JSON that the server sent, because they are replaced as a whole: labels, annotations
+and fields of others are preserved.
 """
 
 import datetime
@@ -13,22 +13,22 @@ JSON = dict[str, Any]
 
 
 def spec(lease: JSON) -> JSON:
-    """Return all that counts about a lease; nothing of it may be missing when they are compared."""
+    """Return the spec of a lease, complete, since specs are compared for changes."""
     return lease.get("spec") or {}
 
 
 def holder(lease: JSON) -> str:
-    """Return who holds the lease; nobody does if that is empty, and it is free at once."""
+    """Return the holder; empty means that the lease is free."""
     return spec(lease).get("holderIdentity") or ""
 
 
 def duration_s(lease: JSON, default: float) -> float:
-    """Return how long the holder promises to renew within: its settings may not be ours."""
+    """Return the lease duration in seconds of the holder, whose settings may not be ours."""
     return float(spec(lease).get("leaseDurationSeconds") or default)
 
 
 def new_lease(key: ObjectKey) -> JSON:
-    """Return a lease that nobody has held yet, for its first holder to create."""
+    """Return a lease that has never been held, for its first holder to create."""
     return {
         "apiVersion": LEASES.api_version,
         "kind": LEASES.kind,
@@ -37,7 +37,7 @@ def new_lease(key: ObjectKey) -> JSON:
 
 
 def acquired(lease: JSON, identity: str, seconds: int, now: datetime.datetime) -> JSON:
-    """Return the lease taken over or renewed; only a change of hands is counted and dated."""
+    """Return the lease acquired or renewed; only a transition is counted and dated."""
     old = spec(lease)
     new = {
         "holderIdentity": identity,
@@ -52,12 +52,12 @@ def acquired(lease: JSON, identity: str, seconds: int, now: datetime.datetime) -
 
 
 def released(lease: JSON, now: datetime.datetime) -> JSON:
-    """Return the lease without a holder, and short-lived for those who do not know what that is."""
+    """Return the lease without a holder, and short for clients that ignore that."""
     rest = {name: value for name, value in spec(lease).items() if name != "holderIdentity"}
     times = {"acquireTime": timestamp(now), "renewTime": timestamp(now)}
     return {**lease, "spec": {**rest, **times, "leaseDurationSeconds": 1}}
 
 
 def timestamp(time: datetime.datetime) -> str:
-    """Return the form that Kubernetes calls MicroTime: always UTC, always six digits."""
+    """Return the time as a Kubernetes MicroTime: UTC, six fractional digits."""
     return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

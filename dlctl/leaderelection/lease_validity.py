@@ -1,4 +1,4 @@
-"""Whether this process leads, for all in it who must know. There is nothing to wait for here."""
+"""Whether this process leads, readable from all of its threads. Nothing here blocks."""
 
 import math
 
@@ -8,10 +8,10 @@ from dlctl.leaderelection.watchdog import Watchdog
 
 
 class LeaseValidity:
-    """The time that a process may write for: begins with the lease, ends by itself, only once.
+    """The period in which a process may write: starts with the lease, ends once, by itself.
 
-    Written to by the elector's thread alone, and read by any. There is no lock, since whoever held
-    it might be what hangs: each field is one number or flag, and the order of the writes is safe.
+    Only the elector's thread writes it; any thread reads it. There is no lock, since its holder
+    might hang: each field is one number or flag, and the order of the writes is safe.
     """
 
     def __init__(self, timing: LeaseTiming, clock: Clock, watchdog: Watchdog) -> None:
@@ -22,30 +22,30 @@ class LeaseValidity:
         self._ended = False
 
     def may_write(self) -> bool:
-        """Tell whether the lease is ours beyond doubt; the answer is good for this moment only."""
+        """Return whether the lease is certainly ours; valid for this moment only."""
         return not self._ended and self.remaining_s > 0
 
     @property
     def remaining_s(self) -> float:
-        """Return how long it goes on without another renewal."""
+        """Return the seconds until it ends without another renewal."""
         return self._renewed_at + self._timing.write_window_s - self._clock.monotonic()
 
     def extend(self, renewed_at: float) -> None:
-        """Prolong it, from when the lease was renewed and not from now."""
+        """Extend it, from the time of the renewal and not from now."""
         self._watchdog.arm(renewed_at + self._timing.renew_s - self._clock.monotonic())
         self._renewed_at = renewed_at
 
     def revoke(self) -> None:
-        """Let nothing be written ever again, and the process end soon: no later than it was to."""
+        """End it for good; the process exits soon, and no later than it would have."""
         margin_s = self._timing.margin_s
         self._end(exit_within_s=min(margin_s, self.remaining_s + margin_s))
 
     def resign(self) -> None:
-        """Let nothing be written ever again; there is time for giving the lease back."""
+        """End it for good, with time to release the lease."""
         self._end(exit_within_s=self._timing.renew_s + self._timing.margin_s)
 
     def released(self) -> None:
-        """Take note that the lease is given back, or left to others."""
+        """Record that the lease is released, or left to expire."""
         self._watchdog.disarm()
 
     def _end(self, *, exit_within_s: float) -> None:
@@ -56,9 +56,9 @@ class LeaseValidity:
             self._watchdog.arm(exit_within_s)
 
     def healthy(self, *, tolerance_s: float = 0.0) -> bool:
-        """Tell whether all is as it should be; a leader may not outlive its lease.
+        """Return whether the process is in order; a leader must not outlive its lease.
 
-        False only if the watchdog itself has failed, so whoever restarts us is to step in.
+        False only if the watchdog itself has failed: the kubelet should restart the container.
         """
         held_s = self._clock.monotonic() - self._renewed_at
         return self._ended or held_s == math.inf or held_s <= self._timing.lease_s + tolerance_s

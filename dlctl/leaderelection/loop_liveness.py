@@ -1,4 +1,4 @@
-"""Whether an event loop still turns, as seen from another thread."""
+"""Liveness of an event loop, as seen from another thread."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,9 +8,9 @@ import attrs
 
 @attrs.define(eq=False)
 class LoopLiveness:
-    """Asks an event loop to call back, and tells for how long it has not.
+    """Asks an event loop to call back, and measures how long it takes to respond.
 
-    Asking must be done from one thread only. No task of the loop is needed for answering.
+    Ask from one thread only. The loop responds without a task.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -18,7 +18,7 @@ class LoopLiveness:
     _probed_at: float | None = attrs.field(init=False, default=None)
 
     def unresponsive_s(self) -> float:
-        """Return the age of the question that is not answered; if there is none, ask one."""
+        """Return the age in seconds of the unanswered request; without one, send one."""
         asked_at = self._probed_at
         if asked_at is not None:
             return self.monotonic() - asked_at

@@ -1,7 +1,6 @@
-"""What ends a process that cannot end itself any more. It rests on nothing that could hang.
+"""Ends a process that can no longer end itself. Depends on nothing that could hang.
 
-Not on an event loop, not on a thread that needs the interpreter's lock, not on a log stream that
-takes what is written to it.
+Not on an event loop, a thread that needs the interpreter lock, or a log stream that may block.
 """
 
 import faulthandler
@@ -10,23 +9,23 @@ from typing import Protocol
 
 
 class Watchdog(Protocol):
-    """Ends the process unless it is told in time not to."""
+    """Ends the process unless disarmed in time."""
 
     def arm(self, seconds: float) -> None:
-        """End the process after so many seconds from now; only the last call counts."""
+        """End the process this many seconds from now; only the last call counts."""
         ...
 
     def disarm(self) -> None:
-        """Let the process live."""
+        """Cancel the end of the process."""
         ...
 
 
 class ProcessWatchdog:
-    """Ends this process with exit code 1, and writes to stderr where each thread was.
+    """Ends this process with exit code 1, and writes the stack of each thread to stderr.
 
-    The timer is a thread of faulthandler's, which is C and calls ``_exit``: a signal would not do,
-    since the first process of a container ignores those it has no handler for. There is one such
-    timer per process.
+    The timer is a C thread of faulthandler that calls ``_exit``: a signal would not do, since the
+    first process of a container ignores those without a handler. There is one such timer per
+    process.
     """
 
     def __init__(self) -> None:
@@ -40,12 +39,12 @@ class ProcessWatchdog:
 
 
 def _nonblocking_stderr() -> int:
-    """Open stderr once more, so that a pipe that nobody reads does not keep us from exiting.
+    """Reopen stderr without blocking, so that a pipe without a reader cannot prevent the exit.
 
-    The flag belongs to what was opened: set on stderr itself, it would be set for all who share it.
+    The flag belongs to the open file: set on stderr itself, it would affect all that share it.
     """
     try:
         return os.open("/proc/self/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
-        # A socket, or another system: better without last words than without an end.
+        # A socket, or another system: exiting matters more than the stacks.
         return os.open(os.devnull, os.O_WRONLY)

@@ -1,1 +1,1 @@
-"""The HTTP side of the controller: metrics, liveness, readiness."""
+"""The HTTP endpoints of the controller: metrics, liveness, readiness."""

@@ -1,6 +1,6 @@
-"""Who may read the metrics: anybody, or whom the API server knows and lets get ``/metrics``.
+"""Access to the metrics: for anybody, or for users whom the API server lets get ``/metrics``.
 
-Tokens are kept as digests, and for a short time only. They never get into logs.
+Tokens are kept only as digests, for a short time. They are never logged.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from dlctl.api.meta import Resource
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, UnexpectedResponseError, UnreachableError
 
-# Raises what the request is to be answered with, if it is not to be let in.
+# Raises the HTTP error to respond with if access is denied.
 Authorize = Callable[[str], Awaitable[None]]
 
 TOKEN_REVIEWS: Final = Resource(
@@ -31,12 +31,12 @@ _CACHE_SIZE: Final = 1000
 
 
 async def allow_all(authorization: str) -> None:
-    """Let everyone in."""
+    """Allow every request."""
 
 
 @attrs.define
 class DelegatedAuthorization:
-    """Lets in whose token the API server accepts for ``get`` on ``/metrics``.
+    """Allows requests whose token the API server authorizes to ``get`` ``/metrics``.
 
     Its client must be able to write while this process does not lead: standbys are scraped too.
     """
@@ -45,7 +45,7 @@ class DelegatedAuthorization:
     _decisions: TTLCache[bytes, bool] = attrs.field(
         init=False, factory=lambda: TTLCache(_CACHE_SIZE, _CACHE_TTL_S)
     )
-    # Whoever floods us with tokens must not have us flood the API server.
+    # A flood of tokens must not become a flood of requests to the API server.
     _limit: asyncio.Semaphore = attrs.field(init=False, factory=lambda: asyncio.Semaphore(4))
 
     async def __call__(self, authorization: str) -> None:
@@ -65,10 +65,10 @@ class DelegatedAuthorization:
             user = await self._authenticate(token)
             return bool(user) and await self._authorize(user)
         except (ApiError, UnexpectedResponseError, UnreachableError) as error:
-            raise web.HTTPServiceUnavailable(text="tokens cannot be reviewed") from error
+            raise web.HTTPServiceUnavailable(text="the token cannot be reviewed") from error
 
     async def _authenticate(self, token: str) -> dict[str, Any]:
-        """Return whose token it is; empty if it is nobody's."""
+        """Return the user of the token; empty if it is invalid."""
         status = await self._review(TOKEN_REVIEWS, {"token": token})
         return dict(status.get("user") or {}) if status.get("authenticated") else {}
 

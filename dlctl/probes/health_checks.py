@@ -1,6 +1,6 @@
-"""Named checks and their report, in the form in which Kubernetes' own programs give theirs.
+"""Named health checks and their report, in the format of Kubernetes' own programs.
 
-The line of a check says whether it passed, never why not: that is what logs are for.
+A line says whether a check passed, never why not: see the logs for that.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ Checks = Mapping[str, Callable[[], bool]]
 
 
 def health_response(path: str, checks: Checks, query: MultiMapping[str]) -> web.Response:
-    """Run the checks that the query leaves, and answer 200, or 500 if one of them failed."""
+    """Run the checks that the query does not exclude; respond 200, or 500 if one failed."""
     excluded = set(query.getall("exclude", ()))
     passed = {name: name in excluded or passes() for name, passes in checks.items()}
     lines = [_line(name, passed[name], name in excluded) for name in checks]

@@ -1,7 +1,7 @@
-"""What is served over HTTP: metrics, liveness, readiness. Nothing here writes to the cluster.
+"""HTTP server for metrics, liveness and readiness. Nothing here writes to the cluster.
 
-A health endpoint says ``ok``, or which check failed; ``?verbose`` lists them all, ``?exclude=``
-leaves one out, and each is at a path of its own below.
+A health endpoint returns ``ok`` or the failed check; ``?verbose`` lists all checks, ``?exclude=``
+skips one, and each has a path of its own below the endpoint.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from dlctl.errors import ConfigError
 from dlctl.probes.authorization import Authorize, allow_all
 from dlctl.probes.health_checks import Checks, health_response
 
-# Rendering takes tens of milliseconds, and anybody may ask for it.
+# Rendering takes tens of milliseconds, and anybody may request it.
 METRICS_CACHE_S: Final = 1.0
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @attrs.frozen(kw_only=True)
 class Health:
-    """What liveness and readiness consist of, by name."""
+    """The checks of liveness and readiness, by name."""
 
     live: Checks = attrs.field(factory=dict)
     ready: Checks = attrs.field(factory=dict)
@@ -42,9 +42,9 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Serve ``/metrics``, ``/healthz`` and ``/readyz`` for the duration of the block.
 
-    ``bind_address`` is ``host:port``; yields the URL, with the port that port 0 became. Who may
-    read the metrics is up to ``authorize``; probes come without credentials. What is None is not
-    served here. Metrics are up to a second old.
+    ``bind_address`` is ``host:port``; yields the URL, with the actual port if it was 0.
+    ``authorize`` guards the metrics; probes need no credentials. Endpoints that are None are not
+    served. Metrics are up to a second old.
     """
     host, port = _parse_address(bind_address)
     app = web.Application()
@@ -74,7 +74,7 @@ def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
     async def answer(request: web.Request) -> web.Response:
         nonlocal body, rendered_at
         await authorize(request.headers.get("Authorization", ""))
-        # One renders, and those that come meanwhile get the same.
+        # One request renders; concurrent ones get the same result.
         async with rendering:
             now = asyncio.get_running_loop().time()
             if now - rendered_at >= METRICS_CACHE_S:
@@ -87,7 +87,7 @@ def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
 
 
 async def _render(registry: CollectorRegistry) -> bytes:
-    """Return the metrics as text; between two of them, the event loop gets a turn."""
+    """Return the metrics as text; yields to the event loop after each metric."""
     parts = []
     for metric in registry.collect():
         parts.append(generate_latest(_SingleMetric(metric)))
@@ -97,7 +97,7 @@ async def _render(registry: CollectorRegistry) -> bytes:
 
 @attrs.frozen
 class _SingleMetric(Collector):
-    """A registry of one metric, which has its samples already."""
+    """A registry of one metric with its samples."""
 
     metric: Metric
 
@@ -106,7 +106,7 @@ class _SingleMetric(Collector):
 
 
 def _health(path: str, checks: Checks) -> _Handler:
-    # That there is an answer at all is a check too: of the event loop.
+    # The response itself is also a check, of the event loop.
     all_checks = {"ping": lambda: True, **checks}
 
     async def answer(request: web.Request) -> web.Response:
@@ -114,7 +114,7 @@ def _health(path: str, checks: Checks) -> _Handler:
         if name := request.match_info.get("check"):
             selected = {name: all_checks[name]} if name in all_checks else {}
         if not selected:
-            return web.Response(status=404, text=f"there is no check {name}\n")
+            return web.Response(status=404, text=f"unknown check {name}\n")
         return health_response(path, selected, request.query)
 
     return answer
@@ -123,5 +123,5 @@ def _health(path: str, checks: Checks) -> _Handler:
 def _parse_address(bind_address: str) -> tuple[str | None, int]:
     host, _, port = bind_address.rpartition(":")
     if not port.isdecimal():
-        raise ConfigError(f"cannot serve on {bind_address!r}: give host:port or :port")
+        raise ConfigError(f"cannot serve on {bind_address!r}: use host:port or :port")
     return host.strip("[]") or None, int(port)

@@ -1,1 +1,1 @@
-"""Which key a worker takes next. Knows nothing of Kubernetes."""
+"""Work queues: the next key for a worker. Knows nothing of Kubernetes."""

@@ -1,6 +1,6 @@
 """Keys that become ready later: one heap and one timer, however many keys wait.
 
-A key waits once, for its earliest deadline. What becomes of it then is the caller's business.
+A key waits only once, for its earliest deadline. The caller decides what happens then.
 """
 
 import asyncio
@@ -13,26 +13,26 @@ K = TypeVar("K")
 # Deadline on the loop's clock, order of arrival (so that keys are never compared), key, priority.
 _Entry: TypeAlias = tuple[float, int, K, int]
 
-# Below this many entries a heap of mostly dead ones is not worth rebuilding.
+# A heap of mostly dead entries is rebuilt only above this size.
 _MIN_COMPACT: Final = 64
 
 
 class DelayingQueue(Generic[K]):
-    """A set of waiting keys that calls ``due(key, priority)`` for each at its deadline.
+    """A set of waiting keys that calls ``on_due(key, priority)`` for each at its deadline.
 
-    Keys that are due together come in the order of their deadlines.
+    Keys that are due together are passed on in the order of their deadlines.
     """
 
     def __init__(self, on_due: Callable[[K, int], None]) -> None:
         self._on_due = on_due
-        # Invariant: each value is in the heap; an entry of the heap that is not here is dead.
+        # Invariant: each value is in the heap; a heap entry that is not here is dead.
         self.waiting: dict[K, _Entry[K]] = {}
         self._heap: list[_Entry[K]] = []
         self._arrivals = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, key: K, delay_s: float, priority: int) -> None:
-        """Let the key wait; if it does already, the earlier deadline and higher priority win."""
+        """Add the key; if it already waits, the earlier deadline and the higher priority win."""
         deadline = asyncio.get_running_loop().time() + delay_s
         old = self.waiting.get(key)
         if old is not None:
@@ -47,7 +47,7 @@ class DelayingQueue(Generic[K]):
         self._arm_timer()
 
     def pop(self, key: K) -> int | None:
-        """Let the key wait no more; return its priority, or None if it did not wait."""
+        """Remove the key; return its priority, or None if it was not waiting."""
         entry = self.waiting.pop(key, None)
         return None if entry is None else entry[3]
 
@@ -60,7 +60,7 @@ class DelayingQueue(Generic[K]):
 
     def _compact(self) -> None:
         # A key that waits for an hour, is taken early and waits again leaves a dead entry each
-        # time; without this, they would pile up for that hour.
+        # time; they would accumulate for that hour.
         if len(self._heap) > 2 * len(self.waiting) + _MIN_COMPACT:
             self._heap = list(self.waiting.values())
             heapq.heapify(self._heap)
@@ -77,7 +77,7 @@ class DelayingQueue(Generic[K]):
 
     def _fire(self, deadline: float) -> None:
         self._timer = None
-        # A loop runs a timer up to its clock's resolution too early.
+        # A loop may run a timer early, by up to its clock's resolution.
         now = max(deadline, asyncio.get_running_loop().time())
         while self._heap and self._heap[0][0] <= now:
             entry = heapq.heappop(self._heap)

@@ -1,6 +1,6 @@
-"""How long a key waits after each failure in a row.
+"""Back-off of keys, by their number of failures in a row.
 
-It only counts and computes; waiting is the queue's business.
+Only counts and computes; the queue does the waiting.
 """
 
 from typing import Final, Generic, TypeVar
@@ -14,7 +14,7 @@ DEFAULT_BACKOFF: Final = Backoff(base_s=0.005, cap_s=1000.0)
 
 
 class ItemBackoff(Generic[K]):
-    """Failures in a row, by key; one key's failures never slow another's.
+    """Failures in a row, by key; failures of one key never delay another.
 
     A key that is never forgotten leaves its counter behind.
     """
@@ -24,7 +24,7 @@ class ItemBackoff(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def next_delay_s(self, key: K) -> float:
-        """Count a failure, and return the seconds to wait before the next try."""
+        """Count a failure; return the seconds to wait before the next attempt."""
         self._failures[key] = self.failures(key) + 1
         return self._backoff.delay_s(self._failures[key])
 
@@ -32,5 +32,5 @@ class ItemBackoff(Generic[K]):
         return self._failures.get(key, 0)
 
     def forget(self, key: K) -> None:
-        """Start anew with the key; one that has not failed is fine."""
+        """Reset the key's failures; a key without any is fine."""
         self._failures.pop(key, None)

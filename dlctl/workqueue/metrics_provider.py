@@ -1,6 +1,6 @@
-"""What a queue tells of itself: how many keys, how long they waited, how long they were worked on.
+"""Metrics of a queue: how many keys it has, how long they wait and are processed.
 
-The queue runs the same without it. Where the figures go is for the implementation of the protocol.
+Optional for the queue. Implementations of the protocol decide where the metrics go.
 """
 
 import asyncio
@@ -11,35 +11,35 @@ K = TypeVar("K")
 
 
 class MetricsProvider(Protocol):
-    """Receives the figures of one queue, synchronously and often: it must be quick."""
+    """Receives the metrics of one queue, synchronously and often: must be fast."""
 
     def depth(self, priority: int, keys: int) -> None:
-        """Take the number of ready keys of a priority."""
+        """Set the number of ready keys of a priority."""
         ...
 
     def added(self) -> None:
-        """Count a key that was not already asked for."""
+        """Count an added key that was not queued already."""
         ...
 
     def retried(self) -> None:
-        """Count a key that was asked for with a delay."""
+        """Count a key added with a delay."""
         ...
 
     def waited(self, seconds: float) -> None:
-        """Take the time from the first add of a key until a worker got it."""
+        """Record the time from a key's first add until a worker got it."""
         ...
 
     def worked(self, seconds: float) -> None:
-        """Take the time that a worker held a key."""
+        """Record the time that a worker processed a key."""
         ...
 
     def running(self, ages_s: Callable[[], Sequence[float]]) -> None:
-        """Take a function that tells for how long each key being worked on has been held."""
+        """Register a function that returns the processing times so far of all keys in progress."""
         ...
 
 
 class QueueTimer(Generic[K]):
-    """When keys were added and taken, on the loop's clock."""
+    """The times when keys were added and taken, on the loop's clock."""
 
     def __init__(self, metrics: MetricsProvider) -> None:
         self.metrics = metrics
@@ -61,7 +61,7 @@ class QueueTimer(Generic[K]):
         self.metrics.worked(now - self._taken_at.pop(key, now))
 
     def ages_s(self) -> Sequence[float]:
-        """Return for how long each key being worked on has been held; in the loop's thread only."""
+        """Return the processing times so far of all keys in progress; only in the loop's thread."""
         if not self._taken_at:
             return ()
         now = asyncio.get_running_loop().time()

@@ -16,16 +16,16 @@ from dlctl.workqueue.metrics_provider import MetricsProvider, QueueTimer
 K = TypeVar("K")
 
 
-class QueueShutDown(DlctlError):  # noqa: N818 - the standard library's word
-    """The queue takes no more keys, and has handed out the last."""
+class QueueShutDown(DlctlError):  # noqa: N818 - named as in the standard library
+    """The queue is shut down and empty."""
 
 
 class WorkQueue(Generic[K]):
     """A set of keys in order of priority, then of arrival.
 
-    However often a key is added, it waits at most once and one worker at a time has it; a key
-    added while a worker has it comes back after :meth:`done`. A higher priority goes first and
-    may starve a lower one.
+    A key is queued at most once, and processed by one worker at a time; a key added during
+    processing is queued again after :meth:`done`. Higher priorities go first and may starve lower
+    ones.
     """
 
     def __init__(
@@ -33,29 +33,29 @@ class WorkQueue(Generic[K]):
     ) -> None:
         self._backoff: ItemBackoff[K] = backoff or ItemBackoff()
         self._timer: QueueTimer[K] | None = QueueTimer(metrics) if metrics else None
-        # Keys that need work, and at which priority.
+        # Keys that need processing, with their priority.
         self._dirty: dict[K, int] = {}
-        # Keys that workers have, and at which priority they got them.
+        # Keys being processed, with the priority at which they were taken.
         self._processing: dict[K, int] = {}
         # Invariant: a key in a level is in _dirty at that priority and not in _processing.
         self._levels: dict[int, OrderedDict[K, None]] = {}
-        # The same levels, highest first. Empty ones stay: there are few different priorities.
+        # The same levels, highest first. Empty ones stay: there are few priorities.
         self._by_priority: list[tuple[int, OrderedDict[K, None]]] = []
         self._ready_count = 0
         self._delaying: DelayingQueue[K] = DelayingQueue(self._due)
-        # Waiters are given a wake-up, never a key: a cancelled one cannot take a key with it.
+        # Waiters get a wake-up, never a key: a cancelled waiter cannot lose one.
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
     def __len__(self) -> int:
-        """Return how many keys a worker could have at once: neither delayed nor in work."""
+        """Return the number of ready keys: neither delayed nor being processed."""
         return self._ready_count
 
     def add(self, key: K, *, priority: int = 0) -> None:
-        """Ask for work on the key now; nothing happens once the queue is shut down.
+        """Add the key now; does nothing once the queue is shut down.
 
-        Asking again changes nothing, except that a higher priority moves the key to the end of
-        its new level, and that a key that waits for its time need not do so any more.
+        Adding it again has no effect, except that a higher priority moves it to the end of the new
+        level, and that a delayed key becomes ready.
         """
         if self._closed:
             return
@@ -74,10 +74,10 @@ class WorkQueue(Generic[K]):
             self._enqueue(key, priority)
 
     def add_after(self, key: K, delay_s: float, *, priority: int | None = None) -> None:
-        """Ask for work on the key in so many seconds; the earliest of several requests counts.
+        """Add the key after a delay in seconds; the earliest of several deadlines counts.
 
-        Without a priority, a key that a worker has keeps the one that it was handed out at. A key
-        that is ready already stays so.
+        Without a priority, a key being processed keeps the priority at which it was taken. A key
+        that is ready stays ready.
         """
         if self._closed:
             return
@@ -91,22 +91,22 @@ class WorkQueue(Generic[K]):
             self._delaying.add(key, delay_s, priority)
 
     def add_rate_limited(self, key: K, *, priority: int | None = None) -> None:
-        """Ask for work on the key when its back-off is over, which doubles until forgotten."""
+        """Add the key after its back-off, which doubles each time until forgotten."""
         self.add_after(key, self._backoff.next_delay_s(key), priority=priority)
 
     def forget(self, key: K) -> None:
-        """Start the key's back-off anew; where it waits, it stays."""
+        """Reset the key's back-off; a pending delay is kept."""
         self._backoff.forget(key)
 
     def num_requeues(self, key: K) -> int:
-        """Return how often the key was added rate limited since it was last forgotten."""
+        """Return how often the key was added rate-limited since it was last forgotten."""
         return self._backoff.failures(key)
 
     async def get(self) -> K:
-        """Wait for a key and take it; :meth:`done` must follow, whatever happens.
+        """Wait for a key and take it; :meth:`done` must follow in any case.
 
-        After a shutdown the keys that are left are still handed out, then :class:`QueueShutDown`
-        is raised. A cancelled call has taken nothing.
+        After a shutdown, the remaining keys are still handed out, then :class:`QueueShutDown` is
+        raised. A cancelled call takes no key.
         """
         while not self._ready_count:
             if self._closed:
@@ -127,7 +127,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Give the key back; if it was added meanwhile, it goes to the end of its level."""
+        """Finish processing; if the key was added meanwhile, it goes to the end of its level."""
         if self._processing.pop(key, None) is None:
             raise ValueError(f"no worker has taken {key}")
         if self._timer is not None:
@@ -156,7 +156,7 @@ class WorkQueue(Generic[K]):
         self._ready_count -= 1
         if self._timer is not None:
             self._timer.metrics.depth(old, len(level))
-        # Somebody was woken for this key when it became ready; waking another is harmless.
+        # A waiter was woken for this key when it became ready; waking another is harmless.
         self._enqueue(key, new)
 
     def _due(self, key: K, priority: int) -> None:
@@ -188,10 +188,10 @@ class WorkQueue(Generic[K]):
             await waiter
         except asyncio.CancelledError:
             if waiter.cancelled():
-                # Still in line, unless the wake-ups have passed it by.
+                # Still queued, unless wake-ups have passed it by.
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
             elif self._ready_count:
-                # Woken and cancelled in one turn of the loop: the wake-up is another's now.
+                # Woken and cancelled in the same iteration of the loop: pass the wake-up on.
                 self._wake_one()
             raise

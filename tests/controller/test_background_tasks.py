@@ -191,7 +191,7 @@ async def test_programming_error_is_logged_once_and_stops_no_other_errand(
     assert naps.enqueued == ["a", "b"]
     [record] = caplog.records
     assert record.exc_info
-    assert (record.__dict__["owner"], record.__dict__["errand"]) == ("a", "SleepTask")
+    assert (record.__dict__["owner"], record.__dict__["task"]) == ("a", "SleepTask")
 
 
 async def test_outcome_holds_until_the_next_try_has_ended_and_tries_are_counted() -> None:

@@ -109,7 +109,7 @@ async def test_program_that_no_longer_is_what_it_takes_itself_for_is_not_live() 
 
 @pytest.mark.parametrize("address", ["", "localhost", ":http", "localhost:"])
 async def test_address_without_a_port_is_refused(address: str) -> None:
-    with pytest.raises(ConfigError, match="give host:port or :port"):
+    with pytest.raises(ConfigError, match="use host:port or :port"):
         async with serving(address, Metrics().registry, HEALTH):
             pass
 
