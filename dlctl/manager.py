@@ -26,6 +26,7 @@ from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.expectations import Expectations
 from dlctl.controller.fair_semaphore import FairSemaphore
+from dlctl.controller.object_writer import ObjectWriter
 from dlctl.controller.queue_metrics import QueueMetrics
 from dlctl.controller.worker_loop import Controller
 from dlctl.dialects.kind import Kind
@@ -36,10 +37,15 @@ from dlctl.leaderelection.leadership import Leadership, NoLeaderElection
 from dlctl.metrics import Metrics, observe_gc_pauses, observe_loop_lag
 from dlctl.options import Options
 from dlctl.reconcilers import event_handlers
+from dlctl.reconcilers.child_writer import ChildWriter
+from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.crd_check import CRDCheck
 from dlctl.reconcilers.executor import Executor
+from dlctl.reconcilers.fault_log import FaultLog
+from dlctl.reconcilers.job_events import JobEvents
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_reconciler import JobReconciler
+from dlctl.reconcilers.job_writer import JobWriter
 from dlctl.reconcilers.membership.exec_runner import ExecRunner
 from dlctl.reconcilers.membership.exec_tasks import ExecTask, RunScript
 from dlctl.reconcilers.membership.membership_state import MembershipPolicy
@@ -79,7 +85,7 @@ class Manager:
         init=False, factory=list
     )
     _recorder: EventRecorder = attrs.field(init=False)
-    _executor: Executor = attrs.field(init=False)
+    _expectations: Expectations = attrs.field(init=False)
     _pods: Informer[Pod] = attrs.field(init=False)
     _services: Informer[Service] = attrs.field(init=False)
     _dependent_informers: dict[Resource, Informer[DependentObject]] = attrs.field(
@@ -88,7 +94,7 @@ class Manager:
 
     def __attrs_post_init__(self) -> None:
         self._recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
-        self._executor = Executor(self.client, Expectations(self.clock), self._recorder)
+        self._expectations = Expectations(self.clock)
         self._pods = self._build_informer(PODS, Pod, MANAGED_BY_SELECTOR)
         self._services = self._build_informer(SERVICES, Service, MANAGED_BY_SELECTOR)
         for kind in self.kinds:
@@ -221,36 +227,44 @@ class Manager:
         watched: list[Informer[Any]] = [self._pods, self._services, *dependents.values()]
         for children in watched:
             self._handler_registrations.append(partial(children.add_handler, enqueue_owner_of_kind))
-        options = self.options
-        membership: MembershipReconciler | None = None
-        scalers: list[Informer[Any]] = []
-        if kind.scalers:
-            membership, scalers = self._build_membership(kind, queue, jobs)
-            self._background_tasks.append(membership.tasks)
-        crd = CRDCheck(kind.resource, self.metrics, self.clock)
-        self._crd_checks.append(crd)
+        membership, scalers = self._build_membership(kind, queue, jobs)
+        self._background_tasks.append(membership.tasks)
+        transient = frozenset(dependents) - kind.retained_resources
         reconciler = JobReconciler(
             kind,
             jobs.store,
             self._pods.store,
             self._services.store,
-            self._executor,
-            self.clock,
-            JobMetrics(self.metrics, name, kind.metric_label),
-            crd,
-            _policy(options),
             {resource: informer.store for resource, informer in dependents.items()},
-            membership,
+            self._build_executor(kind, membership),
+            Adopter(self.client, self._expectations, self.clock, transient),
+            self.clock,
+            _policy(self.options),
         )
         return Controller(
             name,
             queue,
             reconciler.reconcile,
             self.metrics,
-            workers=options.workers,
-            timeout_s=options.reconcile_timeout_s,
+            workers=self.options.workers,
+            timeout_s=self.options.reconcile_timeout_s,
             wait_synced=[informer.wait_synced for informer in (jobs, *watched, *scalers)],
             sync_timeout_s=SYNC_TIMEOUT_S,
+        )
+
+    def _build_executor(self, kind: Kind, membership: MembershipReconciler) -> Executor:
+        crd = CRDCheck(kind.resource, self.metrics, self.clock)
+        self._crd_checks.append(crd)
+        name = kind.resource.group_resource
+        writer = ObjectWriter(self.client, self._expectations)
+        return Executor(
+            JobWriter(kind.resource, writer, crd),
+            ChildWriter(writer),
+            membership,
+            JobEvents(kind.resource, self._recorder),
+            JobMetrics(self.metrics, name, kind.metric_label),
+            FaultLog(self.metrics, name),
+            self.clock,
         )
 
     def _build_membership(
@@ -267,7 +281,7 @@ class Manager:
             self._controllers.append(self._build_scaler_controller(resource, informer, kind, jobs))
         watched: list[Informer[Any]] = list(scalers.values())
         nodes: Informer[Node] | None = None
-        if options.node_drain_signals and not options.namespace:
+        if scalers and options.node_drain_signals and not options.namespace:
             nodes = Informer(self.client, NODES, Node, clock=self.clock, metrics=self.metrics)
             drain_signals = frozenset(options.node_drain_signals)
             nodes.store.add_index(
@@ -283,7 +297,7 @@ class Manager:
             {resource: informer.store for resource, informer in scalers.items()},
             BackgroundTasks(exec_runner.exec, queue.add, limiter=_exec_limiter(options)),
             self.client,
-            self._executor.expectations,
+            self._expectations,
             self._recorder,
             self.clock,
             _membership_policy(options),

@@ -107,6 +107,11 @@ class JobStatus:
     # Last written by another operator, whose children of the job lack our label.
     written_by_other_operator: bool = False
 
+    @property
+    def is_finished(self) -> bool:
+        """Return whether nothing is left to do for the job but to delete it."""
+        return self.phase in (JobPhase.DONE, JobPhase.FAILED)
+
     def completed_indexes(self, replica_type: str) -> frozenset[int]:
         return next(
             (r.completed_indexes for r in self.replica_statuses if r.type == replica_type),

@@ -1,291 +1,170 @@
-"""Carrying out a plan: status first, then deletions, then creations, with an event for each fact.
+"""Applies a plan: statuses, events, deletions, creations, updates, in this order.
 
-Every step can be cut off and repeated: the next plan begins from what the server then holds.
+Each step may be cut off and repeated: the next plan starts from what the server then holds.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
-from dlctl.api.gangs import COSCHEDULING_POD_GROUPS
-from dlctl.api.job import Job, JobObject
-from dlctl.api.meta import PODS, SERVICES, Object, ObjectKey, Resource
-from dlctl.api.pods import Pod
-from dlctl.controller.event_recorder import EventRecorder
-from dlctl.controller.expectations import Expectations
-from dlctl.errors import DlctlError
-from dlctl.kube.client import Client
-from dlctl.kube.errors import ApiError, NotFoundError
-from dlctl.reconcilers.children import kueue, secrets
-from dlctl.reconcilers.children.creation import (
-    Child,
-    CreateResult,
-    Creator,
-    Rejection,
-    rejection_of,
-)
-from dlctl.reconcilers.children.dependents import update_patch
-from dlctl.reconcilers.children.render import Renderer
-from dlctl.reconcilers.children.scheduling_gates import ungate_patch
-from dlctl.reconcilers.children.secrets import SecretState
-from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.api.job import JobObject
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.clock import Clock
+from dlctl.controller.worker_loop import Result
+from dlctl.dialects.dialect import Dialect
+from dlctl.errors import InvalidJobError
+from dlctl.reconcilers import job_status
+from dlctl.reconcilers.child_writer import ChildWriter
+from dlctl.reconcilers.children.creation import CreateResult
+from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.fault_log import FaultLog
+from dlctl.reconcilers.job_cache import JobCache
+from dlctl.reconcilers.job_events import JobEvents
+from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_status import EventNote
-from dlctl.reconcilers.merge_patch import merge_patch
-from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.pod_events import batched
-from dlctl.tasks import map_all
+from dlctl.reconcilers.job_writer import JobWriter
+from dlctl.reconcilers.large_jobs import to_thread_if_large
+from dlctl.reconcilers.membership.reconciler import MembershipReconciler
+from dlctl.reconcilers.plan import Plan, earliest
+from dlctl.reconcilers.reconcile_context import ReconcileContext
 
-JSON = Mapping[str, Any]
-MAX_PARALLEL: Final = 32
-
-SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
-SUCCESSFUL_DELETE: Final = "SuccessfulDelete"
-OTHER_SCHEDULER: Final = "SetPodTemplateSchedulerName"
-POD_FORCE_DELETED: Final = "PodForceDeleted"
-
-
-class JobGoneError(DlctlError):
-    """The job itself is not there any more; a child that is missing is another matter."""
+# Where a pod that does not run is news.
+_ACTIVE_PHASES: Final = frozenset({JobPhase.CREATING, JobPhase.RUNNING})
 
 
 @attrs.frozen
 class Executor:
-    """Writes what plans ask for; holds nothing of a job between two calls."""
+    """Applies the plans of one kind of job; holds nothing of a job between two calls."""
 
-    client: Client
-    expectations: Expectations
-    recorder: EventRecorder
+    jobs: JobWriter
+    children: ChildWriter
+    membership: MembershipReconciler
+    events: JobEvents
+    metrics: JobMetrics
+    faults: FaultLog
+    clock: Clock
 
-    async def patch_status(
-        self, job: JobObject, resource: Resource, old: Mapping[str, Any], new: Mapping[str, Any]
-    ) -> JobObject:
-        """Patch what differs between two statuses; return the job as it is then.
+    async def apply(self, context: ReconcileContext, plan: Plan) -> Result:
+        """Apply a plan, and return when to reconcile again.
 
-        Both are as we write them, so what another operator left there stays as it is.
-
-        :raises ConflictError: if the job is not as it was read, or another one under its name.
-        :raises JobGoneError: if it is gone.
+        :raises ConflictError: if an object is not as the stores have it.
         """
-        patch = merge_patch(old, new)
-        if not patch:
-            return job
-        return await self._patch(job, resource, {"status": patch}, subresource="status")
-
-    async def patch_spec(
-        self, job: JobObject, resource: Resource, patch: Mapping[str, Any]
-    ) -> JobObject:
-        """Merge into the user's spec what belongs there: see :attr:`Job.spec_patch`.
-
-        It returns and raises as :meth:`write_status` does.
-        """
-        return await self._patch(job, resource, {"spec": patch})
-
-    async def refetch(self, job: JobObject, resource: Resource) -> JobObject:
-        """Return a job as the server has it.
-
-        :raises JobGoneError: if it is gone.
-        """
-        # A list of one: the controller's role lists jobs, and does not get them.
-        name, namespace = job.metadata.name, job.key.namespace
-        page = await self.client.list(
-            resource, JobObject, namespace=namespace, field_selector=f"metadata.name={name}"
+        job, obj = context.job, context.obj
+        context = await self._write_statuses(context, plan)
+        await self._record_events(context, plan)
+        await self.children.delete(job, plan)
+        self.events.deleted(job, obj, plan)
+        await self.children.force_delete(
+            job, plan, lambda pod: self.events.force_deleted(job, obj, pod)
         )
-        if not page.items:
-            raise JobGoneError(f"{resource.group_resource} {job.key} is gone")
-        return page.items[0]
-
-    async def delete(self, job: Job, obj: Object, plan: Plan) -> None:
-        """Ask for the deletion of what the plan removes; what is gone already is as well.
-
-        :raises ConflictError: if the name of one is another object's by now.
-        """
-        targets: list[tuple[Resource, Object]] = [(PODS, pod) for pod in plan.deleted_pods]
-        targets += [(SERVICES, service) for service in plan.deleted_services]
-        targets += plan.dependents.deleted
-
-        async def delete(target: tuple[Resource, Object]) -> None:
-            resource, obj = target
-            uid = obj.metadata.uid
-            # A conflict says that another object has the name, or that the server is at odds with
-            # itself. The store will show the one; only trying again helps with the other.
-            await self.client.delete(resource, obj.key, uid=uid)
-            self.expectations.expect_deletion(job.uid, resource, uid)
-
-        await map_all(delete, targets, limit=MAX_PARALLEL)
-        if job.messages.emits_pod_events:
-            self._record_deletions(job, obj, plan)
-
-    async def force_delete(self, job: Job, obj: Object, plan: Plan) -> None:
-        """Delete the pods that overstay, whether or not their processes have ended.
-
-        :raises ConflictError: if the name of one is another pod's by now.
-        """
-
-        async def delete(pod: Pod) -> None:
-            uid = pod.metadata.uid
-            deleted = await self.client.delete(PODS, pod.key, uid=uid, grace_period_s=0)
-            if deleted is None:
-                # It has gone by itself.
-                return
-            # Gone, or without grace where finalizers keep it: the store is to show which.
-            self.expectations.expect_write(job.uid, PODS, deleted.metadata.resource_version)
-            # One each, as many as a node has: users must hear of every process that may still run.
-            self.record_event(
-                job, obj, EventNote("Warning", POD_FORCE_DELETED, _force_deleted_message(pod))
-            )
-
-        await map_all(delete, plan.force_deleted_pods, limit=MAX_PARALLEL)
-
-    async def delete_job(self, job: Job, obj: Object) -> None:
-        """Delete a job whose time after its end is over; its children go with it.
-
-        :raises ConflictError: if it has changed since it was read: perhaps it is to stay now.
-        """
-        await self.client.delete(
-            job.resource,
-            obj.key,
-            uid=obj.metadata.uid,
-            resource_version=obj.metadata.resource_version,
-            propagation="Background",
-        )
-        message = f"Deleted job: {job.key.name}"
-        self.record_event(
-            job, obj, EventNote("Normal", job.messages.ttl_deletion_reason(job), message)
-        )
-
-    async def create_secrets(self, job: Job, renderer: Renderer, state: SecretState) -> float:
-        """Make what pods of the job mount and nobody may read; see :func:`secrets.make`."""
-        objects = [(c.resource, renderer.dependent(c)) for c in renderer.framework.secrets()]
-        return await secrets.create_secrets(self.client, job, objects, state)
-
-    async def create(self, job: Job, obj: Object, plan: Plan, renderer: Renderer) -> CreateResult:
-        """Create what the plan lacks, services before the pods that look them up.
-
-        It raises as :meth:`Creator.create` does.
-        """
-        creator = Creator(self.client, self.expectations)
-        created = await creator.create(job.uid, _children(job, plan, renderer))
-        for resource in (SERVICES, PODS):
-            names, reason = created.names.get(resource, ()), SUCCESSFUL_CREATE
-            if job.messages.emits_child_kinds:
-                reason += resource.kind
-            for message in batched("Created", resource.kind, names):
-                self.record_event(job, obj, EventNote("Normal", reason, message))
-        if PODS in created.names:
-            for warning in job.warnings:
-                self.record_event(job, obj, EventNote("Warning", warning.reason, warning.message))
-            if types := renderer.gang.other_scheduler_types:
-                self.record_event(
-                    job,
-                    obj,
-                    EventNote("Warning", OTHER_SCHEDULER, _other_scheduler_message(job, types)),
-                )
-        return created
-
-    async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
-        """Bring companions and pods that are there to what they should be.
-
-        Return the changes that the server refuses, by the names of the children.
-
-        :raises NotFoundError: if one is gone meanwhile.
-        :raises ConflictError: if one is not as the stores have it.
-        """
-        patches: list[tuple[Resource, JSON]] = []
-        for dependent, existing in plan.dependents.patched:
-            with wrap_content_errors("rendering"):
-                body = update_patch(dependent, renderer.dependent(dependent), existing)
-            patches.append((dependent.resource, _with_resource_version(body, existing)))
-        if (pod_group := plan.gang_retry.group) is not None:
-            patches.append(
-                (COSCHEDULING_POD_GROUPS, _with_resource_version(plan.gang_retry.patch, pod_group))
-            )
-        for pod in plan.kueue_held_pods:
-            others = [f for f in pod.metadata.finalizers or () if f != kueue.FINALIZER]
-            metadata = {"name": pod.metadata.name, "finalizers": others or None}
-            await self._patch_child(job, PODS, _with_resource_version({"metadata": metadata}, pod))
-        patches += [(PODS, ungate_patch(pod)) for pod in plan.ungated_pods]
-        rejections: dict[str, Rejection] = {}
-        for resource, patch in patches:
-            try:
-                await self._patch_child(job, resource, patch)
-            except ApiError as error:
-                name = patch["metadata"]["name"]
-                if (rejection := rejection_of(resource, name, error)) is None:
-                    raise
-                rejections[name] = attrs.evolve(
-                    rejection, message=f"the change of {rejection.message}"
-                )
-        return rejections
-
-    def _record_deletions(self, job: Job, obj: Object, plan: Plan) -> None:
-        deleted = {PODS: plan.deleted_pods, SERVICES: plan.deleted_services}
-        for resource, children in deleted.items():
-            names = [child.metadata.name for child in children]
-            for message in batched("Deleted", resource.kind, names):
-                reason = SUCCESSFUL_DELETE + resource.kind
-                self.record_event(job, obj, EventNote("Normal", reason, message))
-
-    async def _patch_child(self, job: Job, resource: Resource, body: Mapping[str, Any]) -> None:
-        key = ObjectKey(job.key.namespace, body["metadata"]["name"])
-        patched = await self.client.patch(resource, key, body, Object)
-        self.expectations.expect_write(job.uid, resource, patched.metadata.resource_version)
-
-    def record_event(self, job: Job, obj: Object, note: EventNote) -> None:
-        """Tell users of a job what has become of it."""
-        source = job.messages.event_source
-        self.recorder.record(
-            job.resource, obj.metadata, note.type, note.reason, note.message, source=source
-        )
-
-    async def _patch(
-        self, job: JobObject, resource: Resource, body: Mapping[str, Any], *, subresource: str = ""
-    ) -> JobObject:
-        # Without the version the patch would land on whatever job has the name by now. The UID
-        # is no guard: the server ignores metadata in patches of the status.
-        body = {"metadata": {"resourceVersion": job.metadata.resource_version}, **body}
+        if plan.ttl_expired:
+            await self.jobs.delete(job, obj)
+            self.events.ttl_expired(job, obj)
+            return Result()
         try:
-            patched = await self.client.patch(
-                resource, job.key, body, JobObject, subresource=subresource
+            wait_s, rejections_changed = await self._write_children(context, plan)
+        except InvalidJobError as error:
+            # The template is the user's, so what the server rejects in it is the user's to fix.
+            return await self.mark_invalid(
+                context.dialect, context.obj, plan.status, str(error), context.cache
             )
-        except NotFoundError as error:
-            raise JobGoneError(str(error)) from error
-        self.expectations.expect_write(
-            job.metadata.uid, resource, patched.metadata.resource_version
-        )
-        return patched
+        self.membership.set_wanted(job.key, plan)
+        if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
+            await self.jobs.patch_spec(context.obj, job.spec_patch)
+        if rejections_changed:
+            # The status has to say so, which is for the next plan.
+            return Result(requeue_after_s=0)
+        left_s = self._backoff_left_s(context)
+        if plan.has_more and not wait_s and not left_s:
+            return Result(requeue_after_s=0)
+        return Result(requeue_after_s=earliest(wait_s or None, left_s, plan.requeue_after_s))
 
+    async def mark_invalid(
+        self, dialect: Dialect, obj: JobObject, old: JobStatus, reason: str, cache: JobCache
+    ) -> Result:
+        """Fail a job of which nothing has run, with the reason why it never can."""
+        kind, generation = self.jobs.resource.kind, obj.metadata.generation or 0
+        new, note = job_status.invalid_status(old, kind, generation, reason, self.clock.now())
+        await self.jobs.patch_status(dialect, obj, old, new, cache)
+        self.metrics.count_training_operator(obj.key.namespace, old, new)
+        self.events.record(obj, note)
+        return Result()
 
-def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
-    def child(resource: Resource, name: str, render: Callable[[Any], JSON], what: Any) -> Child:
-        return Child(resource, ObjectKey(job.key.namespace, name), partial(render, what))
+    async def mark_malformed(
+        self, dialect: Dialect, obj: JobObject, error: ContentError, cache: JobCache
+    ) -> Result:
+        """Say in status and event that a job cannot be handled, if that much can be written."""
+        kind, reason = self.jobs.resource.kind, str(error)
+        if self.faults.report(cache, error):
+            self.events.record(obj, EventNote("Warning", f"{kind}Invalid", reason))
+        try:
+            with wrap_content_errors("reading the status"):
+                old = dialect.read_status(obj)
+            generation = obj.metadata.generation or 0
+            new = job_status.malformed_status(old, kind, generation, reason, self.clock.now())
+            await self.jobs.patch_status(dialect, obj, old, new, cache)
+        except ContentError as second:
+            self.faults.report(cache, second)
+        return Result(requeue=True)
 
-    for dependent in plan.dependents.created:
-        yield child(dependent.resource, dependent.name, renderer.dependent, dependent)
-    for replica in plan.services:
-        yield child(SERVICES, job.child_name(replica), renderer.service, replica)
-    for replica in plan.pods:
-        yield child(PODS, job.child_name(replica), renderer.pod, replica)
+    async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:
+        """Return the context with the job as it is then."""
+        job, obj, cache = context.job, context.obj, context.cache
+        # A scaler has its result before the job forgets that it worked on it.
+        await self.membership.patch_scalers(job, plan, finished=True)
+        if plan.status != job.status:
+            current = await self.jobs.patch_status(
+                context.dialect, obj, job.status, plan.status, cache
+            )
+            cache.status_written_s = self.clock.monotonic()
+            self.metrics.status_written(job, obj.metadata, plan.status, self.clock.now())
+            context = attrs.evolve(context, obj=current)
+        await self.membership.patch_scalers(job, plan, finished=False)
+        return context
 
+    async def _record_events(self, context: ReconcileContext, plan: Plan) -> None:
+        job, pods, dedup = context.job, context.pods, context.cache.event_dedup
+        self.events.record_all(job, context.obj, plan.notes)
+        if job.messages.emits_pod_events and plan.status.phase in _ACTIVE_PHASES:
+            problems = await to_thread_if_large(len(pods), dedup.pod_problems, pods)
+            self.events.record_all(job, context.obj, problems)
 
-def _with_resource_version(body: Mapping[str, Any], existing: Object) -> Mapping[str, Any]:
-    # A gate that somebody else has taken away meanwhile cannot be put back, and the name may be
-    # another object's by now: both are conflicts, and not the fault of the job.
-    version = {"resourceVersion": existing.metadata.resource_version}
-    return {**body, "metadata": {**body["metadata"], **version}}
+    async def _write_children(self, context: ReconcileContext, plan: Plan) -> tuple[float, bool]:
+        """Create and update children, secrets first.
 
+        Return the seconds to wait before the next try, and whether the rejections have changed.
+        """
+        job, renderer, secrets = context.job, context.renderer, context.cache.secrets
+        wait_s = (self._backoff_left_s(context) or 0.0) if plan.has_writes else 0.0
+        if not wait_s and plan.pods and not secrets.created:
+            wait_s = await self.children.create_secrets(job, renderer, secrets)
+        if wait_s:
+            return wait_s, False
+        created = CreateResult(rejections=secrets.rejections if plan.pods else {})
+        if not created.rejections:
+            created = await self.children.create(job, plan, renderer)
+            types = renderer.gang.other_scheduler_types
+            self.events.created(job, context.obj, created, types)
+            rejected_updates = await self.children.update(job, plan, renderer)
+            created = attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
+        return 0.0, self._note_rejections(context, created)
 
-def _other_scheduler_message(job: Job, types: Iterable[str]) -> str:
-    return (
-        f"the pods of {', '.join(types)} name another scheduler than that of gangs, "
-        f"{job.defaults.gang_scheduler_name}: it stays, and they may be started without the rest"
-    )
+    def _note_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
+        """Remember which children the server rejects; return whether they are others than before.
 
+        :raises InvalidJobError: if no retry can help, and no pod of the job has ever run.
+        """
+        job, cache = context.job, context.cache
+        changed = cache.rejected.update(created, job.generation, self.clock.monotonic())
+        messages = cache.event_dedup.rejections(job, created.rejections)
+        self.events.record_all(job, context.obj, messages)
+        for rejection in created.rejections.values():
+            if isinstance(rejection.exception, ContentError):
+                self.faults.report(cache, rejection.exception)
+        if (invalid := created.invalid) is not None and not context.has_run:
+            raise InvalidJobError(invalid.server_message, field="spec")
+        return changed
 
-def _force_deleted_message(pod: Pod) -> str:
-    node = (pod.spec.node_name if pod.spec else None) or "unknown"
-    return (
-        f"Deleted pod {pod.metadata.name} without a word from its node {node}: "
-        "if the node is merely cut off, the old process may still run there"
-    )
+    def _backoff_left_s(self, context: ReconcileContext) -> float | None:
+        """Return the seconds before rejected children may be tried again."""
+        return context.cache.rejected.left_s(context.job.generation, self.clock.monotonic())

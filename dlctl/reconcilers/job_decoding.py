@@ -12,6 +12,7 @@ import msgspec
 from dlctl.api.job import Job, JobObject
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects import lenient_reader
+from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
@@ -25,8 +26,9 @@ class DecodedJob:
 
     # None if it cannot be read, and nothing of it has begun.
     job: Job | None
-    # The object, with the spec that the job was read from.
+    # The object, with the spec that the job was read from, and the dialect of that spec.
     obj: JobObject
+    dialect: Dialect
     status: JobStatus
     error: DecodingFailure | None = None
 
@@ -38,7 +40,7 @@ def decode_job(kind: Kind, obj: JobObject, last_good_spec: msgspec.Raw | None = 
             job = kind.read(obj)
     except (InvalidJobError, ContentError) as error:
         return _decode_leniently(kind, obj, last_good_spec, error)
-    return DecodedJob(job, obj, job.status)
+    return DecodedJob(job, obj, kind.dialect_of(obj), job.status)
 
 
 def _decode_leniently(
@@ -47,9 +49,10 @@ def _decode_leniently(
     # The form of the spec decides on the form of the status.
     source = obj if last_good_spec is None else msgspec.structs.replace(obj, spec=last_good_spec)
     with wrap_content_errors("reading the status"):
-        status = kind.read_status(source)
+        dialect = kind.dialect_of(source)
+        status = dialect.read_status(source)
     if status.phase is JobPhase.NEW:
-        return DecodedJob(None, source, status, error)
+        return DecodedJob(None, source, dialect, status, error)
     reason = str(error)
     decoders: list[Callable[[], Job]] = [lambda: lenient_reader.read_partially(kind, obj, reason)]
     if last_good_spec is not None:
@@ -60,9 +63,9 @@ def _decode_leniently(
                 job = lenient_reader.with_run_policy(decoder(), kind, obj)
         except (InvalidJobError, ContentError):
             continue
-        return DecodedJob(job, source, status, error)
+        return DecodedJob(job, source, dialect, status, error)
     with wrap_content_errors("reading"):
         job = lenient_reader.with_run_policy(
             lenient_reader.job_without_spec(kind, source, reason), kind, obj
         )
-    return DecodedJob(job, source, status, error)
+    return DecodedJob(job, source, dialect, status, error)

@@ -25,6 +25,8 @@ from dlctl.reconcilers.children.placement import outdated_pods
 from dlctl.reconcilers.completion import Completion, completion
 from dlctl.reconcilers.force_deletion import force_deletions
 from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.membership.exec_tasks import ExecTask
+from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.pod_events import exit_events
 from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF
@@ -78,6 +80,11 @@ class Plan:
     dependents: DependentChanges = attrs.field(factory=DependentChanges)
     # The scheduler looks again at the gang whose PodGroup is patched.
     gang_retry: GangRetry = attrs.field(factory=GangRetry)
+    # Of elastic jobs: what their scalers get to know, and what is wanted inside launchers; None
+    # leaves the tasks that run alone.
+    scaler_updates: tuple[ScalerUpdate, ...] = ()
+    exec_tasks: frozenset[ExecTask] | None = None
+    retried_exec_tasks: frozenset[ExecTask] = frozenset()
     # Whether there is more to do than this; see ``slices``.
     has_more: bool = False
     # Whether the job's own time is over.
@@ -95,6 +102,21 @@ class Plan:
 def earliest(*waits_s: float | None) -> float | None:
     """Return the shortest of some waits in seconds; None is no wait at all, and 0 is now."""
     return min((wait_s for wait_s in waits_s if wait_s is not None), default=None)
+
+
+def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
+    """Return a plan with what the workers of an elastic job need beside their pods."""
+    if members is None:
+        return plan
+    return attrs.evolve(
+        plan,
+        notes=(*members.notes, *plan.notes),
+        deleted_pods=(*plan.deleted_pods, *members.deleted_pods),
+        scaler_updates=tuple(members.scaler_updates.values()),
+        exec_tasks=frozenset(members.exec_tasks),
+        retried_exec_tasks=frozenset(members.retries),
+        requeue_after_s=earliest(plan.requeue_after_s, *members.waits_s),
+    )
 
 
 def plan(

@@ -5,23 +5,34 @@ from typing import Any
 import pytest
 
 from dlctl.api.job import JobObject
+from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import SystemClock
-from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.expectations import Expectations
+from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError
 from dlctl.metrics import Metrics
-from dlctl.reconcilers.executor import Executor
+from dlctl.reconcilers.crd_check import CRDCheck
+from dlctl.reconcilers.job_cache import JobCache
+from dlctl.reconcilers.job_writer import JobWriter
 from tests.builders import kind_of, mxjob
 from tests.support.harness import ClusterHarness, StartCluster
 
 KIND = kind_of()
 
 
-def executor(client: Client) -> Executor:
-    clock = SystemClock()
-    recorder = EventRecorder(client, clock=clock, metrics=Metrics())
-    return Executor(client, Expectations(clock), recorder)
+class Writer:
+    """Writes jobs as the controller does."""
+
+    def __init__(self, client: Client) -> None:
+        clock = SystemClock()
+        crd = CRDCheck(KIND.resource, Metrics(), clock)
+        self.jobs = JobWriter(KIND.resource, ObjectWriter(client, Expectations(clock)), crd)
+
+    async def patch_phase(self, obj: JobObject, phase: JobPhase) -> JobObject:
+        old, cache = JobStatus(), JobCache(obj.metadata.uid)
+        new = JobStatus(phase=phase)
+        return await self.jobs.patch_status(KIND.dialect_of(obj), obj, old, new, cache)
 
 
 async def submitted(cluster: ClusterHarness) -> JobObject:
@@ -38,7 +49,7 @@ async def test_status_of_a_job_that_is_gone_does_not_land_on_its_successor(
         await cluster.until(lambda: not cluster.objects(KIND.resource))
         await submitted(cluster)
         with pytest.raises(ConflictError):
-            await executor(cluster.user).patch_status(old, KIND.resource, {}, {"phase": "Done"})
+            await Writer(cluster.user).patch_phase(old, JobPhase.DONE)
         assert "status" not in await cluster.user.get(KIND.resource, cluster.key(), dict[str, Any])
 
 
@@ -51,15 +62,15 @@ async def test_status_computed_before_somebody_changed_the_job_is_computed_anew(
             KIND.resource, cluster.key(), {"metadata": {"labels": {"team": "vision"}}}
         )
         with pytest.raises(ConflictError):
-            await executor(cluster.user).patch_status(old, KIND.resource, {}, {"phase": "Done"})
+            await Writer(cluster.user).patch_phase(old, JobPhase.DONE)
 
 
 async def test_two_writes_in_a_row_build_on_each_other(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         job = await submitted(cluster)
-        work = executor(cluster.user)
-        job = await work.patch_status(job, KIND.resource, {}, {"phase": "Creating"})
-        job = await work.patch_spec(job, KIND.resource, {"RuntimeId": "abcd"})
+        writer = Writer(cluster.user)
+        job = await writer.patch_phase(job, JobPhase.CREATING)
+        job = await writer.jobs.patch_spec(job, {"RuntimeId": "abcd"})
         found = await cluster.user.get(KIND.resource, cluster.key(), dict[str, Any])
         assert (found["status"]["phase"], found["spec"]["RuntimeId"]) == ("Creating", "abcd")
 
@@ -73,5 +84,5 @@ async def test_job_that_was_changed_since_it_was_read_is_not_deleted(
         longer = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 3600}}}
         await cluster.user.patch(KIND.resource, cluster.key(), longer)
         with pytest.raises(ConflictError):
-            await executor(cluster.user).delete_job(KIND.read(old), old)
+            await Writer(cluster.user).jobs.delete(KIND.read(old), old)
         assert cluster.job()

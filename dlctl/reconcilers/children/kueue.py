@@ -4,8 +4,8 @@ Pure. Kueue removes its finalizer from a pod of a pod group when the group has f
 replacement is there; ours has the same name and cannot be created before the old one is gone.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from dlctl.api.pods import Pod
 
@@ -19,3 +19,9 @@ def held_by_kueue(pods: Iterable[Pod]) -> Iterator[Pod]:
         stopped = pod.metadata.is_terminating and pod.metadata.deletion_grace_period_seconds == 0
         if stopped and FINALIZER in (pod.metadata.finalizers or ()):
             yield pod
+
+
+def release_patch(pod: Pod) -> Mapping[str, Any]:
+    """Return the merge patch that removes Kueue's finalizer from a pod."""
+    kept = [f for f in pod.metadata.finalizers or () if f != FINALIZER]
+    return {"metadata": {"finalizers": kept or None}}

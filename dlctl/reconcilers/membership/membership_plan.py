@@ -11,7 +11,6 @@ from dlctl.api.pods import Pod
 from dlctl.api.status import RestartRecord
 from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
-from dlctl.reconcilers.plan import Plan
 
 
 @attrs.define
@@ -67,13 +66,3 @@ class MembershipPlan:
             # The time: a status that has lost its memory must not fall behind the launcher's files.
             generation = max(generation + 1, int(self.now.timestamp()))
         self.membership = attrs.evolve(self.membership, hosts=hosts, generation=generation)
-
-    def merge_into(self, plan: Plan) -> Plan:
-        """Return a plan with what the workers need beside their pods."""
-        waits_s = [*self.waits_s, *([] if plan.requeue_after_s is None else [plan.requeue_after_s])]
-        return attrs.evolve(
-            plan,
-            notes=(*self.notes, *plan.notes),
-            deleted_pods=(*plan.deleted_pods, *self.deleted_pods),
-            requeue_after_s=min(waits_s, default=None),
-        )

@@ -62,8 +62,10 @@ def plan_membership(state: MembershipState) -> MembershipPlan:
     return plan
 
 
-def with_membership_plan(job: Job, plan: MembershipPlan) -> Job:
-    """Return the job as the draft has it: its roster, its restarts, its conditions."""
+def with_membership_plan(job: Job, plan: MembershipPlan | None) -> Job:
+    """Return the job as its membership is planned: members, restarts, conditions."""
+    if plan is None:
+        return job
     status: JobStatus = job.status
     current = status.conditions
     for condition in plan.conditions:

@@ -12,7 +12,6 @@ from dlctl.api.elastic import (
     LAUNCHER,
     SCALE_INS,
     WORKER,
-    Elasticity,
     Membership,
     Scaler,
     ScalerObject,
@@ -49,6 +48,7 @@ from dlctl.reconcilers.membership.plan_membership import plan_membership, with_m
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan import Plan
 
 # The index of unfinished scalers by the job that they are for.
 BY_JOB: Final = "job"
@@ -76,8 +76,15 @@ class MembershipReconciler:
     # Indexed by whether they are about to go.
     nodes: Store[Node] | None = None
 
-    async def plan(self, job: Job, children: Children, size: int) -> MembershipPlan:
-        """Decide on the roster of a job now; of a large one (``size`` pods), beside the loop."""
+    async def plan(self, job: Job, children: Children, size: int) -> MembershipPlan | None:
+        """Decide on an elastic job's members now; None if there is nothing to decide.
+
+        For a large job (``size`` pods), a thread does it.
+        """
+        finished = job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE)
+        if job.elasticity is None or (job.is_partial and not finished):
+            # By a spec that is known in part no worker is chosen.
+            return None
         now = self.clock.now()
         desired_replicas = job.replica_count(WORKER)
         membership = job.status.membership or initial_membership(desired_replicas)
@@ -86,7 +93,7 @@ class MembershipReconciler:
             with_workers,
             await to_thread_if_large(size, observe, with_workers, children, now),
             membership,
-            _elasticity(job),
+            job.elasticity,
             now.replace(microsecond=0),
             desired_replicas,
             TrainingJob(job).slots,
@@ -99,20 +106,22 @@ class MembershipReconciler:
         )
         return await to_thread_if_large(size, plan_membership, state)
 
-    async def patch_scalers(self, job: Job, plan: MembershipPlan, *, finished: bool) -> None:
-        """Write down what scalers are told: those that are finished, or the others.
+    async def patch_scalers(self, job: Job, plan: Plan, *, finished: bool) -> None:
+        """Write the statuses of scalers: of those that are finished, or of the others.
 
         :raises ConflictError: if one is not as the stores have it.
         """
-        for update in plan.scaler_updates.values():
+        for update in plan.scaler_updates:
             if update.status.phase.finished is finished:
                 await self._patch_scaler(job, update)
 
-    def set_wanted(self, key: ObjectKey, plan: MembershipPlan) -> None:
+    def set_wanted(self, key: ObjectKey, plan: Plan) -> None:
         """Have done in the launcher what is wanted there now."""
+        if plan.exec_tasks is None:
+            return
         outcomes = self.tasks.outcomes(key)
         self.tasks.set_wanted(key, plan.exec_tasks)
-        for task in plan.retries:
+        for task in plan.retried_exec_tasks:
             if task in outcomes:
                 pause_s = _retry_delay_s(task, outcomes[task].attempts)
                 self.tasks.retry(key, task, after_s=pause_s)
@@ -222,12 +231,6 @@ def _belongs_to_other_job(obj: ScalerObject, job: Job) -> bool:
     owners = obj.metadata.owner_references or ()
     same = (o for o in owners if (o.group, o.kind) == (job.resource.group, job.resource.kind))
     return any(owner.uid != job.uid for owner in same)
-
-
-def _elasticity(job: Job) -> Elasticity:
-    if job.elasticity is None:
-        raise LookupError(f"{job.key} does not scale")
-    return job.elasticity
 
 
 def _host_files(job: Job, membership: Membership, hosts: Iterable[int]) -> Mapping[str, str]:

@@ -1,0 +1,70 @@
+"""Writes to objects as they were read; the owner waits until the stores show each of them."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import attrs
+
+from dlctl.api.meta import UID, Object, Resource
+from dlctl.controller.expectations import Expectations
+from dlctl.kube.client import Client
+
+JSON = Mapping[str, Any]
+T = TypeVar("T", bound=Object)
+
+
+@attrs.frozen
+class ObjectWriter:
+    """Patches and deletes objects, and expects the result on behalf of the job that owns them."""
+
+    client: Client
+    expectations: Expectations
+
+    async def patch(
+        self,
+        owner: UID,
+        resource: Resource,
+        existing: Object,
+        body: JSON,
+        as_: type[T] = Object,  # type: ignore[assignment]
+        *,
+        subresource: str = "",
+    ) -> T:
+        """Merge ``body`` into an object as it was read, and return it as it is then.
+
+        :raises ConflictError: if it has changed since, or another object has its name.
+        :raises NotFoundError: if it is gone.
+        """
+        # The UID would be no guard: the server ignores metadata in patches of the status.
+        version = {"resourceVersion": existing.metadata.resource_version}
+        body = {**body, "metadata": {**body.get("metadata", {}), **version}}
+        patched = await self.client.patch(
+            resource, existing.metadata.key, body, as_, subresource=subresource
+        )
+        self.expectations.expect_write(owner, resource, patched.metadata.resource_version)
+        return patched
+
+    async def delete(self, owner: UID, resource: Resource, obj: Object) -> None:
+        """Ask for the deletion of an object; one that is gone already is fine.
+
+        :raises ConflictError: if another object has its name. The store will show that one; if
+            the server is merely at odds with itself, only another try helps.
+        """
+        uid = obj.metadata.uid
+        await self.client.delete(resource, obj.metadata.key, uid=uid)
+        self.expectations.expect_deletion(owner, resource, uid)
+
+    async def force_delete(self, owner: UID, resource: Resource, obj: Object) -> bool:
+        """Delete an object without grace; return False if it had gone by itself.
+
+        :raises ConflictError: if another object has its name.
+        """
+        metadata = obj.metadata
+        deleted = await self.client.delete(
+            resource, metadata.key, uid=metadata.uid, grace_period_s=0
+        )
+        if deleted is None:
+            return False
+        # Gone, or without grace where finalizers keep it: the store is to show which.
+        self.expectations.expect_write(owner, resource, deleted.metadata.resource_version)
+        return True

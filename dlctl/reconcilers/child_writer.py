@@ -1,0 +1,127 @@
+"""Writes the children of a job: what a plan deletes, creates and updates."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.gangs import COSCHEDULING_POD_GROUPS
+from dlctl.api.job import Job
+from dlctl.api.meta import PODS, SERVICES, Object, ObjectKey, Resource
+from dlctl.api.pods import Pod
+from dlctl.controller.object_writer import ObjectWriter
+from dlctl.kube.errors import ApiError
+from dlctl.reconcilers.children import kueue, secrets
+from dlctl.reconcilers.children.creation import (
+    Child,
+    CreateResult,
+    Creator,
+    Rejection,
+    rejection_of,
+)
+from dlctl.reconcilers.children.dependents import update_patch
+from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.scheduling_gates import ungate_patch
+from dlctl.reconcilers.children.secrets import SecretState
+from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.plan import Plan
+from dlctl.tasks import map_all
+
+JSON = Mapping[str, Any]
+MAX_PARALLEL: Final = 32
+
+
+@attrs.frozen
+class ChildWriter:
+    """Writes pods, services and dependents; holds nothing of a job between two calls."""
+
+    writer: ObjectWriter
+
+    async def delete(self, job: Job, plan: Plan) -> None:
+        """Ask for the deletion of what the plan deletes; what is gone already is fine.
+
+        :raises ConflictError: if another object has the name of one.
+        """
+        targets: list[tuple[Resource, Object]] = [(PODS, pod) for pod in plan.deleted_pods]
+        targets += [(SERVICES, service) for service in plan.deleted_services]
+        targets += plan.dependents.deleted
+
+        async def delete(target: tuple[Resource, Object]) -> None:
+            await self.writer.delete(job.uid, *target)
+
+        await map_all(delete, targets, limit=MAX_PARALLEL)
+
+    async def force_delete(self, job: Job, plan: Plan, on_deleted: Callable[[Pod], None]) -> None:
+        """Delete pods that outstay their grace period, whether or not their processes have ended.
+
+        ``on_deleted`` is called for each: users must hear of every process that may still run.
+
+        :raises ConflictError: if another pod has the name of one.
+        """
+
+        async def delete(pod: Pod) -> None:
+            if await self.writer.force_delete(job.uid, PODS, pod):
+                on_deleted(pod)
+
+        await map_all(delete, plan.force_deleted_pods, limit=MAX_PARALLEL)
+
+    async def create_secrets(self, job: Job, renderer: Renderer, state: SecretState) -> float:
+        """Create what pods of the job mount and nobody may read.
+
+        Return the seconds until the next try: see :func:`secrets.create_secrets`.
+        """
+        objects = [(c.resource, renderer.dependent(c)) for c in renderer.framework.secrets()]
+        return await secrets.create_secrets(self.writer.client, job, objects, state)
+
+    async def create(self, job: Job, plan: Plan, renderer: Renderer) -> CreateResult:
+        """Create what the plan lacks, services before the pods that look them up.
+
+        It raises as :meth:`Creator.create` does.
+        """
+        creator = Creator(self.writer.client, self.writer.expectations)
+        return await creator.create(job.uid, _children(job, plan, renderer))
+
+    async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
+        """Update dependents and pods, and return the updates that the server rejects, by name.
+
+        :raises NotFoundError: if one is gone meanwhile.
+        :raises ConflictError: if one is not as the stores have it.
+        """
+        rejections: dict[str, Rejection] = {}
+        for resource, existing, patch in list(_updates(plan, renderer)):
+            try:
+                await self.writer.patch(job.uid, resource, existing, patch)
+            except ApiError as error:
+                name = existing.metadata.name
+                if (rejection := rejection_of(resource, name, error)) is None:
+                    raise
+                message = f"the change of {rejection.message}"
+                rejections[name] = attrs.evolve(rejection, message=message)
+        return rejections
+
+
+def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object, JSON]]:
+    """Yield what is patched, as it was read: a gate that is gone meanwhile must not come back."""
+    for pod in plan.kueue_held_pods:
+        yield PODS, pod, kueue.release_patch(pod)
+    for dependent, existing in plan.dependents.patched:
+        with wrap_content_errors("rendering"):
+            body = update_patch(dependent, renderer.dependent(dependent), existing)
+        yield dependent.resource, existing, body
+    if (pod_group := plan.gang_retry.group) is not None:
+        yield COSCHEDULING_POD_GROUPS, pod_group, plan.gang_retry.patch
+    for pod in plan.ungated_pods:
+        yield PODS, pod, ungate_patch(pod)
+
+
+def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
+    def child(resource: Resource, name: str, render: Callable[[Any], JSON], what: Any) -> Child:
+        return Child(resource, ObjectKey(job.key.namespace, name), partial(render, what))
+
+    for dependent in plan.dependents.created:
+        yield child(dependent.resource, dependent.name, renderer.dependent, dependent)
+    for replica in plan.services:
+        yield child(SERVICES, job.child_name(replica), renderer.service, replica)
+    for replica in plan.pods:
+        yield child(PODS, job.child_name(replica), renderer.pod, replica)

@@ -1,0 +1,28 @@
+"""Faults in the content of jobs: counted each time, logged once."""
+
+import logging
+
+import attrs
+
+from dlctl.metrics import Metrics
+from dlctl.reconcilers.content_errors import ContentError
+from dlctl.reconcilers.job_cache import JobCache
+
+logger = logging.getLogger(__name__)
+
+
+@attrs.frozen
+class FaultLog:
+    """The faults of jobs of one kind."""
+
+    metrics: Metrics
+    kind: str
+
+    def report(self, cache: JobCache, error: ContentError) -> bool:
+        """Count and log a fault in a job's content; return whether it is a new one."""
+        self.metrics.dlctl_content_errors_total.labels(self.kind, error.step).inc()
+        if cache.last_fault == str(error):
+            return False
+        cache.last_fault = str(error)
+        logger.error("content cannot be handled", exc_info=error, extra={"step": error.step})
+        return True

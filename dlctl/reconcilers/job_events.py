@@ -1,0 +1,81 @@
+"""Events about jobs, as the operators that users know record them."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import PODS, SERVICES, Object, Resource
+from dlctl.api.pods import Pod
+from dlctl.controller.event_recorder import EventRecorder
+from dlctl.reconcilers.children.creation import CreateResult
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.pod_events import batched
+
+SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
+SUCCESSFUL_DELETE: Final = "SuccessfulDelete"
+OTHER_SCHEDULER: Final = "SetPodTemplateSchedulerName"
+POD_FORCE_DELETED: Final = "PodForceDeleted"
+
+
+@attrs.frozen
+class JobEvents:
+    """Records events about jobs of one kind."""
+
+    resource: Resource
+    recorder: EventRecorder
+
+    def record(self, obj: Object, note: EventNote, source: str = "") -> None:
+        self.recorder.record(
+            self.resource, obj.metadata, note.type, note.reason, note.message, source=source
+        )
+
+    def record_all(self, job: Job, obj: Object, notes: Iterable[EventNote]) -> None:
+        """Record events under the name that the job's users know the controller by."""
+        for note in notes:
+            self.record(obj, note, job.messages.event_source)
+
+    def created(self, job: Job, obj: Object, created: CreateResult, types: Iterable[str]) -> None:
+        """Record what was created; ``types`` are replica types with a scheduler of their own."""
+        for resource in (SERVICES, PODS):
+            names, reason = created.names.get(resource, ()), SUCCESSFUL_CREATE
+            if job.messages.emits_child_kinds:
+                reason += resource.kind
+            messages = batched("Created", resource.kind, names)
+            self.record_all(job, obj, (EventNote("Normal", reason, m) for m in messages))
+        if PODS not in created.names:
+            return
+        warnings = [EventNote("Warning", w.reason, w.message) for w in job.warnings]
+        if types := sorted(types):
+            warnings.append(EventNote("Warning", OTHER_SCHEDULER, _other_scheduler(job, types)))
+        self.record_all(job, obj, warnings)
+
+    def deleted(self, job: Job, obj: Object, plan: Plan) -> None:
+        if not job.messages.emits_pod_events:
+            return
+        deleted = {PODS: plan.deleted_pods, SERVICES: plan.deleted_services}
+        for resource, children in deleted.items():
+            reason = SUCCESSFUL_DELETE + resource.kind
+            messages = batched("Deleted", resource.kind, [c.metadata.name for c in children])
+            self.record_all(job, obj, (EventNote("Normal", reason, m) for m in messages))
+
+    def force_deleted(self, job: Job, obj: Object, pod: Pod) -> None:
+        node = (pod.spec.node_name if pod.spec else None) or "unknown"
+        message = (
+            f"Deleted pod {pod.metadata.name} without confirmation from its node {node}: "
+            "if the node is merely cut off, the old process may still run there"
+        )
+        self.record_all(job, obj, [EventNote("Warning", POD_FORCE_DELETED, message)])
+
+    def ttl_expired(self, job: Job, obj: Object) -> None:
+        reason = job.messages.ttl_deletion_reason(job)
+        self.record_all(job, obj, [EventNote("Normal", reason, f"Deleted job: {job.key.name}")])
+
+
+def _other_scheduler(job: Job, types: Iterable[str]) -> str:
+    return (
+        f"the pods of {', '.join(types)} name another scheduler than that of gangs, "
+        f"{job.defaults.gang_scheduler_name}: it stays, and they may be started without the rest"
+    )

@@ -1,0 +1,111 @@
+"""Writes the job itself: its status, what belongs into its spec, and its deletion."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from dlctl.api.job import Job, JobObject
+from dlctl.api.meta import Resource
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.controller.object_writer import ObjectWriter
+from dlctl.dialects.dialect import Dialect
+from dlctl.errors import DlctlError
+from dlctl.kube.errors import NotFoundError
+from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.crd_check import CRDCheck
+from dlctl.reconcilers.job_cache import JobCache
+from dlctl.reconcilers.merge_patch import merge_patch
+
+JSON = Mapping[str, Any]
+
+
+class JobGoneError(DlctlError):
+    """The job itself is gone; a child that is missing is another matter."""
+
+
+@attrs.frozen
+class JobWriter:
+    """Writes jobs of one kind."""
+
+    resource: Resource
+    writer: ObjectWriter
+    crd: CRDCheck
+
+    async def patch_status(
+        self,
+        dialect: Dialect,
+        obj: JobObject,
+        old: JobStatus,
+        new: JobStatus,
+        cache: JobCache,
+    ) -> JobObject:
+        """Patch the status from ``old`` to ``new``, and return the job as it is then.
+
+        Fields that another operator wrote beside ours stay as they are.
+
+        :raises ConflictError: if the job has changed, or another one has its name.
+        :raises JobGoneError: if it is gone.
+        :raises OutdatedCRDError: if the server has dropped a part of the status.
+        """
+        with wrap_content_errors("writing the status"):
+            # A first status is written in full, empty fields included.
+            before = {} if old.phase is JobPhase.NEW else dialect.write_status(old)
+            wire = dialect.write_status(new)
+        patch = merge_patch(before, wire)
+        if not patch:
+            return obj
+        updated = await self._patch(obj, {"status": patch}, subresource="status")
+        self.crd.check(wire, updated)
+        cache.status_conflicts.record_own_write(updated.status)
+        cache.last_status = new if _has_unobservable_state(new) else None
+        return updated
+
+    async def patch_spec(self, obj: JobObject, patch: JSON) -> JobObject:
+        """Merge into the user's spec what belongs there: see :attr:`Job.spec_patch`.
+
+        It returns and raises as :meth:`patch_status` does.
+        """
+        return await self._patch(obj, {"spec": patch})
+
+    async def delete(self, job: Job, obj: JobObject) -> None:
+        """Delete a job whose TTL has expired; its children go with it.
+
+        :raises ConflictError: if it has changed since it was read: its TTL may be another now.
+        """
+        await self.writer.client.delete(
+            job.resource,
+            obj.key,
+            uid=obj.metadata.uid,
+            resource_version=obj.metadata.resource_version,
+            propagation="Background",
+        )
+
+    async def refetch(self, obj: JobObject) -> JobObject:
+        """Return a job as the server has it.
+
+        :raises JobGoneError: if it is gone.
+        """
+        # A list of one: the controller's role lists jobs, and does not get them.
+        page = await self.writer.client.list(
+            self.resource,
+            JobObject,
+            namespace=obj.key.namespace,
+            field_selector=f"metadata.name={obj.metadata.name}",
+        )
+        if not page.items:
+            raise JobGoneError(f"{self.resource.group_resource} {obj.key} is gone")
+        return page.items[0]
+
+    async def _patch(self, obj: JobObject, body: JSON, *, subresource: str = "") -> JobObject:
+        try:
+            return await self.writer.patch(
+                obj.metadata.uid, self.resource, obj, body, JobObject, subresource=subresource
+            )
+        except NotFoundError as error:
+            raise JobGoneError(str(error)) from error
+
+
+def _has_unobservable_state(new: JobStatus) -> bool:
+    """Return whether a status holds what the job's children do not show."""
+    return bool(new.restarts) or any(r.completed_indexes for r in new.replica_statuses)

@@ -1,0 +1,63 @@
+"""Statuses in which nothing but counts has changed are written at a bounded rate."""
+
+import attrs
+import pytest
+
+from dlctl.api.job import Job
+from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.status_debounce import debounce_counts
+from tests.builders import make_job, mxjob
+
+NOTE = EventNote("Normal", "Reason", "message")
+
+
+def running_job(workers: int, active: int, completed: frozenset[int] = frozenset()) -> Job:
+    job = make_job(mxjob(workers=workers))
+    return attrs.evolve(job, status=status(active, completed))
+
+
+def status(active: int, completed: frozenset[int] = frozenset()) -> JobStatus:
+    worker = ReplicaStatus(
+        "worker", JobState.RUNNING, {JobState.RUNNING: active}, completed_indexes=completed
+    )
+    return JobStatus(JobPhase.RUNNING, JobState.RUNNING, replica_statuses=(worker,))
+
+
+@pytest.mark.parametrize(
+    ("workers", "since_write_s", "held_back_s"),
+    [
+        pytest.param(2, 0.4, 0.6, id="small job"),
+        pytest.param(400, 1.0, 3.0 + 0.03, id="in proportion to its replicas"),
+        pytest.param(5000, 1.0, 9.0, id="large job"),
+    ],
+)
+def test_counts_alone_wait(workers: int, since_write_s: float, held_back_s: float) -> None:
+    job = running_job(workers, 1)
+    plan = debounce_counts(job, Plan(status(2), notes=(NOTE,)), since_write_s)
+    assert (plan.status, plan.notes) == (job.status, ())
+    assert plan.requeue_after_s == pytest.approx(held_back_s, abs=0.05)
+
+
+def test_counts_are_written_after_the_interval() -> None:
+    plan = Plan(status(2), notes=(NOTE,))
+    assert debounce_counts(running_job(2, 1), plan, 1.1) == plan
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param(attrs.evolve(status(2), phase=JobPhase.CLEAN_UP), id="phase"),
+        pytest.param(status(2, completed=frozenset({0})), id="completed replica"),
+        pytest.param(attrs.evolve(status(2), reason="other"), id="reason"),
+    ],
+)
+def test_anything_else_is_written_at_once(new: JobStatus) -> None:
+    plan = Plan(new, notes=(NOTE,))
+    assert debounce_counts(running_job(2, 1), plan, 0.0) == plan
+
+
+def test_earlier_wake_up_is_kept() -> None:
+    plan = debounce_counts(running_job(2, 1), Plan(status(2), requeue_after_s=0.1), 0.0)
+    assert plan.requeue_after_s == 0.1
