@@ -56,11 +56,10 @@ def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Map
     return {**template, "spec": {**spec, "restartPolicy": restart_policy or template_policy}}
 
 
-def training_container(template: Mapping[str, Any], framework: type[DLJob]) -> str:
-    """Return the name of the container whose exit is the replica's."""
-    names = [str(container["name"]) for container in template["spec"]["containers"]]
-    name = framework.container_name()
-    return name if name in names else names[0]
+def training_container(template: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the container whose exit is the replica's: the one of these names, else the first."""
+    listed = [str(container["name"]) for container in template["spec"]["containers"]]
+    return next((name for name in names if name in listed), listed[0])
 
 
 def check_replica_types(specs: Sequence[ReplicaSpec], framework: type[DLJob], path: str) -> None:

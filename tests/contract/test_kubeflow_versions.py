@@ -43,6 +43,12 @@ LISTED = tfjob(
 )
 TOP = {"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": 60}
 DRAFT = {"tfReplicaSpecs": tf_map("Chief", "PS", "Eval"), "restartPolicy": "OnFailure"}
+# The versions of other kinds that were maps already.
+OLDER_MAPS = {
+    "PyTorchJob": ("v1alpha2", "v1beta1", "v1beta2"),
+    "MPIJob": ("v1alpha2",),
+    "MXJob": ("v1alpha2", "v1beta1"),
+}
 OLDER = [
     pytest.param(LISTED, id="v1alpha1"),
     pytest.param(tfjob("v1alpha2", DRAFT), id="v1alpha2, draft"),
@@ -58,6 +64,13 @@ OLDER = [
             "metadata": {"name": "a"},
         },
         id="MXJob v1alpha1",
+    ),
+    *(
+        pytest.param(
+            {**job(kind, TOP), "apiVersion": f"kubeflow.org/{version}"}, id=f"{kind} {version}"
+        )
+        for kind, versions in OLDER_MAPS.items()
+        for version in versions
     ),
 ]
 
@@ -134,7 +147,8 @@ async def test_bad_job_that_was_stored_before_there_were_rules_is_written_on(
     ours = definition_of("PyTorchJob")
     ours["metadata"] = {"name": f"pytorchjobs.{group}"}
     ours["spec"]["group"] = group
-    (version,) = ours["spec"]["versions"]
+    version = ours["spec"]["versions"][0]
+    ours["spec"]["versions"] = [version]
     opened = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     before = {**version, "schema": {"openAPIV3Schema": opened}}
     await api.define({**ours, "spec": {**ours["spec"], "versions": [before]}})

@@ -14,7 +14,7 @@ from dlctl.dialects.kind_crds import job_crd
 from tests.builders import KINDS, bare_job, entry, kind_of, mxjob
 from tests.contract.api import Api
 from tests.contract.jobs import GROUP, JSON, REPLICAS, job
-from tests.contract.test_kubeflow_versions import LISTED, tf_map, tfjob
+from tests.contract.test_kubeflow_versions import LISTED, OLDER_MAPS, tf_map, tfjob
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.core_types import undecodable
 
@@ -25,6 +25,11 @@ JOBS = [
     *(
         tfjob(version, {"tfReplicaSpecs": tf_map("Worker")})
         for version in ("v1alpha2", "v1beta1", "v1beta2")
+    ),
+    *(
+        {**job(kind), "apiVersion": f"kubeflow.org/{version}"}
+        for kind, versions in OLDER_MAPS.items()
+        for version in versions
     ),
     mxjob(),
     mxjob(group="fioravanzo.org"),

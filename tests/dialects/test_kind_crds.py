@@ -48,7 +48,8 @@ def versions(kind: Kind) -> list[JSON]:
 
 
 def spec_schema(kind: Kind) -> JSON:
-    found: JSON = versions(kind)[-1]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    version = next(v for v in versions(kind) if v["name"] == kind.resource.version)
+    found: JSON = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return found
 
 

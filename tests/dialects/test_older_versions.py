@@ -1,17 +1,27 @@
-"""tf-operator's older forms: all are read, told apart by their shape, and answered in kind."""
+"""Kubeflow's older versions: all are read, told apart by their shape, and answered in kind."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import given, settings
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, Replica, SuccessPolicy
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
+from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.merge_patch import merge_patch
-from tests.builders import job_object, kind_of, make_job, manifest, renderer_of, template
+from tests.builders import (
+    job_object,
+    kind_of,
+    make_job,
+    manifest,
+    renderer_of,
+    template,
+    training_job,
+)
 from tests.dialects.test_list_status import STATUSES
 from tests.support.typed_clients import undecodable_status
 
@@ -155,4 +165,61 @@ def test_draft_is_read_with_its_evaluator_and_its_one_restart_policy() -> None:
         ("chief", "OnFailure"),
         ("ps", "Never"),
         ("evaluator", "OnFailure"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "counts"),
+    [
+        pytest.param(kind, version, counts, id=f"{kind} {version}")
+        for kind, counts, versions in (
+            ("PyTorchJob", {"Master": 1, "Worker": 2}, ("v1alpha2", "v1beta1", "v1beta2")),
+            ("MPIJob", {"Launcher": 1, "Worker": 2}, ("v1alpha2",)),
+            ("MXJob", {"Scheduler": 1, "Server": 1, "Worker": 2}, ("v1alpha2", "v1beta1")),
+        )
+        for version in versions
+    ],
+)
+def test_map_of_an_older_version_is_read_as_v1_with_policies_of_its_spec(
+    kind: str, version: str, counts: Mapping[str, int]
+) -> None:
+    wire = training_job(kind, **counts)
+    wire["spec"] |= {"cleanPodPolicy": "All", "backoffLimit": 3}
+    older = make_job({**wire, "apiVersion": f"kubeflow.org/{version}"})
+    assert older == make_job(wire)
+    assert older.run_policy.clean_pod_policy is CleanPodPolicy.ALL
+    assert older.run_policy.backoff_limit == 3
+
+
+def test_label_of_a_tuning_server_is_the_annotation_that_it_became() -> None:
+    server = {"replicas": 1, "label": "2080ti", "template": template("mxnet")}
+    metadata = {"annotations": {"tuner-server-key": "own"}}
+    tracker = {**server, "template": {**template("mxnet"), "metadata": metadata}}
+    specs = {"TunerServer": server, "TunerTracker": tracker, "Tuner": {"template": template()}}
+    wire = manifest("kubeflow.org/v1beta1", "MXJob", {"jobMode": "MXTune", "mxReplicaSpecs": specs})
+    pod = renderer_of(wire).pod(Replica("tuner", 0))
+    variables = {v["name"]: v["value"] for v in pod["spec"]["containers"][0]["env"]}
+    assert json.loads(variables["MX_CONFIG"])["labels"] == {
+        "tuner": "",
+        "tunerserver": "2080ti",
+        "tunertracker": "own",
+    }
+
+
+def test_mpi_distribution_whose_files_are_not_written_is_refused() -> None:
+    wire = training_job("MPIJob", Launcher=1, Worker=2)
+    make_job({**wire, "spec": {**wire["spec"], "mpiDistribution": "OpenMPI"}})
+    with pytest.raises(InvalidJobError, match=r"mpiDistribution.*must be one of OpenMPI"):
+        make_job({**wire, "spec": {**wire["spec"], "mpiDistribution": "IntelMPI"}})
+
+
+def test_container_may_have_the_name_that_xgboost_operator_gave_it() -> None:
+    wire = training_job("XGBoostJob", Master=1, Worker=1)
+    for spec in wire["spec"]["xgbReplicaSpecs"].values():
+        spec["template"] = template("sidecar", "xgboostjob")
+    job = make_job(wire)
+    assert {spec.container for spec in job.replica_specs} == {"xgboostjob"}
+    pod = renderer_of(wire).pod(Replica("worker", 0))
+    assert pod["spec"]["containers"][1]["ports"] == [
+        {"name": "xgboostjob-port", "containerPort": 9999}
     ]

@@ -96,15 +96,16 @@ def at_least_one(type_: str) -> JSON:
 
 def container_required(kind: KubeflowKind) -> JSON:
     """Return the rule that a replica spec names the container that trains."""
-    name = kind.framework.container_name()
+    names = kind.container_names
+    is_named = f"c.name == '{names[0]}'" if len(names) == 1 else f"c.name in {names}"
     path = "self.template.spec.containers"
     # What is required may yet be missing in a job that was stored before, and a rule that cannot be
     # evaluated is broken, whether there was a change or not.
     ancestors = ("self.template", "self.template.spec", path)
     missing = " || ".join(f"!has({step})" for step in ancestors)
     return {
-        "rule": f"{missing} || {path}.exists(c, has(c.name) && c.name == '{name}')",
-        "message": f"template.spec.containers has none named {name}: name the one that trains",
+        "rule": f"{missing} || {path}.exists(c, has(c.name) && {is_named})",
+        "message": f"template.spec.containers has none named {names[0]}: name the one that trains",
     }
 
 

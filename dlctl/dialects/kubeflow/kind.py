@@ -53,8 +53,11 @@ class KubeflowKind:
     gated_types: Collection[str] = ()
     # Whether replicas are dialled by name: else there are neither services nor a port.
     has_services: bool = True
-    # Whether a container must have the framework's name.
+    # Whether a container must have the framework's name, or one of its former names.
     requires_container_name: bool = True
+    container_aliases: Sequence[str] = ()
+    # Former fields of a replica spec, by field, that are annotations of its pods now.
+    annotation_by_field: Mapping[str, str] = attrs.field(factory=dict)
     # Whether ``kubectl scale`` sets the number of workers.
     is_scalable: bool = False
     # Whether ``kubectl get`` shows the age before the state.
@@ -79,6 +82,11 @@ class KubeflowKind:
     @property
     def replica_specs_field(self) -> str:
         return f"{self.field_prefix}ReplicaSpecs"
+
+    @property
+    def container_names(self) -> Sequence[str]:
+        """Return what the container that trains may be called, the name of today first."""
+        return [self.framework.container_name(), *self.container_aliases]
 
     @property
     def controller_name(self) -> str:

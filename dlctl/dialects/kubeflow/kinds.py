@@ -20,7 +20,7 @@ from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.kubeflow.jax import JAXJob
 from dlctl.frameworks.kubeflow.mpi import MPIJob
-from dlctl.frameworks.kubeflow.mxnet import MXJob
+from dlctl.frameworks.kubeflow.mxnet import TUNER_KEY, MXJob
 from dlctl.frameworks.kubeflow.paddle import PaddleJob
 from dlctl.frameworks.kubeflow.pytorch import PyTorchJob
 from dlctl.frameworks.kubeflow.tensorflow import TFJob
@@ -30,6 +30,7 @@ JSON = dict[str, Any]
 Specs = Sequence[ReplicaSpec]
 _SUCCESS_POLICIES: Final = ("", "AllWorkers")
 _JOB_MODES: Final = ("", "MXTrain", "MXTune")
+_MPI_DISTRIBUTIONS: Final = ("", "OpenMPI")
 # Of the kinds whose deletion training-operator reports as that of a pod.
 _DELETED_AS_POD: Final = "SuccessfulDeletePod"
 
@@ -66,6 +67,7 @@ def _check_mxnet(fields: FieldReader, specs: Specs) -> None:
 def _check_mpi(fields: FieldReader, specs: Specs) -> None:
     fields.integer("slotsPerWorker", 1, minimum=1)
     fields.string("mainContainer")
+    _check_enum(fields, "mpiDistribution", _MPI_DISTRIBUTIONS)
 
 
 def _check_enum(fields: FieldReader, name: str, options: Sequence[str]) -> None:
@@ -117,6 +119,7 @@ _PYTORCH: Final = KubeflowKind(
     field_prefix="pytorch",
     port_name="pytorchjob-port",
     metric_label="pytorch",
+    older_versions=("v1alpha2", "v1beta1", "v1beta2"),
     default_restart_policy="OnFailure",
     is_scalable=True,
     spec_properties={
@@ -136,6 +139,8 @@ _XGBOOST: Final = KubeflowKind(
     field_prefix="xgb",
     port_name="xgboostjob-port",
     metric_label="xgboost",
+    # As xgboost-operator had it.
+    container_aliases=["xgboostjob"],
 )
 _PADDLE: Final = KubeflowKind(
     framework=PaddleJob,
@@ -162,6 +167,7 @@ _MPI: Final = KubeflowKind(
     field_prefix="mpi",
     port_name="mpi-port",
     metric_label="mpi",
+    older_versions=("v1alpha2",),
     default_replicas={"worker": 0},
     unindexed_types=frozenset({"launcher"}),
     # Started with the workers, mpirun would find some of them not there yet, and give up.
@@ -179,6 +185,12 @@ _MPI: Final = KubeflowKind(
         "mainContainer": {
             "type": "string",
             "description": "Container of a worker that commands run in; else the pod's default.",
+        },
+        # A field of v1alpha2; the launcher's files are Open MPI's.
+        "mpiDistribution": {
+            "type": "string",
+            "enum": list(_MPI_DISTRIBUTIONS),
+            "description": "OpenMPI, the only one that there is.",
         },
     },
     check=_check_mpi,
@@ -198,8 +210,11 @@ _MXNET: Final = KubeflowKind(
     field_prefix="mx",
     port_name="mxjob-port",
     metric_label="mxnet",
+    older_versions=("v1alpha2", "v1beta1"),
     list_form=list_forms.mx_operator_v1alpha1,
     type_names={"tunertracker": "TunerTracker", "tunerserver": "TunerServer"},
+    # A field before v1.
+    annotation_by_field={"label": TUNER_KEY},
     spec_properties={
         # In the list form it has other values.
         "jobMode": {"type": "string", "description": "MXTrain, or MXTune to tune the compiler."},

@@ -217,8 +217,8 @@ class ReplicaMap(Dialect):
             restart_policy=policy.pod_restart_policy,
         )
         replica_validation.check_containers(kind, template, entry.path_of("template"))
-        container = training_container(template, kind.framework)
-        template = self._with_port(template, container)
+        container = training_container(template, kind.container_names)
+        template = self._with_port(self._with_annotations(template, entry), container)
         ports = dict(_named_ports(template, container))
         return ReplicaSpec(
             type=type_,
@@ -239,6 +239,19 @@ class ReplicaMap(Dialect):
         if any(template.object("spec").string("restartPolicy") for template in templates):
             reason = self.kind.messages.template_restart_policy_reason
             yield SpecWarning(reason, _OVERWRITTEN_MESSAGE)
+
+    def _with_annotations(self, template: JSON, entry: FieldReader) -> JSON:
+        """Add the annotations that were fields of the replica spec once."""
+        given = {
+            annotation: value
+            for field, annotation in self.kind.annotation_by_field.items()
+            if (value := entry.string(field))
+        }
+        if not given:
+            return template
+        metadata = template.get("metadata") or {}
+        annotations = {**given, **(metadata.get("annotations") or {})}
+        return {**template, "metadata": {**metadata, "annotations": annotations}}
 
     def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
         """Add the port where replicas meet to the container that trains, if it has none."""

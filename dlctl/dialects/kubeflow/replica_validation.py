@@ -42,7 +42,7 @@ def check_containers(kind: KubeflowKind, template: Mapping[str, Any], path: str)
         if not FieldReader(container, f"{path}[{index}]").string("image"):
             message = "is missing: name the image that the container runs"
             raise InvalidJobError(message, field=f"{path}[{index}].image")
-    name = kind.framework.container_name()
-    if kind.requires_container_name and all(each["name"] != name for each in containers):
-        message = f"has none named {name}: name the one that trains so"
+    names = kind.container_names
+    if kind.requires_container_name and all(each["name"] not in names for each in containers):
+        message = f"has none named {names[0]}: name the one that trains so"
         raise InvalidJobError(message, field=path)

@@ -92,7 +92,7 @@ class BareList(Dialect):
             type=read_replica_type(entry, TYPE_FIELD, self.framework),
             replicas=entry.integer("replicas", 1, maximum=MAX_REPLICAS),
             template=template,
-            container=training_container(template, self.framework),
+            container=training_container(template, [self.framework.container_name()]),
             port=port,
             ports={self.port_name: port},
             retry_policy=RetryPolicy.TABLE_AND_SIGNALS,

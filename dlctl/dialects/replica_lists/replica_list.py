@@ -161,7 +161,7 @@ class ReplicaList(Dialect):
             type=type_,
             replicas=entry.integer("replicas", 1, maximum=MAX_REPLICAS),
             template=template,
-            container=training_container(template, self.framework),
+            container=training_container(template, [self.framework.container_name()]),
             port=port,
             ports={self.port_name: port},
             retry_policy=self.retry_policy,

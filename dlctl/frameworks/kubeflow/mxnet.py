@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from dlctl.api.job import Replica, ReplicaSpec, SuccessPolicy
 from dlctl.frameworks.kubeflow.job import KubeflowJob, compact_json
 
-_TUNER_KEY = "tuner-server-key"
+TUNER_KEY: Final = "tuner-server-key"
 
 
 class MXJob(KubeflowJob):
@@ -72,4 +72,4 @@ class MXJob(KubeflowJob):
 
 def _tuner_key(spec: ReplicaSpec) -> str:
     annotations = (spec.template.get("metadata") or {}).get("annotations") or {}
-    return str(annotations.get(_TUNER_KEY, ""))
+    return str(annotations.get(TUNER_KEY, ""))
