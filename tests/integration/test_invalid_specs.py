@@ -176,7 +176,7 @@ async def test_job_that_has_ended_is_cleaned_though_its_spec_is_unreadable(
     jobs = kind_of().resource
     async with start_cluster() as cluster:
         first = cluster.start()
-        await cluster.submit(mxjob(runPolicy={"ttlSecondsAfterFinished": 100}), {})
+        await cluster.submit(mxjob(runPolicy={"ttlSecondsAfterFinished": 10}), {})
         await cluster.ended()
         await first.kill()
         chief = {"replicaName": "WORKER", "replicaIndex": 7}

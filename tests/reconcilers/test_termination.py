@@ -338,6 +338,10 @@ def test_phase_of_a_pod_that_failed_is_waited_for_a_moment(code: int) -> None:
     assert phase_wait_of(code=code, since_s=-3600) == 0
 
 
+def test_phase_has_two_seconds_though_the_end_is_written_in_whole_ones() -> None:
+    assert phase_wait_of(since_s=0.99 + 1.99) > 0
+
+
 @pytest.mark.parametrize(
     "pod",
     [
