@@ -4,21 +4,20 @@ The words here are dlctl's own; a dialect whose users know others has its own re
 """
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 import attrs
 
 from dlctl.api import conditions
+from dlctl.api.meta import ObjectKey
 from dlctl.api.status import Failure, JobState
-
-if TYPE_CHECKING:
-    from dlctl.api.job import Job
 
 
 @attrs.frozen
 class ConditionMessages:
     """What is said of a job in messages that people and scripts read."""
 
+    kind: str
+    key: ObjectKey
     # How a replica counts whose pod has ended and that is to be run again.
     restarting_state: JobState = JobState.RUNNING
     # Whether the common state of a type's replicas is told, and which of them wait.
@@ -40,47 +39,45 @@ class ConditionMessages:
     # Types whose replicas are not counted any more when the job has ended.
     uncounted_after_finish: Collection[str] = ()
 
-    def reason(self, job: "Job", type_: str) -> str:
+    def reason(self, type_: str) -> str:
         """Return the reason of a condition that holds."""
-        return f"{job.resource.kind}{type_}"
+        return f"{self.kind}{type_}"
 
-    def running(self, job: "Job") -> str:
-        return f"{job.resource.kind} {job.key} is running."
+    def running(self) -> str:
+        return f"{self.kind} {self.key} is running."
 
-    def succeeded(self, job: "Job") -> str:
-        return f"{job.resource.kind} {job.key} successfully completed."
+    def succeeded(self) -> str:
+        return f"{self.kind} {self.key} successfully completed."
 
-    def restarting(self, job: "Job", counts_by_type: Mapping[str, int], causes: str) -> str:
+    def restarting(self, counts_by_type: Mapping[str, int], causes: str) -> str:
         """Say that so many replicas of these types are run again; ``causes`` name them."""
         return f"restarting {causes}"
 
-    def interrupted(self, job: "Job", counts_by_type: Mapping[str, int], names: str) -> str:
+    def interrupted(self, counts_by_type: Mapping[str, int], names: str) -> str:
         """Say that a job does not run because pods of these types that ran are gone."""
         return f"waiting for the pods of {names}, which ran and are gone"
 
-    def failed(self, job: "Job", failure: Failure, failed_count: int) -> str:
+    def failed(self, failure: Failure, failed_count: int) -> str:
         """Say how the job has failed, with so many replicas of the type that is to blame."""
         if not failure.replica:
             return failure.message
         return f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
 
-    def failed_reason(self, job: "Job", failure: Failure) -> str:
+    def failed_reason(self, failure: Failure) -> str:
         """Return the reason of the condition of a job that one of its replicas has failed."""
-        return self.reason(job, conditions.FAILED)
+        return self.reason(conditions.FAILED)
 
-    def suspended_reason(self, job: "Job") -> str:
-        return f"{job.resource.kind}Suspended"
+    def suspended_reason(self) -> str:
+        return f"{self.kind}Suspended"
 
-    def restarting_event_message(
-        self, job: "Job", counts_by_type: Mapping[str, int], causes: str
-    ) -> str:
+    def restarting_event_message(self, counts_by_type: Mapping[str, int], causes: str) -> str:
         """Say in an event that replicas are run again."""
         return f"restarting {causes}"
 
-    def failed_event_type(self, job: "Job", failure: Failure) -> str:
+    def failed_event_type(self, failure: Failure) -> str:
         """Return whether the event of a job's failure is Normal or Warning."""
         return "Warning"
 
-    def ttl_deletion_reason(self, job: "Job") -> str:
+    def ttl_deletion_reason(self) -> str:
         """Return the reason of the event of a job that was deleted in time."""
         return "SuccessfulDeleteJob"

@@ -138,7 +138,9 @@ class Job:
     runtime_id: str
     status: JobStatus
     run_policy: RunPolicy = RunPolicy()
-    messages: ConditionMessages = attrs.field(factory=ConditionMessages)
+    messages: ConditionMessages = attrs.field(
+        default=attrs.Factory(lambda job: ConditionMessages(job.resource.kind, job.key), True)
+    )
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     warnings: tuple[SpecWarning, ...] = ()

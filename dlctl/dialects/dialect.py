@@ -70,7 +70,7 @@ class Dialect(abc.ABC):
 
     def messages(self, job: Job) -> ConditionMessages:
         """Return how a job's state is stated."""
-        return ConditionMessages()
+        return ConditionMessages(job.resource.kind, job.key)
 
     @abc.abstractmethod
     def read_status(self, obj: JobObject) -> JobStatus:

@@ -70,7 +70,7 @@ class JobEvents:
         self.record_all(job, obj, [EventNote("Warning", POD_FORCE_DELETED, message)])
 
     def ttl_expired(self, job: Job, obj: Object) -> None:
-        reason = job.messages.ttl_deletion_reason(job)
+        reason = job.messages.ttl_deletion_reason()
         self.record_all(job, obj, [EventNote("Normal", reason, f"Deleted job: {job.key.name}")])
 
 

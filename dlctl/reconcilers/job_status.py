@@ -57,20 +57,20 @@ def running_status(
         )
     elif is_running:
         new_conditions = _with_condition(
-            new_conditions, job, conditions.RUNNING, job.messages.running(job), now
+            new_conditions, job, conditions.RUNNING, job.messages.running(), now
         )
     elif conditions.is_true(new_conditions, conditions.RUNNING) and (
         missing := _missing_deciders(job, observed)
     ):
         # Kueue takes back the quota of a job that does not come back to Running in time.
-        message = job.messages.interrupted(job, _type_counts(missing), _causes(missing))
+        message = job.messages.interrupted(_type_counts(missing), _causes(missing))
         new_conditions = _with_condition(new_conditions, job, conditions.RESTARTING, message, now)
     new_conditions = _with_blocked(new_conditions, job, observed, now)
     if any(
         restarts.get(name) != status.restarts.get(name) for name in map(_replica_name, restarting)
     ):
         event_message = job.messages.restarting_event_message(
-            job, _type_counts(restarting), _causes(restarting)
+            _type_counts(restarting), _causes(restarting)
         )
         notes = (*notes, _event_note(job, conditions.RESTARTING, "Warning", event_message))
     return (
@@ -110,10 +110,10 @@ def terminal_status(
     """Return the status of a job that has just ended; its pods may still have to go."""
     failure = completion.failure
     if failure is None:
-        type_, message, event_type = conditions.SUCCEEDED, job.messages.succeeded(job), "Normal"
+        type_, message, event_type = conditions.SUCCEEDED, job.messages.succeeded(), "Normal"
     else:
-        type_, event_type = conditions.FAILED, job.messages.failed_event_type(job, failure)
-        message = job.messages.failed(job, failure, _failed_count(status, failure))
+        type_, event_type = conditions.FAILED, job.messages.failed_event_type(failure)
+        message = job.messages.failed(failure, _failed_count(status, failure))
     new_conditions = conditions.without_condition(status.conditions, conditions.BLOCKED)
     return (
         attrs.evolve(
@@ -145,7 +145,7 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
         ), ()
     if status.phase is JobPhase.NEW:
         status = attrs.evolve(_created_status(status, job, now), start_time=job.status.start_time)
-    reason, message = job.messages.suspended_reason(job), f"{kind} {job.key.name} is suspended."
+    reason, message = job.messages.suspended_reason(), f"{kind} {job.key.name} is suspended."
     new_conditions = _with_blocked(status.conditions, job, Observed(()), now)
     changes = [(conditions.SUSPENDED, True)]
     if conditions.is_true(new_conditions, conditions.RUNNING):
@@ -260,10 +260,10 @@ def _resumed_status(
 def _terminal_reason(job: Job, failure: Failure | None) -> str:
     """Return the reason of a job's end; where no replica is to blame, it is our own."""
     if failure is None:
-        return job.messages.reason(job, conditions.SUCCEEDED)
+        return job.messages.reason(conditions.SUCCEEDED)
     if not failure.replica:
         return f"{job.resource.kind}{conditions.FAILED}"
-    return job.messages.failed_reason(job, failure)
+    return job.messages.failed_reason(failure)
 
 
 def _with_condition(
@@ -275,7 +275,7 @@ def _with_condition(
     *,
     reason: str = "",
 ) -> tuple[Condition, ...]:
-    reason = reason or job.messages.reason(job, type_)
+    reason = reason or job.messages.reason(type_)
     new = Condition(type_, True, reason, message, last_transition_time=now, last_update_time=now)
     return conditions.with_condition(current, new)
 
@@ -341,7 +341,7 @@ def _is_restarting(job: Job, observed: ObservedReplica) -> bool:
 
 
 def _restarting_message(job: Job, restarting: Iterable[ObservedReplica]) -> str:
-    return job.messages.restarting(job, _type_counts(restarting), _causes(restarting))
+    return job.messages.restarting(_type_counts(restarting), _causes(restarting))
 
 
 def _type_counts(restarting: Iterable[ObservedReplica]) -> Mapping[str, int]:

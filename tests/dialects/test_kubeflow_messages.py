@@ -24,14 +24,14 @@ def test_failure_message_is_that_of_training_operator(
 ) -> None:
     job = make_job(training_job(kind, **counts))
     told = f"{message} because 2 Worker replica(s) failed."
-    assert job.messages.failed(job, WORKER, 2) == told
+    assert job.messages.failed(WORKER, 2) == told
 
 
 def test_failure_without_replica_keeps_its_message() -> None:
     job = make_job(training_job("TFJob", Worker=1))
     failure = attrs.evolve(WORKER, replica="", message="Job linear has failed because of time")
-    assert job.messages.failed(job, failure, 1) == failure.message
-    assert job.messages.failed_event_type(job, failure) == "Normal"
+    assert job.messages.failed(failure, 1) == failure.message
+    assert job.messages.failed_event_type(failure) == "Normal"
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_failure_without_replica_keeps_its_message() -> None:
 )
 def test_deletion_has_the_reason_that_its_kind_has(kind: str, reason: str) -> None:
     job = make_job(training_job(kind, Worker=1))
-    assert job.messages.ttl_deletion_reason(job) == reason
+    assert job.messages.ttl_deletion_reason() == reason

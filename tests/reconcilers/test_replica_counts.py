@@ -63,5 +63,5 @@ def test_failure_of_the_job_as_a_whole_is_no_replicas() -> None:
 
 
 def test_restart_is_told_of_mpi_with_how_many() -> None:
-    told: Any = JOB.messages.restarting(JOB, {"worker": 2}, "")
+    told: Any = JOB.messages.restarting({"worker": 2}, "")
     assert told == "MPIJob linear is restarting because 2 Worker replica(s) failed."

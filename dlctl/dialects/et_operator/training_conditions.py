@@ -15,7 +15,6 @@ from dlctl.api.conditions import Condition
 from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, Scaler, ScalerPhase
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobState
-from dlctl.dialects.et_operator.policies import SUSPENDED_ANNOTATION
 
 WORKERS_CREATED: Final = "WorkersCreated"
 WORKERS_READY: Final = "WorkersReady"
@@ -38,24 +37,25 @@ class TrainingJobMessages(ConditionMessages):
     emits_in_place_restarts: bool = False
     event_source: str = "trainingjob"
     progress_conditions: Collection[str] = (WORKERS_CREATED, WORKERS_READY, LAUNCHER_CREATED)
+    # Whether the scheduler has given up on the job for the time being.
+    waits_for_resources: bool = False
 
-    def running(self, job: Job) -> str:
-        return f"job({job.key}) is running."
+    def running(self) -> str:
+        return f"job({self.key}) is running."
 
-    def succeeded(self, job: Job) -> str:
-        return f"job({job.key}) successfully completed."
+    def succeeded(self) -> str:
+        return f"job({self.key}) successfully completed."
 
-    def failed(self, job: Job, failure: Failure, failed_count: int) -> str:
+    def failed(self, failure: Failure, failed_count: int) -> str:
         """Say more than et-operator, after its words: why."""
-        return f"job({job.key}) has failed: {super().failed(job, failure, failed_count)}"
+        return f"job({self.key}) has failed: {super().failed(failure, failed_count)}"
 
-    def failed_reason(self, job: Job, failure: Failure) -> str:
+    def failed_reason(self, failure: Failure) -> str:
         evicted = failure.reason == "Evicted"
-        return "TrainingJobEvicted" if evicted else super().failed_reason(job, failure)
+        return "TrainingJobEvicted" if evicted else super().failed_reason(failure)
 
-    def suspended_reason(self, job: Job) -> str:
-        waits_for_resources = job.annotations.get(SUSPENDED_ANNOTATION) == "true"
-        return "WaitingResourceTimeout" if waits_for_resources else super().suspended_reason(job)
+    def suspended_reason(self) -> str:
+        return "WaitingResourceTimeout" if self.waits_for_resources else super().suspended_reason()
 
 
 def workers_created(job: Job, now: datetime.datetime) -> Condition:

@@ -30,7 +30,6 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import SERVICE_PORTS, TrainingJob
 
 _REPLICA_SPECS_FIELD: Final = "etReplicaSpecs"
-_MESSAGES: Final = TrainingJobMessages()
 _JOB_NAME_LABEL: Final = "training-job-name"
 # Workers are numbered on when others take their places: names must have room for that.
 _MAX_INDEX: Final = 999
@@ -80,7 +79,7 @@ class TrainingJobDialect(Dialect):
         if status.membership:
             workers = attrs.evolve(workers, explicit_indexes=status.membership.members)
         chief = Replica(LAUNCHER, 0)
-        return Job(
+        job = Job(
             resource=resource,
             key=obj.key,
             uid=obj.metadata.uid,
@@ -91,11 +90,11 @@ class TrainingJobDialect(Dialect):
             runtime_id="",
             status=status,
             run_policy=policies.read_run_policy(fields, launcher, annotations),
-            messages=_MESSAGES,
             annotations=annotations,
             elasticity=elasticity,
             spec=fields.canonicalized(slotsPerWorker=fields.value("slotsPerWorker")),
         )
+        return attrs.evolve(job, messages=self.messages(job))
 
     def run_policy(self, obj: JobObject) -> RunPolicy:
         fields = FieldReader(msgspec.json.decode(obj.spec), "spec")
@@ -103,7 +102,8 @@ class TrainingJobDialect(Dialect):
         return policies.read_run_policy(fields, launcher, obj.metadata.annotations or {})
 
     def messages(self, job: Job) -> ConditionMessages:
-        return _MESSAGES
+        waits = job.annotations.get(policies.SUSPENDED_ANNOTATION) == "true"
+        return TrainingJobMessages(job.resource.kind, job.key, waits_for_resources=waits)
 
     def read_status(self, obj: JobObject) -> JobStatus:
         return training_status.read(obj.status, obj.metadata.name)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job, ReplicaSpec
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.field_reader import FieldReader
@@ -100,10 +101,17 @@ class KubeflowKind:
     def condition_messages(self, job: Job) -> KubeflowMessages:
         """Return how a job of this kind states its conditions."""
         return KubeflowMessages(
+            job.resource.kind,
+            job.key,
             event_source=self.controller_name,
             type_name=self.type_name,
             of_kind=self.messages,
             namespaced=self.messages.namespaced(job),
+            exit_code_types=frozenset(
+                spec.type
+                for spec in job.replica_specs
+                if spec.retry_policy not in (RetryPolicy.ALL, RetryPolicy.NONE)
+            ),
             uncounted_after_finish=self.messages.uncounted_after_finish,
             name_conflict_reason=self.messages.name_conflict_reason,
         )

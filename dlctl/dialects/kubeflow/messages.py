@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Mapping
 import attrs
 
 from dlctl.api.condition_messages import ConditionMessages
-from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobState
 
@@ -43,6 +42,8 @@ class KubeflowMessages(ConditionMessages):
     type_name: Callable[[str], str] = str.capitalize
     of_kind: KindMessages = attrs.field(factory=KindMessages)
     namespaced: bool = False
+    # The types whose restart policy is ExitCode.
+    exit_code_types: Collection[str] = ()
     restarting_state: JobState = JobState.FAILED
     emits_replica_states: bool = False
     emits_in_place_restarts: bool = False
@@ -50,63 +51,58 @@ class KubeflowMessages(ConditionMessages):
     emits_child_kinds: bool = True
     emits_pod_events: bool = True
 
-    def reason(self, job: Job, type_: str) -> str:
-        return self.of_kind.reason_by_condition.get(type_) or super().reason(job, type_)
+    def reason(self, type_: str) -> str:
+        return self.of_kind.reason_by_condition.get(type_) or super().reason(type_)
 
-    def running(self, job: Job) -> str:
-        return f"{self._title(job)} is running."
+    def running(self) -> str:
+        return f"{self._title()} is running."
 
-    def succeeded(self, job: Job) -> str:
+    def succeeded(self) -> str:
         verb = "successfully" if self.namespaced else "is successfully"
-        return f"{self._title(job)} {verb} completed."
+        return f"{self._title()} {verb} completed."
 
-    def restarting(self, job: Job, counts_by_type: Mapping[str, int], causes: str) -> str:
+    def restarting(self, counts_by_type: Mapping[str, int], causes: str) -> str:
         if self.of_kind.counts_restarts:
             shown = ", ".join(
                 f"{count} {self.type_name(type_)}" for type_, count in counts_by_type.items()
             )
-            return f"{self._short_title(job)} is restarting because {shown} replica(s) failed."
+            return f"{self._short_title()} is restarting because {shown} replica(s) failed."
         shown = ", ".join(map(self.type_name, counts_by_type))
-        return f"job {job.key.name} is restarting because {shown} replica(s) failed."
+        return f"job {self.key.name} is restarting because {shown} replica(s) failed."
 
-    def interrupted(self, job: Job, counts_by_type: Mapping[str, int], names: str) -> str:
+    def interrupted(self, counts_by_type: Mapping[str, int], names: str) -> str:
         shown = ", ".join(map(self.type_name, counts_by_type))
-        return f"job {job.key.name} is restarting because pods of {shown} are gone."
+        return f"job {self.key.name} is restarting because pods of {shown} are gone."
 
-    def restarting_event_message(
-        self, job: Job, counts_by_type: Mapping[str, int], causes: str
-    ) -> str:
-        return self.restarting(job, counts_by_type, causes)
+    def restarting_event_message(self, counts_by_type: Mapping[str, int], causes: str) -> str:
+        return self.restarting(counts_by_type, causes)
 
-    def failed(self, job: Job, failure: Failure, failed_count: int) -> str:
+    def failed(self, failure: Failure, failed_count: int) -> str:
         if not failure.replica:
             return failure.message
         type_name = self.type_name(_replica_type(failure))
-        if _has_exit_code_policy(job, failure):
-            return f'job "{job.key.name}" is failing because "{type_name}" replica(s) failed.'
+        if self._has_exit_code_policy(failure):
+            return f'job "{self.key.name}" is failing because "{type_name}" replica(s) failed.'
         subject = self.of_kind.failed_subject.format(
-            kind=job.resource.kind, key=job.key, name=job.key.name
+            kind=self.kind, key=self.key, name=self.key.name
         )
         return f"{subject} failed because {failed_count} {type_name} replica(s) failed."
 
-    def failed_event_type(self, job: Job, failure: Failure) -> str:
-        return "Warning" if _has_exit_code_policy(job, failure) else "Normal"
+    def failed_event_type(self, failure: Failure) -> str:
+        return "Warning" if self._has_exit_code_policy(failure) else "Normal"
 
-    def ttl_deletion_reason(self, job: Job) -> str:
+    def ttl_deletion_reason(self) -> str:
         return self.of_kind.ttl_deletion_reason
 
-    def _title(self, job: Job) -> str:
-        return f"{job.resource.kind} {job.key}" if self.namespaced else self._short_title(job)
+    def _title(self) -> str:
+        return f"{self.kind} {self.key}" if self.namespaced else self._short_title()
 
-    def _short_title(self, job: Job) -> str:
-        return f"{job.resource.kind} {job.key.name}"
+    def _short_title(self) -> str:
+        return f"{self.kind} {self.key.name}"
+
+    def _has_exit_code_policy(self, failure: Failure) -> bool:
+        return _replica_type(failure) in self.exit_code_types
 
 
 def _replica_type(failure: Failure) -> str:
     return failure.replica.rpartition("-")[0]
-
-
-def _has_exit_code_policy(job: Job, failure: Failure) -> bool:
-    """Tell whether the restart policy of the replica that failed is ExitCode."""
-    spec = job.replica_spec(_replica_type(failure))
-    return spec is not None and spec.retry_policy not in (RetryPolicy.ALL, RetryPolicy.NONE)

@@ -100,10 +100,10 @@ def test_condition_has_et_operators_reason_and_message(
 def test_messages_are_those_of_et_operator() -> None:
     told = JOB.messages
     failure = Failure("launcher-0", "linear-launcher", "Error", "exit code 1", NOW, 1)
-    assert told.running(JOB) == "job(ml/linear) is running."
-    assert told.succeeded(JOB) == "job(ml/linear) successfully completed."
-    assert told.reason(JOB, "Running") == "TrainingJobRunning"
-    assert told.failed(JOB, failure, 1) == (
+    assert told.running() == "job(ml/linear) is running."
+    assert told.succeeded() == "job(ml/linear) successfully completed."
+    assert told.reason("Running") == "TrainingJobRunning"
+    assert told.failed(failure, 1) == (
         "job(ml/linear) has failed: launcher-0 (pod linear-launcher) failed: exit code 1"
     )
     assert told.event_source == "trainingjob"
@@ -114,10 +114,10 @@ def test_messages_are_those_of_et_operator() -> None:
 )
 def test_evicted_launcher_has_a_failure_reason_of_its_own(reason: str, said: str) -> None:
     failure = Failure("launcher-0", "linear-launcher", reason, "", NOW)
-    assert JOB.messages.failed_reason(JOB, failure) == said
+    assert JOB.messages.failed_reason(failure) == said
 
 
 def test_job_waiting_for_resources_has_its_suspension_reason() -> None:
     waiting = read_job(annotations={"job-supervisor.kube-ai.io/job-suspended": "true"})
-    assert waiting.messages.suspended_reason(waiting) == "WaitingResourceTimeout"
-    assert JOB.messages.suspended_reason(JOB) == "TrainingJobSuspended"
+    assert waiting.messages.suspended_reason() == "WaitingResourceTimeout"
+    assert JOB.messages.suspended_reason() == "TrainingJobSuspended"
