@@ -29,6 +29,7 @@ from dlctl.api.meta import (
 from dlctl.api.nodes import Node
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
+from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
@@ -54,12 +55,11 @@ from dlctl.reconcilers.plan import Plan
 BY_JOB: Final = "job"
 # The index of nodes, and its one value: that of nodes which are about to go.
 DRAINING: Final = "going"
-_RETRY_BASE_S: Final = 0.5
+_RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 # Between two looks whether the launcher has let go; nothing in it tells when it has.
 _CHECK_INTERVAL_S: Final = 0.25
 # Before a second look at what was not in use: a launcher may be about to dial the next worker.
 _CONFIRM_S: Final = 1.0
-_RETRY_CAP_S: Final = 10.0
 
 
 @attrs.define(eq=False)
@@ -241,4 +241,4 @@ def _host_files(job: Job, membership: Membership, hosts: Iterable[int]) -> Mappi
 def _retry_delay_s(task: ExecTask, attempts: int) -> float:
     if isinstance(task, CheckInUse):
         return _CONFIRM_S if task.confirms else _CHECK_INTERVAL_S
-    return float(min(_RETRY_BASE_S * 2 ** min(attempts - 1, 10), _RETRY_CAP_S))
+    return _RETRY_BACKOFF.delay_s(attempts)
