@@ -26,6 +26,7 @@ from dlctl.informers.store import Store
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
 from dlctl.reconcilers import job_status, status_conflicts
 from dlctl.reconcilers.children.adoption import Adopter
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.crd_check import OutdatedCRDError
@@ -37,7 +38,7 @@ from dlctl.reconcilers.job_writer import JobGoneError
 from dlctl.reconcilers.large_jobs import first_slice, to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_membership_plan
 from dlctl.reconcilers.observe import Children, Observed, observe
-from dlctl.reconcilers.plan import Desired, Plan, Policy, plan, with_membership
+from dlctl.reconcilers.plan import Plan, Policy, plan, with_membership
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status_conflicts import StatusConflictDetector, restore_own_status
 from dlctl.reconcilers.status_debounce import debounce_counts

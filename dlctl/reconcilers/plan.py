@@ -9,16 +9,15 @@ from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
-from dlctl.api.dependents import Dependent
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job, Replica
-from dlctl.api.meta import Resource
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.backoff import Backoff
 from dlctl.reconcilers import cleanup, job_limits, job_restarts, job_status, replica_restarts
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
 from dlctl.reconcilers.children.kueue import held_by_kueue
 from dlctl.reconcilers.children.placement import outdated_pods
@@ -39,23 +38,6 @@ class Policy:
     backoff: Backoff = RESTART_BACKOFF
     # Seconds after its deletion timestamp; 0 means never.
     force_delete_after_s: float = 0.0
-
-
-@attrs.frozen
-class Desired:
-    """What a job is to have beside its pods, while it runs."""
-
-    # The replicas that others dial.
-    services: Collection[Replica] = ()
-    dependents: Iterable[Dependent] = ()
-    # Companions that are retained without pods, as they are then.
-    idle_dependents: Iterable[Dependent] = ()
-    # The resources whose objects are left to go with the job.
-    retained_resources: Collection[Resource] = ()
-    # Why no pod is to be made yet.
-    hold_reason: str = ""
-    # Whether replicas that come after all others may be made.
-    create_launcher: bool = True
 
 
 @attrs.frozen

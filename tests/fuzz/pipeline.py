@@ -21,6 +21,7 @@ from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.watch_events import EventDecoder, ObjectEvent
 from dlctl.kube.decoding import decode_page
 from dlctl.reconcilers import job_status, large_jobs
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job_decoding import decode_job
@@ -34,7 +35,7 @@ from dlctl.reconcilers.membership.plan_membership import (
 from dlctl.reconcilers.membership.reconciler import index_by_job
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Desired, Policy, plan
+from dlctl.reconcilers.plan import Policy, plan
 from tests.builders import NOW, job_object, kind_of, manifest, template
 from tests.fuzz.objects import CrdVersion
 

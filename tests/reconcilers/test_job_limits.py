@@ -8,8 +8,9 @@ import pytest
 
 from dlctl.api.job import Job, Replica
 from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
+from dlctl.reconcilers.plan import Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 FIRST = Replica("worker", 0)

@@ -11,8 +11,9 @@ from dlctl.api.meta import ObjectMeta
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers import job_status
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
+from dlctl.reconcilers.plan import Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SCHEDULER, SERVER = Replica("scheduler", 0), Replica("server", 0)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase, JobStatus
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, Observed, observe
-from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
+from dlctl.reconcilers.plan import Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
 
 KIND = kind_of()

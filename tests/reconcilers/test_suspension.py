@@ -8,8 +8,9 @@ from dlctl.api.job import Job
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState, RestartRecord
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Desired, Plan, Policy, plan
+from dlctl.reconcilers.plan import Plan, Policy, plan
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 LATER = NOW + datetime.timedelta(minutes=5)

@@ -19,11 +19,11 @@ from dlctl.dialects.dialect import Dialect
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.dljob import DLJob
 from dlctl.reconcilers.children.dependents import hash_annotations
+from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang import Gang
 from dlctl.reconcilers.children.placement import PLACEMENT_HASH, placement_hash
 from dlctl.reconcilers.content_errors import FrameworkValueError
 from dlctl.reconcilers.observe import Observed, ReplicaState
-from dlctl.reconcilers.plan import Desired
 
 JSON = dict[str, Any]
 # Linux takes 32 pages for one argument or variable, with its name, "=" and the zero at its end.
