@@ -1,4 +1,4 @@
-"""Values that every layer speaks in: keys, objects, jobs, conditions. No I/O here."""
+"""Values that all layers share: keys, objects, jobs, conditions. No I/O here."""
 
 from dlctl.api.job import Job, Replica, ReplicaSpec
 

@@ -1,6 +1,6 @@
-"""How a job's state is told: the words of conditions, and how replicas in between are counted.
+"""How a job's state is reported: condition messages, event reasons and replica counts.
 
-The words here are dlctl's own; a dialect whose users know others has its own reporting.
+The defaults are dlctl's own; a dialect whose users know other messages overrides them.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,33 +14,33 @@ from dlctl.api.status import Failure, JobState
 
 @attrs.frozen
 class ConditionMessages:
-    """What is said of a job in messages that people and scripts read."""
+    """The messages, reasons and options by which a job's state is reported."""
 
     kind: str
     key: ObjectKey
-    # How a replica counts whose pod has ended and that is to be run again.
+    # The state under which a replica counts between the end of its pod and the restart.
     restarting_state: JobState = JobState.RUNNING
-    # Whether the common state of a type's replicas is told, and which of them wait.
+    # Whether the common state of a type's replicas is reported, and which of them wait.
     emits_replica_states: bool = True
-    # Whether a container that the kubelet runs again in its pod makes the job Restarting.
+    # Whether a container that the kubelet restarts in its pod makes the job Restarting.
     emits_in_place_restarts: bool = True
-    # Whether a job that cannot get on has a condition that says so, beside the events.
+    # Whether a blocked job gets a Blocked condition in addition to the events.
     emits_blocked: bool = True
-    # Whether events name the kind of the child: SuccessfulCreatePod.
+    # Whether reasons of events name the kind of the child: SuccessfulCreatePod.
     emits_child_kinds: bool = False
-    # Whether events tell how each pod has ended, why it does not run, and that it was deleted.
+    # Whether events report how each pod ended, why it does not run, and its deletion.
     emits_pod_events: bool = False
-    # The reason of the event about a child whose name another object has; none if empty.
+    # The reason of the event about a child whose name is taken; empty for no such event.
     name_conflict_reason: str = ""
-    # Whom events name as their source.
+    # The source component of events.
     event_source: str = "dlctl"
-    # Conditions that only say how far a job has come: they wait for something else to be written.
+    # Conditions that only report progress: they are written together with the next other change.
     progress_conditions: Collection[str] = ()
-    # Types whose replicas are not counted any more when the job has ended.
+    # Types whose replicas are no longer counted once the job has ended.
     uncounted_after_finish: Collection[str] = ()
 
     def reason(self, type_: str) -> str:
-        """Return the reason of a condition that holds."""
+        """Return the reason of a true condition."""
         return f"{self.kind}{type_}"
 
     def running(self) -> str:
@@ -50,28 +50,31 @@ class ConditionMessages:
         return f"{self.kind} {self.key} successfully completed."
 
     def restarting(self, counts_by_type: Mapping[str, int], causes: str) -> str:
-        """Say that so many replicas of these types are run again; ``causes`` name them."""
+        """Return the message of a restart of replicas of these types; ``causes`` names them."""
         return f"restarting {causes}"
 
     def interrupted(self, counts_by_type: Mapping[str, int], names: str) -> str:
-        """Say that a job does not run because pods of these types that ran are gone."""
+        """Return the message of a job that waits for pods of these types that ran and are gone."""
         return f"waiting for the pods of {names}, which ran and are gone"
 
     def failed(self, failure: Failure, failed_count: int) -> str:
-        """Say how the job has failed, with so many replicas of the type that is to blame."""
+        """Return the message of a failed job.
+
+        ``failed_count`` is the number of failed replicas of the failed replica's type.
+        """
         if not failure.replica:
             return failure.message
         return f"{failure.replica} (pod {failure.pod}) failed: {failure.message}"
 
     def failed_reason(self, failure: Failure) -> str:
-        """Return the reason of the condition of a job that one of its replicas has failed."""
+        """Return the reason of the Failed condition for a failure of a replica."""
         return self.reason(conditions.FAILED)
 
     def suspended_reason(self) -> str:
         return f"{self.kind}Suspended"
 
     def restarting_event_message(self, counts_by_type: Mapping[str, int], causes: str) -> str:
-        """Say in an event that replicas are run again."""
+        """Return the message of the event about a restart of replicas."""
         return f"restarting {causes}"
 
     def failed_event_type(self, failure: Failure) -> str:
@@ -79,5 +82,5 @@ class ConditionMessages:
         return "Warning"
 
     def ttl_deletion_reason(self) -> str:
-        """Return the reason of the event of a job that was deleted in time."""
+        """Return the reason of the event about a job that was deleted after its TTL."""
         return "SuccessfulDeleteJob"

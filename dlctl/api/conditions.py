@@ -1,6 +1,6 @@
 """Conditions as Kubeflow's jobs write them, where the order of the list is part of the API.
 
-``kubectl get`` shows the last one, so what is set last stands last.
+``kubectl get`` shows the last one, so the most recently set condition is last.
 """
 
 import datetime
@@ -15,7 +15,7 @@ RESTARTING: Final = "Restarting"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 SUSPENDED: Final = "Suspended"
-# Not Kubeflow's: a child cannot be made now (its name is taken, a quota is full); it is retried.
+# Not Kubeflow's: a child cannot be created now (name taken, quota exceeded); it is retried.
 BLOCKED: Final = "Blocked"
 
 
@@ -36,10 +36,10 @@ def is_true(conditions: Sequence[Condition], type_: str) -> bool:
 
 
 def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Condition, ...]:
-    """Return the conditions after stating the new one; what is already stated changes nothing.
+    """Return the conditions with the new one set; setting an unchanged one changes nothing.
 
-    A job that is Failed stays so. Running and Restarting exclude each other, and a job that has
-    ended does neither any more.
+    A Failed job stays Failed. Running and Restarting exclude each other, and both become false when
+    a job ends.
     """
     old = next((c for c in conditions if c.type == new.type), None)
     if is_true(conditions, FAILED):
@@ -52,7 +52,7 @@ def with_condition(conditions: Sequence[Condition], new: Condition) -> tuple[Con
     kept = [c for c in conditions if c.type not in dropped]
     if new.type in (SUCCEEDED, FAILED):
         kept = [
-            # Its times stay, as training-operator leaves them: they tell since when the job ran.
+            # Its times stay, as in training-operator: they show since when the job ran.
             attrs.evolve(c, status=False) if c.type in (RUNNING, RESTARTING) and c.status else c
             for c in kept
         ]

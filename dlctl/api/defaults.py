@@ -1,6 +1,6 @@
-"""What an administrator decides about all jobs, where the jobs themselves say nothing.
+"""The administrator's defaults for all jobs, used where a job does not set its own.
 
-Read once, at the start. Frameworks and dialects get it as a value; how it is set is not known here.
+Read once, at start. Frameworks and dialects get them as a value, independent of flags and files.
 """
 
 from pathlib import Path
@@ -20,12 +20,12 @@ _DEFAULT_OPTIONS: Final = Options()
 class JobDefaults:
     """The settings that shape the children of jobs."""
 
-    # Completes the names of replicas: without one they stay as short as a search path allows.
+    # Completes replica host names; empty keeps them short, relative to the DNS search path.
     cluster_domain: str = _DEFAULT_OPTIONS.cluster_domain
-    # The scheduler of gangs, or nothing; "volcano" has PodGroups of its own.
+    # The gang scheduler, or empty; "volcano" has its own PodGroups.
     gang_scheduler_name: str = _DEFAULT_OPTIONS.gang_scheduler_name
     pytorch_init_image: str = _DEFAULT_OPTIONS.pytorch_init_container_image
-    # The text of a template, or nothing for the one that is built in.
+    # The text of a template; empty for the built-in one.
     pytorch_init_template: str = ""
     pytorch_init_max_tries: int = _DEFAULT_OPTIONS.pytorch_init_container_max_tries
     mpi_kubectl_delivery_image: str = _DEFAULT_OPTIONS.mpi_kubectl_delivery_image
@@ -33,9 +33,9 @@ class JobDefaults:
 
 
 def job_defaults(options: Options) -> JobDefaults:
-    """Return what the settings say about jobs; reads the template that they name.
+    """Return the defaults from the options; reads the template file that they name.
 
-    :raises ConfigError: if a template is named that cannot be read.
+    :raises ConfigError: if the template file cannot be read.
     """
     gang = options.gang_scheduler_name.strip()
     return JobDefaults(

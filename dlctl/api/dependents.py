@@ -1,4 +1,4 @@
-"""Objects that a job has beside its pods and services, such as the PodGroup of its gang."""
+"""Dependents: objects of a job other than its pods and services, such as its gang's PodGroup."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,20 +11,21 @@ from dlctl.api.meta import Object, Resource
 
 @attrs.frozen
 class Dependent:
-    """One object to have: its contents, without what says whose it is."""
+    """One wanted object: its contents, without owner reference and dlctl's metadata."""
 
     resource: Resource
     name: str
-    # The object's fields, such as ``spec`` or ``data``; under ``metadata`` labels of its own.
+    # The object's fields, such as ``spec`` or ``data``; ``metadata`` may hold labels and
+    # annotations.
     body: Mapping[str, Any]
-    # Of ``spec``, what may come and go; it is taken away once it is not asked for any more.
+    # Fields of ``spec`` that are removed from the object once the body no longer has them.
     optional_fields: Collection[str] = ()
-    # Of ``spec``, what is written but once, since others may change it then.
+    # Fields of ``spec`` that are written only on creation, since others may change them later.
     create_only_fields: Collection[str] = ()
 
 
 class DependentObject(Object, frozen=True, gc=False):
-    """An object as it is there, as far as decisions need it."""
+    """An existing object, as far as decisions need it."""
 
     spec: dict[str, Any] | None = msgspec.field(default=None)
     status: dict[str, Any] | None = msgspec.field(default=None)

@@ -1,6 +1,6 @@
-"""Jobs whose workers come and go while they run: what is asked for, and how far it has come.
+"""Elastic jobs, whose workers come and go while they run: what is requested, and the progress.
 
-Workers are known by their indexes; the names of their pods follow from the job's.
+Workers are identified by index; the names of their pods derive from the job's name.
 """
 
 import datetime
@@ -16,7 +16,7 @@ from dlctl.api.undecoded_object import UndecodedObject
 GROUP = "kai.alibabacloud.com"
 SCALE_INS = Resource(GROUP, "v1alpha1", "scaleins", "ScaleIn")
 SCALE_OUTS = Resource(GROUP, "v1alpha1", "scaleouts", "ScaleOut")
-# The types of replicas of jobs that scale: one dials, the others are dialled.
+# The replica types of elastic jobs: the launcher connects to the workers.
 LAUNCHER: Final = "launcher"
 WORKER: Final = "worker"
 
@@ -30,26 +30,26 @@ class AttachMode(enum.StrEnum):
 
 @attrs.frozen
 class Elasticity:
-    """How many workers a job may have, and what becomes of those that it loses."""
+    """How many workers a job may have, and how it replaces lost ones."""
 
     attach: AttachMode = AttachMode.SSH
     # Bounds of the number of workers.
     min_replicas: int = 1
     max_replicas: int | None = None
-    # Whether workers that end are replaced by others, which :attr:`ReplicaSpec.retry_policy` limits
-    # by exit code; ``replaces_done`` has also those replaced that end well.
+    # Whether ended workers are replaced; :attr:`ReplicaSpec.retry_policy` limits it by exit code.
+    # ``replace_succeeded`` also replaces workers that exit 0.
     replace_failed: bool = False
     replace_succeeded: bool = False
-    # So many replacements in a row without a long run between them, for each worker; None: any.
+    # Limit of consecutive replacements per worker without a long run in between; None: no limit.
     replacement_limit: int | None = None
-    # So often the whole job is run again when its launcher fails in a way that may pass.
+    # How often the whole job is restarted when its launcher fails with a retryable error.
     job_restart_limit: int = 0
-    # Whether a launcher that somebody has deleted is the job's end.
+    # Whether the deletion of the launcher by a user ends the job.
     requires_launcher: bool = False
 
 
 class ScalerPhase(enum.StrEnum):
-    """Where a ScaleIn or ScaleOut is; the words are et-operator's."""
+    """Phase of a ScaleIn or ScaleOut, with et-operator's names."""
 
     NEW = ""
     SCALING = "Scaling"
@@ -63,46 +63,46 @@ class ScalerPhase(enum.StrEnum):
 
 @attrs.frozen
 class Script:
-    """A program in the launcher that takes part in a change; it is told the workers."""
+    """A program in the launcher that takes part in scaling; it gets the names of the workers."""
 
     path: str
     timeout_s: int = 60
-    # Names and values, in order.
+    # Pairs of name and value, in order.
     env: tuple[tuple[str, str], ...] = ()
 
 
 @attrs.frozen
 class ScalerStatus:
-    """What is written down of one ScaleIn or ScaleOut."""
+    """The recorded status of a ScaleIn or ScaleOut."""
 
     phase: ScalerPhase = ScalerPhase.NEW
     conditions: tuple[Condition, ...] = ()
-    # The names of the pods that it takes away or adds, once they are chosen.
+    # The names of the pods to remove or add, once chosen.
     pods: tuple[str, ...] = ()
 
 
 @attrs.frozen
 class Scaler:
-    """One ScaleIn or ScaleOut, read from its object."""
+    """A decoded ScaleIn or ScaleOut."""
 
     resource: Resource
     key: ObjectKey
     uid: UID
     created: datetime.datetime
-    # The job it is for, in its namespace.
+    # The name of its job, in the same namespace.
     job: str
-    # How many workers to add or take away; None if ``pods`` are named instead, or neither.
+    # How many workers to add or remove; None if ``pods`` are named instead, or neither is given.
     count: int | None = None
-    # ScaleIn: those to take away, by the names of their pods; None if none are named.
+    # ScaleIn: names of the pods to remove; None if none are named.
     pods: tuple[str, ...] | None = None
-    # ScaleOut: so many of the added are enough when time is up; all of them, if None.
+    # ScaleOut: how many of the added workers suffice at the timeout; None: all of them.
     min_count: int | None = None
-    # ScaleOut: seconds until all that are added must be there; None for the controller's setting.
+    # ScaleOut: seconds until all added workers must be ready; None for the controller's setting.
     timeout_s: int | None = None
     script: Script | None = None
-    # So often what has failed is tried again.
+    # How often a failed step is retried.
     backoff_limit: int = 0
-    # What is wrong with its spec: it fails with this, and nothing is done.
+    # What is wrong with the spec: the scaler fails with this message, and no worker is touched.
     invalid_reason: str = ""
     status: ScalerStatus = ScalerStatus()
 
@@ -116,73 +116,73 @@ class Scaler:
 
     @property
     def full_name(self) -> str:
-        """Return what a job's status calls it: ``ScaleIn:namespace/name``."""
+        """Return the scaler's name in a job's status: ``ScaleIn:namespace/name``."""
         return f"{self.resource.kind}:{self.key}"
 
 
 class ScalerObject(UndecodedObject, frozen=True, gc=False):
-    """A ScaleIn or ScaleOut as it is on the server, its spec and status still undecoded."""
+    """A ScaleIn or ScaleOut as stored on the server, with spec and status undecoded."""
 
     kind: str = ""
 
 
 @attrs.frozen
 class ScaleOperation:
-    """One change of the workers that is under way; written down before anything is done for it.
+    """One change of the workers in progress, persisted before it has any effect.
 
-    ``scaler`` and ``uid`` are those of the object that asks for it. What has none is the job's own
-    doing: it follows its spec, or flees from a node.
+    ``scaler`` and ``uid`` identify the requesting object. They are empty if the job changes by
+    itself: to follow its spec, or to leave a node.
     """
 
     is_scale_out: bool
-    # The workers that come or go.
+    # The workers to add or remove.
     workers: tuple[int, ...]
     since: datetime.datetime
     scaler: str = ""
     uid: str = ""
     # Pods that were lost before they could be used.
     failures: int = 0
-    # Coming: they have all answered, and a script may be told of them. Going: it is known which
-    # of them the launcher used.
+    # Scale-out: all workers are reachable, and the script may run. Scale-in: it is known which of
+    # the workers the launcher used.
     ready: bool = False
-    # Coming: in the host file since then. Going: its script has been run.
+    # Scale-out: the workers are in the host file. Scale-in: the script has run.
     done: bool = False
-    # Going: those that the launcher did not use while it used others. Their processes have died,
-    # so it avoids their names from then on.
+    # Scale-in: workers that the launcher did not use while it used others. Their processes have
+    # died, so the launcher blacklists their names.
     unused: tuple[int, ...] = ()
 
 
 @attrs.frozen
 class Membership:
-    """The workers that a job is to have, and the memory of how they came to be these."""
+    """The current workers of a job, and the state of changes to them."""
 
-    # Those it is to have, dead ones among them that nobody replaces.
+    # The workers that the job should have, including dead ones that are not replaced.
     members: tuple[int, ...] = ()
-    # Those in the host file.
+    # The workers in the host file.
     hosts: tuple[int, ...] = ()
-    # Those that have ended; their names are of no use any more, since launchers avoid them.
+    # Workers that ended; their names are never reused, since launchers blacklist them.
     retired: frozenset[int] = frozenset()
-    # The number in the spec that the members follow already.
+    # The number of replicas in the spec that the members already reflect.
     observed_replicas: int = 0
     scaling: ScaleOperation | None = None
-    # Those that leave nodes which are about to go; their successors are members already.
+    # Workers that leave draining nodes; their replacements are already members.
     evacuating: ScaleOperation | None = None
-    # Grows with each change of the hosts: a late delivery of older ones is recognized by it. Zero
-    # if it is not known.
+    # Incremented with each change of the hosts, to recognize late deliveries of older ones. Zero if
+    # unknown.
     generation: int = 0
 
     @property
     def leaving(self) -> frozenset[int]:
-        """Return those that are being taken away."""
+        """Return the workers that are being removed."""
         changes = (change for change in (self.scaling, self.evacuating) if change)
         return frozenset(i for change in changes if not change.is_scale_out for i in change.workers)
 
     @property
     def present(self) -> tuple[int, ...]:
-        """Return all that there are pods of: members, and those that come or go."""
+        """Return all workers with pods: the members, and those being added or removed."""
         passing = self.scaling.workers if self.scaling else ()
         return tuple(sorted({*self.members, *passing, *self.leaving}))
 
     def reset(self) -> Self:
-        """Return it for a launcher that is yet to come: it knows nothing of who has ended."""
+        """Return the membership for a new launcher, which has no hosts and no blacklist yet."""
         return attrs.evolve(self, hosts=(), retired=frozenset())

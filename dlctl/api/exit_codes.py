@@ -1,6 +1,6 @@
-"""What a container's exit code says: done, broken for good, or worth another try.
+"""Classes of exit codes: success, permanent failure or retryable failure.
 
-The table is the one that mx-operator and tf-operator shared; above it, API groups differ.
+The table is the one that mx-operator and tf-operator shared; for other codes, API groups differ.
 """
 
 import enum
@@ -10,15 +10,15 @@ from typing import Final
 
 
 class ExitClass(enum.StrEnum):
-    """What to do about a container that has ended."""
+    """How a terminated container is treated."""
 
     SUCCESS = "success"
     PERMANENT = "permanent"
     RETRYABLE = "retryable"
 
 
-# 137 and 143 are what a preempted or stopped container shows; 138 (SIGUSR1) is left to users,
-# whose code may ask for a restart by it.
+# Preempted or stopped containers exit with 137 or 143; 138 (SIGUSR1) is reserved for programs that
+# request a restart.
 _CLASS_BY_CODE: Final[Mapping[int, ExitClass]] = {
     0: ExitClass.SUCCESS,
     1: ExitClass.PERMANENT,
@@ -48,24 +48,24 @@ _SIGNAL_BASE: Final = 128
 
 
 class RetryPolicy(enum.Enum):
-    """Which failures of a replica's program are worth another try."""
+    """Which failures of a replica's program are retried."""
 
-    # Those that the table says; of signals that it does not name, none.
+    # Those that the table classifies as retryable, and no other signals.
     TABLE = enum.auto()
-    # Those that the table says, and all signals that it does not name.
+    # Those that the table classifies as retryable, and all signals that it does not list.
     TABLE_AND_SIGNALS = enum.auto()
-    # Every code from 128 on, as Kubeflow's ExitCode has it.
+    # Every code from 128 on, like Kubeflow's ExitCode.
     SIGNALS = enum.auto()
     ALL = enum.auto()
     NONE = enum.auto()
 
     @property
     def uses_table(self) -> bool:
-        """Tell whether the table has a say."""
+        """Return whether the table classifies exit codes."""
         return self in (RetryPolicy.TABLE, RetryPolicy.TABLE_AND_SIGNALS)
 
     def exit_class(self, code: int) -> ExitClass:
-        """Classify an exit code."""
+        """Return the class of an exit code."""
         if code == 0:
             return ExitClass.SUCCESS
         if self.uses_table and code in _CLASS_BY_CODE:
@@ -78,7 +78,7 @@ class RetryPolicy(enum.Enum):
 
 
 def describe_exit_code(code: int) -> str:
-    """Say in a few words what a code means."""
+    """Return a short description of an exit code."""
     if code in _DESCRIPTION_BY_CODE:
         return _DESCRIPTION_BY_CODE[code]
     try:

@@ -1,6 +1,6 @@
-"""A job as the engine sees it, whatever API group it was written for.
+"""A job as the engine sees it, independent of its API group.
 
-Dialects read users' objects into these values; nothing here knows a wire form.
+Dialects decode users' objects into these values; nothing here knows a wire format.
 """
 
 import enum
@@ -21,7 +21,7 @@ from dlctl.api.undecoded_object import UndecodedObject
 
 
 class CleanPodPolicy(enum.StrEnum):
-    """Which pods go when a job has ended."""
+    """Which pods are deleted when a job has ended."""
 
     ALL = "All"
     RUNNING = "Running"
@@ -30,17 +30,17 @@ class CleanPodPolicy(enum.StrEnum):
 
 @attrs.frozen
 class RunPolicy:
-    """When a job is to run, for how long, and what becomes of it and its pods afterwards.
+    """When a job runs, for how long, and what happens to it and its pods afterwards.
 
-    Absent limits do not limit.
+    None means no limit.
     """
 
     clean_pod_policy: CleanPodPolicy = CleanPodPolicy.NONE
-    # Seconds after its end when the job itself is deleted.
+    # Seconds between the job's end and its deletion.
     ttl_after_finished_s: int | None = None
-    # Seconds after its start when it fails.
+    # Seconds between the job's start and its failure.
     active_deadline_s: int | None = None
-    # So many failures of its replicas, taken together, fail the job; 0 allows none.
+    # The total number of replica failures that fails the job; 0 allows none.
     backoff_limit: int | None = None
     suspended: bool = False
     scheduling_policy: SchedulingPolicy = attrs.field(factory=SchedulingPolicy)
@@ -48,7 +48,7 @@ class RunPolicy:
 
 @attrs.frozen(order=True)
 class Replica:
-    """One member of a job; the type is spelt as the framework does, in lower case."""
+    """One member of a job; the type has the framework's spelling, in lower case."""
 
     type: str
     index: int
@@ -59,33 +59,33 @@ class Replica:
 
 @attrs.frozen
 class ReplicaSpec:
-    """How many replicas of one type, made from which pod template.
+    """The number of replicas of one type, and their pod template.
 
-    The template is complete but for what differs between the replicas of the type.
+    The template is complete except for what differs between the replicas of the type.
     """
 
     type: str
     replicas: int
     template: Mapping[str, Any]
-    # The container that trains: its exit is the replica's.
+    # The training container: its exit code is the replica's.
     container: str
-    # Where the replicas meet.
+    # The port for connections between replicas.
     port: int
-    # What a replica's service publishes, by the name of the port.
+    # The ports of a replica's service, by name.
     ports: Mapping[str, int] = attrs.field(factory=dict)
     retry_policy: RetryPolicy = RetryPolicy.TABLE
-    # Does nothing before all replicas of other types run: a scheduling gate holds it back, or in a
-    # gang, whose scheduler waits for all of its pods, it waits by itself.
+    # Starts only after all replicas of other types run: held by a scheduling gate, or in a gang,
+    # which needs all of its pods at once, by waiting in the container.
     gated: bool = False
-    # Not even made before the replicas of other types are ready.
+    # Created only after the replicas of other types are ready.
     create_last: bool = False
-    # Its pods that have ended stay, whatever the policy for pods: there are logs to be read.
+    # Its ended pods are kept for their logs, whatever the clean-pod policy.
     keep_after_finish: bool = False
-    # The indexes of the replicas, where they do not simply begin at 0.
+    # The indexes of the replicas, unless they are 0 to n-1.
     explicit_indexes: tuple[int, ...] | None = None
-    # A type of which there is one may go without the index in its name.
+    # Whether names contain the index; a type with a single replica may omit it.
     indexed: bool = True
-    # A label selector of the type's pods, for who scales the job; not written if empty.
+    # A label selector of the type's pods for the scale subresource; empty: not written.
     label_selector: str = ""
 
     @property
@@ -95,7 +95,7 @@ class ReplicaSpec:
 
 @attrs.frozen
 class SpecWarning:
-    """Something in the user's spec that is not what becomes of it, told when pods are made."""
+    """A difference between the user's spec and its effect, reported when pods are created."""
 
     reason: str
     message: str
@@ -103,28 +103,28 @@ class SpecWarning:
 
 @attrs.frozen
 class SuccessPolicy:
-    """The replicas whose fate is the job's."""
+    """The replicas that determine the outcome of the job."""
 
-    # The job succeeds when all of these have, or one if one is enough; without any, never.
+    # The job succeeds when all of these have succeeded, or one if ``any_succeeds``; never if empty.
     success_replicas: tuple[Replica, ...]
-    # The job runs once one of these does.
+    # The job is running once one of these runs.
     running_replicas: tuple[Replica, ...]
     any_succeeds: bool = False
-    # The types whose failures the job gets over.
+    # The types whose failures do not fail the job.
     tolerated_types: frozenset[str] = frozenset()
 
     @classmethod
     def of_chief(cls, chief: Replica) -> Self:
-        """Return those of a job that one replica decides."""
+        """Return the policy of a job whose outcome is that of one replica."""
         return cls(success_replicas=(chief,), running_replicas=(chief,))
 
 
 @attrs.frozen
 class Job:
-    """One job: what the user asked for, defaults filled in, and the status last written.
+    """One job: the user's spec with defaults applied, and the last written status.
 
-    ``name_prefix`` and ``runtime_id`` make the names of children; a ``runtime_id`` that the
-    user's spec does not hold yet is derived from the UID, so names never depend on a write.
+    ``name_prefix`` and ``runtime_id`` determine the names of children; a ``runtime_id`` that is
+    missing in the user's spec is derived from the UID, so names never depend on a write.
     """
 
     resource: Resource
@@ -134,7 +134,7 @@ class Job:
     replica_specs: tuple[ReplicaSpec, ...]
     success_policy: SuccessPolicy
     name_prefix: str
-    # Part of the children's names; may be empty where the job's name alone makes them unique.
+    # Part of the children's names; empty if the job's name alone makes them unique.
     runtime_id: str
     status: JobStatus
     run_policy: RunPolicy = RunPolicy()
@@ -144,30 +144,30 @@ class Job:
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     warnings: tuple[SpecWarning, ...] = ()
-    # Of a job whose workers may come and go while it runs.
+    # Set for elastic jobs.
     elasticity: Elasticity | None = None
-    # What else the user's spec says, for the framework to read.
+    # Other fields of the user's spec, for the framework.
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.
     is_local: bool = False
     scheduler_name: str = ""
-    # Why the spec as it stands now cannot be read; what runs goes on without it.
+    # Why the current spec is invalid; running pods continue.
     invalid_reason: str = ""
-    # Whether no more of the spec is known than is needed to judge pods: none are made from it.
+    # Whether only as much of the spec is known as is needed to judge pods: no children are created.
     is_partial: bool = False
-    # A merge patch for what the user's spec does not hold yet: the runtime id, and nothing else.
+    # A merge patch with the runtime id, if the user's spec lacks it.
     spec_patch: Mapping[str, Any] | None = None
 
     @property
     def is_gang_scheduled(self) -> bool:
-        """Whether a scheduler of gangs starts its replicas together."""
+        """Whether a gang scheduler starts its replicas together."""
         return bool(self.defaults.gang_scheduler_name) and not self.is_local
 
     def replica_spec(self, replica_type: str) -> ReplicaSpec | None:
         return next((spec for spec in self.replica_specs if spec.type == replica_type), None)
 
     def replica_count(self, replica_type: str) -> int:
-        """Return how many replicas of a type there are; none of a type that is not listed."""
+        """Return the number of replicas of a type; 0 for a type that is not listed."""
         spec = self.replica_spec(replica_type)
         return spec.replicas if spec else 0
 
@@ -182,7 +182,7 @@ class Job:
         return sum(spec.replicas for spec in self.replica_specs)
 
     def child_name(self, replica: Replica) -> str:
-        """Return the name that the pod and the service of a replica share."""
+        """Return the name that a replica's pod and service share."""
         prefix = self._prefix_by_type.get(replica.type) or self._type_prefix(replica.type)
         return f"{prefix}-{replica.index}" if replica.type not in self._unindexed_types else prefix
 
@@ -200,7 +200,7 @@ class Job:
 
 
 class JobObject(UndecodedObject, frozen=True, gc=False):
-    """A job as it is on the server, its spec and status still undecoded."""
+    """A job as stored on the server, with spec and status undecoded."""
 
     api_version: str = ""
     kind: str = ""

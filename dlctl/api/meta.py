@@ -1,7 +1,7 @@
-"""What all Kubernetes objects share: where they live, who they are, who owns them.
+"""Metadata common to all Kubernetes objects: resource, key, identity and owner.
 
-The structs are projections: they keep what the controller reads and drop the rest of the object,
-so one must never be written back.
+The structs are projections: they keep what the controller reads and drop the rest of the object, so
+they must never be written back.
 """
 
 import datetime
@@ -13,19 +13,19 @@ import msgspec
 
 UID = NewType("UID", str)
 
-# Not app.kubernetes.io/managed-by: pod templates carry that one for the tool that renders them.
+# Not app.kubernetes.io/managed-by, which pod templates carry for the tool that renders them.
 MANAGED_BY_LABEL = "dlctl.dev/managed-by"
 MANAGED_BY = "dlctl"
-# Watches are scoped by it, so that the pods of others cost nothing.
+# Watches use it as their scope, so that other pods cost nothing.
 MANAGED_BY_SELECTOR = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
 
 
 class ObjectKey(NamedTuple):
-    """Namespace and name of an object; it outlives the object, so it is not its identity.
+    """Namespace and name of an object; a key outlives its object, so it is not an identity.
 
-    An object deleted and created again under the same name has the same key and a new UID.
-    The namespace of a cluster-scoped object is the empty string. A tuple, because its hash is
-    what stores and queues spend their time on.
+    An object deleted and created again under the same name has the same key and a new UID. The
+    namespace of a cluster-scoped object is the empty string. A tuple, for its fast hash: stores and
+    queues spend most of their time on hashing.
     """
 
     namespace: str
@@ -37,7 +37,7 @@ class ObjectKey(NamedTuple):
 
 @attrs.frozen
 class Resource:
-    """The plural endpoint that objects of one kind are served at."""
+    """The plural endpoint of the objects of one kind."""
 
     group: str
     version: str
@@ -51,11 +51,11 @@ class Resource:
 
     @property
     def group_resource(self) -> str:
-        """Return the name as kubectl and metrics spell it: ``mxjobs.kubeflow.org``, ``pods``."""
+        """Return the name as spelled by kubectl and metrics: ``mxjobs.kubeflow.org``, ``pods``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Return the URL path; without a namespace, of the collection over all namespaces."""
+        """Return the URL path; without a namespace, of the collection across all namespaces."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if namespace and self.namespaced:
             parts += ["namespaces", namespace]
@@ -88,7 +88,7 @@ class Projection(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class OwnerReference(Projection, frozen=True, gc=False):
-    """Who an object belongs to; at most one reference of an object is the controller's."""
+    """An owner of an object; at most one of its references has ``controller`` set."""
 
     api_version: str = ""
     kind: str = ""
@@ -123,7 +123,7 @@ class ObjectMeta(Projection, frozen=True, gc=False):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """Return the one owner that manages the object, if there is one."""
+        """Return the owner that controls the object, if any."""
         return next((ref for ref in self.owner_references or () if ref.controller), None)
 
     @property
@@ -132,7 +132,7 @@ class ObjectMeta(Projection, frozen=True, gc=False):
 
     @property
     def deletion_requested_at(self) -> datetime.datetime | None:
-        """Return when somebody asked for the deletion; the timestamp itself is its deadline."""
+        """Return when the deletion was requested; the deletion timestamp is this plus the grace."""
         if self.deletion_timestamp is None:
             return None
         grace = datetime.timedelta(seconds=self.deletion_grace_period_seconds or 0)
@@ -143,7 +143,7 @@ class ObjectMeta(Projection, frozen=True, gc=False):
 
 
 class Object(Projection, frozen=True, gc=False):
-    """Any object, by its metadata alone."""
+    """Any object, reduced to its metadata."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -155,7 +155,7 @@ class Object(Projection, frozen=True, gc=False):
 def owner_reference(
     resource: Resource, *, name: str, uid: UID, controller: bool = True
 ) -> Mapping[str, object]:
-    """Return the wire form by which a child names its owner."""
+    """Return a child's reference to its owner, in wire format."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

@@ -1,7 +1,7 @@
-"""How deep JSON text nests: the bound for what tenants write, and reading past what breaks it.
+"""Limits the nesting depth of JSON text written by tenants, and truncates what exceeds it.
 
-A few KB of brackets nest deeper than decoders and the functions behind them can follow. The text
-is expected to be JSON; of other text the results mean nothing.
+A few KB of brackets nest deeper than decoders and later recursive functions can handle. The text
+must be valid JSON; otherwise the results are undefined.
 """
 
 import re
@@ -9,20 +9,20 @@ from typing import Final
 
 # A pod template in a job nests about 20 levels deep.
 MAX_DEPTH: Final = 64
-# More brackets than this are not looked at one by one: it would hold up the event loop.
+# More brackets are not examined one by one: that would block the event loop.
 MAX_BRACKETS: Final = 20_000
 
-# It never backtracks: its repetitions are possessive.
+# Possessive repetitions: it never backtracks.
 _BRACKET: Final = re.compile(rb'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+")*+([\[\]{}])', re.DOTALL)
 _NON_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _TO_PARENTHESES: Final = bytes.maketrans(b"[{]}", b"(())")
 
 
 def exceeds_depth(text: bytes, max_depth: int = MAX_DEPTH) -> bool:
-    """Return whether some value is inside of more than ``levels`` objects and lists."""
+    """Return whether some value is inside more than ``max_depth`` objects and lists."""
     if text.count(b"[") + text.count(b"{") <= max_depth:
         return False
-    # Without escapes, what is between quotes is every second piece.
+    # Without escapes, every second piece is the content of a string.
     unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"")
     brackets = b"".join(unescaped.split(b'"')[::2]).translate(_TO_PARENTHESES, _NON_BRACKETS)
     for left in range(max_depth, 0, -1):
@@ -30,7 +30,7 @@ def exceeds_depth(text: bytes, max_depth: int = MAX_DEPTH) -> bool:
             return False
         if b"(" * (left + 1) in brackets:
             return True
-        # Removes the innermost level of each branch.
+        # Remove the innermost level of each branch.
         brackets = brackets.replace(b"()", b"")
     return bool(brackets)
 
@@ -40,7 +40,7 @@ def truncate_to_depth(
 ) -> tuple[bytes, bool]:
     """Return the text with ``null`` for each value that nests deeper, and whether it is complete.
 
-    It is incomplete if there are too many brackets: what comes after them is left out.
+    It is incomplete if there are too many brackets: the text after them is cut off.
     """
     parts: list[bytes] = []
     closers = bytearray()

@@ -1,4 +1,4 @@
-"""What the controller reads of nodes: whether one is about to go."""
+"""The fields of nodes that the controller reads: signals that a node is about to be removed."""
 
 from collections.abc import Collection
 
@@ -8,13 +8,13 @@ NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 
 
 class Taint(Projection, frozen=True, gc=False):
-    """A reason for pods to keep away."""
+    """A taint, which repels pods."""
 
     key: str = ""
 
 
 class NodeSpec(Projection, frozen=True, gc=False):
-    """What repels pods from a node."""
+    """The taints of a node."""
 
     taints: list[Taint] | None = None
 
@@ -27,19 +27,19 @@ class NodeCondition(Projection, frozen=True, gc=False):
 
 
 class NodeStatus(Projection, frozen=True, gc=False):
-    """How a node fares."""
+    """The conditions of a node."""
 
     conditions: list[NodeCondition] | None = None
 
 
 class Node(Object, frozen=True, gc=False):
-    """A node, as much of it as tells that it will go."""
+    """A node, as far as it shows that it is about to be removed."""
 
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
     def has_drain_signal(self, signals: Collection[str]) -> bool:
-        """Tell whether it has a taint of one of these keys, or such a condition holds."""
+        """Return whether it has a taint or a true condition with one of these names."""
         taints = (self.spec.taints if self.spec else None) or ()
         conditions = (self.status.conditions if self.status else None) or ()
         true_conditions = (c.type for c in conditions if c.status == "True")

@@ -1,4 +1,4 @@
-"""What the controller reads of pods and services: projections of core/v1."""
+"""The fields of pods and services that the controller reads: projections of core/v1."""
 
 import datetime
 import enum
@@ -7,12 +7,12 @@ import msgspec
 
 from dlctl.api.meta import Object, Projection
 
-# The gate of a pod that is held back until the other replicas of its job run.
+# The scheduling gate of a pod that waits until the other replicas of its job run.
 WORKERS_RUNNING_GATE = "dlctl.dev/workers-running"
 
 
 class PodPhase(enum.StrEnum):
-    """Where a pod is in its life, as the kubelet reports it."""
+    """The phase of a pod, as reported by the kubelet."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -50,7 +50,7 @@ class ContainerStateTerminated(Projection, frozen=True, gc=False):
 
 
 class ContainerState(Projection, frozen=True, gc=False):
-    """At most one of the three is set; none means waiting."""
+    """The state of a container: at most one of the three is set; none means waiting."""
 
     waiting: ContainerStateWaiting | None = None
     running: ContainerStateRunning | None = None
@@ -68,7 +68,7 @@ class ContainerStatus(Projection, frozen=True, gc=False):
 
 
 class PodCondition(Projection, frozen=True, gc=False):
-    """One aspect of a pod: PodScheduled, Ready, DisruptionTarget and others."""
+    """A condition of a pod: PodScheduled, Ready, DisruptionTarget and others."""
 
     type: str = ""
     status: str = ""
@@ -78,7 +78,7 @@ class PodCondition(Projection, frozen=True, gc=False):
 
 
 class PodStatus(Projection, frozen=True, gc=False):
-    """What the kubelet and the control plane say of a pod."""
+    """The status of a pod, as reported by the kubelet and the control plane."""
 
     phase: str | None = None
     reason: str | None = None
@@ -91,20 +91,20 @@ class PodStatus(Projection, frozen=True, gc=False):
 
 
 class PodSchedulingGate(Projection, frozen=True, gc=False):
-    """Something that is to be removed before a pod is scheduled."""
+    """A gate that must be removed before the pod is scheduled."""
 
     name: str = ""
 
 
 class InitContainer(Projection, frozen=True, gc=False):
-    """An init container; one with a restart policy of its own is a native sidecar."""
+    """An init container; one with its own restart policy is a native sidecar."""
 
     name: str = ""
     restart_policy: str | None = None
 
 
 class PodSpec(Projection, frozen=True, gc=False):
-    """Where a pod was put, and whether its containers are run again there."""
+    """The node of a pod, its restart policy, gates and init containers."""
 
     node_name: str | None = None
     restart_policy: str | None = None
@@ -113,19 +113,19 @@ class PodSpec(Projection, frozen=True, gc=False):
 
 
 class Pod(Object, frozen=True, gc=False):
-    """A pod, as much of it as decisions need."""
+    """A pod, as far as decisions need it."""
 
     spec: PodSpec | None = None
     status: PodStatus | None = None
 
     @property
     def phase(self) -> PodPhase:
-        """Return the phase; one that is absent or unheard of counts as Pending or Unknown."""
+        """Return the phase: Pending if absent, Unknown if not a known one."""
         phase = (self.status.phase if self.status else None) or PodPhase.PENDING
         return PodPhase(phase) if phase in PodPhase.__members__.values() else PodPhase.UNKNOWN
 
     def container_status(self, name: str) -> ContainerStatus | None:
-        """Return the status of one container by name, if the kubelet has reported it."""
+        """Return the status of a container by name, if the kubelet has reported it."""
         statuses = (self.status.container_statuses if self.status else None) or ()
         return next((status for status in statuses if status.name == name), None)
 
@@ -142,17 +142,17 @@ class Pod(Object, frozen=True, gc=False):
 
     @property
     def is_terminal(self) -> bool:
-        """Tell whether all its containers have terminated and none is started again.
+        """Return whether all containers have terminated and none will be restarted.
 
-        The kubelet reports the last container's end with the old phase; the terminal phase follows
-        about a second later.
+        The kubelet reports the last container's termination with the old phase; the terminal phase
+        follows about a second later.
         """
         statuses = (self.status.container_statuses if self.status else None) or ()
         terminated = bool(statuses) and all(map(self._is_container_final, statuses))
         return self.phase.finished or terminated or self._has_failed_init
 
     def is_terminated(self, container: str) -> bool:
-        """Tell whether a container has terminated for good, whatever still runs beside it."""
+        """Return whether a container has terminated for good, even if others still run."""
         status = self.container_status(container)
         return self.is_terminal or (status is not None and self._is_container_final(status))
 
@@ -171,7 +171,7 @@ class Pod(Object, frozen=True, gc=False):
 
     @property
     def is_gated(self) -> bool:
-        """Tell whether our own gate still keeps it from being scheduled."""
+        """Return whether dlctl's gate still prevents scheduling."""
         gates = (self.spec.scheduling_gates if self.spec else None) or ()
         return any(gate.name == WORKERS_RUNNING_GATE for gate in gates)
 
@@ -181,4 +181,4 @@ class Pod(Object, frozen=True, gc=False):
 
 
 class Service(Object, frozen=True, gc=False):
-    """A service, by its metadata: its spec is never changed once it exists."""
+    """A service, reduced to its metadata: the spec is never changed after creation."""

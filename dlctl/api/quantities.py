@@ -1,4 +1,4 @@
-"""Amounts of resources (``500m``, ``2Gi``) as numbers, and in their canonical spelling."""
+"""Resource quantities (``500m``, ``2Gi``) as numbers and in canonical form."""
 
 import re
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ from typing import Final
 
 from dlctl.errors import DlctlError
 
-# Kubernetes has no bounds but what its integers hold. These are beyond all that is in use, also
-# beyond what a float is written as, and keep every operation within :data:`_EXACT`.
+# Kubernetes has no limits except those of its integers. These exceed all practical values and what
+# a float can express, and keep every operation within :data:`_EXACT_CONTEXT`.
 MAX_CHARS: Final = 64
 PATTERN: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
 _REGEX: Final = re.compile(PATTERN.removesuffix("$"))
 _TOO_LONG_MESSAGE: Final = f"quantities have at most {MAX_CHARS} characters"
-# A float beyond it is not written in that many.
+# Larger floats need more digits.
 _MAX_FLOAT: Final = 10**MAX_CHARS
 _EXACT_CONTEXT: Final = Context(prec=256)
 _POWER_BY_DECIMAL_SUFFIX: Final = {
@@ -34,12 +34,12 @@ _EXPONENT_REGEX: Final = re.compile(r"[eE]([+-]?[0-9]+)")
 _POWER_BY_EXPONENT: Final = {
     f"e{power}" if power else "": power for power in range(-9, 2 * MAX_CHARS, 3)
 }
-# What Kubernetes makes of larger amounts with a binary suffix.
+# Kubernetes caps quantities with a binary suffix at this value.
 _MAX_BINARY: Final = Decimal(2**63 - 1)
 
 
 class QuantityError(DlctlError):
-    """The text is no amount."""
+    """The text is not a quantity."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(
@@ -51,7 +51,10 @@ class QuantityError(DlctlError):
 
 @lru_cache(maxsize=1024)
 def parse_quantity(text: str) -> Decimal:
-    """Return the amount as a number; raise QuantityError if it is none."""
+    """Return the quantity as a number.
+
+    :raises QuantityError: if the text is not a quantity.
+    """
     with localcontext(_EXACT_CONTEXT):
         return _parse(text)[0]
 
@@ -61,7 +64,7 @@ def is_quantity(text: str) -> bool:
 
 
 def canonicalize(value: str | float) -> str:
-    """Return the shortest spelling with an integer and the kind of suffix it came with."""
+    """Return the shortest form with an integer, keeping the kind of suffix."""
     if isinstance(value, str):
         return _canonicalize(value)
     if isinstance(value, bool):
@@ -72,9 +75,9 @@ def canonicalize(value: str | float) -> str:
 
 
 def sum_quantities(quantities: Iterable[tuple[str, int]]) -> str:
-    """Return the sum of amounts, each so many times, spelt as the first one that is not zero.
+    """Return the sum of quantity x count, in the form of the first nonzero quantity.
 
-    :raises QuantityError: if one is no amount.
+    :raises QuantityError: if a text is not a quantity.
     """
     number, suffix_of_sum = Decimal(0), ""
     with localcontext(_EXACT_CONTEXT):
@@ -116,7 +119,7 @@ def _format_scaled(number: Decimal, units: dict[str, int]) -> str:
         scaled = number.scaleb(-power)
         if scaled == scaled.to_integral_value():
             return f"{int(scaled)}{unit}"
-    # Smaller than can be said: rounded away from zero.
+    # Below the smallest unit: round away from zero.
     return f"{int(number.scaleb(9).to_integral_value('ROUND_UP'))}n"
 
 

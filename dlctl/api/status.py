@@ -1,7 +1,7 @@
-"""What the engine knows and writes down of a job: its phase, its end, its restarts.
+"""The persisted state of a job: its phase, its outcome, its restarts.
 
-The status is the controller's only memory: whatever a decision rests on besides the cluster's
-present state is in here, so that a controller that starts anew decides the same.
+The status is the controller's only memory: with it and the cluster's current state, a restarted
+controller makes the same decisions.
 """
 
 import datetime
@@ -15,24 +15,24 @@ from dlctl.api.elastic import Membership
 
 
 class JobPhase(enum.StrEnum):
-    """Where a job is in its life; the words are mx-operator's."""
+    """The phase of a job, with mx-operator's names."""
 
     NEW = ""
     CREATING = "Creating"
     RUNNING = "Running"
-    # Not mx-operator's: nothing of the job is there, until it is resumed.
+    # Not mx-operator's: the job has no pods until it is resumed.
     SUSPENDED = "Suspended"
-    # Nor is this: all of it is taken down, to be made again.
+    # Not mx-operator's: the whole job is deleted, to be created again.
     RESTARTING = "Restarting"
     CLEAN_UP = "CleanUp"
-    # Ended, by success or failure: the state tells.
+    # Ended; the state says whether it succeeded.
     DONE = "Done"
     # Never started: the spec is invalid.
     FAILED = "Failed"
 
 
 class JobState(enum.StrEnum):
-    """How a job or its replicas of one type fare."""
+    """The state of a job, or of the replicas of one type."""
 
     UNKNOWN = "Unknown"
     RUNNING = "Running"
@@ -42,23 +42,23 @@ class JobState(enum.StrEnum):
 
 @attrs.frozen
 class ReplicaStatus:
-    """The replicas of one type: their common state, how many are in which, which are done."""
+    """The replicas of one type: their common state, counts by state, completed indexes."""
 
     type: str
     state: JobState
     count_by_state: Mapping[JobState, int]
-    # Replicas that have exited 0 are never run again, even when their pods are gone.
+    # Replicas that exited 0 are never restarted, even if their pods are deleted.
     completed_indexes: frozenset[int] = frozenset()
-    # A label selector of their pods, where the API has one.
+    # The label selector of their pods, if the API has one.
     label_selector: str = ""
 
 
 @attrs.frozen
 class RestartRecord:
-    """The tries that one replica has used up, and the pod that ended the last of them.
+    """The attempts of one replica, and the pod that ended the last of them.
 
-    ``failures`` counts what the program did; ``attempts`` also evictions and the like, and is what
-    the back-off grows by. The UID keeps one pod from being counted twice.
+    ``failures`` counts failures of the program; ``attempts`` also counts evictions and the like,
+    and determines the back-off. The UID prevents counting a pod twice.
     """
 
     failures: int
@@ -71,9 +71,9 @@ class RestartRecord:
 
 @attrs.frozen
 class Failure:
-    """The first cause of a job's failure; what failed after it is a consequence.
+    """The first cause of a job's failure; later failures are consequences.
 
-    One that is the job's as a whole, such as a deadline, names no replica.
+    A failure of the job as a whole, such as an exceeded deadline, names no replica.
     """
 
     replica: str
@@ -86,7 +86,7 @@ class Failure:
 
 @attrs.frozen
 class JobStatus:
-    """A job's status as a value; two equal ones need no write."""
+    """A job's status as a value; if equal to the stored one, nothing is written."""
 
     phase: JobPhase = JobPhase.NEW
     state: JobState = JobState.UNKNOWN
@@ -98,18 +98,18 @@ class JobStatus:
     restarts: Mapping[str, RestartRecord] = attrs.field(factory=dict)
     failure: Failure | None = None
     observed_generation: int = 0
-    # Of a job that scales: its workers; None before they are chosen.
+    # Elastic jobs: the workers; None before they are chosen.
     membership: Membership | None = None
-    # How often the whole job was run again.
+    # How often the whole job was restarted.
     job_restarts: int = 0
-    # What the names of its workers begin with, since the status tells them by their names.
+    # The name prefix of workers, since the status lists them by name.
     worker_name_prefix: str = ""
-    # Last written by another operator, whose children of the job lack our label.
+    # Last written by another operator, whose children of the job lack dlctl's label.
     written_by_other_operator: bool = False
 
     @property
     def is_finished(self) -> bool:
-        """Return whether nothing is left to do for the job but to delete it."""
+        """Return whether nothing is left to do except to delete the job."""
         return self.phase in (JobPhase.DONE, JobPhase.FAILED)
 
     def completed_indexes(self, replica_type: str) -> frozenset[int]:

@@ -1,1 +1,1 @@
-"""The fields of Kubernetes types that pods and metrics are made of."""
+"""The fields of the Kubernetes types that pods and metrics consist of."""

@@ -1,8 +1,9 @@
-"""The fields of Kubernetes types that pods and metrics are made of, read from the tables here.
+"""The fields of the Kubernetes types that pods and metrics consist of, read from tables.
 
 A table has sections ``[package]`` and lines ``Name = field:type field:type``; a type may be a list
-(``[]T``) or a map (``{}T``), ``!`` marks a required field, ``@key`` how a strategic merge patch
-merges the list. The CRDs, the reader of jobs and the embedded API server share these tables.
+(``[]T``) or a map (``{}T``), ``!`` marks a required field, ``@key`` the merge key of a list in
+strategic merge patches. The CRDs, the decoder of jobs and the embedded API server share these
+tables.
 """
 
 import re
@@ -22,7 +23,7 @@ class Field:
     """One field of a type. ``merge_key`` is "" for a list that is a set, None for an atomic one."""
 
     name: str
-    # The outermost list ("[]") or map ("{}") first.
+    # From the outermost list ("[]") or map ("{}") inwards.
     shape: tuple[str, ...]
     type: str
     required: bool = False
@@ -31,7 +32,7 @@ class Field:
 
 @attrs.frozen
 class TypeDefinition:
-    """A struct: its fields by name, and the package that its definition is named after."""
+    """A struct: its fields by name, and the package prefix of its definition name."""
 
     name: str
     package: str
@@ -44,7 +45,7 @@ class TypeDefinition:
 
 @lru_cache(maxsize=1)
 def pod_types() -> Mapping[str, TypeDefinition]:
-    """Return the types that a PodTemplateSpec or a MetricSpec consists of, by their short name."""
+    """Return the types that a PodTemplateSpec or a MetricSpec consists of, by short name."""
     texts = [(files(__package__) / f"{table}.types").read_text() for table in _TABLES]
     return {kind.name: kind for text in texts for kind in parse_table(text)}
 
