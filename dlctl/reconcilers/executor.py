@@ -68,7 +68,7 @@ class Executor:
             return await self.mark_invalid(
                 context.dialect, context.obj, plan.status, str(error), context.cache
             )
-        self.membership.set_wanted(job.key, plan)
+        self.membership.set_wanted(job.key, plan.exec_tasks, plan.retried_exec_tasks)
         if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
             await self.jobs.patch_spec(context.obj, job.spec_patch)
         if rejections_changed:
@@ -111,7 +111,7 @@ class Executor:
         """Return the context with the job as it is then."""
         job, obj, cache = context.job, context.obj, context.cache
         # A scaler has its result before the job forgets that it worked on it.
-        await self.membership.patch_scalers(job, plan, finished=True)
+        await self.membership.patch_scalers(job, plan.scaler_updates, finished=True)
         if plan.status != job.status:
             current = await self.jobs.patch_status(
                 context.dialect, obj, job.status, plan.status, cache
@@ -119,7 +119,7 @@ class Executor:
             cache.status_written_s = self.clock.monotonic()
             self.metrics.status_written(job, obj.metadata, plan.status, self.clock.now())
             context = attrs.evolve(context, obj=current)
-        await self.membership.patch_scalers(job, plan, finished=False)
+        await self.membership.patch_scalers(job, plan.scaler_updates, finished=False)
         return context
 
     async def _record_events(self, context: ReconcileContext, plan: Plan) -> None:

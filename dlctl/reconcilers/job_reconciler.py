@@ -35,10 +35,11 @@ from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_decoding import decode_job
 from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.job_writer import JobGoneError
-from dlctl.reconcilers.large_jobs import first_slice, to_thread_if_large
+from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_membership_plan
 from dlctl.reconcilers.observe import Children, Observed, observe
 from dlctl.reconcilers.plan import Plan, Policy, plan, with_membership
+from dlctl.reconcilers.plan_slice import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status_conflicts import StatusConflictDetector, restore_own_status
 from dlctl.reconcilers.status_debounce import debounce_counts

@@ -1,4 +1,4 @@
-"""Large jobs in portions, so that one of them holds up neither the event loop nor other jobs."""
+"""Planning of large jobs in a thread, so that one of them does not hold up the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,34 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-import attrs
-
-from dlctl.reconcilers.plan import Plan
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Children that one reconciliation creates, changes or deletes.
-MAX_CHANGES: Final = 256
 # Replicas with which a plan takes long enough to be noticed by others.
 LARGE_JOB: Final = 500
-# In the order in which they are carried out.
-_SLICED_FIELDS: Final = (
-    "deleted_pods", "force_deleted_pods", "deleted_services", "services", "pods", "kueue_held_pods",
-    "ungated_pods",
-)  # fmt: skip
 # One at a time: each further thread would make the loop wait its turn longer.
 _EXECUTOR: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
-
-
-def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
-    """Return a plan of the first steps of another one; the rest is for the next plans."""
-    parts, remaining = {}, limit
-    for name in _SLICED_FIELDS:
-        parts[name] = getattr(plan, name)[:remaining]
-        remaining -= len(parts[name])
-    unfinished = any(len(part) < len(getattr(plan, name)) for name, part in parts.items())
-    return attrs.evolve(plan, **parts, has_more=unfinished)
 
 
 async def to_thread_if_large(

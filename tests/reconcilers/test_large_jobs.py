@@ -1,37 +1,8 @@
-"""Portions of plans: in order, complete in the end, and planned beside the loop if large."""
+"""Large jobs are planned beside the event loop."""
 
 import threading
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from dlctl.api.job import Replica
-from dlctl.api.status import JobStatus
-from dlctl.reconcilers.large_jobs import LARGE_JOB, first_slice, to_thread_if_large
-from dlctl.reconcilers.plan import Plan
-from tests.builders import make_job, make_pod, training_job
-
-
-@given(deleted=st.integers(0, 5), services=st.integers(0, 5), pods=st.integers(0, 5))
-def test_first_slice_is_of_the_first_steps(deleted: int, services: int, pods: int) -> None:
-    job = make_job(training_job("JAXJob", Worker=5))
-    replicas = tuple(job.replicas)
-    there = tuple(make_pod(job, replica) for replica in replicas)
-    whole = Plan(
-        JobStatus(),
-        deleted_pods=there[:deleted],
-        services=replicas[:services],
-        pods=replicas[:pods],
-    )
-    part = first_slice(whole, 4)
-    steps = [*whole.deleted_pods, *whole.services, *whole.pods]
-    assert [*part.deleted_pods, *part.services, *part.pods] == steps[:4]
-    assert part.has_more == (len(steps) > 4)
-
-
-def test_plan_of_a_small_job_stays_as_it_is() -> None:
-    whole = Plan(JobStatus(), pods=(Replica("worker", 0),))
-    assert first_slice(whole) == whole
+from dlctl.reconcilers.large_jobs import LARGE_JOB, to_thread_if_large
 
 
 async def test_large_jobs_are_decided_beside_the_loop() -> None:

@@ -3,7 +3,7 @@
 It waits for no launcher: what is to be done inside one is an errand, whose end wakes the job.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -49,7 +49,6 @@ from dlctl.reconcilers.membership.plan_membership import plan_membership, with_m
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan
 
 # The index of unfinished scalers by the job that they are for.
 BY_JOB: Final = "job"
@@ -106,22 +105,26 @@ class MembershipReconciler:
         )
         return await to_thread_if_large(size, plan_membership, state)
 
-    async def patch_scalers(self, job: Job, plan: Plan, *, finished: bool) -> None:
+    async def patch_scalers(
+        self, job: Job, updates: Iterable[ScalerUpdate], *, finished: bool
+    ) -> None:
         """Write the statuses of scalers: of those that are finished, or of the others.
 
         :raises ConflictError: if one is not as the stores have it.
         """
-        for update in plan.scaler_updates:
+        for update in updates:
             if update.status.phase.finished is finished:
                 await self._patch_scaler(job, update)
 
-    def set_wanted(self, key: ObjectKey, plan: Plan) -> None:
-        """Have done in the launcher what is wanted there now."""
-        if plan.exec_tasks is None:
+    def set_wanted(
+        self, key: ObjectKey, wanted: Collection[ExecTask] | None, retried: Iterable[ExecTask]
+    ) -> None:
+        """Run the wanted tasks in the launcher, and no others; None leaves them as they are."""
+        if wanted is None:
             return
         outcomes = self.tasks.outcomes(key)
-        self.tasks.set_wanted(key, plan.exec_tasks)
-        for task in plan.retried_exec_tasks:
+        self.tasks.set_wanted(key, wanted)
+        for task in retried:
             if task in outcomes:
                 pause_s = _retry_delay_s(task, outcomes[task].attempts)
                 self.tasks.retry(key, task, after_s=pause_s)
