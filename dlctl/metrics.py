@@ -147,12 +147,6 @@ class Metrics:
             "host",
             buckets=REQUEST_BUCKETS,
         )
-        self.rest_client_dns_resolution_duration_seconds = self._histogram(
-            "rest_client_dns_resolution_duration_seconds",
-            "Seconds a DNS lookup takes",
-            "host",
-            buckets=REQUEST_BUCKETS,
-        )
         self.rest_client_request_size_bytes = self._histogram(
             "rest_client_request_size_bytes", "Bytes sent", "verb", "host", buckets=SIZE_BUCKETS
         )

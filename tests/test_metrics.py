@@ -31,7 +31,6 @@ LABELS = {
     "rest_client_request_retries_total": ("code", "verb", "host"),
     "rest_client_request_duration_seconds": ("verb", "host"),
     "rest_client_rate_limiter_duration_seconds": ("verb", "host"),
-    "rest_client_dns_resolution_duration_seconds": ("host",),
     "rest_client_request_size_bytes": ("verb", "host"),
     "rest_client_response_size_bytes": ("verb", "host"),
     "leader_election_master_status": ("name",),

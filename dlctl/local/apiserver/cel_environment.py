@@ -23,14 +23,6 @@ def _is_sorted(items: list[Any]) -> bool:
     return all(a <= b for a, b in pairwise(items))
 
 
-def _index_of(items: list[Any], wanted: Any) -> int:
-    return items.index(wanted) if wanted in items else -1
-
-
-def _last_index_of(items: list[Any], wanted: Any) -> int:
-    return len(items) - 1 - items[::-1].index(wanted) if wanted in items else -1
-
-
 def _find(text: str, pattern: str) -> str:
     found = re.search(pattern, text)
     return found[0] if found else ""

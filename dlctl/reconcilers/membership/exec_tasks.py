@@ -1,7 +1,5 @@
 """What is asked of a running launcher: values, so that asking twice is asking once."""
 
-from collections.abc import Mapping
-
 import attrs
 
 from dlctl.api.elastic import Script
@@ -57,4 +55,3 @@ class RunScript:
 
 
 ExecTask = WriteFiles | ProbeWorkers | CheckInUse | RunScript
-Files = Mapping[str, str]
