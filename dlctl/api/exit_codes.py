@@ -39,7 +39,7 @@ _DESCRIPTION_BY_CODE: Final[Mapping[int, str]] = {
     126: "the command cannot be executed",
     127: "the command was not found",
     128: "invalid argument to exit, or the container could not start",
-    137: "killed (SIGKILL): out of memory, evicted or stopped by force",
+    137: "killed (SIGKILL): out of memory, evicted or force-deleted",
     138: "ended by SIGUSR1: user-defined, asks for a restart",
     139: "segmentation fault (SIGSEGV)",
     143: "stopped (SIGTERM)",
@@ -84,4 +84,4 @@ def describe_exit_code(code: int) -> str:
     try:
         return f"ended by {signal.Signals(code - _SIGNAL_BASE).name}"
     except ValueError:
-        return "an error of the program's own"
+        return "a program-defined error"

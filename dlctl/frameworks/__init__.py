@@ -1,4 +1,4 @@
-"""What a training framework needs of its replicas: plain data and pure functions."""
+"""Training frameworks: the environment, pod specs and dependents of their replicas. Pure."""
 
 from dlctl.frameworks.dljob import DLJob
 

@@ -1,7 +1,7 @@
-"""The extension point: what a class must say of a training framework to have its jobs run.
+"""The extension point: the base class by which a training framework's jobs can be run.
 
-The words are dl-operator's published contract. A framework can be supported this way if it sets
-up its cluster from environment variables; everything else is common to all of them.
+The names are dl-operator's published contract. Any framework that sets up its cluster from
+environment variables can be supported this way; everything else is common to all frameworks.
 """
 
 import abc
@@ -15,19 +15,19 @@ from dlctl.frameworks.validation import invalid_reason
 
 
 class DLJob(abc.ABC):
-    """One job, seen by its framework: it knows the job's shape and makes no decision.
+    """One job from its framework's view: describes the job's shape and makes no decisions.
 
-    A subclass states:
+    A subclass defines:
 
     - ``job_type``: the kind of its jobs, such as ``MXJob``;
     - ``replica_types``: their replica types, in lower case;
-    - ``container_properties``: of the container that trains: ``ports`` (the first one is where
-      replicas meet), and if wanted its ``name`` (the kind without ``Job``, in lower case, if not)
-      and ``volumes`` (paths that get an empty directory each);
+    - ``container_properties``: of the training container: ``ports`` (the first one is for
+      connections between replicas), and optionally its ``name`` (by default the kind without
+      ``Job``, in lower case) and ``volumes`` (paths where an empty directory each is mounted);
     - :meth:`get_environment_variables`.
 
-    ``chief_type`` is the type whose replica 0 decides the job, by default the first one;
-    ``singletons`` are the types of which there must be exactly one.
+    ``chief_type`` is the type whose replica 0 determines the job's outcome, by default the first
+    type; ``singletons`` are the types with exactly one replica.
     """
 
     job_type: ClassVar[str]
@@ -35,20 +35,20 @@ class DLJob(abc.ABC):
     container_properties: ClassVar[Mapping[str, Any]]
     chief_type: ClassVar[str] = ""
     singletons: ClassVar[list[str]] = []
-    # Where what :meth:`dependents` returns is served.
+    # The resources of the objects that :meth:`dependents` returns.
     dependent_resources: ClassVar[Collection[Resource]] = ()
-    # Those of them whose objects stay when the job has ended or is suspended, until it is deleted.
+    # Those whose objects are kept when the job has ended or is suspended, until it is deleted.
     retained_resources: ClassVar[Collection[Resource]] = ()
-    # Whether there is something to make by :meth:`secrets`.
+    # Whether :meth:`secrets` returns any.
     creates_secrets: ClassVar[bool] = False
-    # The rights, as group, resource and verb, that jobs' roles hand on to their pods.
+    # The rights (group, resource, verb) that jobs' roles grant to their pods.
     delegated_rules: ClassVar[Collection[tuple[str, str, str]]] = ()
-    # Whether all containers of a pod are told of the cluster, or the one that trains alone.
+    # Whether all containers of a pod get the cluster environment, or only the training container.
     sets_env_in_all_containers: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # What only gathers what several frameworks share is none itself.
+        # Abstract bases, which several frameworks share, are not frameworks themselves.
         problem = "" if abstract else invalid_reason(cls)
         if problem:
             raise TypeError(f"{cls.__module__}.{cls.__qualname__} {problem}")
@@ -62,7 +62,7 @@ class DLJob(abc.ABC):
 
     @classmethod
     def container_name(cls) -> str:
-        """Return the name of the container that trains."""
+        """Return the name of the training container."""
         default = cls.job_type.removesuffix("Job").lower()
         return str(cls.container_properties.get("name", default))
 
@@ -71,18 +71,18 @@ class DLJob(abc.ABC):
         return int(cls.container_properties["ports"][0])
 
     def number_of_replicas(self, replica_type: str) -> int:
-        """Return how many replicas of a type the job has: 0 if it lists none."""
+        """Return the number of replicas of a type; 0 for a type that is not listed."""
         return self.job.replica_count(replica_type)
 
     def get_replica_spec(self, replica_type: str) -> ReplicaSpec | None:
         return self.job.replica_spec(replica_type)
 
     def min_available(self, replica_type: str) -> int:
-        """Return how many replicas of a type will do for the job to begin."""
+        """Return how many replicas of a type suffice for the job to start."""
         return self.number_of_replicas(replica_type)
 
     def address(self, replica_type: str, replica_index: int) -> str:
-        """Return the host name that a replica answers to within its namespace."""
+        """Return the host name of a replica within its namespace."""
         return self.job.child_name(Replica(replica_type, replica_index))
 
     def port(self, replica_type: str) -> int:
@@ -94,25 +94,25 @@ class DLJob(abc.ABC):
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
-        """Return what to add to the environment of one replica.
+        """Return the variables to add to the environment of one replica.
 
-        Where the user has set the same name, the user's wins, but for Kubeflow's kinds.
-        A value that is no string says where it comes from, as core/v1 ``valueFrom`` does.
+        The user's variables of the same name take precedence, except for Kubeflow's kinds. A value
+        that is not a string is used as core/v1 ``valueFrom``.
         """
 
     def mutate_pod_spec(self, pod_spec: Mapping[str, Any], replica: Replica) -> Mapping[str, Any]:
-        """Return a replica's pod spec with what it takes beside environment and volumes."""
+        """Return a replica's pod spec with changes other than environment and volumes."""
         return pod_spec
 
     def dependents(
         self, running: Collection[Replica], present: Collection[Replica] | None = None
     ) -> Iterable[Dependent]:
-        """Return what the job has beside pods and services, while these replicas run.
+        """Return the job's objects other than pods and services, given the running replicas.
 
         ``present`` are the replicas whose pods exist and are owned by this job; None means all.
         """
         return ()
 
     def secrets(self) -> Iterable[Dependent]:
-        """Return what is made before the first pods, once, and is never read by the controller."""
+        """Return the secrets to create before the first pods; the controller never reads them."""
         return ()

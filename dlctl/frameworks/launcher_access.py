@@ -1,6 +1,6 @@
-"""What launchers get that start programs in pods of their own job: an account, rights, kubectl.
+"""Access for launchers that start programs in pods of their own job: account, role and kubectl.
 
-Pure, and the same for all frameworks that have launchers; what their pods run is not known here.
+Pure, and common to all frameworks with launchers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +11,11 @@ from dlctl.api.meta import ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, ObjectKey
 
 JSON = Mapping[str, Any]
 KUBECTL_PATH: Final = "/opt/kube"
-# What init containers of ours ask for; it is training-operator's and et-operator's.
+# Resources of dlctl's init containers, the same as training-operator's and et-operator's.
 INIT_RESOURCES: Final = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 _READ_VERBS: Final = ("get", "list", "watch")
-# What roles of launchers hand on, of which the controller has not all by its own work.
+# Rights that launchers' roles grant; the controller needs some of them only to be able to grant
+# them.
 DELEGATED_RULES: Final = (
     *(("", "pods", verb) for verb in _READ_VERBS),
     ("", "pods/exec", "create"),
@@ -22,10 +23,10 @@ DELEGATED_RULES: Final = (
 
 
 def role_rules(exec_pods: Sequence[str]) -> list[JSON]:
-    """Return the rules of who looks for pods, and runs programs in those that are named."""
+    """Return the rules to find pods, and to run programs in the named ones."""
     result: list[JSON] = [{"apiGroups": [""], "resources": ["pods"], "verbs": list(_READ_VERBS)}]
     if exec_pods:
-        # A rule without names would be one for all pods of the namespace.
+        # A rule without resourceNames would apply to all pods of the namespace.
         execs = {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}
         result.append({**execs, "resourceNames": list(exec_pods)})
     return result
@@ -34,9 +35,9 @@ def role_rules(exec_pods: Sequence[str]) -> list[JSON]:
 def rbac(
     job: ObjectKey, name: str, rules: Sequence[JSON], *, service_account: str = ""
 ) -> Iterator[Dependent]:
-    """Yield a role of this name and who has it: an account of the user's, else one of the name.
+    """Yield a role of this name, its account and the binding; a given account is not created.
 
-    In this order: nobody can bind a role that is not there.
+    The role comes first: a binding requires it.
     """
     metadata = {"labels": {"app": job.name}}
     service_account = service_account or name
@@ -50,7 +51,7 @@ def rbac(
 
 
 def kubectl_init_container(image: str, namespace: str, mounts: Sequence[JSON]) -> JSON:
-    """Return the init container that brings kubectl; one of the mounts takes it."""
+    """Return the init container that provides kubectl in one of the mounts."""
     environment = {"TARGET_DIR": KUBECTL_PATH, "NAMESPACE": namespace}
     return {
         "name": "kubectl-delivery",
@@ -63,13 +64,13 @@ def kubectl_init_container(image: str, namespace: str, mounts: Sequence[JSON]) -
 
 
 def append_items(given: JSON, **lists: Sequence[JSON]) -> JSON:
-    """Return an object with items added to lists of its own, at their ends."""
+    """Return an object with items appended to its lists."""
     longer = {name: [*(given.get(name) or []), *items] for name, items in lists.items()}
     return {**given, **longer}
 
 
 def add_mounts(container: JSON, *mounts: JSON) -> JSON:
-    """Return a container with these mounts, but where the user has one of their own."""
+    """Return a container with these mounts, except where the user has mounted something else."""
     used_paths = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     free = [mount for mount in mounts if mount["mountPath"] not in used_paths]
     return append_items(container, volumeMounts=free) if free else container

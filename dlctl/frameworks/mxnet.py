@@ -1,4 +1,4 @@
-"""MXNet: a scheduler, servers that hold the parameters, and workers, found through DMLC_*."""
+"""MXNet: a scheduler, parameter servers and workers, configured by DMLC_* variables."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ class MXJob(DLJob):
             "DMLC_NUM_SERVER": str(self.number_of_replicas("server")),
             "DMLC_NUM_WORKER": str(self.number_of_replicas("worker")),
             "DMLC_ROLE": replica_spec.type,
-            # Without it the scheduler binds to DMLC_PS_ROOT_URI, which is a service's name and
-            # not an address of its own; with it, to all of its addresses.
+            # Without it the scheduler binds to DMLC_PS_ROOT_URI, which is a service's name and not
+            # an address of its own; with it, to all of its addresses.
             "DMLC_USE_KUBERNETES": "1",
         }

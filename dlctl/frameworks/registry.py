@@ -1,7 +1,7 @@
-"""The frameworks that are installed: dlctl's own and those of other packages.
+"""The installed frameworks: dlctl's own and those of other packages.
 
-Another package offers one through the entry-point group ``dlctl.frameworks``; dlctl's own are
-declared in the same way, so there is one road in.
+Other packages register frameworks under the entry-point group ``dlctl.frameworks``; dlctl registers
+its own in the same way.
 """
 
 import inspect
@@ -19,15 +19,15 @@ ENTRY_POINT_GROUP: Final = "dlctl.frameworks"
 
 @attrs.frozen
 class Registry:
-    """The frameworks that can be served, and why others cannot."""
+    """The usable frameworks, and why others are not usable."""
 
     frameworks: Mapping[str, type[DLJob]]
-    # By the value of the entry point, such as ``my_package:RingJob``.
+    # Keys are values of entry points, such as ``my_package:RingJob``.
     error_by_entry_point: Mapping[str, str]
 
 
 def load_frameworks() -> Registry:
-    """Load what is installed; a framework that cannot be served takes down its own kind only."""
+    """Load the installed frameworks; an unusable one disables only its own kind."""
     frameworks: dict[str, type[DLJob]] = {}
     errors: dict[str, str] = {}
     for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda e: e.value):
@@ -38,7 +38,7 @@ def load_frameworks() -> Registry:
             continue
         other = frameworks.setdefault(framework.job_type, framework)
         if other is not framework:
-            # Of the two nobody can tell whose jobs they are: dlctl's own come first by name.
+            # Their jobs cannot be told apart; dlctl's own come first in the order of names.
             errors[entry_point.value] = (
                 f"{_name(other)} and {_name(framework)} both have the job_type "
                 f"{framework.job_type!r}: uninstall one of the packages"

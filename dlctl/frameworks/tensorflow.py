@@ -1,4 +1,4 @@
-"""TensorFlow: the cluster is described in TF_CONFIG."""
+"""TensorFlow, configured by TF_CONFIG."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ class TFJob(DLJob):
         config = f'{{"cluster":{self._cluster},"task":{task},"environment":"cloud"}}'
         return {"TF_CONFIG": config}
 
-    # The same for all replicas, and as long as there are many of them.
+    # Cached: the same for all replicas, and proportional to their number.
     @cached_property
     def _cluster(self) -> str:
         cluster = {type_: list(self._addresses(type_)) for type_ in self.replica_types}
@@ -37,7 +37,7 @@ class TFJob(DLJob):
 
 
 class LegacyTFJob(TFJob):
-    """TensorFlow as tf-operator ran it at first: a master, parameter servers and workers."""
+    """TensorFlow with tf-operator's first layout: a master, parameter servers and workers."""
 
     replica_types = ["master", "ps", "worker"]
     chief_type = "master"

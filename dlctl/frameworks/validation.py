@@ -1,7 +1,7 @@
-"""What is wrong with a framework's class, said when the class is defined.
+"""Validation of a framework's class, at class definition.
 
-A job type becomes a kind and a replica type a part of pod names, so both are held to what
-Kubernetes takes; a job could report it only after it was submitted.
+Job types become kinds and replica types become parts of pod names, so both must conform to
+Kubernetes' rules; otherwise the error would show only after a job is submitted.
 """
 
 import re
@@ -14,7 +14,7 @@ _PORTS: Final = range(1, 65536)
 
 
 def invalid_reason(framework: type) -> str:
-    """Return the first thing that is missing or misstated, or an empty string."""
+    """Return the first thing that is missing or invalid, or an empty string."""
     return next(_problems(framework), "")
 
 

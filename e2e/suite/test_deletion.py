@@ -70,7 +70,7 @@ def test_orphans_are_not_taken_over_and_keep_their_names(kubectl: Kubectl) -> No
 
     kubectl.apply(job)
     kubectl.until(
-        lambda: "belongs to nobody" in conditions(kubectl, "parent").get("Blocked", ""),
+        lambda: "belongs to no controller" in conditions(kubectl, "parent").get("Blocked", ""),
         within_s=30,
         what="a word on whose the names are",
     )

@@ -58,7 +58,7 @@ def test_policies_without_table_treat_all_failures_alike(code: int) -> None:
         pytest.param(127, "not found", id="listed"),
         pytest.param(130, "SIGINT", id="signal by its name"),
         pytest.param(134, "SIGABRT", id="signal that the table does not list"),
-        pytest.param(42, "the program's own", id="code that means nothing by itself"),
+        pytest.param(42, "program-defined", id="code that means nothing by itself"),
     ],
 )
 def test_description_says_what_a_code_means(code: int, said: str) -> None:

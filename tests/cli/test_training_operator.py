@@ -66,7 +66,7 @@ def test_template_that_says_more_than_is_understood_is_refused(
     template.write_text("- name: {{ printf .MasterAddr }}\n")
     done = dlctl("controller", f"--pytorch-init-container-template-file={template}")
     assert (done.code, done.out) == (2, "")
-    assert "{{printf .MasterAddr}} is not understood" in done.err
+    assert "{{printf .MasterAddr}} is not supported" in done.err
 
 
 def test_its_variables_are_weaker_than_any_setting_of_ours() -> None:

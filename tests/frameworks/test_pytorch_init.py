@@ -85,9 +85,9 @@ def test_template_takes_the_place_of_the_container() -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("- name: {{ .Namespace }}", "{{.Namespace}} is not understood: only"),
-        ("{{ range .x }}", "{{range .x}} is not understood"),
-        ("- name: [", "filled in, it is no YAML"),
+        ("- name: {{ .Namespace }}", "{{.Namespace}} is not supported: use only"),
+        ("{{ range .x }}", "{{range .x}} is not supported"),
+        ("- name: [", "the rendered template is not YAML"),
         ("name: wait", "must be a list of containers"),
         ("- image: x", "must be a list of containers"),
     ],

@@ -32,7 +32,7 @@ async def test_job_whose_pods_cannot_start_is_refused_before_any_child_is_create
         await cluster.submit(wire)
         await cluster.until(lambda: cluster.phase() == "Failed")
         said = str(cluster.status())
-        assert "each pod gets a variable TF_CONFIG of " in said
+        assert "the variable TF_CONFIG, which lists all of them, has " in said
         assert "lower replicas, or give the job a shorter name" in said
         assert not cluster.history.created
         assert not cluster.services()

@@ -1,6 +1,6 @@
-"""The files by which a launcher finds its workers: which there are, and how to enter one.
+"""The files by which a launcher finds and reaches its workers.
 
-Programs rely on their names and paths; where several forms of one list are, each has its readers.
+Programs rely on their names and paths; each format of the host list has its own readers.
 """
 
 import shlex
@@ -13,28 +13,28 @@ HOSTFILE: Final = "hostfile"
 DEEPSPEED_HOSTFILE: Final = "deepspeed-hostfile"
 DISCOVER_HOSTS: Final = "discover_hosts.sh"
 KUBEXEC: Final = "kubexec.sh"
-# Where the ConfigMap is mounted, and where copies are that may change.
+# Where the ConfigMap is mounted, and where its mutable copies are.
 CONFIG_PATH: Final = "/etc/mpi"
 HOSTS_PATH: Final = "/etc/edl"
 DEEPSPEED_PATH: Final = "/job"
-# The copies, by the files that they are made from.
+# The paths of the copies, by source file.
 COPY_PATHS: Final = {
     HOSTFILE: f"{HOSTS_PATH}/{HOSTFILE}",
     DISCOVER_HOSTS: f"{HOSTS_PATH}/{DISCOVER_HOSTS}",
     DEEPSPEED_HOSTFILE: f"{DEEPSPEED_PATH}/{HOSTFILE}",
 }
 
-# Lines that are blank are no hosts, and the last one may lack its end.
+# Skips blank lines; the last line may lack its newline.
 _DISCOVER_HOSTS_SCRIPT: Final = f"""\
 #!/bin/sh
 while read -r host || [ -n "$host" ]; do
   [ -z "$host" ] || printf '%s\\n' "$host"
 done < {COPY_PATHS[HOSTFILE]}
 """
-# Options of ssh mean nothing here; programs that know of no other remote shell give them.
-# The stream of a pod that is gone may stay open for ever, so the pod is looked at meanwhile. Who
-# looks holds none of the caller's files open. The trap comes last: a shell that has just been
-# forked loses signals to the traps of the first.
+# Ignores options of ssh, which programs without support for other remote shells pass. The stream of
+# a deleted pod may stay open indefinitely, so a background loop polls the pod; it holds none of the
+# caller's files open. The trap comes last: a shell that has just been forked loses signals to the
+# traps of its parent.
 _KUBEXEC_SCRIPT: Final = """\
 #!/bin/sh
 skip() {{
@@ -75,17 +75,17 @@ exit "$code"
 
 
 def hostfile(hosts: Iterable[str], slots: int) -> str:
-    """Return the list that Horovod reads, by the script that discovers hosts."""
+    """Return the host list for Horovod, which reads it through the discovery script."""
     return "".join(f"{host}:{slots}\n" for host in hosts)
 
 
 def deepspeed_hostfile(hosts: Iterable[str], slots: int) -> str:
-    """Return the list that DeepSpeed reads, and mpirun."""
+    """Return the host list for DeepSpeed and mpirun."""
     return "".join(f"{host} slots={slots}\n" for host in hosts)
 
 
 def config_files(hosts: Iterable[str], *, slots: int, container: str) -> Mapping[str, str]:
-    """Return all files by name; programs are started in this container of the hosts."""
+    """Return all files by name; programs run in this container of the hosts."""
     hosts = list(hosts)
     return {
         HOSTFILE: hostfile(hosts, slots),
@@ -97,6 +97,6 @@ def config_files(hosts: Iterable[str], *, slots: int, container: str) -> Mapping
 
 def _kubexec_script(container: str) -> str:
     """Return a remote shell: ``kubexec.sh HOST COMMAND...`` runs a command in a worker's pod."""
-    # It is the user's word, and this is a script.
+    # The name is user input and becomes part of a script.
     chosen = f" --container {shlex.quote(container)}" if container else ""
     return _KUBEXEC_SCRIPT.format(kubectl=f"{KUBECTL_PATH}/kubectl", container=chosen)

@@ -1,6 +1,6 @@
-"""The launcher's first step: copies the host files, and waits until their hosts can be entered.
+"""The launcher's last init container: copies the host files and waits until hosts are reachable.
 
-It never fails because of a host: a launcher that runs tells more than one that does not start.
+It never fails because of a host: a running launcher reports more than one that does not start.
 """
 
 from typing import Final
@@ -8,8 +8,9 @@ from typing import Final
 from dlctl.frameworks.horovod.config_files import CONFIG_PATH, COPY_PATHS, DISCOVER_HOSTS, HOSTFILE
 
 MAX_WAIT_S: Final = 60
-# Horovod ends at once if it cannot log in to a host. A program that an image lacks tells nothing.
-# The trap comes last: a shell that has just been forked loses signals to the traps of the first.
+# Horovod exits immediately if it cannot log in to a host. A missing program in the image is not an
+# error. The trap comes last: a shell that has just been forked loses signals to the traps of its
+# parent.
 _WAIT_SCRIPT: Final = """\
 known() {{
   if command -v getent; then getent hosts "$1"
@@ -39,7 +40,7 @@ exit 0"""
 
 
 def init_script(*, uses_ssh: bool) -> str:
-    """Return what a shell is to run; no file of a ConfigMap can be changed, so they are copied."""
+    """Return the shell script; it copies the files because mounted ConfigMaps are read-only."""
     copies = " && ".join(_copy_command(name, target) for name, target in COPY_PATHS.items())
     wait = _WAIT_SCRIPT.format(
         look="answers" if uses_ssh else "known", hostfile=COPY_PATHS[HOSTFILE], wait_s=MAX_WAIT_S
@@ -48,6 +49,6 @@ def init_script(*, uses_ssh: bool) -> str:
 
 
 def _copy_command(name: str, target: str) -> str:
-    # Readable by all: the launcher's program may be of another user than this one is.
+    # Readable by all: the launcher's program may run as another user.
     mode = "755" if name == DISCOVER_HOSTS else "644"
     return f"cp {CONFIG_PATH}/{name} {target} && chmod {mode} {target}"

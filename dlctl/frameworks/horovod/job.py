@@ -1,6 +1,6 @@
-"""Elastic training: a launcher starts programs in workers that may come and go meanwhile.
+"""Elastic training: a launcher starts programs in workers that come and go while it runs.
 
-It is the job's roster that tells the workers and the hosts; nothing here chooses any.
+The job's membership determines the workers and the hosts; nothing here chooses any.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,13 +17,13 @@ from dlctl.frameworks.horovod import config_files, hostfile_init, pod_specs, ssh
 from dlctl.frameworks.horovod.ssh_access import SshAccess
 
 JSON = Mapping[str, Any]
-# What a worker's service publishes; nobody dials launchers.
+# The ports of a worker's service; launchers accept no connections.
 SERVICE_PORTS: Final = {"ssh-port": 22, "kubeai-service-port": 9009}
 _GPU_RESOURCE: Final = "nvidia.com/gpu"
 
 
 class TrainingJob(DLJob):
-    """Elastic Horovod, DeepSpeed or mpirun: the launcher decides."""
+    """Elastic Horovod, DeepSpeed or mpirun: the launcher determines the outcome."""
 
     job_type = "TrainingJob"
     replica_types = [LAUNCHER, WORKER]
@@ -33,13 +33,13 @@ class TrainingJob(DLJob):
     dependent_resources = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS)
     retained_resources = dependent_resources
     creates_secrets = True
-    # That launchers may read their ConfigMap needs no word: the controller reads them all.
+    # Not needed for launchers' own ConfigMaps: the controller can read all ConfigMaps.
     delegated_rules = launcher_access.DELEGATED_RULES
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
-        # Programs learn of each other from what starts them.
+        # Processes get their configuration from the launcher.
         return {}
 
     def mutate_pod_spec(self, pod_spec: JSON, replica: Replica) -> JSON:
@@ -76,7 +76,7 @@ class TrainingJob(DLJob):
             yield Dependent(SECRETS, self._ssh_access.secret, {"type": "Opaque", "data": data})
 
     def host_files(self) -> Mapping[str, str]:
-        """Return the files in the launcher that follow the hosts, by their paths."""
+        """Return the files in the launcher that follow the hosts, by path."""
         hosts = self._host_names(self._hosts)
         return {
             config_files.COPY_PATHS[config_files.HOSTFILE]: config_files.hostfile(
@@ -89,14 +89,14 @@ class TrainingJob(DLJob):
 
     @property
     def slots(self) -> int:
-        """How many processes a worker has room for.
+        """Return the number of processes per worker.
 
-        :raises InvalidJobError: if that is not a number of them.
+        :raises InvalidJobError: if ``slotsPerWorker`` is not a positive integer.
         """
         given = self.job.spec.get("slotsPerWorker")
         if given is None:
             return _gpu_count(self._first_container)
-        # It is written into files that are read as lists.
+        # Checked, since it is written into host files.
         if not isinstance(given, int) or isinstance(given, bool) or given < 1:
             raise InvalidJobError("must be an integer of 1 or more", field="spec.slotsPerWorker")
         return given
@@ -110,14 +110,14 @@ class TrainingJob(DLJob):
         ]
 
     def _exec_targets(self, present: Collection[Replica] | None) -> Collection[int]:
-        """Return the workers that the launcher may run programs in.
+        """Return the workers in which the launcher may run programs.
 
-        A name without a pod of this job is left out: another pod may have it, or get it.
+        Names without a pod of this job are excluded: another pod may have or get the name.
         """
         if present is None:
             return self._reachable
         if not self._hosts:
-            # There is no launcher yet: one write when it starts, not one for each worker.
+            # Without a launcher, one write when it starts replaces one per worker.
             return ()
         existing = {replica.index for replica in present if replica.type == WORKER}
         membership = self.job.status.membership
@@ -127,13 +127,13 @@ class TrainingJob(DLJob):
             and change.is_scale_out
             and not (change.ready or existing.issuperset(change.workers))
         ):
-            # Likewise for those of one ScaleOut; those in the host file stay.
+            # Likewise one write per ScaleOut; workers in the host file stay.
             existing.difference_update(set(change.workers).difference(self._hosts))
         return existing.intersection(self._reachable)
 
     @property
     def _reachable(self) -> Collection[int]:
-        """The workers that there are, those that come, and those that have not gone yet."""
+        """Return the members, and the workers that are being added or removed."""
         spec, membership = self.job.replica_spec(WORKER), self.job.status.membership
         found = set(spec.indexes if spec else ())
         if membership is not None:

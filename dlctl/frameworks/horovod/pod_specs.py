@@ -1,6 +1,6 @@
-"""What the pods of an elastic job get beside what their templates say. Pure: pod specs in and out.
+"""Pod specs of elastic jobs: changes to the user's templates. Pure: pod specs in and out.
 
-The names, the paths and the modes are et-operator's: scripts of users rely on them.
+The names, paths and modes are et-operator's: users' scripts rely on them.
 """
 
 from collections.abc import Mapping
@@ -37,19 +37,19 @@ _MOUNT_PATH_BY_VOLUME: Final = {
     _KUBECTL_VOLUME: KUBECTL_PATH,
     _DEEPSPEED_VOLUME: DEEPSPEED_PATH,
 }
-# Not the user's to choose: what has ended is replaced by another pod, or not at all.
+# Not configurable: an ended pod is replaced by another one, or not at all.
 _NO_RESTART: Final = {"restartPolicy": "Never"}
-# It has to heed SIGTERM by itself: the first process of a container is not ended by it, and who
-# waits for a worker to be gone would wait for SIGKILL.
+# Traps SIGTERM: the first process of a container ignores it by default, and deleting a worker would
+# wait for SIGKILL.
 _SLEEP_COMMAND: Final = "sleep 365d & trap 'kill $!' TERM; wait $!"
 _SSHD_COMMAND: Final = f"/usr/sbin/sshd  && {{ {_SLEEP_COMMAND}; }}"
-# There is nothing to wait for.
+# Short: an idle worker has nothing to finish.
 _GRACE_PERIOD_S: Final = 1
 _RSH_AGENT: Final = {"name": "OMPI_MCA_plm_rsh_agent", "value": f"{CONFIG_PATH}/{KUBEXEC}"}
 
 
 def worker(pod_spec: JSON, *, uses_ssh: bool) -> JSON:
-    """Return the spec of a worker: without a command of its own, it waits to be entered."""
+    """Return the spec of a worker: without its own command, it waits for programs to be started."""
     container, *others = pod_spec["containers"]
     if container.get("command"):
         return {**pod_spec, **_NO_RESTART}
@@ -67,7 +67,7 @@ def worker(pod_spec: JSON, *, uses_ssh: bool) -> JSON:
 
 
 def launcher(pod_spec: JSON, *, account: str, config: str) -> JSON:
-    """Return the spec of the launcher: its first container finds the files about its workers."""
+    """Return the spec of a launcher, with the host files mounted in its first container."""
     container, *others = pod_spec["containers"]
     empty: list[JSON] = [
         {"name": name, "emptyDir": {}}
@@ -85,7 +85,7 @@ def launcher(pod_spec: JSON, *, account: str, config: str) -> JSON:
 
 
 def with_kubectl(pod_spec: JSON, *, image: str, namespace: str) -> JSON:
-    """Return the spec of a launcher whose remote shell is kubectl."""
+    """Return the spec of a launcher that uses kubectl as its remote shell."""
     container, *others = pod_spec["containers"]
     if all(variable.get("name") != _RSH_AGENT["name"] for variable in container.get("env") or ()):
         container = append_items(container, env=[_RSH_AGENT])
@@ -98,7 +98,7 @@ def with_kubectl(pod_spec: JSON, *, image: str, namespace: str) -> JSON:
 
 
 def with_hostfile_init(pod_spec: JSON, *, image: str, script: str) -> JSON:
-    """Return the spec of a launcher that begins by this script, after all its other steps."""
+    """Return the spec of a launcher that runs this script as its last init container."""
     init_container = {
         "name": "init-hostfile",
         "image": image,

@@ -1,6 +1,6 @@
-"""Which keys the pods of an elastic job are given, and where their programs look for them.
+"""SSH keys of an elastic job's pods: which ones they get, and where they are mounted.
 
-Annotations of the job say what differs from et-operator's ways. Pure: pod specs in and out.
+Annotations of the job override et-operator's defaults. Pure: pod specs in and out.
 """
 
 from collections.abc import Mapping
@@ -13,19 +13,19 @@ from dlctl.frameworks.horovod import ssh_keys
 from dlctl.frameworks.launcher_access import add_mounts, append_items
 
 JSON = Mapping[str, Any]
-# Names a Secret of the user's that is used instead of a new one; arena writes it.
+# Names an existing Secret that is used instead of a new one; arena sets it.
 SECRET_ANNOTATION: Final = "arena.kubeflow.org/ssh-secret"
-# The home of the user that programs run as, as the image's /etc/passwd has it.
+# The home directory of the user that programs run as, as in the image's /etc/passwd.
 HOME_ANNOTATION: Final = "dlctl.dev/ssh-home"
-# Whether workers log in to each other, as mpirun lets them if there are many.
+# Whether workers can log in to each other, which mpirun requires for many hosts.
 BETWEEN_WORKERS_ANNOTATION: Final = "dlctl.dev/ssh-between-workers"
 _ROOT_HOME: Final = "/root"
 _VOLUME: Final = "training-job-ssh"
 _SSH_DIRECTORY: Final = ".ssh"
 _OWNER_ONLY: Final = 0o600
-# What belongs to root, others can only use if they may read it; ssh objects to their own files.
+# Files owned by root must be readable for other users; ssh rejects this mode only for their own.
 _READABLE: Final = 0o444
-# By the names of the files, the keys of the Secret.
+# Keys of the Secret, by file name.
 _AUTHORIZED_KEYS: Final = {ssh_keys.AUTHORIZED_KEYS: ssh_keys.PUBLIC_KEY}
 _ALL_KEYS: Final = {
     ssh_keys.PRIVATE_KEY: ssh_keys.PRIVATE_KEY,
@@ -37,17 +37,17 @@ _ALL_KEYS: Final = {
 
 @attrs.frozen
 class SshAccess:
-    """How the pods of one job come by their keys."""
+    """How the pods of one job get their SSH keys."""
 
     secret: str
-    # Whether the Secret is to be made.
+    # Whether dlctl creates the Secret.
     creates_secret: bool
     home: str
     between_workers: bool
 
     @classmethod
     def from_annotations(cls, job: str, annotations: Mapping[str, str]) -> Self:
-        """Read the annotations of a job of this name.
+        """Return the settings from the annotations of the job with this name.
 
         :raises InvalidJobError: naming the annotation and the fix.
         """
@@ -64,7 +64,7 @@ class SshAccess:
         return self._with_keys(pod_spec, _ALL_KEYS)
 
     def worker(self, pod_spec: JSON) -> JSON:
-        """Return a pod spec whose containers can be logged in to."""
+        """Return a pod spec whose containers accept logins."""
         return self._with_keys(pod_spec, _ALL_KEYS if self.between_workers else _AUTHORIZED_KEYS)
 
     def _with_keys(self, pod_spec: JSON, files: Mapping[str, str]) -> JSON:

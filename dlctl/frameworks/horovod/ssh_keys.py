@@ -1,6 +1,6 @@
-"""The key by which a launcher logs in to its workers, as files of ``~/.ssh``.
+"""The key that launchers use to log in to workers, as files of ``~/.ssh``.
 
-The files keep the names that et-operator's have; what is in ``id_rsa`` is an Ed25519 key.
+The files have et-operator's names; ``id_rsa`` contains an Ed25519 key.
 """
 
 import base64
@@ -11,8 +11,8 @@ PRIVATE_KEY: Final = "id_rsa"
 PUBLIC_KEY: Final = "id_rsa.pub"
 CLIENT_CONFIG: Final = "config"
 AUTHORIZED_KEYS: Final = "authorized_keys"
-# Workers are new each time, so nobody knows their host keys. A worker that is gone for good, with
-# its node, ends the connections to it within a minute; else its program would wait for ever.
+# Workers are new each time, so their host keys are unknown. The keep-alive closes connections to a
+# worker that is lost with its node within a minute; otherwise programs would wait indefinitely.
 _CLIENT_CONFIG_TEXT: Final = """\
 StrictHostKeyChecking no
 UserKnownHostsFile /dev/null
@@ -24,8 +24,8 @@ ServerAliveCountMax 4
 
 
 def key_pair(comment: str) -> tuple[bytes, bytes]:
-    """Return a new private key and its public key, each as a file of OpenSSH's."""
-    # Not before it is needed: it takes more memory than all the rest of what frameworks import.
+    """Return a new private key and its public key, each in OpenSSH format."""
+    # Imported late: it needs more memory than all other imports of the frameworks.
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import (
         Encoding,
@@ -41,7 +41,7 @@ def key_pair(comment: str) -> tuple[bytes, bytes]:
 
 
 def secret_data(comment: str) -> Mapping[str, str]:
-    """Return the ``data`` of a Secret that holds a new key."""
+    """Return the ``data`` of a Secret with a new key."""
     private, public = key_pair(comment)
     files = {PRIVATE_KEY: private, PUBLIC_KEY: public, CLIENT_CONFIG: _CLIENT_CONFIG_TEXT.encode()}
     return {name: base64.b64encode(content).decode() for name, content in files.items()}

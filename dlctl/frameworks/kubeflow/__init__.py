@@ -1,1 +1,1 @@
-"""The job kinds of Kubeflow's training-operator: one class each, and what they share."""
+"""The frameworks of Kubeflow's training-operator: one class each, and their common base."""

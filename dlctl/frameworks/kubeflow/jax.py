@@ -1,4 +1,4 @@
-"""JAX: workers alone, which find each other through the first one."""
+"""JAX: workers only, which connect to the first one."""
 
 from collections.abc import Mapping
 from typing import Any

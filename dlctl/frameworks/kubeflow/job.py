@@ -1,6 +1,6 @@
-"""What Kubeflow's frameworks share: which replicas decide the job, and which one is its master.
+"""The common base of Kubeflow's frameworks: success policy and master replica.
 
-A framework is a subclass with its environment; how its jobs are spelt is up to
+A framework is a subclass with its environment; the API of its jobs is defined in
 :mod:`dlctl.dialects.kubeflow.kinds`.
 """
 
@@ -14,12 +14,12 @@ from dlctl.frameworks.dljob import DLJob
 
 
 class KubeflowJob(DLJob, abstract=True):
-    """One of Kubeflow's jobs: the master's fate is the job's, or that of the workers."""
+    """One of Kubeflow's jobs: the master determines its outcome, or without one the workers."""
 
     sets_env_in_all_containers = True
 
     def success_policy(self) -> SuccessPolicy:
-        """Return whose fate is the job's: the master's where there is one, else the workers'."""
+        """Return the policy: the masters decide if there are any, else the workers."""
         masters = tuple(self.replicas_of("master"))
         if masters:
             return SuccessPolicy(success_replicas=masters, running_replicas=masters)
@@ -27,14 +27,14 @@ class KubeflowJob(DLJob, abstract=True):
         return SuccessPolicy(success_replicas=workers, running_replicas=workers)
 
     def is_master(self, replica: Replica) -> bool:
-        """Tell whether a replica's pod is labelled as the one to ask for the job's logs."""
+        """Return whether a replica's pod has the master label, by which clients find the logs."""
         return replica.type == "master"
 
     def replicas_of(self, replica_type: str) -> Sequence[Replica]:
         return _replicas(replica_type, self.number_of_replicas(replica_type))
 
 
-# A large job is read again and again, and most of that time would go into these.
+# Cached: large jobs are decoded often, and this would take most of the time.
 @lru_cache(maxsize=8)
 def _replicas(replica_type: str, count: int) -> Sequence[Replica]:
     return tuple(Replica(replica_type, index) for index in range(count))

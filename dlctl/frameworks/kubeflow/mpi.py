@@ -1,6 +1,6 @@
-"""MPI: mpirun in a launcher starts processes in workers that sleep; kubectl is its remote shell.
+"""MPI: mpirun in a launcher starts processes in sleeping workers, with kubectl as remote shell.
 
-What the launcher needs are objects of the job: an account that may, and files that say how.
+The launcher's account, role and configuration files are dependents of the job.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ _PHASES_BEFORE_RUN: Final = (JobPhase.NEW, JobPhase.CREATING)
 
 
 class MPIJob(KubeflowJob):
-    """Distributed MPI: the launcher decides, and workers wait for what it starts in them."""
+    """Distributed MPI: the launcher determines the outcome; workers wait for its processes."""
 
     job_type = "MPIJob"
     replica_types = ["launcher", "worker"]
     container_properties = {"name": "mpi", "ports": [9999]}
     singletons = ["launcher"]
-    # In this order: nobody can bind a role that is not there, or be in a pod before the account is.
+    # In this order: a binding requires its role, and a pod its account.
     dependent_resources = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS)
     retained_resources = dependent_resources
     delegated_rules = launcher_access.DELEGATED_RULES
@@ -41,7 +41,7 @@ class MPIJob(KubeflowJob):
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
-        # Of the launcher's first container alone, and there in an order that depends on the user's.
+        # Only the launcher's first container has variables, in an order that depends on the user's.
         return {}
 
     def mutate_pod_spec(self, pod_spec: JSON, replica: Replica) -> JSON:
@@ -70,9 +70,9 @@ class MPIJob(KubeflowJob):
         yield Dependent(CONFIG_MAPS, self._config_map_name, files)
 
     def _exec_targets(self, present: Collection[Replica] | None) -> Sequence[Replica]:
-        """Return the workers that the launcher may run programs in.
+        """Return the workers in which the launcher may run programs.
 
-        A name without a pod of this job is left out: another pod may have it, or get it.
+        Names without a pod of this job are excluded: another pod may have or get the name.
         """
         workers = list(self.replicas_of("worker"))
         if present is None:
@@ -80,7 +80,7 @@ class MPIJob(KubeflowJob):
         found = [worker for worker in workers if worker in present]
         done = self.job.status.completed_indexes("worker")
         complete = all(w in present or w.index in done for w in workers)
-        # There is no launcher before all workers exist: one write instead of one for each worker.
+        # The launcher starts only after all workers exist: one write instead of one per worker.
         return found if complete or self.job.status.phase not in _PHASES_BEFORE_RUN else []
 
     def _config_files(self, running: Collection[Replica]) -> Mapping[str, str]:
@@ -89,8 +89,8 @@ class MPIJob(KubeflowJob):
             self._host_names(replica for replica in running if replica.type == "worker")
         )
         if self.job.status.phase in _PHASES_BEFORE_RUN and len(running_hosts) < len(workers):
-            # Nobody reads it before they all run: to write it as each starts is for nothing. In a
-            # gang the launcher's pod is there already, and would see a later change too late.
+            # The file is not read before all workers run, so it is not updated for each of them. In
+            # a gang the launcher's pod already exists and would see a later change too late.
             running_hosts = sorted(workers) if self.job.is_gang_scheduled else []
         launcher_host = [self._launcher_name] if mpi_pods.uses_gpu(self._launcher_pod_spec) else []
         return mpi_config.config_files(
@@ -118,7 +118,7 @@ class MPIJob(KubeflowJob):
 
     @property
     def _service_account(self) -> str:
-        """Return who the launcher is: an account of its own, unless the template names one."""
+        """Return the launcher's account: the one in the template, or its own."""
         named = self._launcher_pod_spec.get("serviceAccountName") or self._launcher_pod_spec.get(
             "serviceAccount"
         )
@@ -126,7 +126,7 @@ class MPIJob(KubeflowJob):
 
 
 def _read_slots(given: Any) -> int:
-    """Read how many processes a worker has room for; what is written into scripts is checked."""
+    """Return the number of processes per worker, validated because it is written into scripts."""
     if given is None:
         return 1
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:

@@ -1,4 +1,4 @@
-"""The files by which mpirun finds its workers: who they are, how to start a process in one."""
+"""The files by which mpirun finds its workers and starts processes in them."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -17,8 +17,9 @@ def config_files(
 ) -> Mapping[str, str]:
     """Return the files by name.
 
-    ``hosts`` are all that there are to be, for mpirun; those ``running`` now are what elastic
-    programs ask for. A remote process starts in the ``container``, or in a worker's default one.
+    ``hosts`` are all workers, for mpirun; ``running`` are the currently running ones, for elastic
+    programs. A remote process starts in ``container``, or by default in a worker's default
+    container.
     """
     return {
         HOSTFILE: "".join(f"{host} slots={slots}\n" for host in hosts),
@@ -29,7 +30,7 @@ def config_files(
 
 def _kubexec_script(container: Any) -> str:
     """Return a remote shell: ``kubexec.sh HOST COMMAND...`` runs a command in a worker's pod."""
-    # It is the user's word, and this is a script.
+    # The name is user input and becomes part of a script.
     chosen = f" --container {shlex.quote(str(container))}" if container else ""
     run = f'{KUBECTL_PATH}/kubectl exec ${{POD_NAME}}{chosen} -- /bin/sh -c "$*"'
     return "\n".join(["#!/bin/sh", "set -x", "POD_NAME=$1", "shift", run])

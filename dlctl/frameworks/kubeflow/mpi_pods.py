@@ -1,6 +1,6 @@
-"""What the pods of an MPI job get beside what their templates say. Pure: pod specs in and out.
+"""Pod specs of MPI jobs: changes to the user's templates. Pure: pod specs in and out.
 
-The names, the order and the modes are training-operator's: scripts of users rely on them.
+The names, order and modes are training-operator's: users' scripts rely on them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +15,10 @@ _CONFIG_VOLUME: Final = "mpi-job-config"
 _KUBECTL_VOLUME: Final = "mpi-job-kubectl"
 _EXECUTABLE: Final = 0o555
 _READABLE: Final = 0o444
-# What lets an image run in another container as it does in its own.
+# The fields that another container needs to run the same image.
 _IMAGE_FIELDS: Final = ("image", "imagePullPolicy", "securityContext")
-# One call for all, which watches each; one that fails, as while a worker is replaced, is repeated.
+# One kubectl process watches all workers; it is repeated on failure, for example while a worker is
+# replaced.
 _WAIT_SCRIPT: Final = f"""\
 set --
 while read -r host _; do
@@ -32,7 +33,7 @@ _MOUNT_PATH_BY_VOLUME: Final = {_KUBECTL_VOLUME: KUBECTL_PATH, _CONFIG_VOLUME: C
 
 
 def worker(pod_spec: JSON, config: str) -> JSON:
-    """Return the spec of a worker: without a command of its own, it sleeps."""
+    """Return the spec of a worker: without its own command, it sleeps."""
     container, *others = pod_spec["containers"]
     if not container.get("command"):
         container = {**container, "command": ["sleep"], "args": ["365d"]}
@@ -46,9 +47,9 @@ def worker(pod_spec: JSON, config: str) -> JSON:
 
 
 def launcher(pod_spec: JSON, config: str, *, init_containers: Sequence[JSON]) -> JSON:
-    """Return the spec of the launcher: all that mpirun needs is in its first container.
+    """Return the spec of a launcher, with everything that mpirun needs in its first container.
 
-    ``steps`` are init containers, which run after those of the user.
+    ``init_containers`` run after the user's.
     """
     container, *others = pod_spec["containers"]
     variables = [
@@ -69,14 +70,14 @@ def launcher(pod_spec: JSON, config: str, *, init_containers: Sequence[JSON]) ->
 
 
 def kubectl_init_container(image: str, namespace: str) -> JSON:
-    """Return the init container that brings kubectl."""
+    """Return the init container that provides kubectl."""
     return launcher_access.kubectl_init_container(image, namespace, _mounts(*_MOUNT_PATH_BY_VOLUME))
 
 
 def wait_for_workers(pod_spec: JSON, launcher: str) -> JSON:
     """Return the init container that ends when all workers in the host file run.
 
-    It has the image of the launcher itself, in which mpirun needs a shell as well.
+    It uses the launcher's image, in which mpirun needs a shell anyway.
     """
     container, *_ = pod_spec["containers"]
     image_fields = {field: container[field] for field in _IMAGE_FIELDS if field in container}
@@ -90,9 +91,9 @@ def wait_for_workers(pod_spec: JSON, launcher: str) -> JSON:
 
 
 def uses_gpu(pod_spec: JSON) -> bool:
-    """Tell whether the launcher is to compute, too: it asks for a GPU."""
+    """Return whether the launcher computes as well, which is assumed if it requests a GPU."""
     resources = (container.get("resources") for container in pod_spec.get("containers") or ())
-    # What is malformed is the API server's to refuse, with the pod.
+    # Malformed resources are left to the API server, which rejects the pod.
     limits = (each.get("limits") for each in resources if isinstance(each, Mapping))
     return any("gpu" in name for each in limits if isinstance(each, Mapping) for name in each)
 
@@ -102,7 +103,8 @@ def _environment(container: JSON, gpu: bool) -> Iterator[tuple[str, str]]:
     yield "OMPI_MCA_plm_rsh_agent", agent
     yield "OMPI_MCA_orte_default_hostfile", f"{CONFIG_PATH}/{HOSTFILE}"
     if not gpu:
-        # A runtime that shows all GPUs to who asks for none would make mpirun use them.
+        # Otherwise a runtime that shows all GPUs to containers without a request makes mpirun use
+        # them.
         yield "NVIDIA_VISIBLE_DEVICES", ""
         yield "NVIDIA_DRIVER_CAPABILITIES", ""
     own = {variable.get("name") for variable in container.get("env") or ()}

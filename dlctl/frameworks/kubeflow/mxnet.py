@@ -1,4 +1,4 @@
-"""MXNet as Kubeflow runs it: ps-lite's environment, MX_CONFIG beside it, and the tuner's roles."""
+"""MXNet in Kubeflow: ps-lite's environment, MX_CONFIG, and the roles of the TVM tuner."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -11,7 +11,7 @@ TUNER_KEY: Final = "tuner-server-key"
 
 
 class MXJob(KubeflowJob):
-    """Distributed MXNet, training (MXTrain) or tuning the compiler (MXTune)."""
+    """Distributed MXNet: training (MXTrain) or tuning of the compiler (MXTune)."""
 
     job_type = "MXJob"
     replica_types = ["scheduler", "server", "worker", "tunertracker", "tunerserver", "tuner"]
@@ -19,7 +19,7 @@ class MXJob(KubeflowJob):
 
     def success_policy(self) -> SuccessPolicy:
         if self.job.spec.get("jobMode") == "MXTune":
-            # Tracker and servers wait for ever; the tuner is what has an end.
+            # Tracker and servers never exit; the tuner does.
             tuners = tuple(self.replicas_of("tuner"))
             return SuccessPolicy(success_replicas=tuners, running_replicas=tuners)
         schedulers = tuple(self.replicas_of("scheduler"))
@@ -50,7 +50,7 @@ class MXJob(KubeflowJob):
             environment["DMLC_WORKER_ID"] = str(replica_index)
         return environment
 
-    # The same for all replicas, and as long as there are many of them.
+    # Cached: the same for all replicas, and proportional to their number.
     @cached_property
     def _cluster(self) -> str:
         return compact_json({spec.type: self._addresses(spec) for spec in self._specs})

@@ -1,4 +1,4 @@
-"""PaddlePaddle: workers alone, or a master that serves parameters and workers that train."""
+"""PaddlePaddle: workers only, or a master that serves parameters and workers that train."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ class PaddleJob(KubeflowJob):
             "PADDLE_NNODES": str(self.job.total_replicas),
         }
         if Replica(replica_spec.type, replica_index) == first:
-            # Its own name may not resolve yet; its address does without.
+            # By address: its own name may not resolve yet.
             environment["POD_IP_DUMMY"] = {"fieldRef": {"fieldPath": "status.podIP"}}
             environment["PADDLE_MASTER"] = f"$(POD_IP_DUMMY):{port}"
         else:

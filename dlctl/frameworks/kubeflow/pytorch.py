@@ -1,4 +1,4 @@
-"""PyTorch: a master and workers that meet there, or workers that torchrun gathers."""
+"""PyTorch: a master and workers that connect to it, or workers that torchrun gathers."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -12,12 +12,12 @@ from dlctl.frameworks.kubeflow.job import KubeflowJob
 from dlctl.frameworks.kubeflow.pytorch_init import init_containers
 from dlctl.frameworks.kubeflow.torch_elastic import HORIZONTAL_POD_AUTOSCALERS, ElasticPolicy
 
-# Of processes on a node; other words, such as "auto" and "gpu", are torchrun's to understand.
+# A number of processes per node; torchrun interprets other values, such as "auto" and "gpu".
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 class PyTorchJob(KubeflowJob):
-    """Distributed PyTorch; with an elastic policy, as many workers as there happen to be."""
+    """Distributed PyTorch; with an elastic policy, a varying number of workers."""
 
     job_type = "PyTorchJob"
     replica_types = ["master", "worker"]

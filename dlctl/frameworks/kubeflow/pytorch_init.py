@@ -1,7 +1,7 @@
-"""The container that lets PyTorch workers wait until their master's name can be looked up.
+"""The init container in which PyTorch workers wait until their master's name resolves.
 
-It is training-operator's, word for word; a template of the administrator's may take its place.
-Of the template language just the three values are understood that there are to be filled in.
+The same as training-operator's; the administrator may set another template. Of Go's template
+language, only the three variables are supported.
 """
 
 import re
@@ -28,17 +28,17 @@ _DEFAULT_TEMPLATE: Final = """\
       fi;echo waiting for master; sleep 2; done; exit $err"
 """
 _FLAG: Final = "--pytorch-init-container-template-file"
-# A dash beside the braces takes the white space away that is next to it.
+# A dash next to the braces trims the adjacent white space.
 _ACTION: Final = re.compile(r"(?:\s*\{\{-\s|\{\{)\s*(.*?)\s*(?:\s-\}\}\s*|\}\})", re.DOTALL)
 _VARIABLES: Final = (".InitContainerImage", ".MasterAddr", ".MaxTries")
 
 
-# The same for all workers of a job, and YAML is slow to read.
+# Cached: the same for all workers of a job, and YAML is slow to parse.
 @lru_cache(maxsize=16)
 def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any]]:
-    """Return what a worker starts with that is to meet a master of this name.
+    """Return the init containers of a worker that waits for a master with this name.
 
-    :raises ConfigError: if the template is not of the form of one.
+    :raises ConfigError: if the template is malformed.
     """
     values = (defaults.pytorch_init_image, master, str(defaults.pytorch_init_max_tries))
     value_by_variable = dict(zip(_VARIABLES, values, strict=True))
@@ -46,8 +46,8 @@ def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any
     def value(action: re.Match[str]) -> str:
         if action[1] not in value_by_variable:
             raise ConfigError(
-                f"{_FLAG}: {{{{{action[1]}}}}} is not understood: only "
-                f"{', '.join(f'{{{{{name}}}}}' for name in _VARIABLES)} are"
+                f"{_FLAG}: {{{{{action[1]}}}}} is not supported: use only "
+                f"{', '.join(f'{{{{{name}}}}}' for name in _VARIABLES)}"
             )
         return value_by_variable[action[1]]
 
@@ -55,14 +55,14 @@ def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any
     try:
         containers = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{_FLAG}: filled in, it is no YAML: {error}") from error
+        raise ConfigError(f"{_FLAG}: the rendered template is not YAML: {error}") from error
     if not isinstance(containers, list) or not all(map(_is_container, containers)):
-        raise ConfigError(f"{_FLAG}: must be a list of containers with a name each")
+        raise ConfigError(f"{_FLAG}: must be a list of containers, each with a name")
     return containers
 
 
 def check_template(defaults: JobDefaults) -> None:
-    """Find out at the start whether the template can be filled in.
+    """Check at start that the template can be rendered.
 
     :raises ConfigError: if it cannot.
     """

@@ -1,4 +1,4 @@
-"""TensorFlow as Kubeflow runs it: a chief or master, parameter servers, workers, an evaluator."""
+"""TensorFlow in Kubeflow: a chief or master, parameter servers, workers, an evaluator."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -11,7 +11,7 @@ _ALL_WORKERS = "AllWorkers"
 
 
 class TFJob(KubeflowJob):
-    """Distributed TensorFlow, described in TF_CONFIG; without a chief, worker 0 decides."""
+    """Distributed TensorFlow, configured by TF_CONFIG; without a chief, worker 0 decides."""
 
     job_type = "TFJob"
     replica_types = ["chief", "master", "ps", "worker", "evaluator"]
@@ -64,7 +64,7 @@ class TFJob(KubeflowJob):
 
     @cached_property
     def _cluster(self) -> str:
-        # The same for all replicas, and as long as there are many of them.
+        # Cached: the same for all replicas, and proportional to their number.
         return compact_json(
             {
                 type_: self._addresses(type_)
@@ -81,7 +81,7 @@ class TFJob(KubeflowJob):
         return f"{self.address(replica.type, replica.index)}:{self.port(replica.type)}"
 
     def _sparse_cluster(self, type_: str, index: int) -> Mapping[str, Any]:
-        """Return what one task must know of a cluster whose workers come and go."""
+        """Return the part of a cluster with a varying number of workers that one task needs."""
         own = self._endpoint(Replica(type_, index))
         if type_ == "ps":
             return {"worker": {}, "ps": [own]}

@@ -1,6 +1,6 @@
-"""Elastic PyTorch jobs: what torchrun is told, and the autoscaler that changes their size.
+"""Elastic PyTorch jobs: torchrun's settings, and the autoscaler that changes the size.
 
-Pure; the policy is the user's ``elasticPolicy``, whose limits stand in for one another.
+Pure; the policy is the user's ``elasticPolicy``, where each limit defaults to the other one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class ElasticPolicy:
 
     @classmethod
     def from_job(cls, job: Job) -> Self | None:
-        """Read a job's policy; return nothing if it has none, which an empty one is not.
+        """Return a job's policy; None if it has none, but not if it is empty.
 
         :raises InvalidJobError: naming the field and the fix.
         """
@@ -49,11 +49,11 @@ class ElasticPolicy:
 
     @property
     def nproc_per_node(self) -> Any:
-        """Return how many processes a node has, where that is said here, as it was once."""
+        """Return the number of processes per node from the policy's own, deprecated field."""
         return self.fields.get("nProcPerNode")
 
     def env(self, host: str, port: int) -> Iterator[tuple[str, str]]:
-        """Yield what torchrun is told; host and port are the first worker's."""
+        """Yield torchrun's variables; host and port are the first worker's."""
         policy = self.fields
         host = policy.get("rdzvHost") or host
         yield "PET_RDZV_ENDPOINT", f"{host}:{policy.get('rdzvPort') or port}"
@@ -72,7 +72,7 @@ class ElasticPolicy:
             yield "PET_STANDALONE", ""
 
     def autoscaler(self, job: Job) -> Dependent | None:
-        """Return what scales the workers, if the policy says by which metrics."""
+        """Return the autoscaler of the workers, if the policy has metrics."""
         metrics = self.fields.get("metrics")
         if metrics is None:
             return None

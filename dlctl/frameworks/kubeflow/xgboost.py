@@ -1,4 +1,4 @@
-"""XGBoost, and LightGBM with it: a master that keeps the tracker, and workers."""
+"""XGBoost and LightGBM: a master that runs the tracker, and workers."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -9,7 +9,7 @@ from dlctl.frameworks.kubeflow.job import KubeflowJob
 
 
 class XGBoostJob(KubeflowJob):
-    """Distributed gradient boosting; the master's end is the job's."""
+    """Distributed gradient boosting; the master determines the outcome."""
 
     job_type = "XGBoostJob"
     replica_types = ["master", "worker"]

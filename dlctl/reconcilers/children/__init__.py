@@ -1,1 +1,1 @@
-"""What a job owns: pods, services and dependents, rendered, grouped and created."""
+"""The objects that a job owns: pods, services and dependents, rendered, grouped and created."""

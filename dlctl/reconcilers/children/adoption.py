@@ -1,7 +1,7 @@
-"""Adoption: children that another operator has made for a job are labelled as ours.
+"""Adoption: labels children that another operator created for a job as dlctl's.
 
-The stores show labelled objects alone. Each namespace is listed once for all jobs of a kind, and
-only what lacks the label is listed.
+Stores contain only labelled objects. Each namespace is listed once for all jobs of a kind, and only
+objects without the label are listed.
 """
 
 import asyncio
@@ -30,8 +30,7 @@ from dlctl.tasks import map_all
 
 JSON = Mapping[str, Any]
 UNLABELLED: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
-# A child that is created later than its namespace was listed is found by its name, when the job
-# creates it.
+# A child created after its namespace was listed is found by its name, when the job creates it.
 LISTING_TTL_S: Final = 30.0
 PAGE_SIZE: Final = 500
 MAX_PARALLEL: Final = 32
@@ -39,7 +38,7 @@ MAX_PARALLEL: Final = 32
 
 @attrs.frozen
 class Orphan:
-    """A child without our label, as it was listed."""
+    """A child without dlctl's label, as listed."""
 
     resource: Resource
     key: ObjectKey
@@ -48,7 +47,7 @@ class Orphan:
 
 @attrs.define
 class _Listing:
-    """The orphans of one namespace, by the UID of the job that controls them."""
+    """The orphans of one namespace, by the UID of the controlling job."""
 
     expires_s: float
     orphans: dict[UID, list[Orphan]] = attrs.field(factory=dict)
@@ -58,7 +57,7 @@ class _Listing:
 class Adopter:
     """Labels the children of one kind of job.
 
-    ``transient`` are the resources beside pods and services whose objects go when a run ends.
+    ``transient`` are the resources of dependents that are deleted when a run ends.
     """
 
     client: Client
@@ -66,13 +65,13 @@ class Adopter:
     clock: Clock
     transient: Collection[Resource] = ()
     _listings: dict[tuple[str, str], _Listing] = attrs.field(init=False, factory=dict)
-    # Two jobs that begin at once wait for one list.
+    # Two jobs that start at once share one list.
     _lock: asyncio.Lock = attrs.field(init=False, factory=asyncio.Lock)
 
     async def adopt(self, job: Job, selector: str) -> bool:
-        """Label the job's children that ``selector`` finds, and return whether there were any.
+        """Label the job's children that ``selector`` finds; return whether there were any.
 
-        :raises ConflictError: if a child changes all the time.
+        :raises ConflictError: if a child keeps changing.
         """
         orphans = [o for o in await self._orphans_of(job, selector) if _must_adopt(o, job)]
 
@@ -94,7 +93,7 @@ class Adopter:
                     of_jobs = selector if resource in (PODS, SERVICES) else ""
                     await self._list(resource, namespace, of_jobs, listing)
                 self._listings[namespace, selector] = listing
-        # They stay in the listing: a try that is cut off is repeated with it.
+        # Orphans stay in the listing, so that an interrupted attempt can be repeated.
         return listing.orphans.get(job.uid, [])
 
     async def _list(
@@ -138,9 +137,9 @@ class Adopter:
 
 
 async def label_child(client: Client, resource: Resource, child: Object) -> Object:
-    """Label a child as it was read, if it is not, and return it as it is then.
+    """Label a child unless it already is labelled, and return the result.
 
-    :raises ConflictError: if it has changed since.
+    :raises ConflictError: if it has changed since it was read.
     :raises NotFoundError: if it is gone.
     """
     metadata = child.metadata
@@ -151,9 +150,9 @@ async def label_child(client: Client, resource: Resource, child: Object) -> Obje
 
 
 def label_patch(key: ObjectKey, resource_version: str) -> JSON:
-    """Return the patch that makes a child one of ours, if it still is as it was read.
+    """Return the patch that labels a child if it is unchanged.
 
-    The UID would be no guard that differs from a bad patch: a wrong one is Invalid.
+    A UID would be a worse guard: a wrong one is Invalid, like a malformed patch.
     """
     return {
         "metadata": {
@@ -177,7 +176,7 @@ def _by_controller(resource: Resource, objects: Collection[Object]) -> Iterator[
 
 
 def _must_adopt(orphan: Orphan, job: Job) -> bool:
-    """Return whether a job has still to do with a child: it deletes or observes it."""
+    """Return whether a job still needs a child, to observe or delete it."""
     ended = job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE)
     keeps_pods = job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
     return not (ended and keeps_pods and orphan.resource in (PODS, SERVICES))

@@ -1,7 +1,7 @@
-"""Creating children: few at first, then in parallel, and each under its name only once.
+"""Creates children: in batches of increasing size, each child at most once by its name.
 
-A name is the guard against duplicates: a create whose answer was lost is found to have been done
-when it is tried again. I/O only; what to create is decided elsewhere.
+The name prevents duplicates: if the response to a create was lost, the retry finds the child. I/O
+only; the plan decides what to create.
 """
 
 import enum
@@ -28,16 +28,16 @@ from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
 JSON = Mapping[str, Any]
-# A broken template or a full quota is found out by the first request and not by the thousandth.
+# Exposes a broken template or an exceeded quota with the first request, not with the thousandth.
 SLOW_START_INITIAL_BATCH: Final = 1
-# More would start too much in one turn of the event loop; requests take longer than this does.
+# More would start too many requests in one iteration of the event loop.
 MAX_PARALLEL: Final = 16
-# Who refuses with these words is the administrator's, and may take the same child later; what code
-# and reason come with them is up to each webhook.
+# Messages of admission, which the administrator controls and which may accept the same child later;
+# the code and reason are up to each webhook.
 _ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
-# Credentials, time, a version, too many requests: not about the child.
+# Authentication, timeouts, conflicts, throttling: unrelated to the child.
 _UNRELATED_CODES: Final = frozenset({401, 408, 409, 410, 429})
-# Of a message of the server, which may quote what a tenant wrote.
+# Limits the server's message, which may quote what a tenant wrote.
 MAX_MESSAGE_CHARS: Final = 1024
 
 
@@ -47,74 +47,74 @@ class Child:
 
     resource: Resource
     key: ObjectKey
-    # Rendered when its turn comes: each of N pods may hold N addresses.
+    # Rendered just in time: each of N pods may contain N addresses.
     body: Callable[[], JSON]
 
 
 class RejectionCause(enum.Enum):
     """Why a child was not created."""
 
-    # Another object has its name.
+    # Another object has the name.
     ALREADY_EXISTS = enum.auto()
-    # Quota or authorization says no, for now.
+    # Quota or authorization denies it, for now.
     FORBIDDEN = enum.auto()
-    # Admission, or a server that cannot read the child.
+    # Admission denies it, or the server cannot decode the child.
     DENIED = enum.auto()
     # The server does not serve the resource, or no longer does.
     NOT_SERVED = enum.auto()
-    # The same child will never be accepted, or cannot even be rendered.
+    # The same child is never accepted, or it cannot be rendered.
     INVALID = enum.auto()
 
 
 @attrs.frozen
 class Rejection:
-    """One child that was not created: why, and the server's own message."""
+    """A child that was not created: the cause and the server's message."""
 
     cause: RejectionCause
     resource: Resource
     message: str
     server_message: str
-    # Set if the child could not even be rendered.
+    # Set if the child could not be rendered.
     exception: ContentError | InvalidJobError | None = None
 
 
 @attrs.frozen
 class CreateResult:
-    """The result of a batch: the names of created children by resource, and refusals by name."""
+    """The result of a batch: names of created children by resource, and rejections by name."""
 
     names: Mapping[Resource, list[str]] = attrs.field(factory=dict)
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)
 
     @property
     def invalid(self) -> Rejection | None:
-        """Return the first refusal that no retry can change, if there is one."""
+        """Return the first rejection that no retry can change, if any."""
         return next(
             (r for r in self.rejections.values() if r.cause is RejectionCause.INVALID), None
         )
 
 
-# The answer for a child that an earlier request has created.
+# The result for a child that an earlier request created.
 ALREADY_CREATED: Final = Rejection(RejectionCause.ALREADY_EXISTS, PODS, "", "")
 _CAUSE_TEXTS: Final[Mapping[RejectionCause, str]] = {
-    RejectionCause.FORBIDDEN: "not allowed",
-    RejectionCause.DENIED: "refused",
-    RejectionCause.NOT_SERVED: "of a kind that is not served, so its definition may be missing",
+    RejectionCause.FORBIDDEN: "forbidden",
+    RejectionCause.DENIED: "rejected",
+    RejectionCause.NOT_SERVED: "not served by the API server, its CRD may be missing",
     RejectionCause.INVALID: "invalid",
 }
 
 
 @attrs.frozen
 class Creator:
-    """Creates the children of jobs and remembers which versions the stores have yet to show."""
+    """Creates the children of jobs and records the writes that the stores do not show yet."""
 
     client: Client
     expectations: Expectations
 
     async def create(self, owner: UID, children: Iterable[Child]) -> CreateResult:
-        """Create in batches of doubling size; after a batch with a refusal, no further one.
+        """Create in batches of doubling size; stop after a batch with a rejection.
 
-        :raises NamespaceTerminatingError: if the job is about to go, too.
-        :raises ApiError, UnreachableError: if trying again may help.
+        :raises NamespaceTerminatingError: if the job is about to be deleted, too.
+        :raises ApiError, UnreachableError: if a retry may help.
         """
         names: dict[Resource, list[str]] = {}
         rejections: dict[str, Rejection] = {}
@@ -132,7 +132,7 @@ class Creator:
         return CreateResult(names, rejections)
 
     async def _create_one(self, owner: UID, child: Child) -> Rejection | None:
-        """Return None if the child was created, THERE if it exists, else why it was refused."""
+        """Return None if the child was created, ALREADY_CREATED if it exists, or a rejection."""
         resource = child.resource
         try:
             with wrap_content_errors("rendering"):
@@ -162,33 +162,34 @@ class Creator:
         return None
 
     async def _check_owner(self, owner: UID, child: Child) -> str:
-        """Return why a child cannot be made whose name is taken, or "" if it is the owner's."""
+        """Return why the name of a child is taken, or "" if the owner already has the child."""
         try:
             existing = await self.client.get(child.resource, child.key, Object)
         except NotFoundError:
-            return f"{_title(child)} is just being removed"
+            return f"{_title(child)} is being deleted"
         controller = existing.metadata.controller
         if controller and controller.uid == owner:
             # An earlier try of ours that the store has not shown yet; or the work of the operator
-            # that was here before, which no store of ours will show without our label.
+            # An earlier create that the store does not show yet, or a child of the previous
+            # operator, which the store never shows without dlctl's label.
             existing = await label_child(self.client, child.resource, existing)
             self.expectations.expect_write(
                 owner, child.resource, existing.metadata.resource_version
             )
             return ""
-        holder = f"{controller.kind} {controller.name}" if controller else "nobody's controller"
-        return f"the name of {_title(child)} is taken: the one there belongs to {holder}"
+        holder = f"{controller.kind} {controller.name}" if controller else "no controller"
+        return f"the name of {_title(child)} is taken: the existing object belongs to {holder}"
 
 
 def rejection_of(resource: Resource, name: str, error: ApiError) -> Rejection | None:
-    """Return what a server's error about a child means for it; None if it is not about the child.
+    """Return the rejection of a child by a server error; None if the error is not about the child.
 
-    What is not about the child is the caller's to raise.
+    The caller raises other errors.
     """
     if (cause := _cause(error)) is None:
         return None
     if cause is RejectionCause.NOT_SERVED and f'"{name}" not found' in str(error):
-        # Its kind is served: the child alone has gone, which the store is about to show.
+        # The kind is served, so only the object itself is gone, which the store is about to show.
         return None
     text = str(error)[:MAX_MESSAGE_CHARS]
     message = f"{resource.kind.lower()} {name} is {_CAUSE_TEXTS[cause]}: {text}"
@@ -196,7 +197,7 @@ def rejection_of(resource: Resource, name: str, error: ApiError) -> Rejection | 
 
 
 def _cause(error: ApiError) -> RejectionCause | None:
-    """Return why a child was refused; None for an error that is not about the child."""
+    """Return why a child was rejected; None for an error that is not about the child."""
     text = str(error)
     if isinstance(error, NamespaceTerminatingError | ThrottledError):
         return None
@@ -209,7 +210,7 @@ def _cause(error: ApiError) -> RejectionCause | None:
     if isinstance(error, InvalidError):
         return RejectionCause.INVALID
     if error.code >= 500:
-        # The words of etcd, which the server passes on.
+        # A message of etcd, which the server passes on.
         return RejectionCause.DENIED if "request is too large" in text else None
     return None if error.code in _UNRELATED_CODES else RejectionCause.DENIED
 

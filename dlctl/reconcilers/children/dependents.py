@@ -1,7 +1,7 @@
-"""What a job has beside pods and services: which objects to make, to change and to take away.
+"""Changes to a job's dependents: which objects to create, patch and delete.
 
-Pure. An object carries a digest of what was asked for when it was last written, so that what the
-server or another controller adds to it is no difference.
+Pure. Each object carries a hash of its last applied contents, so that additions by the server or by
+other controllers do not count as differences.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ from dlctl.reconcilers.merge_patch import merge_patch
 
 JSON = Mapping[str, Any]
 APPLIED_HASH: Final = "dlctl.dev/applied-hash"
-# The names of the annotations that were asked for, so that they can be removed again.
+# Names of the applied annotations, so that they can be removed later.
 APPLIED_ANNOTATIONS: Final = "dlctl.dev/applied-annotations"
 _UNHASHED_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @attrs.frozen
 class DependentChanges:
-    """What to do about a job's companions; nothing if all is well."""
+    """The changes to a job's dependents; empty if they are up to date."""
 
     created: tuple[Dependent, ...] = ()
-    # Each with what is there of it.
+    # Each with the existing object.
     patched: tuple[tuple[Dependent, DependentObject], ...] = ()
     deleted: tuple[tuple[Resource, DependentObject], ...] = ()
 
@@ -41,9 +41,9 @@ ExistingDependents = Mapping[Resource, Sequence[DependentObject]]
 def diff_dependents(
     wanted: Iterable[Dependent], existing: ExistingDependents, retained: Collection[Resource] = ()
 ) -> DependentChanges:
-    """Compare what a job is to have with what there is of it.
+    """Compare a job's wanted dependents with the existing ones.
 
-    What is there of a ``lasting`` resource stays, wanted or not: it goes with the job.
+    Existing objects of a ``retained`` resource are never deleted: they are deleted with the job.
     """
     unmatched = {
         (resource, obj.metadata.name): obj
@@ -66,7 +66,7 @@ def diff_dependents(
 
 
 def content_hash(body: JSON) -> str:
-    """Return what stands for the contents that were asked for."""
+    """Return the hash of the wanted contents."""
     contents = {name: value for name, value in body.items() if name not in _UNHASHED_FIELDS}
     if own := _annotations(body):
         contents["metadata.annotations"] = own
@@ -75,7 +75,7 @@ def content_hash(body: JSON) -> str:
 
 
 def hash_annotations(body: JSON) -> dict[str, str]:
-    """Return the annotations that an object gets, with what says which they are."""
+    """Return the annotations of an object, including the hash and the list of their names."""
     own = _annotations(body)
     named = {APPLIED_ANNOTATIONS: " ".join(sorted(own))} if own else {}
     return {**own, **named, APPLIED_HASH: content_hash(body)}
@@ -90,9 +90,9 @@ def applied_hash(obj: DependentObject) -> str:
 
 
 def update_patch(dependent: Dependent, rendered: JSON, existing: DependentObject) -> JSON:
-    """Return the merge patch that brings an object to what is asked for.
+    """Return the merge patch that updates an object to the wanted contents.
 
-    What others have added to its spec stays, as does what is written but once.
+    Other writers' additions to its spec and its create-only fields are kept.
     """
     old_annotations = existing.metadata.annotations or {}
     applied_names = {*old_annotations.get(APPLIED_ANNOTATIONS, "").split(), APPLIED_ANNOTATIONS} & {

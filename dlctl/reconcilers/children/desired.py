@@ -1,4 +1,4 @@
-"""The children of a job that are no pods, as they should be."""
+"""The wanted children of a job other than its pods."""
 
 from collections.abc import Collection, Iterable
 
@@ -11,16 +11,16 @@ from dlctl.api.meta import Resource
 
 @attrs.frozen
 class Desired:
-    """What a running job has beside its pods."""
+    """The wanted children of a running job other than its pods."""
 
-    # The replicas that others dial.
+    # The replicas that have a service.
     services: Collection[Replica] = ()
     dependents: Iterable[Dependent] = ()
-    # Dependents that are retained without pods, as they are then.
+    # The contents of retained dependents while the job has no pods.
     idle_dependents: Iterable[Dependent] = ()
-    # The resources whose objects are left to go with the job.
+    # The resources whose objects are kept until the job is deleted.
     retained_resources: Collection[Resource] = ()
-    # Why no pod is to be made yet.
+    # Why no pods may be created yet; empty if they may.
     hold_reason: str = ""
-    # Whether replicas that come after all others may be made.
+    # Whether replicas that are created last may be created.
     create_launcher: bool = True

@@ -1,7 +1,7 @@
-"""The gang of a job: who is in it, what a scheduler is told of it, and what its pods carry.
+"""The gang of a job: its members, its PodGroup, and the labels and annotations of its pods.
 
-Pure. A replica that is created last is not counted among those that start together, since the
-others would wait for it; what it requests is kept free for it.
+Pure. A replica that is created last is not counted as a member, since the others would wait for it;
+the PodGroup reserves its requests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,37 +24,37 @@ from dlctl.frameworks.dljob import DLJob
 from dlctl.reconcilers.observe import Observed, ReplicaState
 
 JSON = dict[str, Any]
-# Of other classes the value is the cluster's to know.
+# Values of other priority classes are unknown here.
 _SYSTEM_PRIORITIES: Final[Mapping[str, int]] = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
 _DEFAULT_QUEUE: Final = "default"
-# Until then Volcano has not decided whether there is room for the gang.
+# In these phases Volcano has not yet decided whether there is room for the gang.
 _PENDING_PHASES: Final = frozenset({"", "Pending"})
 _NOT_STARTED: Final = frozenset(
     {ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE, ReplicaState.PENDING}
 )
-# Many times the size of the rest, and of no use to who reads a PodGroup.
+# Much larger than the rest, and irrelevant on a PodGroup.
 _LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @attrs.frozen
 class Gang:
-    """The replicas of one job that its cluster's scheduler starts together or not at all."""
+    """The replicas of one job that the cluster's scheduler starts together or not at all."""
 
     job: Job
     framework: DLJob
 
     @property
     def pod_group_resource(self) -> Resource | None:
-        """Where the scheduler is told of the gang; nothing if there is none."""
+        """The PodGroup resource of the gang; None if there is no gang."""
         if not self.job.is_gang_scheduled or not any(spec.replicas for spec in self._members):
             return None
         return pod_group_resource(self.job.defaults.gang_scheduler_name)
 
     def min_member(self, finished_count: int = 0) -> int:
-        """Return how many pods are started together: never more than there will be."""
+        """Return how many pods start together, at most the number of remaining members."""
         members = sum(spec.replicas for spec in self._members) - finished_count
         wanted = self.job.run_policy.scheduling_policy.min_available
         if wanted is None:
@@ -62,9 +62,9 @@ class Gang:
         return max(1, min(wanted, members))
 
     def finished_count(self, observed: Observed) -> int:
-        """Return how many of the gang are done, if others are yet to be started.
+        """Return how many members have succeeded, if others have yet to start.
 
-        The plugin does not count them, and would wait for them for ever.
+        The coscheduling plugin does not count finished pods and would wait for them indefinitely.
         """
         if self.pod_group_resource != COSCHEDULING_POD_GROUPS:
             return 0
@@ -72,16 +72,16 @@ class Gang:
         members = [o for o in observed.replicas if o.replica.type in types]
         if not any(one.state in _NOT_STARTED for one in members):
             return 0
-        # The plugin goes by the phase: a pod whose sidecar still runs takes its place.
+        # The plugin goes by the phase: a pod with a running sidecar still counts.
         return sum(
             one.state is ReplicaState.SUCCEEDED and (one.pod is None or one.pod.phase.finished)
             for one in members
         )
 
     def pod_group(self, finished_count: int = 0) -> Dependent | None:
-        """Return the PodGroup, when so many are not to be waited for any more.
+        """Return the PodGroup, with ``minMember`` reduced for finished members.
 
-        :raises InvalidJobError: if it follows from amounts that are none.
+        :raises InvalidJobError: if its minResources cannot be computed from malformed quantities.
         """
         if self.pod_group_resource is None:
             return None
@@ -95,7 +95,7 @@ class Gang:
         )
 
     def hold_reason(self, observed: Observed) -> str:
-        """Return why no pod is to be made yet, or nothing."""
+        """Return why no pods may be created yet, or an empty string."""
         if self.pod_group_resource != VOLCANO_POD_GROUPS:
             return ""
         named = (
@@ -110,7 +110,7 @@ class Gang:
 
     @property
     def other_scheduler_types(self) -> list[str]:
-        """The types whose pods the user has given to another scheduler, which sees no gang."""
+        """The types whose pods the user assigns to another scheduler, without the gang."""
         if self.pod_group_resource is None:
             return []
         named = {spec.type: spec.template["spec"].get("schedulerName") for spec in self._members}
@@ -120,14 +120,15 @@ class Gang:
         ]
 
     def add_to_pod(self, pod: JSON, spec: ReplicaSpec) -> JSON:
-        """Return a pod with what brings it to the scheduler and into the gang."""
+        """Return a pod with the scheduler name and the link to its PodGroup."""
         if self.pod_group_resource is None:
             return pod
         scheduler = pod["spec"].get("schedulerName") or self.job.defaults.gang_scheduler_name
         joined = {**pod, "spec": {**pod["spec"], "schedulerName": scheduler}}
         metadata, name = pod["metadata"], self.job.key.name
         if self.pod_group_resource == VOLCANO_POD_GROUPS:
-            # Of a pod without it Volcano makes a gang by itself, in the default queue.
+            # Volcano creates a separate PodGroup in the default queue for pods without the
+            # annotation.
             own = {"scheduling.k8s.io/group-name": name, "volcano.sh/task-spec": spec.type}
             annotations = {**(metadata.get("annotations") or {}), **own}
             return {**joined, "metadata": {**metadata, "annotations": annotations}}
@@ -155,9 +156,9 @@ class Gang:
         return spec
 
     def _min_resources(self, remaining: int) -> JSON:
-        """Return what the first pods request that make up the least of the gang, and the last."""
+        """Return the requests of the first ``remaining`` members by priority and of later pods."""
         counted = [(spec, spec.replicas) for spec in self.job.replica_specs if spec.create_last]
-        # Sorting is stable: what is of equal rank stays in the order of the framework.
+        # Sorting is stable: specs of equal priority keep the framework's order.
         for spec in sorted(self._members, key=_priority, reverse=True):
             counted.append((spec, min(spec.replicas, remaining)))
             remaining -= counted[-1][1]
@@ -188,10 +189,10 @@ def _requests(spec: ReplicaSpec) -> Iterator[tuple[str, Any]]:
     for container in spec.template["spec"]["containers"]:
         resources = _mapping(container.get("resources"))
         limits, requests = _mapping(resources.get("limits")), _mapping(resources.get("requests"))
-        # As the server has it: so much is requested of what is limited, unless it is said.
+        # As in the API server: requests default to limits.
         yield from {**limits, **requests}.items()
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    # What is of another form is the server's to refuse, with the pod.
+    # Malformed values are left to the API server, which rejects the pod.
     return value if isinstance(value, Mapping) else {}

@@ -1,7 +1,7 @@
-"""When the coscheduling plugin is asked to look at a waiting gang again.
+"""Makes the coscheduling plugin retry a waiting gang, by patching its PodGroup.
 
-Pure. After a refusal the plugin looks again only after five minutes, also when a node joins or
-another job ends; any update of the PodGroup makes it look at once.
+Pure. After a failed attempt the plugin retries only after five minutes, even when a node joins or
+another job ends; any update of the PodGroup triggers an immediate retry.
 """
 
 import datetime
@@ -16,30 +16,30 @@ from dlctl.api.job import Job
 from dlctl.reconcilers.children.placement import is_unscheduled
 from dlctl.reconcilers.observe import Observed
 
-# On the PodGroup, so that a restart of the controller causes no burst of writes.
+# Stored on the PodGroup, so that a restart of the controller causes no burst of writes.
 GANG_RETRIED_AT: Final = "dlctl.dev/gang-retried-at"
 RETRY_INTERVAL_S: Final = 30.0
 
 
 @attrs.frozen
 class GangRetry:
-    """The PodGroup to patch now, if it is due, and the seconds until the next time."""
+    """The PodGroup to patch now, if due, and the seconds until the next retry."""
 
     group: DependentObject | None = None
-    # A merge patch that only says when this was done.
+    # A merge patch that only sets the time of the retry.
     patch: Mapping[str, Any] = attrs.field(factory=dict)
     next_s: float | None = None
 
 
 def gang_retry(job: Job, observed: Observed, now: datetime.datetime) -> GangRetry:
-    """Return whether a gang that waits to be scheduled is retried now, or when it will be."""
+    """Return the retry of a gang that waits to be scheduled, now or in ``next_s`` seconds."""
     groups = observed.dependents.get(COSCHEDULING_POD_GROUPS, ())
     group = next((g for g in groups if g.metadata.name == job.key.name), None)
     created = list(_waiting_since(job, observed))
     if group is None or group.metadata.is_terminating or not created:
         return GangRetry()
     retried = _retried_at(group)
-    # A time ahead of ours is not to be waited for.
+    # A time in the future, from another clock, is ignored.
     last = max(min(created), retried) if retried and retried <= now else min(created)
     wait_s = RETRY_INTERVAL_S - (now - last).total_seconds()
     if wait_s > 0:
@@ -50,7 +50,7 @@ def gang_retry(job: Job, observed: Observed, now: datetime.datetime) -> GangRetr
 
 
 def _waiting_since(job: Job, observed: Observed) -> Iterator[datetime.datetime]:
-    """Yield when the pods of the gang were created that its scheduler has yet to place."""
+    """Yield the creation times of the gang's unscheduled pods."""
     for pod in observed.pods:
         gated = pod.spec is not None and pod.spec.scheduling_gates
         if (

@@ -1,7 +1,7 @@
-"""Ended pods that Kueue's finalizer keeps under the names of the pods that are to follow.
+"""Ended pods that Kueue's finalizer keeps although their replacements need the names.
 
-Pure. Kueue removes its finalizer from a pod of a pod group when the group has finished or a
-replacement is there; ours has the same name and cannot be created before the old one is gone.
+Pure. Kueue removes its finalizer from a pod of a pod group once the group has finished or a
+replacement exists; dlctl's replacement has the same name and cannot be created before that.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ FINALIZER: Final = "kueue.x-k8s.io/managed"
 def held_by_kueue(pods: Iterable[Pod]) -> Iterator[Pod]:
     """Yield the deleted pods whose containers have stopped and that Kueue's finalizer keeps."""
     for pod in pods:
-        # Without grace left, nothing but finalizers keeps a pod.
+        # With a grace period of zero, only finalizers keep a pod.
         stopped = pod.metadata.is_terminating and pod.metadata.deletion_grace_period_seconds == 0
         if stopped and FINALIZER in (pod.metadata.finalizers or ()):
             yield pod

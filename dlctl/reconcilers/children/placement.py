@@ -1,9 +1,9 @@
-"""Which pods wait to be scheduled by a template that has changed since they were created.
+"""Finds unscheduled pods whose template has changed its placement since their creation.
 
-Pure. A queue such as Kueue writes node selectors into a job's templates when it admits the job, and
-others when it admits it again; if the suspension in between is never seen, pods of the first
-admission are still there. Each pod carries a digest of what was asked for, because admission may
-add to it what no template says.
+Pure. A queue such as Kueue writes node selectors into a job's templates on admission, and others on
+readmission; if the controller misses the suspension in between, pods of the first admission still
+exist. Each pod carries a hash of the template's placement fields, because admission may add fields
+that no template has.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from dlctl.reconcilers.children.dependents import content_hash
 from dlctl.reconcilers.observe import Observed
 
 PLACEMENT_HASH: Final = "dlctl.dev/placement-hash"
-# What of a pod's spec says where it may run; none of it can be changed once the pod is there.
+# The fields of a pod spec that determine its placement; they are immutable on an existing pod.
 _PLACEMENT_FIELDS: Final = (
     "affinity",
     "nodeSelector",
@@ -27,20 +27,20 @@ _PLACEMENT_FIELDS: Final = (
 
 
 def placement_hash(template: Mapping[str, Any]) -> str:
-    """Return the digest of where a template has its pods run."""
+    """Return the hash of a template's placement fields."""
     spec = template["spec"]
     return content_hash({name: spec[name] for name in _PLACEMENT_FIELDS if spec.get(name)})
 
 
 def outdated_pods(job: Job, observed: Observed) -> Iterator[Pod]:
-    """Yield the pods to replace: not placed yet, and from a template that placed them otherwise."""
+    """Yield the unscheduled pods to replace because their template's placement has changed."""
     for spec in job.replica_specs:
         pods = [o.pod for o in observed.replicas if o.replica.type == spec.type]
         yield from _outdated(spec, [pod for pod in pods if pod is not None and is_unscheduled(pod)])
 
 
 def is_unscheduled(pod: Pod) -> bool:
-    """Return whether no node has been chosen for a pod that is to stay."""
+    """Return whether a pod that is not being deleted has no node yet."""
     placed = pod.spec is not None and pod.spec.node_name
     return pod.phase is PodPhase.PENDING and not placed and not pod.metadata.is_terminating
 
@@ -50,6 +50,6 @@ def _outdated(spec: ReplicaSpec, waiting: list[Pod]) -> Iterator[Pod]:
         return
     wanted = placement_hash(spec.template)
     for pod in waiting:
-        # One that another operator has created does not carry it, and is left alone.
+        # Pods created by another operator lack the annotation and are left alone.
         if (pod.metadata.annotations or {}).get(PLACEMENT_HASH, wanted) != wanted:
             yield pod

@@ -1,6 +1,6 @@
-"""The objects a job consists of, rendered: pods and services as they are sent to the server.
+"""Renders the objects of a job: pods, services and dependents in wire format.
 
-Pure, and the same for ``dlctl render`` as for the controller.
+Pure, and shared by ``dlctl render`` and the controller.
 """
 
 import itertools
@@ -26,13 +26,13 @@ from dlctl.reconcilers.content_errors import FrameworkValueError
 from dlctl.reconcilers.observe import Observed, ReplicaState
 
 JSON = dict[str, Any]
-# Linux takes 32 pages for one argument or variable, with its name, "=" and the zero at its end.
+# Linux allows 32 pages per argument or variable, including its name, "=" and the final zero byte.
 MAX_VARIABLE_BYTES: Final = 32 * 4096 - 1
 
 
 @attrs.frozen
 class Renderer:
-    """Renders the children of one job, as its dialect names and its framework equips them."""
+    """Renders the children of one job, named by its dialect and set up by its framework."""
 
     job: Job
     dialect: Dialect
@@ -46,7 +46,7 @@ class Renderer:
         return Gang(self.job, self.framework)
 
     def desired(self, observed: Observed, *, create_launcher: bool = True) -> Desired:
-        """Return what the job is to have beside its pods."""
+        """Return the wanted objects of the job other than its pods."""
         running = [o.replica for o in observed.replicas if o.state is ReplicaState.RUNNING]
         present = observed.present
         return Desired(
@@ -64,10 +64,10 @@ class Renderer:
         finished_members: int = 0,
         present: Collection[Replica] | None = None,
     ) -> Iterator[Dependent]:
-        """Yield what the job has beside pods and services, while these replicas run.
+        """Yield the objects other than pods and services, given the running replicas.
 
-        So many of its gang are not to be waited for any more. ``present`` are the replicas whose
-        pods exist and are owned by the job; None means all.
+        The gang does not wait for ``finished_members``. ``present`` are the replicas whose pods
+        exist and are owned by the job; None means all.
         """
         pod_group = self.gang.pod_group(finished_members)
         if pod_group is not None:
@@ -75,12 +75,12 @@ class Renderer:
         yield from self.framework.dependents(running, present)
 
     def fallback_desired(self, observed: Observed) -> Desired:
-        """Return what a job is to have of which too little is known to make anything.
+        """Return the wanted objects of a job whose spec is too incomplete to create anything.
 
-        Its roles grant access to no pod that is gone, since another may get the name.
+        Its roles grant no access to pods that are gone, since other pods may get their names.
         """
         retained = self.dialect.framework.retained_resources
-        # Of workers that come and go, the roster knows more than what could be read of the spec.
+        # The membership of elastic workers is more reliable than a partially decoded spec.
         known = bool(self.job.replica_specs) and self.job.status.membership is None
         roles = tuple(self._roles(observed.present)) if known else ()
         return Desired(
@@ -88,13 +88,13 @@ class Renderer:
         )
 
     def _roles(self, present: Collection[Replica]) -> Iterator[Dependent]:
-        """Yield the retained roles as they are while these pods exist."""
+        """Yield the retained roles, given the existing pods."""
         if ROLES in self.framework.retained_resources:
-            # They come before all that is bound to them.
+            # Roles come before everything that refers to them.
             yield from itertools.takewhile(_is_role, self.framework.dependents((), present))
 
     def replicas_with_service(self) -> Iterator[Replica]:
-        """Yield the replicas that others dial by name: the chief, or all where the API says so."""
+        """Yield the replicas that need a DNS name: the chief, or all if the API requires it."""
         if self.job.is_local or not self.dialect.has_services:
             return
         if self.dialect.service_per_replica:
@@ -104,18 +104,18 @@ class Renderer:
             yield self.dialect.framework.default_chief()
 
     def service(self, replica: Replica) -> JSON:
-        """Render the headless service that gives a replica its host name.
+        """Render the headless service that provides a replica's DNS name.
 
         :raises InvalidJobError: if its pod could not start.
         """
         labels = self._labels(replica)
         replica_spec = self._spec(replica)
-        # Of a job that is too large, nothing is created.
+        # Fails early for a job that is too large, so that nothing is created for it.
         self._environment(replica_spec, replica)
         ports = replica_spec.ports
         spec: JSON = {"clusterIP": "None"}
         if self.dialect.publish_not_ready_addresses:
-            # Replicas look each other up while they start, long before they are ready.
+            # Replicas resolve each other's names during start-up, before they are ready.
             spec["publishNotReadyAddresses"] = True
         spec["selector"] = dict(self.dialect.labels(self.job, replica))
         spec["ports"] = [{"name": name, "port": port} for name, port in ports.items()]
@@ -127,7 +127,7 @@ class Renderer:
         }
 
     def dependent(self, dependent: Dependent) -> JSON:
-        """Render an object that the job has beside pods and services."""
+        """Render a dependent."""
         own = dependent.body.get("metadata") or {}
         labels = {**(own.get("labels") or {}), MANAGED_BY_LABEL: MANAGED_BY}
         metadata = self._metadata(dependent.name, labels)
@@ -181,7 +181,7 @@ class Renderer:
         return dict(self.framework.mutate_pod_spec(pod_spec, replica))
 
     def _is_gated(self, spec: ReplicaSpec, given: Mapping[str, Any]) -> bool:
-        """Return whether a gate holds a pod back: not in a gang, nor if the user has placed it."""
+        """Return whether a gate holds a pod back: not in a gang, nor if the user sets its node."""
         if self.gang.pod_group_resource is not None:
             return False
         others = any(other.replicas for other in self.job.replica_specs if other is not spec)
@@ -190,7 +190,7 @@ class Renderer:
     def _containers(
         self, containers: Sequence[JSON], spec: ReplicaSpec
     ) -> Iterator[tuple[JSON, bool]]:
-        # Where no container has the framework's name, nobody can tell which one trains.
+        # If no container has the framework's name, the training container is unknown.
         all_ = self.framework.sets_env_in_all_containers
         all_ = all_ or spec.container != self.framework.container_name()
         for container in containers:
@@ -201,7 +201,7 @@ class Renderer:
         env = list(given.get("env") or [])
         user_names = {variable.get("name") for variable in env}
         if self.dialect.overrides_user_env:
-            # Of two variables with one name, the last one holds.
+            # Of several variables with the same name, the last one takes effect.
             user_names = set()
         added = [_variable(n, v) for n, v in environment.items() if n not in user_names]
         if env or added:
@@ -251,7 +251,7 @@ def _is_role(dependent: Dependent) -> bool:
 
 
 def _environment_problem(variables: Any) -> str:
-    """Return what is wrong with what a framework adds to the environment, or nothing."""
+    """Return what is wrong with a framework's variables, or an empty string."""
     if not isinstance(variables, Mapping):
         return f"must return a mapping, not {type(variables).__name__}"
     for name, value in variables.items():
@@ -267,9 +267,9 @@ def _check_size(name: str, value: Any) -> None:
     size = len(name) + 1 + len(value.encode()) if isinstance(value, str) else 0
     if size > MAX_VARIABLE_BYTES:
         raise InvalidJobError(
-            f"has too many replicas: each pod gets a variable {name} of {size} bytes, which "
-            f"names them all, and no program starts with more than {MAX_VARIABLE_BYTES}: lower "
-            "replicas, or give the job a shorter name",
+            f"has too many replicas: the variable {name}, which lists all of them, has {size} "
+            f"bytes in each pod, and Linux allows at most {MAX_VARIABLE_BYTES}: lower replicas, "
+            "or give the job a shorter name",
             field="spec",
         )
 

@@ -1,4 +1,4 @@
-"""Removing the gate that holds a launcher back, from one pod or from all of them."""
+"""Removes dlctl's scheduling gate, which holds launchers back, from one pod or from all."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,21 +14,21 @@ MAX_TRIES: Final = 5
 
 
 def ungate_patch(pod: Pod) -> JSON:
-    """Return the merge patch that leaves a pod the gates that are not ours, if it is as read."""
+    """Return the merge patch that removes only dlctl's gate, for a pod that is unchanged."""
     gates = (pod.spec.scheduling_gates if pod.spec else None) or ()
     kept = [{"name": gate.name} for gate in gates if gate.name != WORKERS_RUNNING_GATE]
     metadata = pod.metadata
-    # A gate that somebody else has removed meanwhile cannot be put back: that is a conflict.
+    # Gates cannot be added back: if another one was removed meanwhile, the patch must conflict.
     version = {"name": metadata.name, "resourceVersion": metadata.resource_version}
     return {"metadata": version, "spec": {"schedulingGates": kept or None}}
 
 
 async def ungate_all(client: Client, namespace: str = "") -> list[ObjectKey]:
-    """Remove our gate from all pods that have it, and return them; without a namespace, in all.
+    """Remove dlctl's gate from all gated pods and return their keys; without a namespace, from all.
 
-    Doing it again at once finds none, unless a controller runs that creates gated pods.
+    Repeating it finds none, unless a running controller creates gated pods.
 
-    :raises ApiError, UnreachableError: if a pod could not be released; again is safe.
+    :raises ApiError, UnreachableError: if a pod could not be patched; repeating is safe.
     """
     released: list[ObjectKey] = []
     token = ""

@@ -1,7 +1,8 @@
-"""Secrets of jobs, which the controller makes and may not read.
+"""Secrets of jobs, which the controller creates and cannot read.
 
-Whose one is that has the name already cannot be asked. It is ours, or goes soon with the job that
-had the name before; so it is tried some more times before pods that mount it are made.
+The owner of an existing Secret with the same name is therefore unknown. It belongs to this job, or
+to an earlier job of the same name and is about to be deleted; so creation is retried a few times
+before pods that mount the Secret are created.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,20 +22,20 @@ _MAX_NAME_CONFLICTS: Final = 5
 
 @attrs.define
 class SecretState:
-    """What is known of one job's secrets: of no consequence if lost."""
+    """The state of one job's secrets, kept in memory; losing it changes no decision."""
 
     created: bool = False
     name_conflicts: int = 0
-    # Those that the server has refused at the last try, by name.
+    # The rejections of the last attempt, by name.
     rejections: Mapping[str, Rejection] = attrs.field(factory=dict)
 
 
 async def create_secrets(
     client: Client, job: Job, objects: Iterable[tuple[Resource, dict[str, Any]]], state: SecretState
 ) -> float:
-    """Make the secrets of a job; return the seconds to wait before the next try.
+    """Create the secrets of a job; return the seconds to wait before the next attempt.
 
-    What the server refuses is noted in ``known``.
+    Rejections are stored in ``state``.
     """
     name_conflict = False
     rejections: dict[str, Rejection] = {}
