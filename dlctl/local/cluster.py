@@ -1,7 +1,7 @@
 """An API server, a scheduler and a node in one process: a cluster for laptops and tests.
 
-Everything lives in a run directory that only its owner may read; it is removed with the cluster
-unless it was named. Controllers are not part of it: they connect like to any other cluster.
+All files live in a run directory that only its owner may read; it is removed with the cluster
+unless the caller chose it. Controllers are not included: they connect as to any other cluster.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ _START_TIMEOUT_S: Final = 60.0
 
 
 class LocalCluster:
-    """A cluster for the duration of an ``async with`` block; then no process of it is left.
+    """A cluster for the duration of an ``async with`` block; no process of it is left afterwards.
 
-    What the block raises comes out as it is, not in a group. A node that fails cancels the block
-    and comes out in its stead.
+    Exceptions of the block are raised as they are, not in a group. A node that fails cancels the
+    block, and its error is raised instead.
     """
 
     server: ApiServer
@@ -74,11 +74,11 @@ class LocalCluster:
 
     @property
     def kubeconfig_path(self) -> Path:
-        """Return a file that kubectl takes; it holds the token, so only its owner may read it."""
+        """Return the path of a kubeconfig, readable only by its owner because of the token."""
         return self.run_dir / "kubeconfig"
 
     def config(self, namespace: str = "default") -> ClusterConfig:
-        """Return how a client of this process reaches the API server."""
+        """Return the configuration with which a client of this process reaches the API server."""
         server = self.server
         return ClusterConfig.with_token(
             server.url, server.token, ca_pem=server.ca_pem, namespace=namespace
@@ -146,7 +146,7 @@ class LocalCluster:
 
 
 def _access(server: ApiServer) -> ApiAccess | None:
-    """Return how programs of this machine reach the server; without TLS they take no token."""
+    """Return how programs of this machine reach the server; None without TLS: no tokens then."""
     url = URL(server.url)
     if server.ca_pem is None or url.host is None or url.port is None:
         return None

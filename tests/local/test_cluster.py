@@ -151,7 +151,7 @@ async def test_isolation_that_is_asked_for_and_not_granted_is_an_error() -> None
     argv = (sys.executable, "-c", SCRIPT, "isolated", "0")
     async with start(*argv, confinement=NO_NAMESPACES) as process:
         _, stderr = await process.communicate()
-    assert b"ConfigError: this machine grants no network namespaces" in stderr
+    assert b"ConfigError: this machine allows no network namespaces" in stderr
 
 
 @pytest.mark.slow

@@ -1,1 +1,1 @@
-"""An API server in memory that keeps the promises of kube-apiserver that clients build on."""
+"""An in-memory API server with the guarantees of kube-apiserver that clients rely on."""

@@ -1,6 +1,6 @@
-"""The virtual addresses of services: handed out in order, given back when a service goes.
+"""Cluster IPs of services: allocated in order, released when a service is deleted.
 
-Nothing routes to them here; the node substitutes names. They exist because clients expect one.
+Nothing routes to them here; the node substitutes names. They exist because clients expect them.
 """
 
 import ipaddress
@@ -14,26 +14,26 @@ from dlctl.local.apiserver.status import Cause
 from dlctl.local.apiserver.storage import Storage
 from dlctl.local.apiserver.stored_objects import JSON, StorageEvent, table_of
 
-# The range that kubeadm takes, which users know from real clusters.
+# The range of kubeadm, which users know from real clusters.
 NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
-# The first is where a cluster has its own API.
+# The first address is the cluster's own API.
 API_IP = str(NETWORK[1])
 
 
 @attrs.define(eq=False)
 class ClusterIPAllocator:
-    """Gives each service that wants one a cluster IP of its own."""
+    """Allocates a cluster IP of its own to each service that needs one."""
 
     storage: Storage
     _allocated: dict[str, str] = attrs.field(factory=dict)
-    # The first few are for the cluster itself.
+    # The first few are reserved for the cluster itself.
     _next: int = 10
 
     def __attrs_post_init__(self) -> None:
         self.storage.observers.append(self._observe)
 
     def prepare_for_create(self, service: JSON) -> JSON:
-        """Return a new service with its address; one that is taken is refused."""
+        """Return a new service with its address; one that is taken is rejected."""
         spec: dict[str, Any] = service.get("spec") or {}
         wanted = spec.get("clusterIP")
         if wanted == "None":

@@ -1,4 +1,4 @@
-"""How long ago something was, in the words of kubectl: ``5m30s``, ``3d``."""
+"""Ages as kubectl prints them: ``5m30s``, ``3d``."""
 
 import datetime
 
@@ -16,7 +16,7 @@ def age_of(timestamp: str | None, now: datetime.datetime) -> str:
 
 
 def human_duration(elapsed_s: float) -> str:
-    """Return the time that has passed: two units as long as the smaller one matters."""
+    """Return the elapsed time: two units while the smaller one matters."""
     seconds = int(elapsed_s)
     if seconds < -1:
         return "<invalid>"

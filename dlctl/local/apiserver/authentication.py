@@ -1,7 +1,7 @@
-"""Who sends a request: the owner of the cluster, or a service account by a token of its own.
+"""Authentication: the owner of the cluster, or a service account with its own token.
 
-A token is a signed statement (a JWT), so none is kept. It is good while its account and the object
-that it is bound to are there, and without such an object until it expires.
+A token is a signed statement (a JWT), so none is stored. It is valid while its account and the
+object it is bound to exist, and without such an object until it expires.
 """
 
 import base64
@@ -28,7 +28,7 @@ _PREFIX: Final = "system:serviceaccount:"
 
 @attrs.frozen
 class User:
-    """A name with groups, as reviews show it; ``account`` is the service account that it is."""
+    """A name with groups, as reviews show it; ``account`` is its service account, if any."""
 
     name: str
     groups: Sequence[str]
@@ -48,14 +48,14 @@ ADMIN: Final = User("dlctl", ("system:masters", "system:authenticated"))
 
 
 def account_user(account: ObjectKey, uid: str = "") -> User:
-    """Return the user that a service account is."""
+    """Return the user of a service account."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{account.namespace}")
     name = f"{_PREFIX}{account.namespace}:{account.name}"
     return User(name, (*groups, "system:authenticated"), uid, account)
 
 
 def named_user(name: str, groups: Sequence[str]) -> User:
-    """Return the user of a name, who may be a service account."""
+    """Return the user with this name, which may be a service account's."""
     namespace, _, account = name.removeprefix(_PREFIX).partition(":")
     if name.startswith(_PREFIX) and account:
         return account_user(ObjectKey(namespace, account))
@@ -66,7 +66,7 @@ def named_user(name: str, groups: Sequence[str]) -> User:
 
 @attrs.define(eq=False)
 class Tokens:
-    """Issues the tokens of service accounts, and knows whose a token is."""
+    """Issues and verifies the tokens of service accounts."""
 
     admin_token: str
     storage: Storage
@@ -74,7 +74,7 @@ class Tokens:
     _key: bytes = attrs.field(factory=lambda: secrets.token_bytes(32))
 
     def authenticate(self, token: str) -> User | None:
-        """Return who has the token; None if it is no good."""
+        """Return the user of the token; None if it is invalid."""
         if hmac.compare_digest(token.encode(), self.admin_token.encode()):
             return ADMIN
         claims = self._claims(token)

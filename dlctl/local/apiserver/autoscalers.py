@@ -1,4 +1,4 @@
-"""Defaults and checks of HorizontalPodAutoscalers. Nothing here scales anything."""
+"""Defaults and validation of HorizontalPodAutoscalers. Nothing here scales anything."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
-# The field in which a metric of a type says more.
+# The field with the details of each metric type.
 _SOURCES: Final = {
     "ContainerResource": "containerResource",
     "External": "external",

@@ -1,7 +1,7 @@
-"""The types of built-in resources: which fields there are, read from the tables in ``kinds/``.
+"""Types of built-in resources: their fields, read from the tables in ``kinds/``.
 
-Those of pods are in ``api.core_types``, as is the form of a table. Values are not known here; see
-``shaping``.
+Those of pods are in ``api.core_types``, along with the format of a table. Values are not checked
+here; see ``metadata_decoding``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ def kinds() -> Mapping[str, TypeDefinition]:
 
 @lru_cache(maxsize=1)
 def descriptions() -> Mapping[str, str]:
-    """Return what is said of types (``PodSpec``) and fields (``PodSpec.volumes``)."""
+    """Return the descriptions of types (``PodSpec``) and fields (``PodSpec.volumes``)."""
     text = (files(__package__) / "kinds" / "descriptions.txt").read_text()
     pairs = (line.partition(": ") for line in text.splitlines() if ": " in line)
     return {name: said for name, _, said in pairs}

@@ -1,7 +1,7 @@
-"""The built-in resources: what is served, how it is named, defaulted, judged and printed.
+"""The built-in resources: names, defaults, validation and columns.
 
-Only what jobs, their operator and kubectl need is there. Workload controllers such as Deployments
-are not: nothing would act on them.
+Only those that jobs, their operator and kubectl need. Workload controllers such as Deployments are
+not served: nothing would act on them.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,10 +50,10 @@ def _no_update_causes(_old: JSON, _new: JSON) -> Causes:
 
 @attrs.frozen
 class BuiltinStrategy:
-    """Takes what the types of a built-in kind take; the functions say what is particular."""
+    """Accepts what the types of a built-in kind allow; the functions add what is specific."""
 
     resource: Resource
-    # Changes an object in place that is new, or an update of one.
+    # Modifies a new object, or an update of one, in place.
     default: Callable[[JSON], None] = _nothing
     default_update: Callable[[JSON, JSON], None] = lambda _old, _new: None
     causes: Callable[[JSON], Causes] = _no_causes
@@ -128,7 +128,7 @@ _SINGULARS: Final = {"endpoints": "endpoints"}
 
 
 def register(registry: ResourceRegistry) -> None:
-    """Serve all built-in resources, but for the definitions of custom ones (see ``crds``)."""
+    """Serve all built-in resources except CRDs (see ``crd_controller``)."""
     for strategy in _strategies():
         registry.add(_served(strategy))
 

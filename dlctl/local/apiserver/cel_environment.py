@@ -1,7 +1,7 @@
-"""The CEL that rules of custom resources are written in: environment, functions, expressions.
+"""The CEL environment for validation rules of custom resources: functions and expressions.
 
-Expressions are checked without the types of the schema, so a misspelt field is found when the rule
-runs, not when it is compiled. Everything that knows the CEL library is here.
+Expressions are checked without the schema's types, so a misspelt field is found when the rule runs,
+not when it is compiled. Everything that knows the CEL library is here.
 """
 
 import re
@@ -16,7 +16,7 @@ from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_string
 
 
 class CelError(Exception):
-    """An expression cannot be compiled, or its evaluation failed; the message says why."""
+    """An expression does not compile, or its evaluation failed; the message says why."""
 
 
 def _is_sorted(items: list[Any]) -> bool:
@@ -40,7 +40,7 @@ def _functions() -> list[Any]:
         overload = cel.Overload(f"{kind}_{name}", result, parameters, is_member=True, impl=impl)
         return cel.FunctionDecl(name, [overload])
 
-    # The list and regular expression functions that Kubernetes adds to the language.
+    # The list and regular expression functions that Kubernetes adds to CEL.
     return [
         member("isSorted", cel.Type.BOOL, [list_], _is_sorted),
         member("sum", any_, [list_], sum),
@@ -65,7 +65,7 @@ def _environment() -> Any:
     )
 
 
-# The variable that holds the old value, if there is one, for rules that take it as an optional.
+# The variable with the old value, if there is one, for rules that take it as an optional.
 _OLD: Final = "oldSelves"
 _OPTIONAL: Final = f"{_OLD}.size() == 0 ? optional.none() : optional.of({_OLD}[0])"
 _STRINGS: Final = re.compile(r"'(\\.|[^'\\])*'|\"(\\.|[^\"\\])*\"")
@@ -82,7 +82,7 @@ class Expression:
 
     @classmethod
     def compile(cls, source: str, *, optional_old: bool = False) -> "Expression":
-        """Compile the source; raise CelError if it is no CEL."""
+        """Compile the source; raise CelError if it is invalid."""
         text = f"cel.bind(oldSelf, {_OPTIONAL}, ({source}\n))" if optional_old else source
         try:
             program = _environment().compile(text)
@@ -112,7 +112,7 @@ _RUNTIME: Final = (
 
 
 def _runtime_message(message: str) -> str:
-    # What cel-go says, which is what users of kube-apiserver know.
+    # The messages of cel-go, which users of kube-apiserver know.
     for pattern, words in _RUNTIME:
         if pattern.match(message):
             return pattern.sub(words, message)

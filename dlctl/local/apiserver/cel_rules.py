@@ -1,6 +1,6 @@
 """The rules (``x-kubernetes-validations``) of a structural schema, compiled and evaluated.
 
-Rules are compiled once, when their CRD comes. They judge values that the schema itself has passed.
+Rules are compiled once per CRD. They run only on values that the schema itself accepts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ KEY = "x-kubernetes-validations"
 
 @attrs.frozen
 class Rule:
-    """One rule: what must hold, and what is said otherwise."""
+    """One rule: its condition, and the message if it does not hold."""
 
     expression: Expression
     optional_old: bool
@@ -47,7 +47,7 @@ class Rule:
 
 @attrs.frozen
 class Rules:
-    """The rules of a schema and of all that is below it; empty if there are none at all."""
+    """The rules of a schema and of everything below it; falsy if there are none."""
 
     schema: JSON
     root: bool
@@ -59,7 +59,7 @@ class Rules:
 
     @classmethod
     def compile(cls, schema: JSON, *, root: bool = True) -> "Rules":
-        """Compile all rules; raise CelError for the first one that is no CEL."""
+        """Compile all rules; raise CelError for the first invalid one."""
         return _compile(schema, schema, root)
 
     def __bool__(self) -> bool:
@@ -67,9 +67,9 @@ class Rules:
         return bool(self.own_rules) or any(below)
 
     def causes(self, value: Any, old: Any = ABSENT, path: str = "") -> Iterator[Cause]:
-        """Yield what the value breaks, its old version being known or ABSENT.
+        """Yield the violations of the value; its old version is given or ABSENT.
 
-        A part that has not changed is judged only by rules that compare it with the old one.
+        An unchanged part is checked only by rules that compare it with the old one.
         """
         if value is None or not self:
             return
@@ -109,7 +109,7 @@ class Rules:
 
 
 def _compile(rules: JSON, schema: JSON, root: bool) -> Rules:
-    # Rules may stand in an allOf, where the shape of the value is that of the schema around it.
+    # Rules may be in an allOf, where the surrounding schema declares the fields.
     properties = schema.get("properties", {})
     items, extra = rules.get("items"), additional(rules)
     return Rules(

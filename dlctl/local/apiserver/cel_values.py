@@ -1,6 +1,6 @@
-"""How rules see a value: only what its schema declares, under names that CEL can spell.
+"""Values as rules see them: only what the schema declares, under names valid in CEL.
 
-The views are copies; they are made for one evaluation and never stored.
+The views are copies, made for one evaluation and never stored.
 """
 
 import re
@@ -15,7 +15,7 @@ _RESERVED: Final = frozenset(
 )
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SYMBOLS: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-# No rule looks that deep into what its schema does not declare.
+# No rule looks deeper than this into undeclared values.
 _MAX_DEPTH: Final = 50
 _META: Final[JSON] = {
     "type": "object",
@@ -29,7 +29,7 @@ _TYPE: Final[JSON] = {
 
 
 def self_value(value: Any, schema: JSON, *, root: bool = False) -> Any:
-    """Return the value as ``self``; at the root and in embedded resources with name and kind."""
+    """Return the value as ``self``; the root and embedded resources include name and kind."""
     if isinstance(value, dict):
         return _object(value, schema, root=root)
     if isinstance(value, list):
@@ -58,7 +58,7 @@ def _object(value: JSON, schema: JSON, *, root: bool) -> JSON:
 
 
 def _truncated(value: Any, levels: int = _MAX_DEPTH) -> Any:
-    """Return an undeclared value with null for what nests too deep for the CEL library."""
+    """Return an undeclared value with null where it nests too deep for the CEL library."""
     if isinstance(value, dict):
         return {k: _truncated(item, levels - 1) for k, item in value.items()} if levels else None
     if isinstance(value, list):

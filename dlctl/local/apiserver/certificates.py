@@ -1,6 +1,6 @@
-"""A certificate of one's own for the server, because kubectl sends no token without TLS.
+"""A self-signed serving certificate, because kubectl sends no token without TLS.
 
-Private keys live in memory and, for the moment of loading, in a file that only the owner can read.
+Private keys live in memory and, while they are loaded, in a file that only the owner can read.
 """
 
 import ipaddress
@@ -12,7 +12,7 @@ import trustme
 
 from dlctl.local.apiserver.addresses import API_IP
 
-# As pods call it, in any cluster.
+# As pods address it in any cluster.
 _IN_CLUSTER_NAMES: Final = (
     API_IP,
     "kubernetes",
@@ -22,14 +22,14 @@ _IN_CLUSTER_NAMES: Final = (
 
 @attrs.frozen
 class ServingCertificate:
-    """The server's TLS context and the authority that clients are to trust."""
+    """The server's TLS context, and the certificate authority that clients trust."""
 
     context: ssl.SSLContext
     ca_pem: bytes
 
 
 def issue_serving_certificate(host: str) -> ServingCertificate:
-    """Make an authority and a certificate for the host, for this machine and for pods."""
+    """Create an authority and a certificate for the host, for this machine and for pods."""
     names = dict.fromkeys(("localhost", "127.0.0.1", host, *_IN_CLUSTER_NAMES))
     authority = trustme.CA()
     certificate = authority.issue_cert(*(name for name in names if not _is_wildcard(name)))

@@ -1,6 +1,6 @@
-"""Brings a decoded object into the shape of its structural schema: pruning, nulls, defaults.
+"""Coerces a decoded object to its structural schema: pruning, nulls, defaults.
 
-The functions work in place, so give them a copy. They do not judge values; ``validation.py`` does.
+The functions work in place, so pass a copy. They do not validate; ``validation`` does.
 """
 
 import copy
@@ -14,7 +14,7 @@ EMBEDDED: Final = "x-kubernetes-embedded-resource"
 
 
 def prune(obj: JSON, schema: JSON) -> list[str]:
-    """Drop the fields of a resource that its schema does not know and return their paths.
+    """Drop the fields of a resource that its schema does not know; return their paths.
 
     The type and metadata of the resource stay, whatever the schema says.
     """
@@ -24,7 +24,7 @@ def prune(obj: JSON, schema: JSON) -> list[str]:
 
 
 def drop_nulls(value: Any, schema: JSON | None) -> None:
-    """Drop null fields that may not be null and have no default to take their place."""
+    """Drop null fields that are not nullable and have no default."""
     if isinstance(value, dict):
         for key in list(value):
             field = _field_schema(schema, key)
@@ -38,7 +38,7 @@ def drop_nulls(value: Any, schema: JSON | None) -> None:
 
 
 def fill_defaults(value: Any, schema: JSON | None) -> None:
-    """Put the schema's defaults where a field is absent, or null where it may not be."""
+    """Set the schema's defaults where a field is absent, or null but not nullable."""
     if schema is None:
         return
     if isinstance(value, dict):
@@ -67,7 +67,7 @@ def _default_fields(value: JSON, schema: JSON) -> None:
 
 
 def additional(schema: JSON | None) -> Any:
-    """Return the schema of fields that are not listed, or None if there is none."""
+    """Return the schema of unlisted fields, or None if there is none."""
     extra = (schema or {}).get("additionalProperties")
     return extra if isinstance(extra, dict) else None
 
@@ -110,6 +110,6 @@ def _prune_field(value: JSON, key: str, schema: JSON, path: str, unknown: list[s
 def _item_schema(schema: JSON | None) -> JSON | None:
     items = (schema or {}).get("items")
     if items is None and (schema or {}).get(PRESERVE):
-        # Below a preserving field without a schema of its own, all is kept.
+        # Below a preserving field without its own schema, everything is kept.
         return {PRESERVE: True}
     return items

@@ -1,4 +1,4 @@
-"""The columns of built-in kinds in ``kubectl get``; the cells are in ``rows`` and ``podrows``."""
+"""Columns of built-in kinds in ``kubectl get``; the cells are in ``rows`` and ``pod_rows``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -7,7 +7,7 @@ from dlctl.local.apiserver.resources import Column
 
 
 def _columns(*names: str, wide: Sequence[str] = (), age: bool = True) -> tuple[Column, ...]:
-    """Return columns; those of ``wide`` show with ``-o wide`` only, behind the age."""
+    """Return columns; those of ``wide`` show only with ``-o wide``, after the age."""
     shown = [*names, "Age"] if age else list(names)
     narrow = [Column(name, "", _TYPES.get(name, "string")) for name in shown]
     return (*narrow, *(Column(name, "", _TYPES.get(name, "string"), 1) for name in wide))

@@ -1,4 +1,4 @@
-"""What a container must say, and may not: names, images, ports, environment, mounts, resources."""
+"""Validation of containers: names, images, ports, environment, mounts, resources."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -35,7 +35,7 @@ _FIELD_PATHS: Final = (
 
 
 def container_causes(container: JSON, path: str, volumes: set[str]) -> Iterator[Cause]:
-    """Yield what is wrong with the container; ``volumes`` are the names that it may mount."""
+    """Yield the errors of the container; ``volumes`` are the names that it may mount."""
     name, image = container.get("name", ""), container.get("image", "")
     if not name:
         yield Cause.required(f"{path}.name")

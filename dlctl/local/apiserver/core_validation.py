@@ -1,6 +1,6 @@
-"""Defaults and checks of the small core kinds: maps, secrets, events, leases, role bindings.
+"""Defaults and validation of small core kinds: maps, secrets, events, leases, role bindings.
 
-Defaults change the object in place; checks return what is wrong.
+Defaults modify the object in place; validation returns the errors.
 """
 
 import base64
@@ -13,7 +13,7 @@ from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
 _LIMIT_BYTES: Final = 1024 * 1024
-# The keys that a secret of a well-known type must have.
+# The keys that a Secret of a well-known type must have.
 _SECRET_KEYS: Final = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
@@ -23,7 +23,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 
 def default_secret(secret: JSON) -> None:
-    """Fill in the type, and merge the fields that are written in the clear."""
+    """Set the default type, and merge ``stringData`` into ``data``."""
     secret.setdefault("type", "Opaque")
     for key, value in secret.pop("stringData", {}).items():
         encoded = base64.b64encode(value.encode()).decode()
@@ -97,7 +97,7 @@ def default_event(event: JSON) -> None:
 def event_causes(event: JSON) -> list[Cause]:
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")
-    # An event of something without a namespace is kept in the default one.
+    # An event about a cluster-scoped object is stored in the default namespace.
     if (involved or "default") != namespace:
         detail = "does not match event.namespace"
         return [Cause.invalid("involvedObject.namespace", involved, detail)]

@@ -1,6 +1,6 @@
-"""The conditions of a definition, as they follow from its names and those that others have.
+"""Conditions of a CRD, computed from its names and those of others.
 
-Pure functions; when they are asked is the business of ``crds``.
+Pure functions; ``crd_controller`` decides when to call them.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from dlctl.local.apiserver.resources import JSON
 
 
 def updated_status(crd: JSON, taken: tuple[set[str], set[str]], now: str) -> JSON:
-    """Return the status with names and conditions as they follow from what others have."""
+    """Return the status with the accepted names and conditions, given the names of others."""
     status: JSON = crd["status"]
     wanted, accepted = crd["spec"]["names"], status.get("acceptedNames", {})
     plurals, kinds = taken
@@ -54,7 +54,7 @@ def condition(type_: str, holds: bool, reason: str, message: str, now: str) -> J
 
 
 def with_condition(conditions: Iterable[JSON], new: JSON) -> list[JSON]:
-    """Return the conditions with the new one; an old one that says the same is kept."""
+    """Return the conditions with the new one; an equal old one is kept."""
     kept, found = [], False
     for each in conditions:
         if each["type"] != new["type"]:

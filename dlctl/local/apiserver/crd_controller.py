@@ -1,7 +1,7 @@
-"""Custom resources come and go with their definitions: :class:`Establisher` serves them.
+"""Serves custom resources according to their CRDs.
 
-A definition is served as soon as it is stored, if its names are free; deleting it deletes its
-objects first. There is no conversion but of the apiVersion.
+A CRD is served as soon as it is stored, if its names are free; deleting it deletes its objects
+first. Conversion changes only the apiVersion.
 """
 
 from collections.abc import Iterable
@@ -21,12 +21,12 @@ from dlctl.local.apiserver.request_options import DeleteOptions
 from dlctl.local.apiserver.resources import JSON, Column, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject, table_of
 
-# Keeps a definition until its objects are gone. The real server adds it when the deletion begins.
+# Keeps a CRD until its objects are gone. The real server adds it when the deletion begins.
 _CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class DefinitionStrategy:
-    """Takes definitions that can be served."""
+    """Accepts CRDs that can be served."""
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         shaping = TypedDecoder(CRDS)
@@ -60,14 +60,14 @@ class DefinitionStrategy:
 
 @attrs.define(eq=False)
 class CRDController:
-    """Keeps the registry and the conditions of definitions in step with what is stored.
+    """Keeps the registry and the conditions of CRDs in sync with the storage.
 
-    :meth:`attach` once; from then on it acts on the changes of the storage, within each write.
+    :meth:`attach` once; from then on it reacts to the changes of the storage, within each write.
     """
 
     objects: Objects
     registry: ResourceRegistry
-    # Keeps the versions of each definition that are in the registry.
+    # The versions of each CRD that are in the registry.
     _served: dict[str, list[ServedResource]] = attrs.field(factory=dict)
 
     def attach(self) -> None:
@@ -95,7 +95,7 @@ class CRDController:
             self._remove_if_empty(change.table)
 
     def _reconcile(self, stored: StoredObject) -> None:
-        """Bring conditions, registry and objects of one definition to where they belong."""
+        """Bring conditions, registry and objects of one CRD to their desired state."""
         current = self.objects.storage.get(CRDS, stored.key)
         if current is None:
             return
@@ -126,12 +126,12 @@ class CRDController:
             self.registry.remove(served.resource)
 
     def _recheck_names(self) -> None:
-        # A name that has become free may be what another definition waits for.
+        # Another CRD may be waiting for a name that has become free.
         for stored in self.objects.storage.objects(CRDS):
             self._reconcile(stored)
 
     def _taken_names(self, crd: JSON) -> tuple[set[str], set[str]]:
-        """Return the resource names and kinds that others of the group have."""
+        """Return the resource names and kinds of the group that other CRDs have."""
         plurals, kinds = set[str](), set[str]()
         for stored in self.objects.storage.objects(CRDS):
             other = stored.decoded(CRDS)
@@ -165,7 +165,7 @@ class CRDController:
         self._remove_if_empty((spec["group"], spec["names"]["plural"]))
 
     def _remove_if_empty(self, table: tuple[str, str]) -> None:
-        """Let a definition go that is to be deleted and has no objects any more."""
+        """Remove a CRD that is being deleted once it has no objects left."""
         group, plural = table
         storage = self.objects.storage
         stored = storage.get(CRDS, ObjectKey("", f"{plural}.{group}"))

@@ -1,7 +1,7 @@
-"""What the definition of a custom resource must say, and may not.
+"""Validation of CRDs.
 
-Schemas are judged by ``schemachecks``. The messages are those of the real server, which speaks of
-``spec.validation`` where all versions have the same schema.
+Schemas are checked by ``structural_schema``. The messages are the real server's, which says
+``spec.validation`` if all versions have the same schema.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def crd_causes(crd: JSON) -> list[Cause]:
 
 
 def crd_update_causes(old: JSON, new: JSON) -> list[Cause]:
-    """Return what may not change of a definition that is served."""
+    """Return the changes that a served CRD does not allow."""
     before, after = old["spec"], new.get("spec", {})
     causes = [
         Cause.invalid(f"spec.{name}", after.get(name), "field is immutable")
@@ -119,7 +119,7 @@ def _versions(versions: list[JSON]) -> Iterator[Cause]:
 
 
 def _stored_causes(stored: list[str]) -> Iterator[Cause]:
-    """Yield what follows from several stored versions, or none, for the status."""
+    """Yield the errors of the status about stored versions: several, or none."""
     field = "status.storedVersions"
     if stored:
         detail = f"must have the storage version {stored[-1]}"

@@ -1,6 +1,6 @@
-"""The strategy of a custom resource in one version: its schema decides everything.
+"""The strategy of a custom resource in one version, entirely determined by its schema.
 
-Objects are brought into shape first, then judged by the schema, the list types and the rules.
+Objects are coerced first, then validated by the schema, the list types and the rules.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 from dlctl.local.apiserver.validation import ABSENT, ROOT, validate
 
-# Rules are not asked about objects that break the schema like this.
+# Rules do not run on objects with these schema errors.
 _BLOCKING = frozenset(
     {
         "FieldValueNotSupported",
@@ -39,7 +39,7 @@ _UNCHECKED = Cause.invalid(
 
 @attrs.frozen
 class CustomStrategy:
-    """Takes what the schema of one version of a custom resource takes."""
+    """Accepts what the schema of one version of a custom resource allows."""
 
     resource: Resource
     schema: JSON
@@ -48,7 +48,7 @@ class CustomStrategy:
 
     @classmethod
     def of(cls, resource: Resource, schema: JSON, *, has_status: bool) -> "CustomStrategy":
-        """Compile the schema; raise CelError for a rule that is no CEL."""
+        """Compile the schema; raise CelError for an invalid rule."""
         return cls(resource, schema, Rules.compile(schema), has_status)
 
     def unknown_fields(self, obj: JSON) -> list[str]:
@@ -74,7 +74,7 @@ class CustomStrategy:
         return shaped
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
-        """Take the status of ``new``, and nothing else of it."""
+        """Take only the status of ``new``."""
         shaped = self._coerced({**old, "metadata": new["metadata"], "status": new.get("status")})
         if "status" not in new:
             shaped.pop("status", None)
@@ -88,9 +88,9 @@ class CustomStrategy:
         return shaped
 
     def _coerced(self, obj: JSON) -> JSON:
-        """Return an object as it would be stored, and as one that is stored is read.
+        """Return an object as it is stored, and as a stored one is read.
 
-        What came before the definition was changed differs in nothing for that.
+        Objects stored before a change of the CRD are coerced alike.
         """
         shaped = _copied(obj)
         if not self.schema.get(PRESERVE):

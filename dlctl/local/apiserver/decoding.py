@@ -1,6 +1,6 @@
-"""Why a body cannot be read, in the words of the real server: those of Go's JSON decoder.
+"""Decoding errors in the words of the real server: those of Go's JSON decoder.
 
-Clients show these texts to people; here they are made of what our own decoders say.
+Clients show these texts to people; here they are derived from our own decoders' errors.
 """
 
 import json
@@ -23,7 +23,7 @@ _AFTER: Final = (
 
 
 def json_problem(error: Exception, body: bytes) -> str:
-    """Return what Go says of a body that msgspec has refused."""
+    """Return Go's error for a body that msgspec rejects."""
     if isinstance(error, RecursionError):
         return "exceeded max depth"
     at = re.search(r"\(byte (\d+)\)", str(error))
@@ -38,13 +38,13 @@ def json_problem(error: Exception, body: bytes) -> str:
 
 
 def wrong_type(value: Any, go_type: str) -> str:
-    """Return what Go says of a value that should have been of a type."""
+    """Return Go's error for a value of the wrong type."""
     name = "object" if isinstance(value, dict) else _GO_NAMES.get(type(value), "null")
     return f"json: cannot unmarshal {name} into Go value of type {go_type}"
 
 
 def cannot_decode(problem: str, kind: str, body: bytes) -> str:
-    """Return the refusal of a body that is no object of a kind."""
+    """Return the error for a body that is not an object of a kind."""
     if body.lstrip().startswith(b"{"):
         shown = body[:_SHOWN_BYTES].decode(errors="replace")
     else:
@@ -53,12 +53,12 @@ def cannot_decode(problem: str, kind: str, body: bytes) -> str:
 
 
 def missing_kind(value: Any) -> str:
-    """Return why a value has no kind to go by."""
+    """Return the error for a value without a kind."""
     return f"couldn't get version/kind; json parse error: {wrong_type(value, _TYPED)}"
 
 
 class _DuplicateFieldsDict(dict[str, Any]):
-    """An object that remembers which of its fields were there twice."""
+    """An object that records its duplicate fields."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -67,7 +67,7 @@ class _DuplicateFieldsDict(dict[str, Any]):
 
 
 def duplicate_fields(body: bytes) -> list[str]:
-    """Return the paths of the fields that a JSON body has more than once."""
+    """Return the paths of the fields that occur more than once in a JSON body."""
     try:
         value = json.loads(body, object_pairs_hook=_DuplicateFieldsDict)
     except ValueError:

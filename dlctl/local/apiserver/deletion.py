@@ -1,7 +1,7 @@
-"""Deleting objects: preconditions, grace, finalizers and what shall become of the dependents.
+"""Deletion of objects: preconditions, grace period, finalizers and propagation policy.
 
-Synchronous like ``objects``. What follows from a deletion (dependents, the contents of a
-namespace) is done later, by ``gc`` and ``namespaces``.
+Synchronous like ``objects``. Dependents and contents of namespaces are deleted later, by
+``garbage_collector`` and ``namespaces``.
 """
 
 import datetime
@@ -17,13 +17,13 @@ from dlctl.local.apiserver.stored_objects import JSON, StoredObject
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-# Those that live in every cluster, and may not be deleted.
+# Exist in every cluster and may not be deleted.
 PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
 @attrs.frozen
 class Deleted:
-    """What a deletion left: ``stored`` is the object as last seen, ``gone`` whether it is away."""
+    """The result of a deletion: the object as last seen, and whether it is ``gone``."""
 
     stored: StoredObject
     gone: bool
@@ -32,7 +32,7 @@ class Deleted:
 def delete(
     objects: Objects, served: ServedResource, key: ObjectKey, options: DeleteOptions
 ) -> Deleted:
-    """Delete an object, or ask it to go: finalizers, grace or a namespace's contents remain."""
+    """Delete an object, or mark it: finalizers, grace or a namespace's contents may remain."""
     stored = objects.get(served, key)
     _check_preconditions(served, stored, options)
     if served.resource.group_resource == "namespaces":
@@ -64,7 +64,7 @@ def delete(
 def _check_preconditions(
     served: ServedResource, stored: StoredObject, options: DeleteOptions
 ) -> None:
-    # The kind instead of the resource is what the real server says here.
+    # The real server names the kind here instead of the resource.
     kind = attrs.evolve(served.resource, plural=served.resource.kind)
     if options.uid is not None and options.uid != stored.uid:
         message = (
@@ -82,7 +82,7 @@ def _check_preconditions(
 
 
 def _is_pending(meta: JSON, options: DeleteOptions) -> bool:
-    """Tell whether the object is already going, and not sooner by this request."""
+    """Return whether the object is already being deleted, and not sooner by this request."""
     grace = meta.get("deletionGracePeriodSeconds")
     if not meta.get("deletionTimestamp") or not grace:
         return False
@@ -90,12 +90,12 @@ def _is_pending(meta: JSON, options: DeleteOptions) -> bool:
 
 
 def _positive(grace_s: int) -> int:
-    # The real server reads a negative period as one second.
+    # The real server treats a negative period as one second.
     return 1 if grace_s < 0 else grace_s
 
 
 def _set_grace(obj: JSON, options: DeleteOptions, now: datetime.datetime) -> int | None:
-    """Set when the object goes at the latest, in seconds; None if it has no time left."""
+    """Set and return the grace period in seconds; None if there is no time left."""
     meta = obj["metadata"]
     if meta.get("deletionTimestamp"):
         if not meta.get("deletionGracePeriodSeconds"):
@@ -105,7 +105,7 @@ def _set_grace(obj: JSON, options: DeleteOptions, now: datetime.datetime) -> int
     grace_s = options.grace_period_s
     if grace_s is None:
         grace_s = spec.get("terminationGracePeriodSeconds", 30)
-    # Nothing runs: there is nobody to wait for.
+    # Not running: nothing to wait for.
     if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         grace_s = 0
     grace_s = _positive(grace_s)
@@ -135,7 +135,7 @@ def _mark(meta: JSON, until: datetime.datetime, grace_s: int) -> None:
 
 
 def _finalizers(finalizers: list[str], propagation: str | None) -> list[str]:
-    """Return the finalizers after the policy is set; without a policy they stay as they are."""
+    """Return the finalizers for the policy; without a policy they stay as they are."""
     if propagation is None:
         return list(finalizers)
     kept = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
@@ -165,7 +165,7 @@ def _delete_namespace(
 
 
 def delete_response(served: ServedResource, deleted: Deleted) -> bytes | JSON:
-    """Return what a DELETE says: the object while it is there, then perhaps just a success."""
+    """Return the response to a DELETE: the object while it exists, else perhaps a success."""
     if not deleted.gone or resource_traits.returns_deleted_object(served.resource):
         return deleted.stored.encoded(served.resource)
     return status.success(served.resource, deleted.stored.key.name, deleted.stored.uid)

@@ -1,6 +1,6 @@
-"""What the server says of itself: API groups, versions and resources, in both forms.
+"""Discovery: API groups, versions and resources, in both formats.
 
-Clients that know aggregated discovery read everything in two requests; others ask per group.
+Clients that know aggregated discovery need two requests; others one per group.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _STATUS_VERBS: Final = ("get", "patch", "update")
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Tell whether the client would rather have everything at once."""
+    """Return whether the client prefers aggregated discovery."""
     for clause in accept.split(","):
         if _AGGREGATED in clause:
             return "v=v2" in [part.strip() for part in clause.split(";")]
@@ -67,7 +67,7 @@ def group_list(registry: ResourceRegistry) -> JSON:
 
 
 def group(registry: ResourceRegistry, name: str) -> JSON | None:
-    """Return the versions of one group; None if there is no such group."""
+    """Return the versions of one group; None if it does not exist."""
     for found, versions in _groups(registry):
         if found == name and name:
             return {"kind": "APIGroup", "apiVersion": "v1", **_group(found, versions)}
@@ -75,7 +75,7 @@ def group(registry: ResourceRegistry, name: str) -> JSON | None:
 
 
 def resource_list(registry: ResourceRegistry, group: str, version: str) -> JSON | None:
-    """Return what one version of a group serves; None if there is no such version."""
+    """Return the resources of one version of a group; None if it does not exist."""
     found = [
         served
         for served in registry
@@ -209,7 +209,7 @@ def _subresources(served: ServedResource) -> list[JSON]:
             "subresource": name,
             "responseKind": kind,
             "verbs": list(allowed),
-            # Of another group than the resource.
+            # In another group than the resource.
             "other": kind["kind"] in ("Eviction", "Scale", "TokenRequest"),
         }
         for name, kind, allowed in found

@@ -1,6 +1,6 @@
-"""The paths that describe the API: version, discovery, OpenAPI. All else is a resource's.
+"""The paths that describe the API: version, discovery, OpenAPI. All others are resources.
 
-Answers are made on demand: the registry changes as definitions come and go.
+Responses are created on demand: the registry changes as CRDs come and go.
 """
 
 import platform
@@ -13,13 +13,13 @@ from dlctl.local.apiserver import discovery, openapi
 from dlctl.local.apiserver.requests import BufferedResponse
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry
 
-# The Kubernetes whose behaviour is kept; kubectl compares it with its own version.
+# The Kubernetes version that is emulated; kubectl compares it with its own.
 _MINOR: Final = "36"
 Documents = Callable[[str, Mapping[str, str], str], BufferedResponse | None]
 
 
 def documents(registry: ResourceRegistry) -> Documents:
-    """Return what answers a path, its query and the Accept header; None if it is no document."""
+    """Return a handler of path, query and Accept header; it returns None for other paths."""
 
     def answer(path: str, _query: Mapping[str, str], accept: str) -> BufferedResponse | None:
         parts = path.strip("/").split("/")

@@ -1,4 +1,4 @@
-"""What is required of whole resources inside custom ones (``x-kubernetes-embedded-resource``)."""
+"""Validation of whole resources in custom ones (``x-kubernetes-embedded-resource``)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from dlctl.local.apiserver.status import Cause
 
 
 def embedded_causes(value: Any, schema: JSON, path: str = "") -> Iterator[Cause]:
-    """Yield what embedded resources at and below the value lack of a type."""
+    """Yield the type errors of embedded resources at and below the value."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from embedded_causes(item, schema.get("items", {}), f"{path}[{index}]")

@@ -1,6 +1,6 @@
-"""The verbs of the API on resources: a request as a value in, a reply as a value out.
+"""The verbs of the API on resources: a request value in, a response value out.
 
-Nothing here is asynchronous but the streams that watches and logs reply with.
+Nothing is asynchronous except the streams of watches and logs.
 """
 
 import enum
@@ -47,7 +47,7 @@ class _Kind(enum.StrEnum):
 
 @attrs.define
 class Endpoints:
-    """The verbs, on whatever resources are served at the time."""
+    """The verbs, for all resources that are currently served."""
 
     objects: Objects
     tables: TableConvertor
@@ -197,7 +197,7 @@ def _delete_options(request: ApiRequest) -> DeleteOptions:
 
 
 def _unknown_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> str:
-    """Return what to say of unknown fields, if it matters and the strategy knows the fields."""
+    """Return the error for unknown fields, if they matter and the strategy knows the fields."""
     unknown = getattr(served.strategy, "unknown_fields", None)
     if options.field_validation != "Strict" or unknown is None:
         return ""
@@ -229,7 +229,7 @@ def _check_patched_fields(served: ServedResource, obj: JSON, options: WriteOptio
 
 
 def _undecodable_patch_result(patched: JSON, problem: str) -> StatusError:
-    """Return the refusal of what a patch has made of an object."""
+    """Return the error for an object that a patch made invalid."""
     cause = Cause.invalid("patch", msgspec.json.encode(patched).decode(), problem)
     # The real server names no kind here.
     return status.invalid(Resource("", "", "", ""), "", [cause])

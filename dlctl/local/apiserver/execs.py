@@ -1,7 +1,7 @@
-"""Commands that run in containers for a client, as ``kubectl exec`` asks: over a WebSocket.
+"""Commands in containers, as ``kubectl exec`` requests them: over a WebSocket.
 
-Every message begins with a byte that names its stream, by the channel protocols v4 and v5 of
-Kubernetes. Who runs the command is not known here.
+The first byte of every message names its stream, by the channel protocols v4 and v5 of Kubernetes.
+The node runs the command; nothing here knows it.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from dlctl.local.apiserver.status import StatusError
 _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 _CHUNK_BYTES: Final = 1 << 15
-# What a command has left running may hold its output open for as long as it likes.
+# Processes that a command leaves behind may hold its output open indefinitely.
 _LINGER_S: Final = 0.5
 
 
 class ExecStreams(Protocol):
-    """The streams of a command, which may be those of a terminal."""
+    """The streams of a command, possibly those of a terminal."""
 
     @property
     def stdin(self) -> asyncio.StreamWriter | None: ...
@@ -43,7 +43,7 @@ class ExecStreams(Protocol):
 
 
 class ExecSession(Protocol):
-    """A command that runs: its streams and its end."""
+    """A running command: its streams and its exit code."""
 
     @property
     def streams(self) -> ExecStreams: ...
@@ -56,7 +56,7 @@ class ExecSession(Protocol):
 
 @attrs.frozen
 class ExecRequest:
-    """Which command is to run in which container, and what is wanted of its streams."""
+    """The command, its container, and the streams requested."""
 
     namespace: str
     pod: str
@@ -73,12 +73,12 @@ class _Size(msgspec.Struct, rename="pascal"):
     height: int
 
 
-# The command is ended with the block; a StatusError says why there is none.
+# Leaving the block kills the command; a StatusError says why it cannot run.
 ExecSource = Callable[[ExecRequest], AbstractAsyncContextManager[ExecSession]]
 
 
 def parse_request(api_request: ApiRequest, container: str) -> ExecRequest:
-    """Return what the call asks for, if that can be done."""
+    """Return the request for a command; raise StatusError if it is incomplete."""
     streams = {
         name: bool(boolean(api_request.query, name))
         for name in ("stdin", "stdout", "stderr", "tty")
@@ -97,7 +97,7 @@ def parse_request(api_request: ApiRequest, container: str) -> ExecRequest:
 
 
 def exec_response(request: ExecRequest, source: ExecSource) -> UpgradeResponse:
-    """Return the talk in which the command runs."""
+    """Return the WebSocket session in which the command runs."""
 
     async def hold(socket: web.WebSocketResponse) -> None:
         try:
@@ -112,7 +112,7 @@ def exec_response(request: ExecRequest, source: ExecSource) -> UpgradeResponse:
 
 
 async def _serve(socket: web.WebSocketResponse, session: ExecSession, request: ExecRequest) -> int:
-    """Pass messages on until the command has ended; without a client it is made to."""
+    """Forward messages until the command ends; if the client disconnects, kill it."""
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(_receive(socket, session))
         telling = [
@@ -122,7 +122,7 @@ async def _serve(socket: web.WebSocketResponse, session: ExecSession, request: E
                 (_STDERR, session.streams.stderr, request.stderr),
             )
         ]
-        # A client that vanishes cancels this, and must not cancel what says that the command runs.
+        # A client that disconnects cancels this task, and must not cancel the shared exit code.
         exit_code = await asyncio.shield(session.exit_code)
         await asyncio.wait(telling, timeout=_LINGER_S)
         for task in (listening, *telling):
@@ -142,7 +142,7 @@ async def _receive(socket: web.WebSocketResponse, session: ExecSession) -> None:
         if data[:1] == bytes([_RESIZE]):
             _resize(session.streams, data[1:])
         elif stdin is not None:
-            # A command that reads no more is no failure; its end tells how it went.
+            # A command that stops reading is not an error; its exit code tells the outcome.
             with suppress(ConnectionError):
                 await _write_stdin(stdin, data)
     session.kill()
@@ -157,7 +157,7 @@ async def _write_stdin(stdin: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def _resize(streams: ExecStreams, data: bytes) -> None:
-    # Of a size that cannot be read, or when the terminal is gone, nothing comes.
+    # Invalid sizes are ignored, and so is a terminal that is gone.
     with suppress(msgspec.DecodeError, OSError):
         size = msgspec.json.decode(data, type=_Size)
         streams.resize(size.width, size.height)
@@ -173,7 +173,7 @@ async def _send_output(
 
 
 def _exit_status(exit_code: int) -> dict[str, Any]:
-    """Return the Status by which clients learn of an exit code."""
+    """Return the Status from which clients read an exit code."""
     if not exit_code:
         return {"metadata": {}, "status": "Success"}
     return {

@@ -1,7 +1,7 @@
-"""Faults on demand, for tests: refusals, resets, delays, watches that break, lists that lag.
+"""Fault injection for tests: error responses, resets, delays, broken watches, stale lists.
 
-A fault is taken by the requests that match it, as often as it says. A server without faults pays
-one comparison per request.
+A fault applies to the requests that match it, as many times as it says. Without faults, a request
+costs one comparison.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """What goes wrong, for which requests; conditions that are empty hold for all.
+    """A fault and the requests it applies to; empty conditions match everything.
 
-    ``verb`` may be "write" for all that change something. ``status`` is answered instead of doing
-    anything; on a watch ``in_stream`` makes it an ERROR event. ``reset`` aborts the connection
-    before or after the request is done. ``cut_after`` ends a watch after so many events,
-    ``silent`` lets it hang without a word after the initial ones, ``lag_s`` delays its events.
-    ``stale_by`` shows a list that need not be fresh as it was so many revisions ago.
+    ``verb`` may be "write" for all writes. ``status`` is returned instead of processing the
+    request; on a watch, ``in_stream`` makes it an ERROR event. ``reset`` aborts the connection
+    before or after the request is processed. ``cut_after`` ends a watch after this many events,
+    ``silent`` stops it after the initial ones without closing it, ``lag_s`` delays its events.
+    ``stale_by`` returns a list that need not be fresh as of this many revisions ago.
     """
 
     verb: str = ""
@@ -61,15 +61,15 @@ class Fault:
 
 
 class Faults:
-    """The faults that are still to happen, in the order they were added.
+    """The pending faults, in the order they were added.
 
-    ``taken`` counts those that did. With equal seeds and requests, equal faults happen.
+    ``taken`` counts those that happened. Equal seeds and requests give equal faults.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.matched = 0
         self._random = random.Random(seed)
-        # Each with how often it may still be taken; None is always.
+        # Each with the number of times it may still happen; None is unlimited.
         self._pending: list[tuple[Fault, int | None]] = []
 
     def add(self, fault: Fault) -> None:
@@ -79,7 +79,7 @@ class Faults:
         self._pending.clear()
 
     def match(self, request: ApiRequest) -> Fault | None:
-        """Return the fault of this request, if it has one; it counts as having happened."""
+        """Return the fault of this request, if any; it counts as having happened."""
         for index, (fault, times) in enumerate(self._pending):
             if not fault.matches(request):
                 continue
@@ -95,7 +95,7 @@ class Faults:
 
 
 async def inject(request: web.BaseRequest, fault: Fault) -> None:
-    """Do what goes wrong before anything is done; return if something is to be done at all."""
+    """Apply what happens before the request is processed; return if it is processed at all."""
     if fault.delay_s:
         await asyncio.sleep(fault.delay_s)
     if fault.reset == "before":
@@ -105,14 +105,14 @@ async def inject(request: web.BaseRequest, fault: Fault) -> None:
 
 
 def abort(request: web.BaseRequest) -> ConnectionResetError:
-    """Abort the connection, and return what to raise."""
+    """Abort the connection; return the error to raise."""
     if request.transport is not None:
         request.transport.abort()
-    return ConnectionResetError("a fault was asked for")
+    return ConnectionResetError("injected fault")
 
 
 async def faulty_stream(chunks: AsyncIterator[bytes], fault: Fault) -> AsyncIterator[bytes]:
-    """Yield a stream as the fault has it."""
+    """Yield the chunks of a stream with the fault applied."""
     if fault.status:
         body = msgspec.json.encode(fault.status.body())
         yield b'{"type":"ERROR","object":%b}\n' % body
@@ -127,5 +127,5 @@ async def faulty_stream(chunks: AsyncIterator[bytes], fault: Fault) -> AsyncIter
             yield line
             sent += bool(line)
         if fault.silent:
-            # Until the client gives up: that is the fault.
+            # The fault: silent until the client gives up.
             await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""The string formats that structural schemas check; others are ignored, as the real server does.
+"""String formats of structural schemas; unknown ones are ignored, as in the real server.
 
 A format is a predicate on strings. Number formats (int32, double) are ranges; see ``validation``.
 """

@@ -1,6 +1,6 @@
-"""Garbage collection: what owners take with them, and namespaces that empty.
+"""Garbage collection of dependents, and of the contents of terminating namespaces.
 
-A task of its own follows the storage; what waits for others is looked at again when they change.
+A task follows the storage; objects that wait for others are checked again when those change.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from dlctl.local.apiserver.stored_objects import (
     table_of,
 )
 
-# Where an object is: its table and its key there.
+# The location of an object: its table, and its key there.
 ObjectLocation = tuple[TableName, ObjectKey]
 
 
 @attrs.frozen
 class _Owners:
-    """The owner references of an object, by what has become of the owners."""
+    """The owner references of an object, by the state of the owners."""
 
     solid: list[JSON] = attrs.field(factory=list)
     dangling: list[JSON] = attrs.field(factory=list)
-    # Deleted in the foreground: they wait for the object to go first.
+    # In foreground deletion: they wait until the object is gone.
     waiting: list[JSON] = attrs.field(factory=list)
 
 
@@ -46,7 +46,7 @@ class GarbageCollector:
     registry: ResourceRegistry
     lifecycle: NamespaceLifecycle
     _dependents: dict[str, set[ObjectLocation]] = attrs.field(factory=lambda: defaultdict(set))
-    # Owners that are known to be gone, even if nothing of their kind is served any more.
+    # Owners known to be gone, even if nothing of their kind is served any more.
     _absent: set[str] = attrs.field(factory=set)
     _pending: dict[ObjectLocation, None] = attrs.field(factory=dict)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -55,7 +55,7 @@ class GarbageCollector:
         self.objects.storage.observers.append(self.observe)
 
     def observe(self, change: StorageEvent) -> None:
-        """Take note of a change; the work is done later, by :meth:`run`."""
+        """Queue the work that a change causes; :meth:`run` does it later."""
         place = (change.table, change.key)
         old, new = _owner_uids(change.old), _owner_uids(change.new)
         for uid in old - new:
@@ -74,7 +74,7 @@ class GarbageCollector:
             self._absent.add(stored.uid)
         for place in dependents:
             self._enqueue(place)
-        # Its owner may wait in the foreground for it, its namespace for being empty.
+        # Its owner may wait for it in foreground deletion, its namespace for being empty.
         for reference in stored.meta.owner_references or ():
             owner = self._owner(reference, stored.key.namespace)
             if owner is not None:
@@ -87,7 +87,7 @@ class GarbageCollector:
         self._wake.set()
 
     async def run(self) -> None:
-        """Collect until cancelled."""
+        """Collect garbage until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -95,7 +95,7 @@ class GarbageCollector:
                 place = next(iter(self._pending))
                 del self._pending[place]
                 self._collect(place)
-                # A large job's pods are many: requests are to be served in between.
+                # A large job has many pods: requests must be served in between.
                 await asyncio.sleep(0)
 
     def _collect(self, place: ObjectLocation) -> None:
@@ -117,7 +117,7 @@ class GarbageCollector:
             self.lifecycle.create_default_account(namespace.key.name)
 
     def _attempt_to_delete(self, served: ServedResource, stored: StoredObject) -> None:
-        """Delete an object that no owner holds; else let go of the owners that are not there."""
+        """Delete an object without owners; otherwise remove references to missing owners."""
         owners = self._owners(stored)
         if owners.solid:
             lost = {reference["uid"] for reference in (*owners.dangling, *owners.waiting)}
@@ -143,7 +143,7 @@ class GarbageCollector:
                 owners.dangling.append(reference)
                 continue
             if found is None:
-                # Of a kind that is not known here: nobody can say that it is gone.
+                # Of an unknown kind: nobody can tell whether it is gone.
                 owners.solid.append(reference)
                 continue
             owner = self.objects.storage.get(found[0].resource, found[1])
@@ -165,7 +165,7 @@ class GarbageCollector:
         return None
 
     def _finalize(self, served: ServedResource, stored: StoredObject) -> None:
-        """Do what the policy of a deletion asks for first, then take its finalizer away."""
+        """Apply the deletion's propagation policy, then remove its finalizer."""
         finalizers = stored.meta.finalizers or ()
         dependents = list(self._dependents.get(stored.uid, ()))
         if ORPHAN in finalizers:

@@ -1,6 +1,6 @@
-"""HTTP: from a request to a call, from a reply or an error to a response.
+"""HTTP: turns a request into a call, and a response or an error into HTTP.
 
-The token is asked for here, requests are counted here, and faults strike here.
+Tokens are checked, requests counted and faults injected here.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ from dlctl.local.apiserver.status import StatusError
 logger = logging.getLogger(__name__)
 
 _HEALTH: Final = ("/healthz", "/readyz", "/livez")
-# Discovery and OpenAPI: what is said of the API itself. None is an unknown path.
+# Discovery and OpenAPI: documents about the API itself. None is an unknown path.
 Documents = Callable[[str, Mapping[str, str], str], BufferedResponse | None]
 
 
 class AuditKey(NamedTuple):
-    """What is counted of a request."""
+    """The attributes by which requests are counted."""
 
     user_agent: str
     verb: str
@@ -131,7 +131,7 @@ class RequestHandler:
 
 
 class LargeRequest(web.BaseRequest):
-    """A request whose body may be as large as the real server's limit."""
+    """A request whose body may be as large as the real server allows."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args, asyncio.get_running_loop(), client_max_size=LIMIT_BYTES)  # type: ignore[misc, arg-type]
@@ -176,7 +176,7 @@ async def _send(request: web.BaseRequest, reply: Response) -> web.StreamResponse
             if chunk:
                 await response.write(chunk)
     finally:
-        # What a watch or a log holds is let go now, not when it is collected.
+        # Release the resources of a watch or log now, not when it is garbage-collected.
         if isinstance(reply.chunks, AsyncGenerator):
             await reply.chunks.aclose()
     await response.write_eof()
@@ -199,7 +199,7 @@ async def _upgrade(request: web.BaseRequest, reply: UpgradeResponse) -> web.Stre
 
 
 def _unserved_path() -> web.Response:
-    """Return the answer to a path of which not even the beginning is served: it is no Status."""
+    """Return the response to a path outside of all served ones, which is not a Status."""
     return web.Response(text="404 page not found\n", status=404, headers=_headers())
 
 

@@ -1,7 +1,7 @@
-"""JSON Patch as the API server applies it, which is not quite RFC 6902.
+"""JSON Patch as the API server applies it, which differs from RFC 6902.
 
-A field that is absent reads as null: it can be copied, replaced and tested for null. Array indexes
-may be negative or have a sign, and only a replace reaches the whole document.
+A missing field reads as null: it can be copied, replaced and tested for null. Array indexes may be
+negative or have a sign, and only a replace reaches the whole document.
 """
 
 import copy
@@ -13,7 +13,7 @@ import msgspec
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.decoding import wrong_type
 
-# What all copies of one patch may add up to.
+# Total size limit of all copies of one patch.
 _COPY_LIMIT_BYTES: Final = 3 * 1024 * 1024
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -26,9 +26,9 @@ class _Operation(msgspec.Struct):
 
 
 def json_patched(target: Any, operations: Any) -> Any:
-    """Return the target after all operations; the first that does not fit refuses them together.
+    """Return the target after all operations; if one does not fit, all are rejected.
 
-    The target stays as it is.
+    The target is not modified.
     """
     if not isinstance(operations, list):
         problem = wrong_type(operations, "[]handlers.jsonPatchOp")
@@ -50,7 +50,7 @@ class _Document:
 
     def apply(self, operation: _Operation) -> None:
         path, source = operation.path, operation.from_
-        # The document gets values of its own, since later operations may change them.
+        # A copy, since later operations may change the document.
         value = copy.deepcopy(operation.value)
         match operation.op:
             case "add":
@@ -118,9 +118,9 @@ class _Document:
             raise status.unprocessable()
 
     def _resolve(self, pointer: str | None) -> tuple[dict[str, Any] | list[Any], str]:
-        """Return the object or list that a pointer ends in, and the last part of the pointer."""
+        """Return the parent object or list of a pointer, and the last part of the pointer."""
         container = self.root
-        # What is before the first slash does not matter.
+        # Anything before the first slash is ignored.
         _, *parts = (pointer or "").split("/")
         if not parts:
             raise status.unprocessable()
@@ -136,7 +136,7 @@ class _Document:
 
 
 def _index(part: str, length: int) -> int:
-    """Return the index that a part of a pointer means in a list; a negative one is from its end."""
+    """Return the list index for a part of a pointer; negative ones count from the end."""
     index = int(part) if _INDEX.fullmatch(part) else length
     if not -length <= index < length:
         raise status.unprocessable()

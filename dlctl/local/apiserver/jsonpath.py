@@ -1,6 +1,6 @@
-"""The part of JSONPath that printer columns and scale paths use: fields, indexes, slices, filters.
+"""The JSONPath subset of printer columns and scale paths: fields, indexes, slices, filters.
 
-A path that finds nothing finds an empty list; it is no error.
+A path without a match yields an empty list, not an error.
 """
 
 import re
@@ -20,7 +20,7 @@ _TOKEN: Final = re.compile(
 
 
 class JSONPathError(DlctlError):
-    """The path is malformed, or says more than is understood here."""
+    """The path is malformed, or uses unsupported syntax."""
 
 
 @lru_cache(maxsize=1024)
@@ -38,7 +38,7 @@ def parsed(path: str) -> tuple[re.Match[str], ...]:
 
 
 def find(value: Any, path: str) -> list[Any]:
-    """Return all that the path leads to, without nulls."""
+    """Return all values that the path matches, without nulls."""
     values = [value]
     for step in parsed(path):
         values = [found for each in values for found in _follow(each, step)]

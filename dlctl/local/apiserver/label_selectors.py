@@ -1,6 +1,6 @@
-"""Label selectors: read token by token, and refused in the words of the real server.
+"""Label selectors: a tokenizing parser with the error messages of the real server.
 
-What is left is a list of requirements on labels; fields are in ``selectors``.
+The result is a list of requirements on labels; fields are in ``selectors``.
 """
 
 import re
@@ -51,7 +51,7 @@ def _is_number(text: str) -> bool:
 
 
 def parse_label_selector(text: str) -> list[Requirement]:
-    """Parse a label selector; one that cannot be read is a bad request."""
+    """Parse a label selector; raise a bad request if it is malformed."""
     return list(_Parser([a or b for a, b in _TOKEN.findall(text)]).requirements())
 
 
@@ -107,7 +107,7 @@ class _Parser:
                 raise _unparsed(f"found '{op}', expected: {_OPERATORS}")
 
     def _value(self) -> str:
-        # None at all is the empty value.
+        # A missing value is the empty one.
         return "" if self._peek() in ("", ",") else self._take()
 
     def _values(self) -> Sequence[str]:

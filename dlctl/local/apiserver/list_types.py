@@ -1,4 +1,4 @@
-"""Uniqueness of items in lists that a schema calls sets, or maps by some of their fields."""
+"""Uniqueness of items in lists of type set or map."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,6 +1,6 @@
-"""Lists: which objects, as of which revision, and how a list in pages goes on.
+"""Lists: selected objects, their revision, and pagination.
 
-A continue token names a revision, so all pages show one moment; it expires with the history.
+A continue token names a revision, so all pages show the same state; it expires with the history.
 """
 
 import base64
@@ -18,7 +18,7 @@ from dlctl.local.apiserver.storage import Storage, sort_key
 from dlctl.local.apiserver.stored_objects import StoredObject
 
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
-# The revision of a token that goes on with whatever is there by then.
+# Revision of a token that continues with the current state.
 _INCONSISTENT: Final = -1
 _EXPIRED_TOKEN: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can "
@@ -37,7 +37,7 @@ class _Token(msgspec.Struct):
 
 @attrs.frozen
 class Page:
-    """A list or a part of one, and the ``metadata`` that it is sent with."""
+    """A list or a part of one, with the ``metadata`` of its response."""
 
     items: Sequence[StoredObject]
     revision: int
@@ -62,7 +62,7 @@ def list_page(
     *,
     stale_by: int = 0,
 ) -> Page:
-    """Return what a list request asks for, of ``stale_by`` revisions ago if it may be old."""
+    """Return the requested list, ``stale_by`` revisions old if it need not be fresh."""
     start = ""
     if options.continue_:
         revision, start = _continued(storage, options)
@@ -87,18 +87,18 @@ def _limited(found: list[StoredObject], selector: Selector, limit: int, revision
         items.append(stored)
         if limit and len(items) == limit and index + 1 < len(found):
             token = _encoded(revision, sort_key(stored.key) + "\0")
-            # As etcd, which cannot know how many of the rest would match.
+            # As in etcd, which cannot know how many of the rest would match.
             remaining = len(found) - index - 1 if selector.everything else None
             return Page(items, revision, token, remaining)
     return Page(items, revision)
 
 
 def _revision(storage: Storage, options: ListOptions) -> int:
-    """Return as of which revision the first page shows the objects."""
+    """Return the revision of the first page."""
     wanted = parse_version(options.resource_version)
     if wanted > storage.revision:
         raise status.too_large_version(wanted, storage.revision)
-    # Without a match rule a limit makes it exact: so it was before there were rules.
+    # Without a match rule, a limit makes the version exact, as it did before there were rules.
     exact = options.resource_version_match == "Exact" or (
         not options.resource_version_match and options.limit > 0
     )

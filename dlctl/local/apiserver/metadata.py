@@ -1,6 +1,6 @@
-"""The rules of ``metadata``, the same for every kind: shape, names, labels, owners, finalizers.
+"""Validation of ``metadata``, the same for every kind: names, labels, owners, finalizers.
 
-Pure functions that raise ``StatusError``; what the server itself fills in is not here.
+Pure functions that raise ``StatusError``; the server sets its own fields elsewhere.
 """
 
 import random
@@ -13,7 +13,7 @@ from dlctl.local.apiserver.status import Cause
 from dlctl.local.apiserver.stored_objects import JSON
 
 _ANNOTATIONS_LIMIT_BYTES: Final = 256 * 1024
-# No vowels and nothing that looks like another, so that no words come out.
+# No vowels and no characters that look alike, so that no words come out.
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_LENGTH: Final = 63
 _FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
@@ -35,7 +35,7 @@ def generated_name(prefix: str) -> str:
 
 
 def causes(obj: JSON, resource: Resource) -> list[Cause]:
-    """Return which rules the metadata of an object breaks."""
+    """Return the errors of an object's metadata."""
     meta = obj["metadata"]
     return [
         *_generate_name_causes(meta.get("generateName", ""), resource),
@@ -48,7 +48,7 @@ def causes(obj: JSON, resource: Resource) -> list[Cause]:
 
 
 def update_causes(old: JSON, sent: JSON) -> list[Cause]:
-    """Return what of the metadata that was sent may not change."""
+    """Return the changes to metadata that are not allowed."""
     before, after = old["metadata"], sent["metadata"]
     found = []
     for name in ("uid", "deletionTimestamp"):
@@ -74,7 +74,7 @@ def _rule(resource: Resource) -> names.Check:
 
 
 def _generate_name_causes(prefix: str, resource: Resource) -> Iterator[Cause]:
-    # What is generated follows the dash.
+    # The generated suffix follows the dash.
     checked = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
     for complaint in _rule(resource)(checked) if prefix else ():
         yield Cause.invalid("metadata.generateName", prefix, complaint)
@@ -139,7 +139,7 @@ def _finalizer_causes(finalizers: list[str], resource: Resource) -> Iterator[Cau
     field = "metadata.finalizers"
     for index, finalizer in enumerate(finalizers):
         yield from _key_causes(field, finalizer)
-        # Only the types of the core group know which short names there are.
+        # Only the types of the core group know which short names exist.
         if not resource.group and "/" not in finalizer and finalizer not in _FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield Cause.invalid(f"{field}[{index}]", finalizer, detail)

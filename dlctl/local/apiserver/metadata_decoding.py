@@ -1,7 +1,7 @@
-"""Brings the fields of built-in resources into the shape that a typed server would give them.
+"""Decodes built-in resources as a typed server does.
 
-Unknown and empty fields are dropped, quantities written canonically; a value of the wrong type is
-a bad request, as it cannot be decoded. Whether a value makes sense is not decided here.
+Drops unknown and empty fields, and writes quantities in canonical form; a value of the wrong type
+is a bad request. Whether a value is valid is not decided here.
 """
 
 from typing import Any, Final
@@ -47,20 +47,20 @@ _GO_JSON: Final = {"boolean": "bool", "integer": "number"}
 
 @attrs.define
 class TypedDecoder:
-    """One pass over one object; ``unknown`` collects the paths of what was dropped."""
+    """One pass over one object; ``unknown`` collects the paths of dropped fields."""
 
     resource: Resource
     unknown: list[str] = attrs.field(factory=list)
 
     def decode(self, obj: JSON) -> JSON:
-        """Return a new object with the fields of its kind only; metadata is taken as it is."""
+        """Return a new object with only the fields of its kind; metadata is taken as it is."""
         kind = kinds()[self.resource.kind]
         meta = {key: obj[key] for key in ("kind", "apiVersion", "metadata") if key in obj}
         rest = {key: value for key, value in obj.items() if key not in meta}
         return meta | self._struct(rest, kind, "", "")
 
     def metadata(self, value: Any) -> JSON:
-        """Return metadata with the fields that it has in every kind."""
+        """Return metadata with the fields that every kind has."""
         built_in = resource_traits.is_built_in(self.resource)
         if value is None:
             return {}
@@ -68,7 +68,7 @@ class TypedDecoder:
             if not built_in:
                 raise cannot_decode(self.resource, wrong_type(value, "v1.ObjectMeta"))
             raise self._mismatch(value, f"{self.resource.kind}.metadata", "v1.ObjectMeta")
-        # Field management comes with server-side apply, which is not served.
+        # Field management belongs to server-side apply, which is not supported.
         kept = {key: each for key, each in value.items() if key not in _DROPPED_METADATA}
         return self._struct(kept, kinds()["ObjectMeta"], "metadata", "metadata" if built_in else "")
 
@@ -98,7 +98,7 @@ class TypedDecoder:
         if not isinstance(value, wanted):
             raise self._mismatch(value, go[0], _go_type(field, shape))
         if not value:
-            # As encoding with omitempty does; what is required stays.
+            # As encoding with omitempty does; required fields stay.
             return value if field.required else _DROPPED
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         items = [
@@ -134,7 +134,7 @@ class TypedDecoder:
 
 
 def decode_metadata(obj: JSON, resource: Resource) -> JSON:
-    """Return the object with well-typed metadata of known fields, or refuse it."""
+    """Return the object with well-typed metadata of known fields; raise if it has a wrong type."""
     return {**obj, "metadata": TypedDecoder(resource).metadata(obj.get("metadata"))}
 
 

@@ -1,6 +1,6 @@
-"""What may be a name, a label or a port name, and what the real server says of what may not.
+"""Syntax of names, labels and port names, with the error messages of the real server.
 
-Each check returns the complaints about one string; none means that it is fine.
+Each check returns the errors of one string; an empty list means valid.
 """
 
 import re

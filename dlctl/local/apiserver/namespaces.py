@@ -1,6 +1,7 @@
-"""The life of namespaces: what a new one gets, what it refuses while it goes, how it empties.
+"""Lifecycle of namespaces: their defaults, rejected writes during termination, emptying.
 
-Emptying is done in steps by whoever calls :func:`empty` until it is done; there is no task here.
+The caller repeats :meth:`NamespaceLifecycle.delete_contents` until it is done; there is no task
+here.
 """
 
 import attrs
@@ -31,7 +32,7 @@ def prepare_for_create(namespace: JSON) -> JSON:
 
 
 def prepare_for_update(old: JSON, new: JSON) -> JSON:
-    """Return a changed namespace; who may hold it back is said on creation and at the end."""
+    """Return an updated namespace; its finalizers change only on creation and at the end."""
     name = {"kubernetes.io/metadata.name": new["metadata"]["name"]}
     meta = new["metadata"] | {"labels": (new["metadata"].get("labels") or {}) | name}
     return {**new, "metadata": meta, "spec": old.get("spec") or {}}
@@ -45,7 +46,7 @@ class NamespaceLifecycle:
     registry: ResourceRegistry
 
     def check(self, served: ServedResource, obj: JSON) -> None:
-        """Refuse a new object in a namespace that is not there or is going away."""
+        """Reject a new object in a namespace that is missing or terminating."""
         resource, meta = served.resource, obj["metadata"]
         if not resource.namespaced:
             return
@@ -67,15 +68,15 @@ class NamespaceLifecycle:
             raise error
 
     def create_default_account(self, name: str) -> None:
-        """Give a namespace its default service account."""
+        """Create the default service account of a namespace."""
         served = self.registry.find("", "v1", "serviceaccounts")
         if served and self.objects.storage.get(served.resource, ObjectKey(name, "default")) is None:
             self.objects.create(served, name, {"metadata": {"name": "default"}})
 
     def delete_contents(self, namespace: StoredObject) -> bool:
-        """Delete what is left in a terminating namespace; when nothing is, let it go.
+        """Delete the contents of a terminating namespace; once it is empty, finalize it.
 
-        Return whether it is gone. What waits for others (grace, finalizers) needs another call.
+        Return whether it is gone. Objects that wait (grace period, finalizers) need another call.
         """
         served_by_table = {
             (served.resource.group, served.resource.plural): served for served in self.registry

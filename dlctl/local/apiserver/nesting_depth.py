@@ -1,18 +1,18 @@
-"""How deep objects may nest: as deep as the real server takes them, far beyond Python's default."""
+"""Nesting depth of objects: as deep as the real server allows, far beyond Python's default."""
 
 import sys
 from typing import Final
 
 from dlctl.api.nesting import exceeds_depth
 
-# Of Go's JSON decoder.
+# As in Go's JSON decoder.
 MAX_DEPTH: Final = 10_000
-# Calls for each level of such an object, in the code that checks, completes and compares it.
+# Calls per level of such an object, in code that validates, defaults and compares it.
 _CALLS: Final = 20
 
 
 def check(body: bytes) -> None:
-    """Raise RecursionError if a body nests deeper than the real server takes it."""
+    """Raise RecursionError if a body nests deeper than the real server allows."""
     if exceeds_depth(body, MAX_DEPTH):
         raise RecursionError
 
@@ -20,7 +20,7 @@ def check(body: bytes) -> None:
 class DeepCalls:
     """Lets the code of a ``with`` block, which must not await, recurse into the deepest object.
 
-    For the rest of the process the limit stays as it is.
+    The limit for the rest of the process stays as it is.
     """
 
     def __enter__(self) -> None:

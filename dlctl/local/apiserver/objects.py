@@ -1,4 +1,4 @@
-"""Reading and writing single objects: what happens between a request and the storage.
+"""Reading and writing single objects: the steps between a request and the storage.
 
 All methods are synchronous, so each is one transaction. Deletion is in ``deletion``; HTTP, bodies
 and patches are not known here.
@@ -20,7 +20,7 @@ from dlctl.local.apiserver.status import Cause, StatusError
 from dlctl.local.apiserver.storage import Storage
 from dlctl.local.apiserver.stored_objects import JSON, StoredObject
 
-# What is done to an object of one resource before it is created, beyond its strategy.
+# Modifies an object of one resource before its creation, beyond its strategy.
 PrepareForCreate = Callable[[JSON], JSON]
 # The same before an update, from the old object and the new one.
 PrepareForUpdate = Callable[[JSON, JSON], JSON]
@@ -39,14 +39,14 @@ def timestamp(moment: datetime.datetime) -> str:
 
 @attrs.define
 class Objects:
-    """The objects of all resources, guarded by the rules that every kind obeys."""
+    """The objects of all resources, guarded by the rules that apply to every kind."""
 
     storage: Storage
     clock: Clock
     # By qualified resource name.
     prepare_for_create: dict[str, PrepareForCreate] = attrs.field(factory=dict)
     prepare_for_update: dict[str, PrepareForUpdate] = attrs.field(factory=dict)
-    # Refuses a new object in a namespace that does not take any.
+    # Rejects a new object in a namespace that accepts none.
     check_namespace: Callable[[ServedResource, JSON], None] = lambda _served, _obj: None
 
     def get(self, served: ServedResource, key: ObjectKey) -> StoredObject:
@@ -103,9 +103,9 @@ class Objects:
     def create_by_update(
         self, served: ServedResource, key: ObjectKey, obj: JSON, *, dry_run: bool = False
     ) -> StoredObject:
-        """Store as a new object what an update has not found; that it had a version is forgotten.
+        """Create the object of an update that found none; its resource version is ignored.
 
-        :raises StatusError: if it has a UID: then the sender means one that was there.
+        :raises StatusError: if it has a UID: then the client means one that existed.
         """
         obj = decode_metadata(obj, served.resource)
         _check_uid(served.resource, key, "", obj)
@@ -122,10 +122,10 @@ class Objects:
         guarded_by_uid: bool = True,
         dry_run: bool = False,
     ) -> StoredObject:
-        """Store what ``change`` makes of the current object; the same content is no write.
+        """Store the result of ``change`` on the current object; equal content is not written.
 
-        The result of ``change`` is checked against the version it names itself, if it names one,
-        and against the UID if that is what guards it.
+        The result is checked against its own resource version, if it has one, and against the UID
+        if that is what guards it.
         """
         old_stored = self.get(served, key)
         old = old_stored.decoded(served.resource)
@@ -154,7 +154,7 @@ class Objects:
         *,
         dry_run: bool = False,
     ) -> StoredObject:
-        """Store what ``change`` makes of the object, as the server itself: nothing is isolated."""
+        """Store the result of ``change``, as the server itself: no fields are isolated."""
         old = self.get(served, key)
         before = old.decoded(served.resource)
         new = change(old.decoded(served.resource))
@@ -188,7 +188,7 @@ class Objects:
         new = {**sent, "metadata": meta, "apiVersion": old["apiVersion"], "kind": old["kind"]}
         if subresource == "status":
             isolated = _status_only(resource, old, new)
-            # The metadata of custom resources is not looked at here, a wrong UID included.
+            # Metadata of custom resources is not validated here, not even a wrong UID.
             wrong = wrong if resource_traits.is_built_in(resource) else []
             wrong = [*metadata.causes(isolated, resource), *wrong]
             new = _admit_unless_invalid(
@@ -215,7 +215,7 @@ def _key(obj: JSON) -> ObjectKey:
 
 
 def check_namespace_match(obj: JSON, namespace: str) -> None:
-    """Refuse an object that is sent to a namespace other than its own."""
+    """Reject an object that is sent to a namespace other than its own."""
     own = (obj.get("metadata") or {}).get("namespace")
     if own and own != namespace:
         message = (
@@ -233,7 +233,7 @@ def _set_namespace(obj: JSON, namespace: str) -> None:
 
 
 def _check_uid(resource: Resource, key: ObjectKey, uid: str, sent: JSON) -> None:
-    """Refuse what names another UID than the object's; any, if the object's is empty."""
+    """Reject an object with another UID than the stored one's; any, if that is empty."""
     wanted = sent["metadata"].get("uid")
     if wanted and wanted != uid:
         parts = (
@@ -252,7 +252,7 @@ def _check_uid(resource: Resource, key: ObjectKey, uid: str, sent: JSON) -> None
 def _admit_unless_invalid(
     wrong: list[Cause], resource: Resource, obj: JSON, admit: Callable[[], JSON]
 ) -> JSON:
-    """Return what is admitted; what is wrong with metadata and the rest is told at once."""
+    """Return the admitted object; errors of metadata and of the rest are raised together."""
     name = obj["metadata"].get("name", "")
     try:
         admitted = admit()
@@ -269,7 +269,7 @@ def _admit_unless_invalid(
 def _status_only(resource: Resource, old: JSON, new: JSON) -> JSON:
     kept = {name: value for name, value in old.items() if name != "status"}
     if resource_traits.is_built_in(resource):
-        # All but the owners goes through, as with the real server.
+        # All but the owners is accepted, as in the real server.
         owners = {k: v for k, v in old["metadata"].items() if k == "ownerReferences"}
         meta = {k: v for k, v in new["metadata"].items() if k != "ownerReferences"}
         kept["metadata"] = meta | owners
@@ -288,7 +288,7 @@ def _without(obj: Mapping[str, object], names: set[str]) -> Mapping[str, object]
 
 
 def _completes_deletion(old: StoredObject, new: JSON) -> bool:
-    """Tell whether an update takes away what a deletion has waited for."""
+    """Return whether an update removes what a deletion is waiting for."""
     if not old.meta.deletion_timestamp or old.meta.deletion_grace_period_seconds:
         return False
     if new["kind"] == "Namespace" and (new.get("spec") or {}).get("finalizers"):

@@ -1,7 +1,7 @@
-"""OpenAPI of all that is served, for ``kubectl explain``, validation and diffs.
+"""OpenAPI of all served resources, for ``kubectl explain``, validation and diffs.
 
-Built-in kinds come from the tables of ``kindtypes``, custom ones from their own schemas. There are
-only the paths that clients look at.
+Built-in kinds come from the tables of ``builtin_types``, custom ones from their own schemas. Only
+the paths that clients use are included.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _SCALARS: Final[dict[str, JSON]] = {
 _V3_SCALARS: Final[dict[str, JSON]] = _SCALARS | {
     "intstr": {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"},
     "quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
-    # Not empty, or kubectl takes it for missing.
+    # Not empty: kubectl would treat it as missing.
     "any": {"x-kubernetes-preserve-unknown-fields": True},
 }
 
@@ -51,7 +51,7 @@ def v2(registry: ResourceRegistry) -> JSON:
 
 
 def v3_index(registry: ResourceRegistry) -> JSON:
-    """Return where the document of each group and version is, by a URL that changes with it."""
+    """Return the URL of each group and version's document; it changes with the document."""
     groups = sorted({_group_path(served) for served in registry})
     return {
         "paths": {
@@ -62,7 +62,7 @@ def v3_index(registry: ResourceRegistry) -> JSON:
 
 
 def v3(registry: ResourceRegistry, path: str) -> JSON | None:
-    """Return the document of one group and version; None if there is no such."""
+    """Return the document of one group and version; None if it does not exist."""
     found = [served for served in registry if _group_path(served) == path]
     if not found:
         return None
@@ -74,7 +74,7 @@ def v3(registry: ResourceRegistry, path: str) -> JSON | None:
         else:
             schemas[_custom_name(served)] = _custom(served, prefix)
             schemas |= _closure("ObjectMeta", prefix)
-    # Every write may be refused with a Status, and every deletion takes options.
+    # Every write may return a Status, and every deletion accepts options.
     schemas |= _closure("Status", prefix) | _closure("DeleteOptions", prefix)
     operations: JSON = {}
     for served in found:
@@ -115,7 +115,7 @@ def _builtin_definitions(prefix: str) -> JSON:
 
 
 def _closure(name: str, prefix: str) -> JSON:
-    """Return the definitions of a type and of all that it is made of."""
+    """Return the definitions of a type and of all types that it refers to."""
     found: JSON = {}
     pending = [name]
     while pending:
@@ -147,7 +147,7 @@ def _described(schema: JSON, kind: TypeDefinition, field: Field) -> JSON:
         if field.merge_key:
             extra["x-kubernetes-patch-merge-key"] = field.merge_key
     if "$ref" in schema and extra and "components" in schema["$ref"]:
-        # In OpenAPI 3.0 nothing may stand beside a reference.
+        # In OpenAPI 3.0, nothing may stand beside a reference.
         return {**extra, "allOf": [schema], "default": {}}
     return {**schema, **extra}
 
@@ -179,12 +179,12 @@ def _custom(served: ServedResource, prefix: str) -> JSON:
     return {**schema, "properties": properties}
 
 
-# What OpenAPI v2 cannot say, or clients of it cannot read.
+# Not expressible in OpenAPI v2, or not understood by its clients.
 _V3_ONLY: Final = frozenset({"oneOf", "anyOf", "not", "nullable", "x-kubernetes-validations"})
 
 
 def _plain(schema: Any) -> Any:
-    """Return a schema as OpenAPI v2 has it: where it cannot be exact, it says nothing."""
+    """Return a schema in OpenAPI v2: where it cannot be exact, it is left open."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):
@@ -205,7 +205,7 @@ def _plain(schema: Any) -> Any:
 
 
 def _with_kinds(definitions: JSON, registry: Iterable[ServedResource]) -> JSON:
-    """Return the definitions, those of served kinds marked with what they are."""
+    """Return the definitions, with those of served kinds marked as such."""
     marked = dict(definitions)
     for served in registry:
         name, resource = definition_name(served), served.resource

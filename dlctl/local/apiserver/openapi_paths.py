@@ -1,6 +1,6 @@
-"""The paths of OpenAPI documents: which operations there are, and what they take.
+"""Paths of OpenAPI documents: operations and their parameters.
 
-Only what clients look at: kinds, verbs and the parameters of writes.
+Only those that clients use: kinds, verbs and the parameters of writes.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _WRITES: Final = {"post": "create", "put": "update", "patch": "patch"}
 
 
 def paths(served: ServedResource, reference: str, *, v3: bool) -> JSON:
-    """Return the paths of the objects of a resource; ``reference`` leads to its definition."""
+    """Return the paths of a resource's objects; ``reference`` points to its definition."""
     resource = served.resource
     namespace = "{namespace}" if resource.namespaced else ""
     operations = dict(_operations(served, reference, v3=v3))

@@ -1,6 +1,6 @@
-"""Regular expressions of schemas, which are RE2's, run by Python's ``re``.
+"""Regular expressions of schemas, in RE2 syntax, run by Python's ``re``.
 
-Only the differences that schemas meet are bridged. It is no sandbox: a CRD's author is trusted.
+Only the differences that occur in schemas are bridged. Not a sandbox: authors of CRDs are trusted.
 """
 
 import re
@@ -21,14 +21,14 @@ _CLASSES: Final = {
 
 @lru_cache(maxsize=1024)
 def compile_re2(pattern: str) -> re.Pattern[str]:
-    """Return the expression to search with; raise ``re.error`` for a malformed one."""
+    """Return the compiled expression for searching; raise ``re.error`` if it is malformed."""
     for name, chars in _CLASSES.items():
         pattern = pattern.replace(name, chars)
     return re.compile(_end_anchored(pattern), re.ASCII)
 
 
 def _end_anchored(pattern: str) -> str:
-    # RE2's $ is the end of the text only; Python's also matches before a final newline.
+    # RE2's $ is only the end of the text; Python's also matches before a final newline.
     out, in_class, escaped = [], False, False
     for char in pattern:
         if escaped:

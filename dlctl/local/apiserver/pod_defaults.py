@@ -1,7 +1,7 @@
-"""What a pod gets that does not say otherwise: defaults of the API and of admission.
+"""Defaults of pods: those of the API and of admission.
 
-In place, and the same when done twice. The token volume of service accounts is left out: there is
-nothing here that would fill it.
+In place and idempotent. The token volume of service accounts is omitted: nothing here would fill
+it.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _FILE_MODE: Final = 0o644
 
 
 def default_pod(pod: JSON) -> None:
-    """Fill in the spec, and the status of a pod that has none."""
+    """Set the defaults of the spec, and of the status if there is none."""
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
     status = pod.setdefault("status", {})
@@ -36,7 +36,7 @@ def default_pod_spec(spec: JSON) -> None:
     }
     for name, value in defaults.items():
         spec.setdefault(name, value)
-    # The old name of the same field.
+    # The deprecated name of the same field.
     spec["serviceAccount"] = spec["serviceAccountName"]
     _add_default_tolerations(spec)
     for container in containers(spec):
@@ -51,7 +51,7 @@ def containers(spec: JSON) -> Iterator[JSON]:
 
 
 def qos_class(spec: JSON) -> str:
-    """Return by which right the pod has its memory and CPU."""
+    """Return the quality-of-service class for memory and CPU."""
     guaranteed, any_ = True, False
     for container in [*spec.get("initContainers", ()), *spec.get("containers", ())]:
         resources = container.get("resources", {})

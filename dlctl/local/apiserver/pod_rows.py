@@ -1,6 +1,6 @@
-"""The row of a pod in ``kubectl get pods``: READY, STATUS and RESTARTS as really printed.
+"""The row of a pod in ``kubectl get pods``: READY, STATUS and RESTARTS as kubectl prints them.
 
-The status is the reason that tells most: of the init container that is not done, else of the
+The status is the most specific reason: of the init container that is not done, else of the
 containers, else the phase.
 """
 
@@ -18,7 +18,7 @@ _NONE: Final = "<none>"
 
 @attrs.define
 class _Summary:
-    """What the container statuses of a pod come to."""
+    """A summary of a pod's container statuses."""
 
     reason: str
     ready: int = 0
@@ -54,7 +54,7 @@ def pod_cells(pod: JSON, now: datetime.datetime) -> JSON:
 
 
 def pod_conditions(pod: JSON) -> list[JSON]:
-    """Return by which kubectl tells that the pod is through."""
+    """Return the conditions by which kubectl greys out a finished pod."""
     phase = pod.get("status", {}).get("phase")
     messages = {
         "Succeeded": "The pod has completed successfully.",
@@ -88,7 +88,7 @@ def _summary(pod: JSON) -> _Summary:
 
 
 def _add_init(summary: _Summary, pod: JSON, sidecars: set[str]) -> bool:
-    """Take in the init containers, up to one that is not done; tell if there is one."""
+    """Add the init containers up to one that is not done; return whether there is one."""
     statuses = pod.get("status", {}).get("initContainerStatuses", [])
     total = len(pod.get("spec", {}).get("initContainers", []))
     for index, each in enumerate(statuses):
@@ -114,7 +114,7 @@ def _add_init(summary: _Summary, pod: JSON, sidecars: set[str]) -> bool:
 
 
 def _add_containers(summary: _Summary, statuses: Sequence[JSON], pod_ready: bool) -> None:
-    # Of the init containers only restartable ones go on to count.
+    # Of the init containers, only restartable ones count from here on.
     summary.restarts, summary.last_restart = summary.sidecar_restarts, summary.sidecar_last_restart
     running = False
     for each in reversed(statuses):

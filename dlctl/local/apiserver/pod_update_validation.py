@@ -1,4 +1,4 @@
-"""What of a pod may change once it is there: images, deadlines, tolerations, gates."""
+"""Validation of pod updates: only images, deadlines, tolerations and gates may change."""
 
 import copy
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def _immutable(spec: JSON, old: JSON) -> JSON:
     for field in ("containers", "initContainers"):
         for container in rest.get(field, ()):
             container.pop("image", None)
-    # What is wrong with these is told by itself.
+    # Errors in these fields are reported separately.
     for name in ("schedulingGates", *(DIRECTIVES if old.get("schedulingGates") else ())):
         rest.pop(name, None)
     return rest

@@ -1,6 +1,6 @@
-"""What a pod must say, and may not: the checks that users of pod templates meet.
+"""Validation of pods, as far as users of pod templates encounter it.
 
-Containers and volumes have modules of their own. Defaults have been filled in before.
+Containers and volumes have modules of their own. Defaults have been set before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ def pod_causes(pod: JSON) -> list[Cause]:
 
 
 def pod_spec_causes(spec: JSON, path: str) -> Iterator[Cause]:
-    """Yield what is wrong with the spec of a pod, or of a template at another path."""
+    """Yield the errors of a pod's spec, or of a template's at another path."""
     volumes = spec.get("volumes", [])
     yield from volume_causes(volumes, f"{path}.volumes")
     names = {volume.get("name", "") for volume in volumes}

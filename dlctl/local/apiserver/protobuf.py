@@ -1,7 +1,7 @@
-"""Objects in protobuf, which kubectl sends when it creates what it knows itself.
+"""Decoding of protobuf objects, which kubectl sends when it creates kinds it knows.
 
-Only reading, and only the kinds of ``kinds/numbers.txt``: answers are JSON, which every client
-understands. Fields that are empty are left out, as they are in JSON.
+Reads only the kinds of ``kinds/numbers.txt``: responses are JSON, which every client understands.
+Empty fields are omitted, as in JSON.
 """
 
 import base64
@@ -24,25 +24,25 @@ _FIXED: Final = {1: 8, 5: 4}
 
 
 class ProtobufError(DlctlError):
-    """The bytes are no object of a kind that can be read."""
+    """The bytes are not an object of a supported kind."""
 
 
 def decode(body: bytes) -> JSON:
-    """Return the object in the envelope that Kubernetes puts around protobuf."""
+    """Return the object in the protobuf envelope of Kubernetes."""
     if not body.startswith(_MAGIC):
-        raise ProtobufError("the body does not begin as protobuf of Kubernetes does")
+        raise ProtobufError("the body does not begin like Kubernetes protobuf")
     envelope = dict(_fields(body[len(_MAGIC) :]))
     type_meta = dict(_fields(envelope.get(1, b"")))
     kind = type_meta.get(2, b"").decode()
     if kind not in _fields_by_number():
-        raise ProtobufError(f"kind {kind} is not read from protobuf")
+        raise ProtobufError(f"kind {kind} is not supported in protobuf")
     head = {"kind": kind, "apiVersion": type_meta.get(1, b"").decode()}
     return head | _message(kind, envelope.get(2, b""))
 
 
 @lru_cache(maxsize=1)
 def _fields_by_number() -> Mapping[str, Mapping[int, str]]:
-    """Return the fields of each message by number: their place in the line, from 1."""
+    """Return the fields of each message by number: their position in the line, from 1."""
     lines = (files(__package__) / "kinds" / "numbers.txt").read_text().splitlines()
     pairs = (line.split(" = ") for line in lines)
     return {name: dict(enumerate(words.split(), start=1)) for name, words in pairs}
@@ -77,7 +77,7 @@ def _single(field: Field, raw: Any) -> Any:
         case "bool":
             return bool(raw)
         case "int32" | "int64":
-            # Negative numbers come as the complement in 64 bits.
+            # Negative numbers are encoded as their complement in 64 bits.
             return raw - 2**64 if raw >= 2**63 else raw
         case "time":
             return _time(dict(_fields(raw)))

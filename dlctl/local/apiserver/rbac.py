@@ -1,7 +1,7 @@
-"""What service accounts may do: the rules of the roles that are bound to them.
+"""Authorization of service accounts by their roles and bindings.
 
-Roles and bindings are read when they are needed. Only ``cluster-admin`` is there by itself; nothing
-is aggregated, and granting is not limited to what one has.
+Roles and bindings are read on demand. Only ``cluster-admin`` is predefined; roles are not
+aggregated, and granting is not limited to one's own permissions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ CLUSTER_ROLE_BINDINGS: Final = Resource(
     _GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
 _ALL: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-# What every user may read, so that a client finds out what is served.
+# Readable by every user, so that clients can discover the API.
 _DISCOVERY_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
 # Reviews of oneself are open to everybody.
 _OPEN_RESOURCES: Final = ("selfsubjectaccessreviews", "selfsubjectreviews")
@@ -52,7 +52,7 @@ class AccessAttributes:
         resource = "/".join(filter(None, (target.plural, target.subresource)))
         verb = request.verb
         if resource == "pods/exec":
-            # Over WebSockets it comes as a GET; who may not create is refused whatever the method.
+            # A WebSocket request is a GET, but needs the same permission as a POST.
             verb = "create"
         return cls(verb, target.group, resource, namespace, name)
 
@@ -75,15 +75,15 @@ class Authorizer:
     storage: Storage
 
     def authorize(self, user: User, request: ApiRequest) -> None:
-        """Refuse a call that the user has no right to."""
+        """Reject a request that the user is not allowed to make."""
         act = AccessAttributes.of(request)
         if act.resource not in _OPEN_RESOURCES and not self.allowed_reason(user, act):
             raise _forbidden(user, act)
 
     def allowed_reason(self, user: User, attributes: AccessAttributes) -> str:
-        """Return by which right the user may do it; empty if there is none."""
+        """Return why the user is allowed to; empty if not."""
         if user.is_superuser:
-            return "the token of the embedded cluster may do all"
+            return "the token of the embedded cluster allows everything"
         for kind, binding in self._bindings(user, attributes.namespace):
             role = binding["roleRef"]
             if any(attributes.matches(rule) for rule in self._rules(role, binding)):
@@ -101,7 +101,7 @@ class Authorizer:
                     yield resource.kind, binding
 
     def _rules(self, role: JSON, binding: JSON) -> list[JSON]:
-        """Return the rules of a role; of one that is not there, none."""
+        """Return the rules of a role; none if it does not exist."""
         stored: StoredObject | None
         if role["kind"] == ROLES.kind:
             key = ObjectKey(binding["metadata"].get("namespace", ""), role["name"])
@@ -115,7 +115,7 @@ class Authorizer:
 
 
 def check_path(user: User, path: str) -> None:
-    """Refuse a path of no resource to who has no right to it."""
+    """Reject a path outside of resources for a user without access to it."""
     known = any(path == each or path.startswith(f"{each}/") for each in _DISCOVERY_PATHS)
     if not known and not user.is_superuser:
         message = f'forbidden: User "{user.name}" cannot get path "{path}"'
@@ -123,7 +123,7 @@ def check_path(user: User, path: str) -> None:
 
 
 def impersonate(user: User, wanted: User) -> User:
-    """Return who is to be taken for the user: only the owner may ask to be somebody else."""
+    """Return the impersonated user; only the owner may impersonate others."""
     if not user.is_superuser:
         raise _forbidden(user, AccessAttributes("impersonate", "", "users", name=wanted.name))
     return wanted

@@ -1,6 +1,6 @@
-"""How objects are shown to a client: whole, as metadata only, or as rows of a Table.
+"""Representations of objects: whole, metadata only, or rows of a Table.
 
-What is wanted is read from ``Accept``. Bytes of stored objects are passed on as they are.
+Chosen by ``Accept``. Bytes of stored objects are passed on unchanged.
 """
 
 import enum
@@ -17,12 +17,12 @@ from dlctl.local.apiserver.stored_objects import JSON, StoredObject, type_header
 _encode = msgspec.json.encode
 _JSON_TYPES: Final = ("application/json", "application/*", "*/*", "")
 METADATA_KIND: Final = ("PartialObjectMetadata", "meta.k8s.io/v1")
-# Makes the Table of some objects of one resource.
+# Creates the Table of some objects of one resource.
 TableConvertor = Callable[[ServedResource, Sequence[JSON], str], JSON]
 
 
 class Representation(enum.Enum):
-    """The forms that one and the same object is shown in."""
+    """The representations of an object."""
 
     WHOLE = "whole"
     METADATA = "PartialObjectMetadata"
@@ -30,7 +30,7 @@ class Representation(enum.Enum):
 
 
 def negotiate(accept: str) -> Representation:
-    """Return the first form of an Accept header that can be served; none is 406."""
+    """Return the first supported representation of an Accept header; raise 406 if there is none."""
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         as_ = dict(part.partition("=")[::2] for part in parameters)
@@ -48,12 +48,12 @@ def negotiate(accept: str) -> Representation:
 
 @attrs.frozen
 class Presenter:
-    """The chosen form of the objects of one resource, for one request."""
+    """The chosen representation of one resource's objects, for one request."""
 
     served: ServedResource
     representation: Representation
     convert_to_table: TableConvertor
-    # Which objects a Table carries along: None, Metadata (the default) or Object.
+    # What a Table includes of each object: None, Metadata (the default) or Object.
     include: str = "Metadata"
 
     def one(self, stored: StoredObject) -> bytes:
@@ -67,7 +67,7 @@ class Presenter:
         return _encode({**table, "metadata": meta})
 
     def many(self, items: Sequence[StoredObject], list_meta: Mapping[str, Any]) -> bytes:
-        """Return the list in its chosen form."""
+        """Return the list in the chosen representation."""
         resource = self.served.resource
         if self.representation is Representation.WHOLE:
             listed = attrs.evolve(resource, kind=f"{resource.kind}List")
@@ -91,7 +91,7 @@ class Presenter:
         )
 
     def _item(self, stored: StoredObject) -> bytes:
-        # Typed lists of the real server leave out the kind of their items.
+        # Typed lists of the real server omit the kind of their items.
         if resource_traits.is_built_in(self.served.resource):
             return stored.item()
         return stored.encoded(self.served.resource)

@@ -1,6 +1,6 @@
-"""The bodies of requests: from bytes in one of the accepted formats to a checked object.
+"""Bodies of requests: from bytes in an accepted format to a checked object.
 
-JSON and YAML are read, and protobuf of some kinds; the rest is answered with a 415.
+Accepts JSON, YAML, and protobuf for some kinds; anything else is a 415.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _decode_json = msgspec.json.Decoder().decode
 
 
 def parse(body: bytes, content_type: str, kind: str = "") -> Any:
-    """Return the value of a body in JSON, YAML or protobuf; ``kind`` is what it should be."""
+    """Return the value of a body in JSON, YAML or protobuf; ``kind`` is the expected kind."""
     media = content_type.partition(";")[0].strip().lower() or _JSON
     if media == protobuf.MEDIA_TYPE:
         try:
@@ -58,7 +58,7 @@ def parse(body: bytes, content_type: str, kind: str = "") -> Any:
 
 
 def decode_object(value: Any, served: ServedResource, body: bytes = b"") -> JSON:
-    """Return the object if it is one of the resource, with its kind filled in if it may be."""
+    """Return the object if it is one of the resource, with a missing kind set where allowed."""
     resource, built_in = served.resource, resource_traits.is_built_in(served.resource)
     if value is None and built_in:
         value = {}
@@ -109,7 +109,7 @@ def _kind_mismatch(
 
 
 def check_name(obj: JSON, target: RequestInfo) -> None:
-    """Refuse an object that is sent to the path of another."""
+    """Reject an object that is sent to the path of another."""
     meta = obj.get("metadata")
     name = meta.get("name", "") if isinstance(meta, dict) else ""
     if not name:
@@ -124,7 +124,7 @@ def check_name(obj: JSON, target: RequestInfo) -> None:
 
 
 def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[JSON], JSON]:
-    """Return what the patch in the body does to an object."""
+    """Return a function that applies the patch in the body to an object."""
     media = content_type.partition(";")[0].strip().lower()
     accepted = [_JSON_PATCH, _MERGE_PATCH]
     if resource_traits.is_built_in(served.resource):
@@ -134,7 +134,7 @@ def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[J
         raise status.unsupported_media_type(message + ", ".join(accepted))
     if media not in accepted:
         message = _UNKNOWN + ", ".join(accepted)
-        # Built-in resources are behind a layer of their own that minds the type of a body.
+        # Built-in resources are behind a layer of their own that checks the media type.
         if resource_traits.is_built_in(served.resource):
             message = "415: Unsupported Media Type"
         raise status.unsupported_media_type(message)

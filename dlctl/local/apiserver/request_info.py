@@ -1,6 +1,6 @@
-"""What a request is about: its path and method as verb, resource, namespace and name.
+"""The verb, resource, namespace and name of a request, from its path and method.
 
-The words are those of the real server's audit log. Whether it is served is not decided here.
+Verbs are named as in the real server's audit log. Whether they are served is not decided here.
 """
 
 import attrs
@@ -19,7 +19,7 @@ _OBJECT_VERBS = {
 
 @attrs.frozen
 class RequestInfo:
-    """The part of the API that a path names; empty where it does not say."""
+    """The part of the API that a path names; unnamed parts are empty."""
 
     group: str
     version: str
@@ -44,7 +44,7 @@ class RequestInfo:
 
 
 def parse_path(path: str) -> RequestInfo | None:
-    """Return what the path names, or None if it is no path of a resource."""
+    """Return what the path names, or None if it is not the path of a resource."""
     parts = path.strip("/").split("/")
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]
@@ -55,7 +55,7 @@ def parse_path(path: str) -> RequestInfo | None:
     if not all(rest):
         return None
     namespace = ""
-    # A namespace and its own subresources are objects, not places.
+    # A namespace and its own subresources are objects, not scopes.
     inside = len(rest) > 2 and rest[2] not in ("status", "finalize")
     if rest[0] == "namespaces" and inside:
         namespace, rest = rest[1], rest[2:]

@@ -1,6 +1,6 @@
-"""The options of a request, read from its query and, for deletions, its body.
+"""Options of a request, from its query and, for deletions, its body.
 
-What cannot be is refused here, with kube-apiserver's messages; nothing is looked up.
+Invalid ones are rejected with kube-apiserver's messages; nothing is looked up.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,12 +41,12 @@ def integer(query: Mapping[str, str], name: str) -> int | None:
 def boolean(query: Mapping[str, str], name: str) -> bool | None:
     if name not in query:
         return None
-    # As the query decoder of Kubernetes: present is true, unless it says otherwise.
+    # As in Kubernetes' query decoder: a parameter without a value is true.
     return query[name].lower() not in ("false", "0")
 
 
 def parse_version(text: str) -> int:
-    """Return a resource version as a number; none is 0."""
+    """Return a resource version as a number; an empty one is 0."""
     if not text:
         return 0
     if not text.isdecimal():
@@ -57,7 +57,7 @@ def parse_version(text: str) -> int:
 
 
 def parse_object_version(text: str, field: str = "") -> int:
-    """Return a resource version that is no option of a list; the real server blames itself."""
+    """Return the resource version of an object; an invalid one is an internal error."""
     if text and not text.isdecimal():
         problem = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         message = f"{field}: {Cause.invalid(field, text, problem).message}" if field else problem
@@ -67,7 +67,7 @@ def parse_object_version(text: str, field: str = "") -> int:
 
 @attrs.frozen
 class WriteOptions:
-    """How a create, update or patch is to be taken."""
+    """Options of a create, update or patch."""
 
     dry_run: bool = False
     field_validation: str = ""
@@ -107,7 +107,7 @@ class _DeleteBody(msgspec.Struct, rename="camel"):
 
 @attrs.frozen
 class DeleteOptions:
-    """How an object is to be deleted; None leaves it to the object and its kind."""
+    """Options of a deletion; None leaves the choice to the object and its kind."""
 
     grace_period_s: int | None = None
     propagation: str | None = None
@@ -117,7 +117,7 @@ class DeleteOptions:
 
     @classmethod
     def read(cls, query: Mapping[str, str], dry_run: Sequence[str], body: bytes) -> Self:
-        """Read the body if there is one, else the query: never both, as the real server."""
+        """Read the body if there is one, else the query: never both, as in the real server."""
         sent = _delete_body(body) if body else _DeleteBody()
         if not body:
             sent.grace_period_seconds = integer(query, "gracePeriodSeconds")
@@ -161,7 +161,7 @@ def _delete_body(body: bytes) -> _DeleteBody:
 
 @attrs.frozen
 class ListOptions:
-    """What a list or watch asks for; the selectors are still text."""
+    """Options of a list or watch; the selectors are still text."""
 
     label_selector: str = ""
     field_selector: str = ""

@@ -1,6 +1,6 @@
-"""A request and the kinds of responses, as values between HTTP and the verbs.
+"""Requests and responses, as values between HTTP and the verbs.
 
-Nothing is decided here; what a call is about is a :class:`Target`.
+Nothing is decided here; a :class:`RequestInfo` says what a request is about.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -20,14 +20,14 @@ class ApiRequest:
     info: RequestInfo
     query: Mapping[str, str]
     dry_run: Sequence[str] = ()
-    # The words of a command that is to run in a container.
+    # The command to run in a container, for exec.
     command: Sequence[str] = ()
     body: bytes = b""
     content_type: str = ""
     accept: str = ""
     user_agent: str = ""
     user: User = ADMIN
-    # Only by a fault: how many revisions ago a list that need not be fresh is from.
+    # Set only by a fault: how many revisions old a list may be.
     stale_by: int = 0
 
 
@@ -42,7 +42,7 @@ class BufferedResponse:
 
 @attrs.frozen
 class StreamedResponse:
-    """A body that is sent as it comes about."""
+    """A body that is sent as it is produced."""
 
     chunks: AsyncIterator[bytes]
     content_type: str = "application/json"
@@ -50,7 +50,7 @@ class StreamedResponse:
 
 @attrs.frozen
 class UpgradeResponse:
-    """Messages both ways over a WebSocket, in one of the protocols; ``hold`` ends it."""
+    """A WebSocket session in one of the protocols, which lasts until ``hold`` returns."""
 
     protocols: Sequence[str]
     serve: Callable[[web.WebSocketResponse], Awaitable[None]]

@@ -1,7 +1,7 @@
-"""How built-in resources differ in what their endpoints allow; custom ones are all alike.
+"""Differences between the endpoints of built-in resources; custom ones are all alike.
 
-Taken from the strategies of Kubernetes 1.36. Defaults and validation are no traits: those belong
-to the strategy of a :class:`ServedResource`.
+Taken from the strategies of Kubernetes 1.36. Defaults and validation belong to the strategy of a
+:class:`ServedResource` instead.
 """
 
 from typing import Final
@@ -54,7 +54,7 @@ _HAVE_GENERATION: Final = frozenset(
     }
 )
 _BUILT_IN: Final = ("", "apps", "batch", "autoscaling", "policy")
-# A node reports itself with its status in one request.
+# A node registers with its status in one request.
 _STATUS_ON_CREATE: Final = frozenset({"nodes", "namespaces"})
 
 
@@ -63,17 +63,17 @@ def is_built_in(resource: Resource) -> bool:
 
 
 def allows_create_on_update(resource: Resource) -> bool:
-    """Tell whether a PUT of a name that does not exist creates it."""
+    """Return whether a PUT to a name that does not exist creates it."""
     return resource.group_resource in _CREATE_ON_UPDATE
 
 
 def allows_unconditional_update(resource: Resource) -> bool:
-    """Tell whether a PUT without a resource version overwrites what is there."""
+    """Return whether a PUT without a resource version overwrites the object."""
     return is_built_in(resource) and resource.group_resource not in _NEED_VERSION
 
 
 def returns_deleted_object(resource: Resource) -> bool:
-    """Tell whether a DELETE answers with the object also when it is gone."""
+    """Return whether a DELETE responds with the object even when it is gone."""
     return resource.group_resource in _RETURN_DELETED
 
 

@@ -1,6 +1,6 @@
-"""Which resources the server serves, and what it must know of each: names, strategy, columns.
+"""The served resources: their names, strategy and columns.
 
-Built-in resources are registered at start, custom ones when their CRD is established.
+Built-in resources are registered at startup, custom ones when their CRD is established.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +14,10 @@ JSON = dict[str, Any]
 
 
 class Strategy(Protocol):
-    """What is particular to one resource: defaults, pruning, validation.
+    """Defaults, pruning and validation of one resource.
 
-    The methods return the object to store and never change their arguments. They raise
-    ``StatusError`` (422, with causes) for what the real server would refuse.
+    The methods return the object to store and never modify their arguments. They raise
+    ``StatusError`` (422, with causes) where the real server does.
     """
 
     def admit_create(self, obj: JSON) -> JSON: ...
@@ -41,7 +41,7 @@ class Column:
 
 @attrs.frozen
 class ServedResource:
-    """One resource in one version, with all that its endpoints depend on."""
+    """One resource in one version, with everything its endpoints depend on."""
 
     resource: Resource
     singular: str
@@ -49,18 +49,18 @@ class ServedResource:
     short_names: Sequence[str] = ()
     categories: Sequence[str] = ()
     has_status: bool = False
-    # Path of replicas in spec and status, where the scale subresource is served.
+    # Paths of replicas in spec and status, if the scale subresource is served.
     scale: Mapping[str, str] | None = None
-    # Merge key by field path ("spec.containers": "name"), for strategic merge patches.
+    # Merge keys by field path ("spec.containers": "name"), for strategic merge patches.
     merge_keys: Mapping[str, str] = attrs.field(factory=dict)
     graceful: bool = False
-    # For requests in the form of objects, which are answered and not kept.
+    # For reviews: objects that are answered but not stored.
     create_only: bool = False
     columns: Sequence[Column] = ()
     openapi: JSON | None = None
-    # What field selectors may ask of custom objects, such as "spec.framework".
+    # Field selectors of custom objects, such as "spec.framework".
     selectable_fields: Sequence[str] = ()
-    # The (group, version) that objects are stored as, when several versions are served.
+    # The (group, version) in which objects are stored, if several versions are served.
     storage_version: str = ""
 
 

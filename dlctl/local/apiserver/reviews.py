@@ -1,4 +1,4 @@
-"""Questions in the form of objects: may I, may they, who am I. They are answered, not stored."""
+"""Reviews: questions about permissions and identity as objects, answered but not stored."""
 
 from collections.abc import Callable
 from typing import Final
@@ -23,7 +23,7 @@ Handler = Callable[[ServedResource, ApiRequest], Response]
 
 
 def register(registry: ResourceRegistry) -> None:
-    """Serve the reviews; :func:`answering` answers them."""
+    """Register the reviews; :func:`with_reviews` answers them."""
     for group, plural, kind in _REVIEWS:
         resource = Resource(group, "v1", plural, kind, namespaced=False)
         registry.add(
@@ -37,7 +37,7 @@ def register(registry: ResourceRegistry) -> None:
 
 
 def with_reviews(handler: Handler, authorizer: Authorizer) -> Handler:
-    """Return what answers reviews itself and leaves all else to ``otherwise``."""
+    """Return a handler that answers reviews and passes everything else on."""
 
     def answer(served: ServedResource, call: ApiRequest) -> Response:
         if not served.create_only:

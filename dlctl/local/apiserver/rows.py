@@ -1,6 +1,6 @@
-"""The cells of built-in kinds that are more than a path into the object, but of pods.
+"""Computed cells of built-in kinds, except for pods.
 
-Each function returns cells by column name; a column without one is a JSONPath.
+Each function returns cells by column name; other columns are JSONPaths.
 """
 
 import datetime

@@ -1,4 +1,4 @@
-"""The scale of a custom object: its replicas as one small object, wherever its spec has them.
+"""The Scale of a custom object: its replicas as a small object, wherever its spec has them.
 
 Pure functions between an object and its ``Scale``; the paths come from the resource.
 """
@@ -31,14 +31,14 @@ def scale_of(obj: JSON, paths: Mapping[str, str]) -> JSON:
 
 
 def check_scale(obj: JSON, paths: Mapping[str, str]) -> None:
-    """Refuse to show the Scale of an object that does not say its replicas."""
+    """Reject the Scale of an object without replicas."""
     field = paths["specReplicasPath"]
     if _at(obj, field) is None:
         raise status.internal_error(f'the spec replicas field "{field}" does not exist')
 
 
 def apply_scale(obj: JSON, scale: JSON, resource: Resource, paths: Mapping[str, str]) -> JSON:
-    """Return the object with the replicas of the Scale, for the version that it names."""
+    """Return the object with the replicas of the Scale, at the resource version it names."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int):
         raise status.bad_request("no kind is registered for the type v1.Scale")

@@ -1,7 +1,7 @@
-"""Scheduling gates: what holds a pod back from every scheduler until it is taken away.
+"""Scheduling gates: they keep a pod from every scheduler until they are removed.
 
-Gates are given when the pod is created and can only be removed; while there are some, where the
-pod may run can still be narrowed down.
+Gates are set on creation and can only be removed; while there are some, the node selector and
+affinity can still be narrowed.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,12 +13,12 @@ from dlctl.local.apiserver.objects import timestamp
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
-# What of a spec may change besides, while there are gates.
+# Spec fields that may also change while there are gates.
 DIRECTIVES: Final = ("nodeSelector", "affinity")
 
 
 def gate_causes(spec: JSON, path: str) -> Iterator[Cause]:
-    """Yield what is wrong with the gates of a pod, or of a template at another path."""
+    """Yield the errors of the gates of a pod, or of a template at another path."""
     names: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates", ())):
         where, name = f"{path}.schedulingGates[{index}]", gate.get("name", "")
@@ -36,7 +36,7 @@ def gate_create_causes(spec: JSON) -> Iterator[Cause]:
 
 
 def gate_update_causes(old: JSON, new: JSON) -> Iterator[Cause]:
-    """Yield which gates are new, and what of the node selector is not an addition."""
+    """Yield errors for new gates, and for changes of the node selector other than additions."""
     before = {gate["name"] for gate in old.get("schedulingGates", ())}
     for index, gate in enumerate(new.get("schedulingGates", ())):
         if (name := gate.get("name", "")) not in before:
@@ -49,7 +49,7 @@ def gate_update_causes(old: JSON, new: JSON) -> Iterator[Cause]:
 
 
 def scheduling_gated_condition(clock: Clock) -> Callable[[JSON], JSON]:
-    """Return what says of a new pod that its gates hold it back."""
+    """Return a function that adds the SchedulingGated condition to a new pod with gates."""
 
     def prepared(pod: JSON) -> JSON:
         if not pod["spec"].get("schedulingGates"):

@@ -1,6 +1,7 @@
-"""Label and field selectors: parsed from their text, asked of stored objects.
+"""Label and field selectors: parsed from text, matched against stored objects.
 
-Labels are at hand in storage; a field selector needs the object decoded, so it is asked last.
+Labels are available without decoding; a field selector needs the decoded object, so it is checked
+last.
 """
 
 import re
@@ -98,7 +99,7 @@ def field_value(obj: Mapping[str, Any], resource: Resource, field: str) -> str:
 
 @attrs.frozen
 class Selector:
-    """Which objects of one resource are meant."""
+    """A selection of objects of one resource."""
 
     resource: Resource
     labels: Sequence[Requirement] = ()

@@ -1,6 +1,6 @@
-"""The API server as a whole: what serves requests, what follows from writes, how clients reach it.
+"""The API server as a whole: request handling, reactions to writes, and access for clients.
 
-One per :func:`serve`; everything lives in memory and ends with the block.
+Each :func:`serve` runs one; everything lives in memory and ends with the block.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _START_NAMESPACES = ("default", "kube-system")
 
 @attrs.define(eq=False)
 class ApiServer:
-    """A running API server: how it is reached, and what lies behind it, for tests and the node."""
+    """A running API server: its address, and its internals for tests and the node."""
 
     url: str
     token: str = attrs.field(repr=False)
@@ -55,13 +55,13 @@ class ApiServer:
     _identity: certificates.ServingCertificate | None
 
     async def listen_on(self, listening: socket.socket) -> None:
-        """Serve requests on one more socket, which becomes the server's."""
+        """Serve requests on another socket, which the server then owns."""
         context = self._identity.context if self._identity else None
         await web.SockSite(self._runner, listening, ssl_context=context).start()
 
     @property
     def log_source(self) -> LogSource | None:
-        """Return who answers requests for logs; the node sets it."""
+        """Return the source of container logs; the node sets it."""
         return self._subresources.log_source
 
     @log_source.setter
@@ -70,7 +70,7 @@ class ApiServer:
 
     @property
     def exec_source(self) -> ExecSource | None:
-        """Return who runs commands in containers; the node sets it."""
+        """Return the source of exec sessions; the node sets it."""
         return self._subresources.exec_source
 
     @exec_source.setter
@@ -78,13 +78,13 @@ class ApiServer:
         self._subresources.exec_source = source
 
     def config(self, namespace: str = "default") -> ClusterConfig:
-        """Return what a client of our own connects with."""
+        """Return the configuration of a client of our own."""
         return ClusterConfig.with_token(
             self.url, self.token, ca_pem=self.ca_pem, namespace=namespace
         )
 
     def kubeconfig(self, namespace: str = "default") -> JSON:
-        """Return a configuration for kubectl; it holds the token, so keep it private."""
+        """Return a kubeconfig for kubectl; it contains the token, so keep it private."""
         cluster: JSON = {"server": self.url}
         if self.ca_pem is not None:
             cluster["certificate-authority-data"] = base64.b64encode(self.ca_pem).decode()
@@ -101,7 +101,7 @@ class ApiServer:
 
 
 @asynccontextmanager
-async def serve(  # noqa: PLR0913 - each is turned by some test, and most by none.
+async def serve(  # noqa: PLR0913 - each is set by some test.
     *,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -112,7 +112,7 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
     bookmark_interval_s: float = 60.0,
     clock: Clock | None = None,
 ) -> AsyncIterator[ApiServer]:
-    """Serve the API for the duration of the block, with a fresh storage."""
+    """Serve the API for the duration of the block, with an empty storage."""
     clock = clock or SystemClock()
     storage, registry = Storage(window), ResourceRegistry()
     objects = Objects(storage, clock)
@@ -154,7 +154,7 @@ async def serve(  # noqa: PLR0913 - each is turned by some test, and most by non
         web.Server(
             front,
             request_factory=LargeRequest,
-            # A watch whose client has gone is to end.
+            # A watch must end when its client has disconnected.
             handler_cancellation=True,
             access_log=None,
         ),

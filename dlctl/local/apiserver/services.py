@@ -1,6 +1,6 @@
-"""Services: what they get by default, and what they may not say.
+"""Defaults and validation of Services.
 
-Cluster addresses are handed out by ``addresses``; node ports are counted up, and nothing listens.
+``addresses`` allocates cluster IPs; node ports are counted up, and nothing listens on them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ _HEADLESS: Final = "None"
 
 @attrs.define
 class ServiceDefaulter:
-    """Fills in services; no node port is handed out twice."""
+    """Sets defaults of services; each node port is allocated only once."""
 
     _node_ports: int = 0
 
     def default(self, service: JSON) -> None:
-        """Fill in a new or changed Service in place."""
+        """Set the defaults of a new or changed Service in place."""
         spec = service.setdefault("spec", {})
         spec.setdefault("type", "ClusterIP")
         spec.setdefault("sessionAffinity", "None")
@@ -45,7 +45,7 @@ class ServiceDefaulter:
         service.setdefault("status", {}).setdefault("loadBalancer", {})
 
     def keep_addresses(self, old: JSON, new: JSON) -> None:
-        """Keep the addresses of a Service whose update does not name them."""
+        """Keep the addresses of a Service whose update omits them."""
         before, after = old.get("spec", {}), new.setdefault("spec", {})
         if after.get("type", "ClusterIP") == "ExternalName":
             return

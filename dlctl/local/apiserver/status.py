@@ -1,4 +1,4 @@
-"""What the API server refuses, as the ``Status`` objects that clients decide by.
+"""Errors of the API server as ``Status`` objects, by which clients decide.
 
 Codes, reasons and messages are those of kube-apiserver; nothing here knows HTTP or storage.
 """
@@ -23,7 +23,7 @@ def _quoted(value: object) -> str:
 
 @attrs.frozen
 class Cause:
-    """One reason among several why an object or its options are not taken."""
+    """One of several reasons why an object or its options are rejected."""
 
     field: str
     message: str
@@ -71,7 +71,7 @@ def _with(start: str, detail: str) -> str:
 
 
 class StatusError(DlctlError):
-    """A request that is answered with a failure; ``details`` is the wire form."""
+    """An error response to a request; ``details`` is in wire format."""
 
     def __init__(
         self, code: int, reason: str, message: str, details: dict[str, Any] | None = None
@@ -81,9 +81,9 @@ class StatusError(DlctlError):
         self.reason = reason
         self.message = message
         self.details = details
-        # A list that expired half-way through tells how to go on with what is left of it.
+        # Continue token for the rest of a list that expired.
         self.continue_ = ""
-        # Why an object cannot be decoded, when that is the trouble: a patch words it otherwise.
+        # Why an object cannot be decoded, if so: patches report it differently.
         self.problem = ""
 
     @property
@@ -91,7 +91,7 @@ class StatusError(DlctlError):
         return int((self.details or {}).get("retryAfterSeconds", 0))
 
     def body(self) -> dict[str, Any]:
-        """Return the ``Status`` object, as it goes over the wire."""
+        """Return the ``Status`` object in wire format."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -112,7 +112,7 @@ def _details(resource: Resource, name: str) -> dict[str, Any]:
 
 
 def success(resource: Resource, name: str, uid: str) -> dict[str, Any]:
-    """Return the answer to the deletion of an object that is gone at once."""
+    """Return the response to the deletion of an object that is gone at once."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -128,7 +128,7 @@ def not_found(resource: Resource, name: str) -> StatusError:
 
 
 def unknown_path() -> StatusError:
-    """Return the refusal of a path under which no resource is served."""
+    """Return the error for a path without a resource."""
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
@@ -138,7 +138,7 @@ def already_exists(resource: Resource, name: str) -> StatusError:
 
 
 def no_free_name(resource: Resource, prefix: str) -> StatusError:
-    """Return the answer when all the names tried after a prefix were taken."""
+    """Return the error when all generated names were taken."""
     message = (
         f'{resource.group_resource} "{prefix}" already exists, the server was not able to generate '
         "a unique name for the object"
@@ -159,7 +159,7 @@ def forbidden(resource: Resource, name: str, message: str) -> StatusError:
 
 
 def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
-    """Return the refusal of an object (or of options) that breaks the rules of its kind."""
+    """Return the error for an object (or options) that violates the rules of its kind."""
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     text = f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
@@ -169,7 +169,7 @@ def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusErr
 
 
 def unprocessable() -> StatusError:
-    """Return the refusal of a JSON Patch that does not fit the object."""
+    """Return the error for a JSON Patch that does not fit the object."""
     message = "the server rejected our request due to an error in our request"
     return StatusError(422, "Invalid", message, {})
 
@@ -187,7 +187,7 @@ def expired(message: str) -> StatusError:
 
 
 def too_large_version(wanted: int, current: int) -> StatusError:
-    """Return the answer to a version from the future, such as of another server's life."""
+    """Return the error for a future version, such as one of another server."""
     message = "Too large resource version"
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": message}],
@@ -208,7 +208,7 @@ def too_large(limit_bytes: int) -> StatusError:
 
 
 def not_supported(resource: Resource, verb: str) -> StatusError:
-    """Return the refusal of a verb by a subresource of a custom resource."""
+    """Return the error for an unsupported verb on a subresource of a custom resource."""
     message = f'{verb} is not supported on resources of kind "{resource.group_resource}"'
     return StatusError(405, "MethodNotAllowed", message, _details(resource, ""))
 

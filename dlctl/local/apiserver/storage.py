@@ -1,7 +1,7 @@
-"""The objects, their revisions and their recent past: the part that etcd and its cache play.
+"""The objects, their revisions and recent history: the part of etcd and its cache.
 
-One revision counter for all. Every method is synchronous, so a caller that does not await between
-a read and a write cannot be overtaken. What may be written is decided elsewhere (``objects``).
+One revision counter for all. Every method is synchronous: without an await between a read and a
+write, no other write can intervene. ``objects`` decides what may be written.
 """
 
 from bisect import bisect_left, insort
@@ -15,12 +15,12 @@ from dlctl.api.meta import ObjectKey, Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject, TableName, table_of
 
-# A revision per write: a job of 1,000 pods makes some 6,000.
+# One revision per write: a job of 1,000 pods makes about 6,000.
 WINDOW = 20_000
 
 
 def sort_key(key: ObjectKey) -> str:
-    # The order of etcd's keys, by which lists are sorted and continued.
+    # The order of etcd's keys, in which lists are sorted and continued.
     return f"{key.namespace}/{key.name}" if key.namespace else key.name
 
 
@@ -38,9 +38,9 @@ class Watcher:
     """The changes of one table since a revision, in order, until it is closed."""
 
     changes: deque[StorageEvent]
-    # Called whenever ``changes`` was empty and is no longer.
+    # Called whenever ``changes`` becomes non-empty.
     wake: Callable[[], None]
-    # More than this waiting, and the watch is given up: its client can begin anew.
+    # With more pending changes than this, the watch is dropped; its client can start again.
     limit: int
     overflowed: bool = False
 
@@ -61,15 +61,15 @@ class Watcher:
 
 
 class Storage:
-    """All objects of the cluster, with a window of history behind the current revision.
+    """All objects of the cluster, with a window of history before the current revision.
 
-    Observers are plain functions that are called after each write, in order; what they write
-    themselves is a later revision.
+    Observers are plain functions that are called after each write, in order; their own writes get
+    later revisions.
     """
 
     def __init__(self, window: int = WINDOW) -> None:
         self.revision = 1
-        # Nothing at or before it can be told any more, except what is current.
+        # History up to this revision is gone, except for current objects.
         self.compacted = 0
         self.observers: list[Callable[[StorageEvent], None]] = []
         self._window = window
@@ -92,7 +92,7 @@ class Storage:
         return [table.objects[key] for key in _within(table.order, namespace)]
 
     def objects_at(self, resource: Resource, namespace: str, revision: int) -> list[StoredObject]:
-        """Return the objects as they were at a revision; an old one is Expired."""
+        """Return the objects as of a revision; raise Expired if it is too old."""
         if revision >= self.revision:
             return self.objects(resource, namespace)
         table = self._table(resource)
@@ -107,7 +107,7 @@ class Storage:
         return [objects[key] for key in _within(sorted(objects), namespace)]
 
     def create(self, resource: Resource, obj: Mapping[str, Any]) -> StoredObject:
-        """Store a new object; a name that is taken is AlreadyExists."""
+        """Store a new object; raise AlreadyExists if the name is taken."""
         stored = StoredObject.of(obj, self.revision + 1)
         table = self._table(resource)
         at = sort_key(stored.key)
@@ -118,7 +118,7 @@ class Storage:
         return stored
 
     def update(self, resource: Resource, old: StoredObject, obj: Mapping[str, Any]) -> StoredObject:
-        """Replace ``old``; Conflict unless it is current. The same content is no write."""
+        """Replace ``old``; raise Conflict unless it is current. Equal content is not written."""
         self._require_current(resource, old)
         stored = StoredObject.of(obj, self.revision + 1)
         if stored.body == old.body:
@@ -127,7 +127,7 @@ class Storage:
         return stored
 
     def remove(self, resource: Resource, old: StoredObject) -> StoredObject:
-        """Remove an object; Conflict unless ``old`` is current. Return its last state."""
+        """Remove an object and return its last state; raise Conflict unless ``old`` is current."""
         self._require_current(resource, old)
         change = StorageEvent(table_of(resource), old.key, self.revision + 1, old, None)
         self._commit(change)
@@ -157,7 +157,7 @@ class Storage:
         self._observe(change)
 
     def _observe(self, change: StorageEvent) -> None:
-        # An observer that writes comes back here: its change waits until all have seen this one.
+        # An observer's write comes back here: its event waits until all have seen this one.
         self._pending_events.append(change)
         if len(self._pending_events) > 1:
             return
@@ -170,13 +170,13 @@ class Storage:
             self._pending_events.clear()
 
     def compact(self, revision: int) -> None:
-        """Forget what was before the revision: lists and watches from there are Expired."""
+        """Drop the history before the revision: lists and watches from there are Expired."""
         self.compacted = max(self.compacted, min(revision, self.revision))
 
     def watch(self, resource: Resource, since: int, wake: Callable[[], None]) -> Watcher:
-        """Start to collect changes after ``since``; an old one is Expired.
+        """Start collecting changes after ``since``; raise Expired if it is too old.
 
-        The caller owes a call of :meth:`unwatch`.
+        The caller must call :meth:`unwatch`.
         """
         table = self._table(resource)
         if since < self.compacted:
@@ -196,11 +196,11 @@ class Storage:
 
     @property
     def watchers(self) -> int:
-        """Return how many watches are open."""
+        """Return the number of open watches."""
         return sum(len(table.watchers) for table in self._tables.values())
 
     def in_namespace(self, namespace: str) -> Iterator[tuple[TableName, StoredObject]]:
-        """Iterate over the objects that a namespace contains."""
+        """Iterate over the objects in a namespace."""
         for name, table in list(self._tables.items()):
             for key in _within(table.order, namespace):
                 yield name, table.objects[key]

@@ -1,7 +1,7 @@
-"""What is stored of an object, and what changed: values that lists and watches share.
+"""Stored objects and their changes: values that lists and watches share.
 
-An object is encoded once per revision; all readers get the same bytes and must decode a copy of
-their own to change it. Nothing here decides what is stored: that is ``storage``.
+An object is encoded once per revision; all readers get the same bytes and must decode their own
+copy to change it. ``storage`` decides what is stored.
 """
 
 import enum
@@ -16,10 +16,10 @@ from dlctl.api.meta import ObjectKey, Resource
 from dlctl.local.apiserver.nesting_depth import DeepCalls
 
 JSON = dict[str, Any]
-# The objects of all versions of a resource are one table: (group, plural).
+# All versions of a resource share a table: (group, plural).
 TableName = tuple[str, str]
 
-# Sorted keys: what is equal has equal bytes, however the client wrote it.
+# Sorted keys: equal objects have equal bytes, however the client wrote them.
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -29,19 +29,19 @@ def table_of(resource: Resource) -> TableName:
 
 
 def type_header(resource: Resource) -> bytes:
-    """Return how an encoded object of the resource begins."""
+    """Return the beginning of an encoded object of the resource."""
     return b'{"kind":"%b","apiVersion":"%b",' % (
         resource.kind.encode(),
         resource.api_version.encode(),
     )
 
 
-# How the part of an object begins that is encoded once and kept.
+# The beginning of the part of an object that is encoded once and kept.
 _OPENING = b'{"metadata":{'
 
 
 class StoredMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """What storage itself reads of ``metadata``."""
+    """The fields of ``metadata`` that storage itself reads."""
 
     uid: str = ""
     labels: dict[str, str] | None = None
@@ -60,7 +60,7 @@ _decode_meta = msgspec.json.Decoder(_MetaOnly).decode
 
 @attrs.define(eq=False, slots=False)
 class StoredObject:
-    """An object as of one revision; it is never changed.
+    """An immutable object as of one revision.
 
     ``body`` is its JSON without kind, apiVersion and resourceVersion: it serves every version of
     the resource, and two revisions with the same content have the same body.
@@ -74,7 +74,7 @@ class StoredObject:
 
     @classmethod
     def of(cls, obj: Mapping[str, Any], revision: int) -> Self:
-        """Encode the object, whatever resource version it has itself."""
+        """Encode the object; its own resource version is ignored."""
         meta = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}
         rest = {k: v for k, v in obj.items() if k not in ("kind", "apiVersion", "metadata")}
         with DeepCalls():
@@ -88,7 +88,7 @@ class StoredObject:
             return _decode_meta(_OPENING + self.body).metadata
 
     def item(self) -> bytes:
-        """Return the JSON of the object without its kind, as lists of built-ins have it."""
+        """Return the JSON of the object without its kind, as in lists of built-ins."""
         if not self.revision:
             # A dry run: the object was never stored.
             return _OPENING + self.body
@@ -98,17 +98,17 @@ class StoredObject:
         return type_header(resource) + self.item()[1:]
 
     def decoded(self, resource: Resource) -> JSON:
-        """Return a new object, which the caller may change."""
+        """Return a new object, which the caller may modify."""
         with DeepCalls():
             return _decode(self.encoded(resource))
 
     def at_revision(self, revision: int) -> "StoredObject":
-        """Return the same object as of a later revision: what a deletion shows last."""
+        """Return the same object with a later revision: the last state in a deletion event."""
         return attrs.evolve(self, revision=revision)
 
 
 class EventType(enum.StrEnum):
-    """What a watch says of an object, in its order of lifetime."""
+    """The type of a watch event, in the order of an object's lifetime."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -124,7 +124,7 @@ def watch_event_line(type_: str, body: bytes) -> bytes:
 class StorageEvent:
     """One revision of one object: ``old`` and ``new``, one of which may be None.
 
-    A removal is seen as ``old`` with the revision of the removal (:meth:`gone`).
+    A removal has the last state, with the revision of the removal (:meth:`deleted_object`).
     """
 
     table: TableName
@@ -136,14 +136,14 @@ class StorageEvent:
     _event_lines: dict[tuple[str, bytes], bytes] = attrs.field(factory=dict)
 
     def deleted_object(self) -> StoredObject:
-        """Return the last state, for who does not see the object any longer."""
+        """Return the last state, for watchers that no longer see the object."""
         if self._deleted_object is None:
             assert self.old is not None
             self._deleted_object = self.old.at_revision(self.revision)
         return self._deleted_object
 
     def event_line(self, type_: EventType, resource: Resource) -> bytes:
-        """Return the line for a watch, which is encoded once for all watchers."""
+        """Return the line for a watch, encoded once for all watchers."""
         at = (type_, type_header(resource))
         if at not in self._event_lines:
             stored = (

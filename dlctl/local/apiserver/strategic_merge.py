@@ -1,6 +1,6 @@
-"""Strategic merge patches: lists of objects merge by a key, and directives say the rest.
+"""Strategic merge patches: lists of objects merge by a key; directives control the rest.
 
-Which lists merge comes from the resource (``ServedResource.merge_keys``). Pure functions.
+The resource determines which lists merge (``ServedResource.merge_keys``). Pure functions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _PATCH: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _ORDER: Final = "$setElementOrder/"
 _DELETE_PRIMITIVES: Final = "$deleteFromPrimitiveList/"
-# Lists of plain values that are sets; they are the same in all kinds.
+# Lists of plain values that are sets, in all kinds.
 _SET_FIELDS: Final = ("metadata.finalizers",)
 
 
@@ -67,7 +67,7 @@ def _merged_value(old: Any, value: Any, keys: MergeKeys, path: str) -> Any:
     if key:
         return _merged_list(items, value, keys, path)
     if path in _SET_FIELDS or keys.get(path) == "":
-        # Those that are new come first.
+        # New items come first.
         return [*(each for each in value if each not in items), *items]
     return [_plain(each) for each in value]
 
@@ -94,7 +94,7 @@ def _merged_list(old: Sequence[Any], patch: Sequence[Any], keys: MergeKeys, path
 
 
 def _ordered(items: list[Any], order: Sequence[Any], key: str) -> list[Any]:
-    """Return the items that the patch names in its order, the others kept where they stood."""
+    """Return the items that the patch names in its order; the others keep their position."""
     if key:
         names = [each.get(key) for each in order if isinstance(each, Mapping)]
         named = {name: i for i, name in enumerate(names)}

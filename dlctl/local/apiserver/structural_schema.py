@@ -1,6 +1,6 @@
-"""What makes a schema structural: types everywhere, and value checks that add no structure.
+"""Validation of structural schemas: types everywhere, and value checks without structure.
 
-Rules in CEL are compiled here once, so that a mistake in one refuses the definition.
+CEL rules are compiled once here, so that an invalid one rejects the CRD.
 """
 
 import re
@@ -20,7 +20,7 @@ _LIST_TYPES: Final = ("atomic", "set", "map")
 _MAP_TYPES: Final = ("atomic", "granular")
 _UNSUPPORTED: Final = ("additionalItems", "definitions", "dependencies", "patternProperties", "id")
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
-# What may not stand inside allOf, anyOf, oneOf and not.
+# Not allowed inside allOf, anyOf, oneOf and not.
 _FORBIDDEN_NESTED: Final = {
     "type": "must be empty to be structural",
     "additionalProperties": "must be undefined to be structural",
@@ -44,7 +44,7 @@ _REASONS: Final = (
 
 
 def schema_causes(schema: JSON, path: str) -> Iterator[Cause]:
-    """Yield why the schema of a version is not taken."""
+    """Yield the errors of a version's schema."""
     kind = schema.get("type")
     if not kind:
         yield Cause.required(f"{path}.type", "must not be empty at the root")
@@ -164,7 +164,7 @@ def _values(schema: JSON, path: str) -> Iterator[Cause]:
 
 def _nested(schema: JSON, path: str, *, types: bool) -> Iterator[Cause]:
     for name, detail in _FORBIDDEN_NESTED.items():
-        # Integers or strings may be spelt out by their types.
+        # Integers or strings may list their types here.
         if schema.get(name) is not None and not (types and name == "type"):
             yield Cause.forbidden(f"{path}.{name}", detail)
     for name, field in schema.get("properties", {}).items():

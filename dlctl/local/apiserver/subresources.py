@@ -1,4 +1,4 @@
-"""What is served below an object: its status, a scale; of a pod: binding, eviction, log, exec.
+"""Subresources: status and scale; for pods also binding, eviction, log and exec.
 
 Only the paths of built-in and scaled resources differ; the rest goes to the ordinary verbs.
 """
@@ -39,7 +39,7 @@ _CREATED: Final = {
 
 @attrs.frozen
 class LogRequest:
-    """Which lines of which container are asked for."""
+    """The requested lines of a container's log."""
 
     namespace: str
     pod: str
@@ -58,7 +58,7 @@ Handler = Callable[[ServedResource, ApiRequest], Response]
 
 @attrs.define
 class Subresources:
-    """The endpoints below objects; the sources are those of whoever runs the pods."""
+    """The endpoints below objects; the node provides the sources."""
 
     endpoints: Endpoints
     tokens: TokenRequests
@@ -66,7 +66,7 @@ class Subresources:
     exec_source: ExecSource | None = None
 
     def serve(self, served: ServedResource, request: ApiRequest) -> Response:
-        """Answer a call to an object or to what is below it."""
+        """Serve a request for an object or one of its subresources."""
         subresource = request.info.subresource
         if not subresource:
             return self._handler(served, request)

@@ -1,7 +1,7 @@
-"""Objects as rows: the ``Table`` that ``kubectl get`` asks for and prints.
+"""Objects as rows: the ``Table`` that ``kubectl get`` requests and prints.
 
-Columns are JSONPaths into the object, or functions of it for built-in kinds. Nothing is sorted or
-selected here, and metadata of the list is the caller's.
+Columns are JSONPaths into the object, or functions of it for built-in kinds. Sorting, selecting and
+the list's metadata are up to the caller.
 """
 
 import datetime
@@ -17,18 +17,18 @@ from dlctl.local.apiserver.pod_rows import pod_cells, pod_conditions
 from dlctl.local.apiserver.resources import JSON, Column, ServedResource
 from dlctl.local.apiserver.rows import CELLS
 
-# Makes the Table of some objects: of one resource, with None, Metadata or Object of each.
+# Creates the Table of a resource's objects, including None, Metadata or Object of each.
 TableConvertor = Callable[[ServedResource, Sequence[JSON], str], JSON]
 Cells = Callable[[JSON, datetime.datetime], Mapping[str, Any]]
 
 _NAME: Final = Column("Name", ".metadata.name", format="name", description="Name of the object.")
-# What a custom resource has unless its definition says otherwise.
+# The default column of a custom resource.
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", type="date", description="Age.")
 _CELLS: Final[Mapping[str, Cells]] = {**CELLS, "pods": pod_cells}
 
 
 def table_convertor(clock: Clock) -> TableConvertor:
-    """Return the function that makes tables, with ages as of the clock."""
+    """Return the function that creates tables, with ages as of the clock."""
 
     def tables(served: ServedResource, items: Sequence[JSON], include: str = "Metadata") -> JSON:
         return table(served, items, include, now=clock.now())
@@ -43,7 +43,7 @@ def table(
     *,
     now: datetime.datetime,
 ) -> JSON:
-    """Return the table of the objects; its columns are there also without objects."""
+    """Return the table of the objects; it has columns even without objects."""
     columns = [*(served.columns or (_AGE,))]
     if not any(column.format == "name" for column in columns):
         columns.insert(0, _NAME)

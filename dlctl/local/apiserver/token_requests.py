@@ -1,4 +1,4 @@
-"""Tokens on request: what is asked of ``serviceaccounts/NAME/token``, and the answer."""
+"""Token requests: ``serviceaccounts/NAME/token``."""
 
 import datetime
 from typing import Final
@@ -20,7 +20,7 @@ _MIN_S: Final = 600
 
 @attrs.frozen
 class TokenRequests:
-    """Issues what is asked for; with a pod to be bound to, the token is good as long as that."""
+    """Issues the requested tokens; one bound to a pod is valid as long as the pod exists."""
 
     tokens: Tokens
 

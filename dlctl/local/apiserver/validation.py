@@ -1,7 +1,7 @@
-"""Judges a value by a structural schema, with the messages of kube-apiserver.
+"""Validation of a value by a structural schema, with the messages of kube-apiserver.
 
-The value is taken as it is: pruning and defaults come before. Rules in CEL are in ``cel``,
-the uniqueness of list items in ``listtypes``.
+Pruning and defaults come before. CEL rules are in ``cel_rules``, uniqueness of list items in
+``list_types``.
 """
 
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ from dlctl.local.apiserver.patterns import compile_re2
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
-# Path of the object as a whole: the real server prints its empty path like this.
+# Path of the whole object: the real server prints its empty path like this.
 ROOT: Final = "<nil>"
 # Instead of None, which is a value.
 ABSENT: Final = object()
 
 
 def validate(value: Any, schema: JSON, *, old: Any = ABSENT, under: str = "") -> list[Cause]:
-    """Return why the value breaks the schema; parts that equal their old value are let pass.
+    """Return the violations of the schema; parts that equal their old value are accepted.
 
-    ``under`` is put before the field of each cause, but not into its message: that is how the
-    real server speaks of a status that is written by itself.
+    ``under`` is prepended to the field of each cause, but not to its message, as the real server
+    does for a status that is written alone.
     """
     return list(_Validation(under).causes(value, schema, "", old))
 

@@ -1,4 +1,4 @@
-"""What a volume must say, and may not: its name and the one source that it has."""
+"""Validation of volumes: the name and its single source."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from dlctl.local.apiserver.names import dns_label
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 
-# The field of a source without which there is nothing to mount.
+# The field without which a source cannot be mounted.
 _REQUIRED: Final = {
     "configMap": "name",
     "secret": "secretName",
@@ -33,7 +33,7 @@ def volume_causes(volumes: Sequence[JSON], path: str) -> Iterator[Cause]:
 
 
 def _source(volume: JSON, path: str) -> Iterator[Cause]:
-    # In the order in which the fields are declared, so that the second one is told off.
+    # In the order of declaration, so that the second one is the error.
     found = [name for name in kinds()["Volume"].fields if name in volume and name != "name"]
     if not found:
         yield Cause.required(path, "must specify a volume type")

@@ -1,7 +1,7 @@
-"""Watches: what a client is told of the changes of one resource, line by line.
+"""Watches: the changes of one resource, sent to a client line by line.
 
-A watch with a selector sees objects come and go as they begin and cease to match. Sending is the
-business of the caller; nothing here knows HTTP.
+With a selector, objects appear and disappear as they start and stop matching. The caller sends the
+lines; nothing here knows HTTP.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from dlctl.local.apiserver.stored_objects import (
 )
 
 BOOKMARK_INTERVAL_S: Final = 60.0
-# A watch that is about to time out says first how far it came.
+# Before a watch times out, it sends a last bookmark.
 _LAST_BOOKMARK_S: Final = 2.0
-# Without a timeout in the request the real server takes 30 to 60 minutes.
+# Without a timeout in the request, the real server takes 30 to 60 minutes.
 _TIMEOUT_S: Final = 30 * 60.0
 
 
 def error_event_line(error: status.StatusError) -> bytes:
-    """Return the line that ends a watch which cannot go on."""
+    """Return the line that ends a watch which cannot continue."""
     return watch_event_line("ERROR", msgspec.json.encode(error.body()))
 
 
@@ -45,7 +45,7 @@ class Watch:
     selector: Selector
     options: ListOptions
     bookmark_interval_s: float = BOOKMARK_INTERVAL_S
-    # What cannot be a version is refused before the stream begins.
+    # An invalid version is rejected before the stream begins.
     _since: int = attrs.field(init=False)
     _sent: int = attrs.field(init=False, default=0)
 
@@ -54,7 +54,7 @@ class Watch:
         return parse_object_version(self.options.resource_version, "resourceVersion")
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Yield pieces of the stream until the watch times out; each is whole lines."""
+        """Yield parts of the stream, each of whole lines, until the watch times out."""
         resource = self.selector.resource
         changed = asyncio.Event()
         since = self._since
@@ -68,7 +68,7 @@ class Watch:
             yield error_event_line(error)
             return
         try:
-            # Also when it is empty: the headers are to be sent at once.
+            # Even if empty: the headers must be sent at once.
             yield b"".join(self._initial() if initial else ())
             async for wait in self._wakeups(changed):
                 changed.clear()
@@ -91,7 +91,7 @@ class Watch:
             yield self._bookmark({"k8s.io/initial-events-end": "true"})
 
     async def _wakeups(self, changed: asyncio.Event) -> AsyncIterator[bytes]:
-        """Wake up for changes and bookmarks; yield the bookmark to be sent after the changes."""
+        """Wake up for changes and bookmarks; yield the bookmark to send after the changes."""
         loop = asyncio.get_running_loop()
         timeout_s = self.options.timeout_s or _TIMEOUT_S
         end = loop.time() + timeout_s
@@ -127,7 +127,7 @@ class Watch:
 
     def _event_lines(self, changes: Iterable[StorageEvent]) -> Iterator[bytes]:
         for change in changes:
-            # A version from the future is waited for.
+            # A future version is waited for.
             if change.revision <= self._sent or not self._in_namespace(change):
                 continue
             type_ = visible_event(change, self.selector)
@@ -143,7 +143,7 @@ class Watch:
 
 
 def visible_event(change: StorageEvent, selector: Selector) -> EventType | None:
-    """Return what a change is to who sees only what is selected; None is nothing."""
+    """Return the change as an observer of the selected objects sees it; None if invisible."""
     before = selector.matches(change.old)
     if selector.matches(change.new):
         return EventType.MODIFIED if before else EventType.ADDED

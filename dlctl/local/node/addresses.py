@@ -1,6 +1,6 @@
-"""The IP addresses that pods get in isolated networks.
+"""IP addresses of pods in isolated networks.
 
-The range exists inside the agent's namespaces only, so it cannot collide with the machine's.
+The range exists only inside the agent's namespaces, so it cannot collide with the machine's.
 """
 
 import ipaddress
@@ -15,11 +15,11 @@ PREFIX_LENGTH: Final = 16
 
 
 class NoAddressError(DlctlError):
-    """All addresses are taken."""
+    """All addresses are in use."""
 
 
 class AddressPool:
-    """Hands out each address once until it is given back; the longest unused one goes first."""
+    """Allocates each address once until it is released; the longest unused one goes first."""
 
     def __init__(self) -> None:
         network = ipaddress.ip_interface(f"{NODE_IP}/{PREFIX_LENGTH}").network
@@ -31,7 +31,7 @@ class AddressPool:
         if ip is not None:
             return ip
         if not self._returned:
-            raise NoAddressError("no pod IP is left; delete some pods")
+            raise NoAddressError("no free pod IP; delete some pods")
         return self._returned.popleft()
 
     def release(self, ip: str) -> None:

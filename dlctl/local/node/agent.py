@@ -1,8 +1,8 @@
-"""The process that all containers of a node descend from: ``python -m dlctl.local.node.agent FD``.
+"""The parent process of all containers of a node: ``python -m dlctl.local.node.agent FD``.
 
-With ``isolated`` it lives in namespaces of its own, as their first process: when it ends, the
-kernel ends every process in them. It obeys the node at the other end of the socket, and ends when
-that end closes, so that nothing outlives a dlctl that was killed. It decides nothing.
+With ``isolated`` it is the first process of its own namespaces: when it ends, the kernel ends every
+process in them. It executes requests of the node at the other end of the socket, and ends when that
+end closes, so that nothing outlives a killed dlctl. It decides nothing.
 """
 
 import os
@@ -39,24 +39,24 @@ _decode_failure = msgspec.json.Decoder(programs.StartFailure).decode
 
 
 class Agent:
-    """One thread, one selector: requests, starts under way and ended children."""
+    """One thread, one selector: requests, starts in progress and terminated children."""
 
     def __init__(self, node: socket.socket, bridge: "Bridge | None") -> None:
         self._node = node
         self._bridge = bridge
         self._selector = selectors.DefaultSelector()
         self._input = bytearray()
-        # Who is running, both ways; an entry is dropped when the child is reaped.
+        # Running containers, in both directions; an entry is dropped when the child is reaped.
         self._pids: dict[str, int] = {}
         self._names: dict[int, str] = {}
-        # What the first process of a container is asked through, and answers.
+        # Sockets to the first process of each container, for requests and responses.
         self._lines: dict[str, socket.socket] = {}
         self._pid_namespace: int | None = None
         if bridge is not None:
             self._pid_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def serve(self) -> None:
-        """Obey until the node closes its end."""
+        """Handle requests until the node closes its end."""
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
@@ -96,11 +96,11 @@ class Agent:
             return
         try:
             if isinstance(request, ExecInContainer):
-                # Answered by the first process of the container.
+                # The first process of the container responds.
                 self._exec(request)
                 return
             if isinstance(request, StartContainer):
-                # Answered when the program is executed, or was not.
+                # Answered once the program was executed, or failed to be.
                 self._start(request)
                 return
             self._connect(request)
@@ -134,7 +134,7 @@ class Agent:
     def _fork(self) -> int:
         if self._pid_namespace is None:
             return os.fork()
-        # Concerns the next child only, which becomes the first process in there.
+        # Affects only the next child, which becomes the first process of the namespace.
         linux.unshare(linux.CLONE_NEWPID)
         if pid := os.fork():
             linux.setns(self._pid_namespace, linux.CLONE_NEWPID)
@@ -145,7 +145,8 @@ class Agent:
     ) -> NoReturn:
         signal.set_wakeup_fd(-1)
         netns_fd = self._bridge.netns_fd(start.pod) if self._bridge else None
-        # The node's socket must not stay open in here: its end is how the others notice.
+        # Containers must not keep the node's socket open: its end tells the others that the agent
+        # is gone.
         kept = {report_fd, netns_fd, requests.fileno()}
         for fd in {int(name) for name in os.listdir("/dev/fd")} - kept:
             if fd > 2:
@@ -159,7 +160,7 @@ class Agent:
         )
 
     def _finish_start(self, fd: int, request_id: int) -> None:
-        """Answer a start: an empty pipe closed by exec is success."""
+        """Respond to a start: a pipe closed by exec without data means success."""
         report = os.read(fd, 1 << 16)
         self._selector.unregister(fd)
         os.close(fd)
@@ -187,13 +188,13 @@ class Agent:
                 fds.append(_open_stream(request.stdin, read))
             fds += [_open_stream(path, write) for path in (request.stdout, request.stderr)]
             if not self._forward_to_init(request, fds):
-                self._send(Response(request.id, "the container has ended", 128))
+                self._send(Response(request.id, "the container has terminated", 128))
         finally:
             for fd in fds:
                 os.close(fd)
 
     def _forward_to_init(self, request: ExecInContainer | KillExec, fds: list[int]) -> bool:
-        """Pass a request on to the first process of its container, if there is one."""
+        """Forward a request to the first process of its container, if there is one."""
         line, pid = self._lines.get(request.container), self._pids.get(request.container)
         if line is None or pid is None:
             return False
@@ -216,7 +217,7 @@ class Agent:
                 return
             if pid == 0:
                 return
-            # A stranger is an orphan from some container that this process inherited.
+            # An unknown PID is an orphan of some container, inherited by this process.
             if (name := self._names.pop(pid, None)) is not None:
                 del self._pids[name], self._lines[name]
                 self._send(Exited(name, programs.exit_code(status)))
@@ -230,7 +231,7 @@ def _close(fd: int) -> None:
 
 
 def _open_stream(path: str, flags: int) -> int:
-    # Never wait for the other end: the node has opened it before it asked.
+    # Do not wait for the other end: the node opened it before sending the request.
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     os.set_blocking(fd, True)
     return fd

@@ -1,4 +1,4 @@
-"""The process of the agent: started with namespaces if they are granted, and without otherwise.
+"""The agent's process: started with namespaces where the system allows it, otherwise without.
 
 It ends with the block, and with it every container of the node.
 """
@@ -27,9 +27,9 @@ _decode = msgspec.json.Decoder(Message).decode
 
 @asynccontextmanager
 async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncIterator[Sandboxes]:
-    """Run an agent for the duration of the block; afterwards no container is left."""
+    """Run an agent for the duration of the block; no container is left afterwards."""
     async with AsyncExitStack() as stack:
-        reason = "asked for"
+        reason = "requested"
         for mode in _isolated_modes() if choice != "host" else ():
             trial = _agent(log_path, mode)
             started, door, reader, writer = await stack.enter_async_context(trial)
@@ -38,13 +38,14 @@ async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncItera
                 return
             reason = started.error
         if choice == "isolated":
-            raise ConfigError(f"this machine grants no network namespaces: {reason}")
+            raise ConfigError(f"this machine allows no network namespaces: {reason}")
         _, _, reader, writer = await stack.enter_async_context(_agent(log_path, "host"))
         yield Sandboxes(Network("host", reason), reader, writer)
 
 
 def _isolated_modes() -> tuple[str, ...]:
-    # Root in a container often lacks the right itself, but may take it like any other user.
+    # Root in a container often lacks the capability, but may use a user namespace like any other
+    # user.
     return ("root", "user") if os.geteuid() == 0 else ("user",)
 
 
@@ -68,7 +69,8 @@ async def _agent(log_path: Path, mode: str) -> AsyncIterator[_Agent]:
         )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_ended, process)
-        # Before asyncio reads from the socket, which knows nothing of what comes beside the bytes.
+        # Before asyncio reads from the socket: it ignores file descriptors sent along with the
+        # bytes.
         try:
             started, door = await asyncio.to_thread(_receive_hello, ours)
         except BaseException:
@@ -92,11 +94,11 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 def _receive_hello(agent: socket.socket) -> tuple[AgentStarted, socket.socket | None]:
-    """Return what the agent says first, and the socket that comes with it; blocking."""
+    """Return the agent's first message, and the socket sent with it; blocking."""
     agent.settimeout(RESPONSE_TIMEOUT_S)
     line, fds, _, _ = socket.recv_fds(agent, _HELLO_BYTES, 1)
     if not line:
-        return AgentStarted(error="the agent ended before it said anything; see its log"), None
+        return AgentStarted(error="the agent ended before its first message; see its log"), None
     for fd in fds:
         os.set_inheritable(fd, False)
     message = _decode(line)

@@ -1,7 +1,7 @@
-"""How the containers of a pod reach the API server: address, account, and where the token lies.
+"""How the containers of a pod reach the API server: address, service account, token path.
 
-In isolated networks everything is where clients look for it in any cluster. Elsewhere that path is
-the machine's own, so the variable KUBECONFIG leads to a file of the pod's.
+In isolated networks everything is where clients look for it in any cluster. Otherwise that path
+belongs to the machine, so KUBECONFIG points to a file of the pod.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ import yaml
 from dlctl.local.node.protocol import Mount
 
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-# Where kubeadm has it, which is outside the range of the pods.
+# As in kubeadm clusters; outside the range of the pods.
 IN_CLUSTER_IP: Final = "10.96.0.1"
 IN_CLUSTER_PORT: Final = 443
 _OWNER_ONLY: Final = 0o600
@@ -21,7 +21,7 @@ _OWNER_ONLY: Final = 0o600
 
 @attrs.frozen
 class ApiAccess:
-    """The address of the API server as containers have it, and by what they know it."""
+    """The API server's address as seen from containers, and its certificate authority."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class ApiAccess:
 
     @property
     def env(self) -> dict[str, str]:
-        """Return the variables by which programs learn that they are in a cluster."""
+        """Return the variables by which programs detect that they run in a cluster."""
         port = str(self.port)
         return {
             "KUBERNETES_SERVICE_HOST": self.host,
@@ -61,7 +61,7 @@ class ApiAccess:
 
 @attrs.frozen
 class ServiceAccountFiles:
-    """The files of a pod's service account, as a directory of this machine."""
+    """The files of a pod's service account, in a directory of this machine."""
 
     directory: Path
 
@@ -70,7 +70,7 @@ class ServiceAccountFiles:
         return self.directory.parent / "kubeconfig"
 
     def write(self, access: ApiAccess, token: str, namespace: str) -> None:
-        """Write what clients expect; blocking."""
+        """Write the files that clients expect; blocking."""
         self.directory.mkdir(mode=0o700, exist_ok=True)
         ca_path = self.directory / "ca.crt"
         files = {

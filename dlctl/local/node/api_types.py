@@ -1,7 +1,7 @@
-"""What the node reads of the objects it runs: far more of a pod than the controller needs.
+"""The projections that the node reads: far more of a pod than the controller needs.
 
-Projections, never written back. Fields that a node of plain processes cannot honour (resources,
-probes, security contexts) are left out on purpose.
+Never written back. Fields that a node of plain processes cannot honour (resources, probes, security
+contexts) are omitted on purpose.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ class ResourceFieldSelector(Projection, frozen=True, gc=False):
 
 
 class EnvVarSource(Projection, frozen=True, gc=False):
-    """Where the value of a variable comes from; one of these is set."""
+    """The source of a variable's value; exactly one field is set."""
 
     field_ref: ObjectFieldSelector | None = None
     resource_field_ref: ResourceFieldSelector | None = None
@@ -68,7 +68,7 @@ class EnvFromSource(Projection, frozen=True, gc=False):
 
 
 class VolumeMount(Projection, frozen=True, gc=False):
-    """Where a container sees a volume."""
+    """The path at which a container mounts a volume."""
 
     name: str
     mount_path: str
@@ -77,7 +77,7 @@ class VolumeMount(Projection, frozen=True, gc=False):
 
 
 class Container(Projection, frozen=True, gc=False):
-    """What to run and how."""
+    """One container of a pod."""
 
     name: str
     image: str | None = None
@@ -107,7 +107,7 @@ class DownwardAPIVolumeFile(Projection, frozen=True, gc=False):
 
 
 class FileVolumeSource(Projection, frozen=True, gc=False):
-    """A ConfigMap, a Secret or the pod itself as files; which one says the field it is in."""
+    """A ConfigMap, a Secret or the pod itself as files; the field that holds it decides which."""
 
     name: str | None = None
     secret_name: str | None = None
@@ -158,13 +158,13 @@ class Volume(Projection, frozen=True, gc=False):
 
 
 class PodSchedulingGate(Projection, frozen=True, gc=False):
-    """Something that must be removed before the pod may be scheduled."""
+    """A gate that must be removed before the pod is scheduled."""
 
     name: str = ""
 
 
 class NodePodSpec(Projection, frozen=True, gc=False):
-    """The part of a pod's spec that is honoured here."""
+    """The supported part of a pod's spec."""
 
     containers: list[Container]
     init_containers: list[Container] | None = None
@@ -183,13 +183,13 @@ class NodePodSpec(Projection, frozen=True, gc=False):
 
 
 class NodePodMeta(ObjectMeta, frozen=True, gc=False):
-    """Metadata with the time that a deletion leaves the containers."""
+    """Metadata with the grace period of a deletion."""
 
     deletion_grace_period_seconds: int | None = None
 
 
 class NodePod(Object, frozen=True, gc=False, kw_only=True):
-    """A pod as the node needs it."""
+    """The fields of a pod that the node needs."""
 
     metadata: NodePodMeta = NodePodMeta()
     spec: NodePodSpec
@@ -205,7 +205,7 @@ class NodePod(Object, frozen=True, gc=False, kw_only=True):
 
     @property
     def grace_s(self) -> float:
-        """Return the seconds between SIGTERM and SIGKILL, a deletion's own if there is one."""
+        """Return the seconds between SIGTERM and SIGKILL; a deletion's own grace period wins."""
         for seconds in (
             self.metadata.deletion_grace_period_seconds,
             self.spec.termination_grace_period_seconds,
@@ -216,7 +216,7 @@ class NodePod(Object, frozen=True, gc=False, kw_only=True):
 
 
 class NodeServiceSpec(Projection, frozen=True, gc=False):
-    """Which pods a name stands for."""
+    """The pods that a service name stands for."""
 
     cluster_ip: str | None = msgspec.field(default=None, name="clusterIP")
     selector: dict[str, str] | None = None
@@ -224,7 +224,7 @@ class NodeServiceSpec(Projection, frozen=True, gc=False):
 
 
 class NodeService(Object, frozen=True, gc=False):
-    """A service as name resolution needs it."""
+    """The fields of a service that name resolution needs."""
 
     spec: NodeServiceSpec = NodeServiceSpec()
 
@@ -243,6 +243,6 @@ class Secret(Object, frozen=True, gc=False):
 
 
 class ServiceAccount(Object, frozen=True, gc=False):
-    """Who a pod is to the API server."""
+    """The identity of a pod towards the API server."""
 
     automount_service_account_token: bool | None = None

@@ -1,7 +1,7 @@
-"""The network of a node: a bridge, and for each pod a network namespace with one end of a cable.
+"""The network of a node: a bridge, and for each pod a network namespace with a veth pair.
 
 Lives in the agent's own network namespace, so the machine's network is not touched and everything
-vanishes with the agent. There is no route to the outside, but a door to the API server.
+vanishes with the agent. Nothing outside is reachable, except the API server.
 """
 
 import os
@@ -17,7 +17,7 @@ from dlctl.local.node.addresses import NODE_IP, PREFIX_LENGTH
 from dlctl.local.node.api_access import IN_CLUSTER_IP, IN_CLUSTER_PORT
 
 _BRIDGE = "dlctl0"
-# Of those that anybody may use.
+# A locally administered address.
 _HARDWARE_ADDRESS = "02:0a:f4:00:00:01"
 
 
@@ -36,8 +36,8 @@ class Bridge:
         self._count = 0
         self._ip = IPRoute()
         try:
-            # Else it takes that of one of its cables, and another one when that cable goes, while
-            # pods know it by the old one.
+            # Otherwise the bridge takes the address of one of its ports, and another one when that
+            # port goes, while pods have the old one in their ARP caches.
             self._ip.link("add", ifname=_BRIDGE, kind="bridge", address=_HARDWARE_ADDRESS)
         except NetlinkError as refusal:
             raise OSError(refusal.code, f"network bridge: {refusal}") from refusal
@@ -48,7 +48,7 @@ class Bridge:
         self._ip.link("set", index=self._ip.link_lookup(ifname="lo")[0], state="up")
 
     def api_listener(self) -> socket.socket:
-        """Return a socket that listens where pods look for the API server, for who serves it."""
+        """Return a listening socket where pods look for the API server, for its proxy."""
         return socket.create_server((IN_CLUSTER_IP, IN_CLUSTER_PORT))
 
     def netns_fd(self, pod: str) -> int | None:
@@ -57,7 +57,7 @@ class Bridge:
         return cable.netns_fd if cable else None
 
     def attach(self, pod: str, ip: str) -> None:
-        """Give the pod a namespace with the IP; the kernel's refusal is an OSError."""
+        """Give the pod a namespace with the IP; raises OSError if the kernel refuses."""
         try:
             self._attach(pod, ip)
         except NetlinkError as refusal:
@@ -79,15 +79,16 @@ class Bridge:
             inner = inside.link_lookup(ifname="eth0")[0]
             inside.addr("add", index=inner, address=ip, prefixlen=PREFIX_LENGTH)
             inside.link("set", index=inner, state="up")
-            # Leads to the API server and nowhere else; programs also learn their own address so.
+            # Leads only to the API server; programs also use it to find their own address.
             inside.route("add", gateway=NODE_IP)
         self._veths[pod] = _Veth(netns_fd=netns_fd, name=name)
 
     def detach(self, pod: str) -> None:
-        """Forget the pod's namespace and take its cable away; it may have been detached before."""
+        """Close the pod's namespace and delete its veth pair; idempotent."""
         if (cable := self._veths.pop(pod, None)) is None:
             return
-        # Closed last: without its namespace the kernel takes the cable away at a time of its own.
+        # Closed last: without a reference to the namespace, the kernel deletes the veth pair some
+        # time later.
         try:
             if found := self._ip.link_lookup(ifname=cable.name):
                 self._ip.link("del", index=found[0])
@@ -99,7 +100,7 @@ class Bridge:
         linux.unshare(linux.CLONE_NEWNET)
         try:
             netns_fd = _current_netns()
-            # A netlink socket stays in the namespace that it was opened in.
+            # A netlink socket stays in the namespace in which it was opened.
             inside = IPRoute()
         finally:
             linux.setns(self._host_netns_fd, linux.CLONE_NEWNET)

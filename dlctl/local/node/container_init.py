@@ -1,9 +1,8 @@
-"""The first process of a container: it sets the stage, runs the program and takes all down with it.
+"""The first process of a container: sets up namespaces and mounts, runs the program, cleans up.
 
-Runs in a child that the agent forked, and never returns. It ends with the program's exit code
-(128 + n for a signal); what the program left running ends with it, also what has gone its own way
-by ``setsid``, and what was started beside it. It is not a shell: no word of the command is
-interpreted.
+Runs in a child that the agent forked, and never returns. It exits with the program's exit code (128
++ n for a signal); processes that the program left behind end with it, even after ``setsid``, and so
+do exec'd commands. It is not a shell: the command is not interpreted.
 """
 
 import os
@@ -20,7 +19,8 @@ from dlctl.local.node.exec_processes import EXEC_SIGNAL, ExecProcesses
 from dlctl.local.node.mounts import mount_all
 from dlctl.local.node.protocol import StartContainer
 
-# Asks for the end of the whole tree where no PID namespace does it; SIGKILL could not be told on.
+# Requests the end of the whole process tree where there is no PID namespace; SIGKILL could not be
+# forwarded.
 KILL_TREE = signal.SIGUSR2
 
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, KILL_TREE, EXEC_SIGNAL}
@@ -34,10 +34,10 @@ def run(
     report_fd: int,
     requests: socket.socket,
 ) -> NoReturn:
-    """Be the container until it ends."""
+    """Run as the container until it terminates."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
-        # Before the mounts, which may hide the directory of the logs.
+        # Before the mounts, which may hide the log directory.
         log_fd = os.open(start.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         _enter(start, netns_fd, isolated=isolated)
         child = os.fork()
@@ -66,7 +66,8 @@ def _enter(start: StartContainer, netns_fd: int | None, *, isolated: bool) -> No
         linux.sethostname(start.hostname)
     mount_all(start.mounts, Path(start.scratch))
     with suppress(PermissionError):
-        # Refused where the machine's own /proc is partly masked; then PIDs look foreign, no more.
+        # Refused where the machine's own /proc is partly masked; PIDs then look foreign, nothing
+        # more.
         linux.mount("proc", "/proc", "proc")
 
 
@@ -90,7 +91,7 @@ def _wait(child: int, processes: ExecProcesses, *, isolated: bool) -> int:
 
 
 def _reap(child: int, processes: ExecProcesses) -> int | None:
-    """Bury whoever has ended; return the program's exit code if it is among them."""
+    """Reap terminated children; return the program's exit code if it is among them."""
     found = None
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:

@@ -1,6 +1,6 @@
-"""One container through its starts, ends and restarts, until it is done or the pod is stopped.
+"""Runs one container through its starts and restarts until it is done or the pod stops.
 
-The record it keeps is what gets reported; it talks to no API server.
+Its record is what gets reported; it does not access the API server.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from dlctl.local.node.sandboxes import Sandboxes, StartError
 from dlctl.local.node.status import ContainerRecord, Running, Terminated, Waiting
 from dlctl.local.node.volumes import UnsupportedVolumeError
 
-# What may be mended from outside (a ConfigMap that comes later) is looked at again.
+# Errors that may be fixed from outside, such as a ConfigMap created later, are retried.
 CONFIG_RETRY_S: Final = 1.0
 _MESSAGE_BYTES: Final = 4096
 _MESSAGE_LINES: Final = 80
@@ -30,14 +30,14 @@ _MESSAGE_LINES: Final = 80
 
 @attrs.define(eq=False)
 class ContainerRunner:
-    """Runs one container; :meth:`stop` ends it for good."""
+    """Runs one container; :meth:`stop` stops it for good."""
 
     container: Container
     image: Image
     init: bool
     pod: NodePod
     paths: PodPaths
-    # Looks up what the container refers to anew, for each start.
+    # Resolves the container's references again for each start.
     start_request: Callable[[Container, Image, Path], Awaitable[StartContainer]]
     warn: Callable[[str, str], None]
     sandboxes: Sandboxes
@@ -59,22 +59,22 @@ class ContainerRunner:
 
     @property
     def running(self) -> str:
-        """Return the name that the running program has with the agent; empty if there is none."""
+        """Return the agent's name of the running program; empty if there is none."""
         return self._running if self.record.running else ""
 
     def is_at(self, start: int) -> bool:
-        """Whether this start of the program is under way."""
+        """Return whether this start of the program is in progress."""
         return self.record.running and self.record.restarts == start
 
     def stop(self, *, kill: bool) -> None:
-        """Ask the program to end, or make it; it is not started again."""
+        """Send SIGTERM, or SIGKILL with ``kill``; the program is not restarted."""
         self._stopping.set()
         self._killed = self._killed or kill
         if self._running:
             self.sandboxes.stop(self._running, kill=kill)
 
     async def run(self) -> None:
-        """Return when there will be no further start; the record tells how it went."""
+        """Run until there is no further start; the record has the outcome."""
         while not self._stopping.is_set():
             ended = await self._run_once()
             if ended is None:
@@ -104,7 +104,7 @@ class ContainerRunner:
             self.record.restarts += 1
 
     async def _run_once(self) -> Terminated | None:
-        """Start the program and wait for its end; None if the pod was stopped before."""
+        """Start the program and wait until it terminates; None if the pod was stopped before."""
         try:
             exit_code = await self._start()
         except StartError as failure:
@@ -134,7 +134,7 @@ class ContainerRunner:
             exit_code = await self.sandboxes.start(start)
             self._running = start.container
             if self._stopping.is_set():
-                # The request to stop came when there was nothing to stop yet.
+                # stop() was called when there was nothing to stop yet.
                 self.sandboxes.stop(start.container, kill=self._killed)
             return exit_code
         return None
@@ -149,7 +149,7 @@ class ContainerRunner:
         return Terminated(failure.exit_code, "StartError", now, now, str(failure))
 
     def _write_failure(self, message: str) -> None:
-        # Who looks for the reason looks at the log first.
+        # The log is where users look for the reason first.
         with self._log_path.open("a", encoding="utf-8") as log:
             log.write(f"cannot start the container: {message}\n")
 

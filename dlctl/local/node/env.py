@@ -1,7 +1,7 @@
-"""Environment, command and arguments of a container, by the rules that Kubernetes documents.
+"""Environment, command and arguments of a container, by the rules of the Kubernetes docs.
 
-Pure: what the references point to is passed in. Of the machine's own environment only a handful
-of variables gets through, so that a job does not depend on whose shell it was started from.
+Pure: referenced objects are passed in. Only a handful of the machine's own variables is inherited,
+so that a job does not depend on the shell it was started from.
 """
 
 import re
@@ -20,12 +20,12 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
 class MissingReferenceError(DlctlError):
-    """A ConfigMap, Secret, key or field that a container needs is not there (yet)."""
+    """A ConfigMap, Secret, key or field that a container needs does not exist (yet)."""
 
 
 @attrs.frozen
 class ConfigSources:
-    """What exists of the ConfigMaps and Secrets that a pod refers to, by name."""
+    """The existing ConfigMaps and Secrets that a pod refers to, by name."""
 
     config_maps: Mapping[str, Mapping[str, bytes]] = attrs.field(factory=dict)
     secrets: Mapping[str, Mapping[str, bytes]] = attrs.field(factory=dict)
@@ -33,7 +33,7 @@ class ConfigSources:
 
 @attrs.frozen
 class PodPlacement:
-    """Where a pod runs, as its containers may ask."""
+    """Where a pod runs, as exposed to its containers."""
 
     node_name: str
     pod_ip: str
@@ -41,7 +41,7 @@ class PodPlacement:
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """Replace ``$(NAME)``; an unknown one stays as it is, and ``$$`` stands for ``$``."""
+    """Expand ``$(NAME)``; unknown names stay as they are, and ``$$`` stands for ``$``."""
 
     def value(found: re.Match[str]) -> str:
         name = found.group(1)
@@ -81,7 +81,7 @@ def _format_map(entries: Mapping[str, str] | None) -> str:
 def environment(
     container: Container, pod: NodePod, place: PodPlacement, sources: ConfigSources
 ) -> dict[str, str]:
-    """Return the variables that the manifest gives a container; later ones see earlier ones."""
+    """Return the variables of a container's manifest; later ones may refer to earlier ones."""
     env: dict[str, str] = {}
     for source in container.env_from or ():
         prefix = source.prefix or ""
@@ -129,7 +129,7 @@ def _value(
         if reference.optional:
             return None
         raise MissingReferenceError(f'key "{reference.key}" not found in {kind} "{reference.name}"')
-    raise MissingReferenceError(f"env {variable.name}: this kind of valueFrom is not supported")
+    raise MissingReferenceError(f"env {variable.name}: unsupported valueFrom")
 
 
 def references(pod: NodePod) -> tuple[set[str], set[str]]:

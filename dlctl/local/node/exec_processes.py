@@ -1,7 +1,7 @@
-"""Programs that run beside the one of a container, as ``kubectl exec`` starts them.
+"""Commands beside a container's program, as started by ``kubectl exec``.
 
 They are children of the container's first process, so they see what its program sees and end with
-it. The agent sends a request and rings with a signal; it is answered on the same socket.
+it. The agent writes a request to a socket and sends a signal; the response uses the same socket.
 """
 
 import os
@@ -21,7 +21,7 @@ from dlctl.local.node.protocol import (
     StartContainer,
 )
 
-# Says that there is a request.
+# Announces a request.
 EXEC_SIGNAL: Final = signal.SIGUSR1
 REQUEST_BYTES: Final = 1 << 17
 
@@ -30,7 +30,7 @@ _decode_failure = msgspec.json.Decoder(programs.StartFailure).decode
 
 
 class ExecProcesses:
-    """The programs that were started beside that of one container and have not ended."""
+    """The commands that run beside the program of one container."""
 
     def __init__(self, start: StartContainer, requests: socket.socket) -> None:
         self._start = start
@@ -39,14 +39,14 @@ class ExecProcesses:
         requests.setblocking(False)
 
     def handle_requests(self) -> None:
-        """Do what the agent has asked for since the last time."""
+        """Handle the requests that have arrived since the last call."""
         with suppress(BlockingIOError):
             while True:
                 data, fds, _, _ = socket.recv_fds(self._requests, REQUEST_BYTES, 3)
                 if not data:
                     return
                 for fd in fds:
-                    # Else what a command leaves running holds its output open.
+                    # Otherwise processes that a command leaves behind would hold its output open.
                     os.set_inheritable(fd, False)
                 request = _decode(data)
                 if isinstance(request, KillExec):
@@ -55,7 +55,7 @@ class ExecProcesses:
                     self._run(request, fds)
 
     def reap(self, pid: int, code: int) -> None:
-        """Tell of the end of a process, if it was one of these."""
+        """Report the end of a process if it is one of these commands."""
         for run, running in self._pids.items():
             if running == pid:
                 del self._pids[run]
@@ -72,7 +72,7 @@ class ExecProcesses:
         os.close(write_fd)
         for fd in fds:
             os.close(fd)
-        # Executing takes no time to speak of; an empty pipe that is closed by it is success.
+        # Execution is fast; a pipe closed by it without data means success.
         report = os.read(read_fd, REQUEST_BYTES)
         os.close(read_fd)
         if report:

@@ -1,4 +1,4 @@
-"""Commands that the node runs in its containers for others, beside the programs of those.
+"""Commands that the node runs in containers, beside their programs.
 
 A session ends with its block, whatever the command does.
 """
@@ -17,12 +17,12 @@ from dlctl.local.node.sandboxes import Sandboxes
 
 
 class NotRunningError(DlctlError):
-    """There is no such container, or its program does not run."""
+    """The container does not exist, or its program does not run."""
 
 
 @attrs.frozen
 class ExecCommand:
-    """What to run, and whether it has an input and a terminal."""
+    """A command, and whether it has stdin and a terminal."""
 
     argv: Sequence[str]
     stdin: bool = False
@@ -31,7 +31,7 @@ class ExecCommand:
 
 @attrs.frozen
 class ContainerSession:
-    """A command that runs in a container."""
+    """A command running in a container."""
 
     streams: ContainerStreams
     exit_code: "asyncio.Future[int]"
@@ -47,7 +47,7 @@ class ContainerSession:
 async def open_session(
     sandboxes: Sandboxes, container: str, command: ExecCommand, directory: Path
 ) -> AsyncIterator[ContainerSession]:
-    """Run a command in a container; ``directory`` is where its pipes may be made.
+    """Run a command in a container; its pipes are created in ``directory``.
 
     :raises StartError: if it cannot be executed.
     """

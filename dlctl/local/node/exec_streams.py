@@ -1,6 +1,6 @@
 """The streams of a command in a container: named pipes, or a terminal.
 
-The command opens them by path, so this side must have made and opened them before it starts.
+The command opens them by path, so this side must create and open them before it starts.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _LIMIT_BYTES: Final = 1 << 16
 
 @attrs.frozen
 class ContainerStreams:
-    """What a command that runs says and is told, seen from the outside."""
+    """Stdin, stdout and stderr of a running command, from the outside."""
 
     stdin: asyncio.StreamWriter | None
     stdout: asyncio.StreamReader
@@ -29,7 +29,7 @@ class ContainerStreams:
 
 @attrs.frozen
 class StreamPaths:
-    """The paths that the command opens, and what gives this side when it has."""
+    """The paths that the command opens, and a function that connects to them afterwards."""
 
     paths: Mapping[str, str]
     connect: Callable[[], Awaitable[ContainerStreams]]
@@ -37,14 +37,14 @@ class StreamPaths:
 
 @asynccontextmanager
 async def pipes(directory: Path, *, stdin: bool) -> AsyncIterator[StreamPaths]:
-    """Make a pipe for each stream in a directory of its own, which is gone afterwards."""
+    """Create a pipe for each stream in a temporary directory."""
     names = ("stdin", "stdout", "stderr") if stdin else ("stdout", "stderr")
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(_make_pipes, directory, names)
         stack.push_async_callback(asyncio.to_thread, shutil.rmtree, directory, ignore_errors=True)
         read = {name: stack.enter_context(_open(directory / name, "rb")) for name in names}
-        # Opened before the command, which would read the end of its input else; one can only
-        # write to somebody who reads, which is this side until then.
+        # Opened before the command starts, which would otherwise read EOF; writing needs a reader,
+        # which until then is this side.
         given = stack.enter_context(_open(directory / "stdin", "wb")) if stdin else None
 
         async def connect() -> ContainerStreams:
@@ -52,7 +52,7 @@ async def pipes(directory: Path, *, stdin: bool) -> AsyncIterator[StreamPaths]:
                 read["stdin"].close()
             stdout = await _reader(read["stdout"], stack)
             stderr = await _reader(read["stderr"], stack)
-            # Last: if this is cancelled, none must be left that nobody has closed yet.
+            # Last: if this is cancelled, no stream may be left open.
             writer = None if given is None else await _writer(given, stack)
             return ContainerStreams(writer, stdout, stderr)
 
@@ -61,11 +61,11 @@ async def pipes(directory: Path, *, stdin: bool) -> AsyncIterator[StreamPaths]:
 
 @asynccontextmanager
 async def terminal(*, stdin: bool) -> AsyncIterator[StreamPaths]:
-    """Make a terminal, through which everything goes: what is an error cannot be told apart."""
+    """Create a terminal for all streams: stderr is part of stdout."""
     ours, theirs = os.openpty()
     path = os.ttyname(theirs)
     async with AsyncExitStack() as stack:
-        # Held until the command has it open, or this side would see its end.
+        # Held until the command has opened it; otherwise this side would read EOF.
         held = stack.enter_context(_file(theirs, "rb"))
         said = stack.enter_context(_file(ours, "rb"))
         given = stack.enter_context(_file(os.dup(ours), "wb"))
@@ -87,7 +87,7 @@ async def terminal(*, stdin: bool) -> AsyncIterator[StreamPaths]:
 
 
 class _TerminalReaderProtocol(asyncio.StreamReaderProtocol):
-    """Takes the failure by which a terminal tells that nobody has it open any more for its end."""
+    """Treats the error of a terminal without other users as EOF."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(None if isinstance(exc, OSError) else exc)
@@ -127,6 +127,6 @@ async def _writer(pipe: IO[bytes], stack: AsyncExitStack) -> asyncio.StreamWrite
 
 
 def _abort(transport: asyncio.WriteTransport) -> None:
-    # One that is closed already cannot be aborted, and closes by itself when its reader ends.
+    # A closing transport cannot be aborted, and closes by itself when its reader ends.
     if not transport.is_closing():
         transport.abort()

@@ -1,8 +1,8 @@
-"""How pods find each other: one hosts file per pod, rewritten as services and pods come and go.
+"""Name resolution of pods: one hosts file per pod, rewritten as services and pods change.
 
-A headless service's name stands for the pods it selects, one with an IP of its own for the first
-ready pod: there is no load balancing and no mapping of ports. The file is changed in place, since
-containers have it mounted over their ``/etc/hosts``.
+The name of a headless service stands for the pods it selects, that of a service with a cluster IP
+for the first ready pod: there is no load balancing and no port mapping. Files are changed in place,
+since containers mount them over ``/etc/hosts``.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _LOOPBACK: Final = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopb
 _API: Final = (
     f"{IN_CLUSTER_IP}\tkubernetes.default.svc.{DOMAIN} kubernetes.default.svc kubernetes.default\n"
 )
-# A job starts and stops many pods at once; one rewrite is enough for all of them.
+# A job starts and stops many pods at once; one rewrite covers all of them.
 _DEBOUNCE_S: Final = 0.02
 
 
@@ -46,14 +46,14 @@ class PodAddress:
 
 
 def qualified(name: str, namespace: str) -> list[str]:
-    """Return the forms of a service's name that are good in every namespace."""
+    """Return the forms of a service's name that are valid in every namespace."""
     return [f"{name}.{namespace}{end}" for end in ("", ".svc", f".svc.{DOMAIN}")]
 
 
 def service_lines(
     services: Iterable[NodeService], pod_addresses: Iterable[PodAddress]
 ) -> list[str]:
-    """Return the lines of a hosts file that are good in every namespace, longest name first."""
+    """Return the lines of a hosts file that are valid in every namespace, longest name first."""
     pods = list(pod_addresses)
     lines = []
     for service in sorted(services, key=lambda service: service.key):
@@ -72,7 +72,7 @@ def service_lines(
 
 
 class HostsFiles:
-    """The hosts files of a node's pods; only :meth:`run` and :meth:`join` write them."""
+    """The hosts files of a node's pods; only :meth:`run` and :meth:`add` write them."""
 
     def __init__(self, services: Iterable[NodeService]) -> None:
         self._services = services
@@ -82,7 +82,7 @@ class HostsFiles:
         self._writing = asyncio.Lock()
 
     async def add(self, uid: UID, pod_address: PodAddress) -> None:
-        """Add a pod; when this returns it can resolve its own names, the others soon will."""
+        """Add a pod; on return it can resolve its own names, the others can soon."""
         self._pod_addresses[uid] = pod_address
         await self._write([uid])
         self._changed.set()
@@ -102,7 +102,7 @@ class HostsFiles:
         self._changed.set()
 
     async def run(self) -> NoReturn:
-        """Keep the files up to date."""
+        """Keep the files up to date until cancelled."""
         while True:
             await self._changed.wait()
             await asyncio.sleep(_DEBOUNCE_S)
@@ -132,7 +132,7 @@ class HostsFiles:
 
 
 def _short_lines(shared: Iterable[str], home: str) -> list[str]:
-    """Return lines for the names that are good without a namespace, in their own one."""
+    """Return the lines for the names that are valid without a namespace, within their own."""
     ending = f".{home}.svc.{DOMAIN}"
     lines = []
     for line in shared:
@@ -148,7 +148,7 @@ def _rewrite_all(files: Iterable[tuple[Path, str]]) -> None:
         content = text.encode()
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            # Never empty in between: somebody may be reading.
+            # Never empty in between: a program may be reading.
             os.pwrite(fd, content, 0)
             os.ftruncate(fd, len(content))
         finally:

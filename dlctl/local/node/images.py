@@ -1,7 +1,7 @@
-"""What stands for a container image on a machine without containers: a Python environment.
+"""Substitutes for container images on a machine without containers: Python environments.
 
-An image is mapped to an environment's prefix, which may hold ``bin/entrypoint`` and directories of
-the image that jobs name (``<prefix>/workspace`` for ``workingDir: /workspace``), or to an
+An image is mapped to an environment's prefix, which may contain ``bin/entrypoint`` and directories
+of the image that jobs name (``<prefix>/workspace`` for ``workingDir: /workspace``), or to an
 executable that is its entrypoint. Nothing is ever pulled.
 """
 
@@ -15,22 +15,22 @@ import attrs
 from dlctl.errors import DlctlError
 
 _STAND_IN_DIRECTORY: Final = Path(__file__).with_name("standins")
-# By the names that the controller's settings have for them, which nobody needs to map.
+# Under the names in the controller's default settings: users need not map them.
 _STAND_INS: Final = {
     "alpine": _STAND_IN_DIRECTORY / "alpine",
-    # As training-operator had it before 1.9, too.
+    # As in training-operator before 1.9.
     "kubeflow/kubectl-delivery": _STAND_IN_DIRECTORY / "kubectl-delivery",
     "ghcr.io/kubeflow/training-v1/kubectl-delivery": _STAND_IN_DIRECTORY / "kubectl-delivery",
 }
 
 
 class NoCommandError(DlctlError):
-    """A container relies on the command of an image that nobody has mapped."""
+    """A container relies on the command of an image that is not mapped."""
 
 
 @attrs.frozen
 class Image:
-    """What is known of an image; of one that is not mapped, nothing but its name."""
+    """An image and its substitute; only the name of one that is not mapped."""
 
     name: str
     target: Path | None = None
@@ -49,23 +49,23 @@ class Image:
         return path if os.access(path, os.X_OK) else None
 
     def command(self, command: list[str] | None, args: list[str] | None) -> list[str]:
-        """Return what to execute; a command of the manifest replaces the image's own."""
+        """Return the command to execute; the manifest's overrides the image's own."""
         if command:
             return [*command, *(args or ())]
         if self.entrypoint is not None:
             return [str(self.entrypoint), *(args or ())]
         raise NoCommandError(
-            f'the command of image "{self.name}" is unknown, because nothing is pulled here: give '
-            f"the container a command, or map the image to an environment with bin/entrypoint "
+            f'the command of image "{self.name}" is unknown, since nothing is pulled: set the '
+            f"container's command, or map the image to an environment with bin/entrypoint "
             f"(--image {self.name}=PREFIX)"
         )
 
     def path(self, inherited: str) -> str:
-        """Return the PATH on which the environment's programs come first."""
+        """Return the PATH with the environment's programs first."""
         return f"{self.bin}{os.pathsep}{inherited}" if self.bin else inherited
 
     def directory(self, path: str) -> Path | None:
-        """Return the directory that the image would have at a path, if it is there at all."""
+        """Return the directory that stands for a path of the image, if it exists."""
         candidates = [Path(path)]
         if self.target is not None and self.target.is_dir():
             candidates.append(self.target / path.lstrip("/"))
@@ -73,7 +73,7 @@ class Image:
 
 
 def find(images: Mapping[str, Path], name: str) -> Image:
-    """Return the image as mapped under its full name, or under its name without tag or digest."""
+    """Return the image as mapped by its full name, or by its name without tag or digest."""
     bare = name.partition("@")[0]
     if ":" in bare.rpartition("/")[2]:
         bare = bare.rpartition(":")[0]

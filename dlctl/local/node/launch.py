@@ -1,7 +1,7 @@
 """From a container of a manifest to the program that the agent executes.
 
-All decisions about command, environment, working directory and mounts are made here; blocking
-calls are few (does a directory exist), so it runs off the event loop.
+All decisions about command, environment, working directory and mounts are made here. It checks
+whether directories exist, so it runs off the event loop.
 """
 
 import os
@@ -28,7 +28,7 @@ _STARTUP_FILES: Final = (".bashrc", ".bash_profile", ".profile", ".zshenv")
 
 @attrs.frozen
 class PodPaths:
-    """The directories of one pod, all below one that goes with the pod."""
+    """The directories of one pod, all within one that is removed with the pod."""
 
     root: Path
 
@@ -46,7 +46,7 @@ class PodPaths:
 
     @property
     def work(self) -> Path:
-        """The working directory of a container whose own is not on this machine."""
+        """The working directory of containers whose own does not exist on this machine."""
         return self.root / "work"
 
     @property
@@ -59,7 +59,7 @@ class PodPaths:
 
     @property
     def kube(self) -> Path:
-        """What is shown in the place of the owner's directory of kubectl."""
+        """The substitute for the owner's directory of kubectl."""
         return self.root / "kube"
 
     @property
@@ -81,7 +81,7 @@ class PodPaths:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def remove(self, *, keep_logs: bool) -> None:
-        """Remove what is there; what resists goes with the run directory."""
+        """Remove the directories; whatever fails is removed with the run directory."""
         if not keep_logs:
             shutil.rmtree(self.root, ignore_errors=True)
         elif self.root.exists():
@@ -93,7 +93,7 @@ class PodPaths:
 
 @attrs.frozen
 class PodRuntime:
-    """What the containers of a pod have in common once the pod has settled in."""
+    """The shared environment of a pod's containers, once the pod is set up."""
 
     pod: NodePod
     place: PodPlacement
@@ -101,17 +101,17 @@ class PodRuntime:
     isolated: bool
     sources: ConfigSources
     volumes: Mapping[str, Path]
-    # Name resolution for all pods: what comes in the place of files in /etc.
+    # Name resolution for all pods: replacements of files in /etc.
     etc: Mapping[str, Path]
     # Empty in isolated networks, where names are resolved instead.
     names: Mapping[str, str]
-    # Variables that say where the API server is; empty where pods have no way to it.
+    # Variables with the address of the API server; empty where pods cannot reach it.
     api: Mapping[str, str]
     account: ServiceAccountFiles | None
     warn: Callable[[str, str], None]
 
     def start_request(self, container: Container, image: Image, log_path: Path) -> StartContainer:
-        """Return the program to start; what is missing raises a DlctlError that names it."""
+        """Return the program to start; raise a DlctlError that names what is missing."""
         given = environment(container, self.pod, self.place, self.sources)
         argv = [expand(word, given) for word in image.command(container.command, container.args)]
         mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
@@ -131,7 +131,7 @@ class PodRuntime:
         )
 
     def exec_argv(self, container: Container, argv: Sequence[str]) -> list[str]:
-        """Return a command that is to run beside the container's own, as it is to be executed."""
+        """Return a command to execute beside the container's program."""
         mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
         replacements = self._replacements(mounted)
         return [replace(word, replacements) for word in argv]
@@ -155,7 +155,7 @@ class PodRuntime:
         self, container: Container, image: Image, replacements: Mapping[str, str]
     ) -> str:
         wanted = container.working_dir
-        # A volume on /tmp may hide the directory that is there for nothing but this.
+        # A volume on /tmp may hide this working directory.
         hidden = self.isolated and self._is_mounted(str(self.paths.work), container)
         default = "/" if hidden else str(self.paths.work)
         if wanted is None:
@@ -167,7 +167,7 @@ class PodRuntime:
             self.warn(
                 "WorkingDirMissing",
                 f'container "{container.name}": workingDir {wanted} is not on this machine; '
-                f"{default} is used instead",
+                f"using {default}",
             )
             return default
         return str(found)
@@ -179,7 +179,7 @@ class PodRuntime:
 
     def _mount(self, mount: VolumeMount) -> Mount:
         if mount.name not in self.volumes:
-            raise UnsupportedVolumeError(f'volumeMounts: there is no volume "{mount.name}"')
+            raise UnsupportedVolumeError(f'volumeMounts: volume "{mount.name}" is not defined')
         source = self.volumes[mount.name]
         if mount.sub_path:
             source = source / mount.sub_path
@@ -197,14 +197,14 @@ class PodRuntime:
         return [*mounts, *self._user_mounts(container)]
 
     def _user_mounts(self, container: Container) -> list[Mount]:
-        """Return what makes the container its own account, and not the owner of this machine."""
+        """Return mounts that give the container its own account, instead of the machine owner's."""
         mounts = []
         if self.account and not self._is_mounted(MOUNT_PATH, container):
             mounts.append(self.account.mount())
         theirs = Path.home() / ".kube"
         if theirs.is_dir() and not self._is_mounted(str(theirs), container):
             mounts.append(Mount(str(self.paths.kube), str(theirs)))
-        # A login by ssh is none of the owner's: what their shell does at its start is not for it.
+        # A login by ssh is not the owner's: their shell's startup files do not apply.
         startup = (Path.home() / name for name in _STARTUP_FILES)
         mounts += [Mount(os.devnull, str(file)) for file in startup if file.is_file()]
         return mounts

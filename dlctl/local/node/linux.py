@@ -1,6 +1,6 @@
-"""The Linux calls that Python 3.11 has no function for: namespaces, mounts, process control.
+"""Linux calls that Python 3.11 lacks: namespaces, mounts, process control.
 
-Every call raises OSError as the functions of ``os`` do. Nothing is decided here.
+Every call raises OSError, as the functions of ``os`` do. Nothing is decided here.
 """
 
 import ctypes

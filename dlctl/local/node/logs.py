@@ -1,7 +1,6 @@
-"""The output of containers: one file per start, read as ``kubectl logs`` asks for it.
+"""The output of containers: one file per start, read as ``kubectl logs`` requests it.
 
-The two latest starts are kept. Lines have no times of their own, because the program writes the
-file itself.
+The last two starts are kept. Lines have no timestamps, because the program writes the file itself.
 """
 
 import asyncio
@@ -13,14 +12,14 @@ from typing import Final
 import attrs
 
 _CHUNK_BYTES: Final = 1 << 16
-# How long a line of a followed log may take to be seen.
+# Delay until a new line of a followed log is seen.
 _POLL_S: Final = 0.1
 _KEPT_LOGS: Final = 2
 
 
 @attrs.frozen
 class LogOptions:
-    """Which part of a log is wanted."""
+    """The requested part of a log."""
 
     previous: bool = False
     follow: bool = False
@@ -38,18 +37,18 @@ class LogFiles:
         return self.directory / f"{start}.log"
 
     def rotate(self, start: int) -> None:
-        """Prepare for a start; what is older than its predecessor goes."""
+        """Prepare for a start; delete the log of the start before the previous one."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if start >= _KEPT_LOGS:
             self.path(start - _KEPT_LOGS).unlink(missing_ok=True)
 
 
 async def read(path: Path, query: LogOptions, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """Yield the file, and with ``follow`` what is added to it until ``ended``."""
+    """Yield the file; with ``follow``, also what is appended until ``ended``."""
     left = query.limit_bytes
     position = await asyncio.to_thread(tail_position, path, query.tail_lines)
     while left is None or left > 0:
-        # Asked before reading: what the program wrote last was there when it ended.
+        # Checked before reading: the program's last output was written before it ended.
         last = not query.follow or ended()
         data = await asyncio.to_thread(_read, path, position, left)
         position += len(data)
@@ -64,7 +63,7 @@ async def read(path: Path, query: LogOptions, ended: Callable[[], bool]) -> Asyn
 
 
 def tail_position(path: Path, lines: int | None) -> int:
-    """Return the offset at which the last lines begin; an unfinished line counts as one."""
+    """Return the offset of the last lines; an unfinished line counts as one."""
     if lines is None or not path.exists():
         return 0
     end = path.stat().st_size
@@ -72,7 +71,7 @@ def tail_position(path: Path, lines: int | None) -> int:
         return end
     with path.open("rb") as file:
         position = end
-        # The newline that ends the last line separates nothing.
+        # The newline at the end of the last line separates nothing.
         limit, wanted = max(end - 1, 0), lines
         while limit > 0:
             position = max(limit - _CHUNK_BYTES, 0)

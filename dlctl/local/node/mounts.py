@@ -1,7 +1,7 @@
-"""What a container sees of the file system: the machine's own, with mounts of its own on top.
+"""The file system of a container: the machine's own, with the container's mounts on top.
 
-Runs in the mount namespace of the container alone. A mount point that is absent is made on a
-tmpfs, so that no file or directory appears on the machine.
+Runs in the container's mount namespace. A missing mount point is created on a tmpfs, so that no
+file or directory appears on the machine.
 """
 
 import os
@@ -14,7 +14,7 @@ from dlctl.local.node import linux
 from dlctl.local.node.protocol import Mount
 
 _ROOT = Path("/")
-# Inside a user namespace, a remount that drops one of these is refused.
+# Inside a user namespace, a remount without one of these flags is refused.
 _KEPT_FLAGS = (
     (os.ST_NOSUID, linux.MS_NOSUID),
     (os.ST_NODEV, linux.MS_NODEV),
@@ -23,9 +23,9 @@ _KEPT_FLAGS = (
 
 
 def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
-    """Show each source at its target; outer paths first, so that they do not hide inner ones."""
+    """Mount each source at its target; outer paths first, so that they do not hide inner ones."""
     ordered = sorted(map(_resolved, mounts), key=lambda entry: Path(entry.target).parts)
-    # All are opened before the first is mounted, which may well hide the others (on /tmp).
+    # All are opened before the first is mounted, which may hide the others (on /tmp).
     sources = [os.open(entry.source, os.O_PATH | os.O_CLOEXEC) for entry in ordered]
     if any(_lacks_parent(Path(entry.target)) for entry in ordered):
         _overlay_tmpfs(_ROOT, scratch)
@@ -43,12 +43,12 @@ def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
 
 
 def _resolved(entry: Mount) -> Mount:
-    # A mount point behind a dangling link must be made where the link points to.
+    # The mount point behind a dangling link is created at the link's target.
     return Mount(entry.source, os.path.realpath(entry.target), entry.read_only)
 
 
 def _lacks_parent(target: Path) -> bool:
-    """Whether not even the first directory on the way to the target exists."""
+    """Return whether not even the first directory on the way to the target exists."""
     return not (_ROOT / target.relative_to(_ROOT).parts[0]).exists()
 
 
@@ -70,7 +70,7 @@ def _make_mount_point(target: Path, *, directory: bool, inside: Iterable[Path]) 
 
 
 def _overlay_tmpfs(parent: Path, place: Path) -> None:
-    """Put a tmpfs in the place of a directory that shows the same entries and takes new ones.
+    """Replace a directory by a tmpfs that shows the same entries and accepts new ones.
 
     Nothing can be mounted over the root, so its copy is made elsewhere and becomes the root.
     """
@@ -81,13 +81,13 @@ def _overlay_tmpfs(parent: Path, place: Path) -> None:
             _bind_entry(behind / name, place / name)
     if parent == _ROOT:
         os.chroot(place)
-    # Also where the parent was the working directory, which still is the one below the tmpfs.
+    # The old working directory may be the one below the tmpfs.
     os.chdir(_ROOT)
 
 
 @contextmanager
 def _opened(directory: Path) -> Iterator[Path]:
-    """Keep a directory within reach, whatever is mounted over it."""
+    """Keep a directory accessible, whatever is mounted over it."""
     fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield Path(f"/proc/self/fd/{fd}")

@@ -1,6 +1,6 @@
-"""How the agent leaves the machine's namespaces for its own, as root or as an ordinary user.
+"""Move the agent into its own namespaces, as root or as an ordinary user.
 
-Runs once, before anything else; what is refused is an OSError, and nothing has changed then.
+Runs once, before anything else; if refused, it raises OSError, and nothing has changed.
 """
 
 import os
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 def _enter_namespaces(*, user_namespace: bool) -> None:
-    """Leave the machine's namespaces; the caller's process becomes the waiting parent."""
+    """Enter new namespaces; the caller's process becomes the waiting parent."""
     uid, gid = os.geteuid(), os.getegid()
     own = linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWPID | linux.CLONE_NEWUTS
     linux.unshare(own | (linux.CLONE_NEWUSER if user_namespace else 0))
     if user_namespace:
-        # Everyone keeps their own number, so that files look as they do outside.
+        # All users keep their IDs, so that files look as they do outside.
         _write("/proc/self/setgroups", b"deny")
         _write("/proc/self/uid_map", b"%d %d 1" % (uid, uid))
         _write("/proc/self/gid_map", b"%d %d 1" % (gid, gid))
 
 
 def _write(path: str, content: bytes) -> None:
-    # The kernel takes each of these files in one piece only.
+    # The kernel accepts each of these files in a single write only.
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, content)
@@ -37,7 +37,7 @@ def _write(path: str, content: bytes) -> None:
 
 
 def isolate(node: socket.socket, *, user_namespace: bool) -> "Bridge":
-    """Go on as the first process of new namespaces; the caller's process waits for its end."""
+    """Continue as the first process of new namespaces; the caller's process waits for it."""
     _enter_namespaces(user_namespace=user_namespace)
     linux.die_with_parent(signal.SIGKILL)
     if child := os.fork():
@@ -48,8 +48,9 @@ def isolate(node: socket.socket, *, user_namespace: bool) -> "Bridge":
     try:
         linux.mount("proc", "/proc", "proc")
     except PermissionError:
-        # A machine that masks parts of its /proc allows no new one; PIDs look foreign, no more.
-        sys.stderr.write("no /proc of its own\n")
+        # A machine that masks parts of its /proc allows no new one; PIDs then look foreign, nothing
+        # more.
+        sys.stderr.write("no separate /proc\n")
     from dlctl.local.node.bridge import Bridge
 
     return Bridge()

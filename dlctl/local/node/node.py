@@ -1,7 +1,7 @@
-"""A node of this machine: runs the pods that are bound to it, and answers for their logs.
+"""A node of this machine: runs the pods bound to it, and serves their logs.
 
-It is to the API server what a kubelet is. With isolated networks its pods reach each other and
-nothing else; with the machine's own, they share its ports.
+It plays the part of a kubelet. In isolated networks its pods reach only each other; in the
+machine's own network they share its ports.
 """
 
 import asyncio
@@ -43,16 +43,16 @@ NODE_NAME: Final = "localhost"
 
 
 class LogUnavailableError(DlctlError):
-    """There is no such pod or container here, or it has not been started (again) yet."""
+    """The pod or container is not on this node, or has not started (again) yet."""
 
 
 @attrs.frozen
 class NodeOptions:
     """How a node runs pods.
 
-    ``images`` maps image names, with or without tag, to what stands for them: the prefix of a
-    Python environment or an executable. With ``keep_logs`` the logs of a pod outlive it, and go
-    with the run directory.
+    ``images`` maps image names, with or without tag, to their substitutes: the prefix of a Python
+    environment, or an executable. With ``keep_logs`` a pod's logs outlive it, until the run
+    directory is removed.
     """
 
     images: Mapping[str, Path] = attrs.field(factory=dict)
@@ -63,7 +63,7 @@ class NodeOptions:
 
 
 class Node:
-    """Runs pods for as long as :meth:`run` does; then none of their processes is left."""
+    """Runs pods for as long as :meth:`run` does; none of their processes is left afterwards."""
 
     def __init__(
         self,
@@ -76,11 +76,11 @@ class Node:
     ) -> None:
         self.options = options
         self._api = api
-        # Once the node is ready: what listens where isolated pods look for the API server.
+        # Once the node is ready: listens where isolated pods look for the API server.
         self.api_listener: socket.socket | None = None
         self.clock = clock or SystemClock()
         self.pods = Informer(client, PODS, NodePod, clock=self.clock)
-        # None until the node runs: only then it is known what the machine grants.
+        # None until the node runs: only then is it known what the machine allows.
         self.network: Network | None = None
         self.ready = asyncio.Event()
         self._services = Informer(client, SERVICES, NodeService, clock=self.clock)
@@ -93,7 +93,7 @@ class Node:
         self._workers: dict[UID, PodWorker] = {}
 
     async def run(self) -> None:
-        """Run pods until cancelled, or until the agent that all containers hang on is lost."""
+        """Run pods until cancelled, or until the agent, the parent of all containers, is lost."""
         await asyncio.to_thread(self._run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
         etc = await asyncio.to_thread(_write_etc, self._run_dir / "etc")
         names = HostsFiles(self._services.store)
@@ -139,11 +139,11 @@ class Node:
             self.ready.set()
 
     def logs(self, pod: ObjectKey, container: str, query: LogOptions) -> AsyncIterator[bytes]:
-        """Return the output of a container; raise at once if there is none to be had."""
+        """Return the output of a container; raise at once if there is none."""
         worker = self._worker(pod)
         runner = worker.runner(container) if worker else None
         if runner is None:
-            raise LogUnavailableError(f'pod "{pod.name}" has not come to this node')
+            raise LogUnavailableError(f'pod "{pod.name}" is not on this node yet')
         start = runner.record.restarts
         if query.previous:
             start -= 1
@@ -166,15 +166,15 @@ class Node:
         """Run a command in a container for the duration of the block, beside its program.
 
         :raises NotRunningError: if the container does not run here.
-        :raises StartError: from the block's beginning, if the command cannot be executed.
+        :raises StartError: on entering the block, if the command cannot be executed.
         """
         worker = self._worker(pod)
         if worker is None:
-            raise NotRunningError(f'pod "{pod.name}" has not come to this node')
+            raise NotRunningError(f'pod "{pod.name}" is not on this node yet')
         return worker.session(container, command)
 
     def _worker(self, pod: ObjectKey) -> PodWorker | None:
-        # The latest of that name: a predecessor may still be tidied away.
+        # The latest of that name: the clean-up of a predecessor may still be running.
         found = [worker for worker in self._workers.values() if worker.pod.key == pod]
         return found[-1] if found else None
 
@@ -209,10 +209,10 @@ class Node:
 
 
 def _write_etc(directory: Path) -> dict[str, Path]:
-    """Write what makes programs resolve names by the hosts file alone, and return it by target.
+    """Write files that make programs resolve names only by the hosts file; return them by target.
 
-    There is no way to a name server, and one that listens on a socket (systemd-resolved) would
-    deny the names of services before the file was looked at.
+    No name server is reachable, and one that listens on a socket (systemd-resolved) would deny
+    service names before the file was read.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     texts = {"nsswitch.conf": _nsswitch(), "resolv.conf": f"nameserver {LOOPBACK_IP}\n"}

@@ -1,4 +1,4 @@
-"""The Node object by which a cluster knows of this machine."""
+"""The Node object that represents this machine."""
 
 import datetime
 import os
@@ -11,7 +11,7 @@ _POD_LIMIT = "1000"
 
 
 def node_object(name: str, address: str, now: datetime.datetime) -> dict[str, Any]:
-    """Return a node that is ready; nobody looks for a heartbeat in a cluster of one process."""
+    """Return a ready node; in a cluster of one process, heartbeats are not needed."""
     capacity = {
         "cpu": str(os.cpu_count() or 1),
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 1024}Ki",

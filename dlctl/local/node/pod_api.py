@@ -1,7 +1,6 @@
-"""What the node asks and tells about pods: status, what they refer to, tokens, the object's end.
+"""API requests of the node about pods: status, references, tokens, removal.
 
-A server that does not answer is asked again for as long as the node runs: what it has to say of a
-pod stays true.
+Requests are retried for as long as the node runs: the state of a pod stays true.
 """
 
 import asyncio
@@ -32,12 +31,12 @@ _BACKOFF: Final = Backoff(base_s=0.1, cap_s=5.0)
 
 @attrs.frozen
 class PodApi:
-    """Says about pods what the node knows of them."""
+    """Reports and reads the state of pods."""
 
     client: Client
 
     async def write_status(self, pod: NodePod, status: dict[str, Any]) -> bool:
-        """Report; return False if this pod is gone, be its name taken again or not."""
+        """Write the status; return False if this pod is gone, even if a successor has its name."""
         # The UID is a precondition: the status of one pod must not land on its successor.
         body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         try:
@@ -47,7 +46,7 @@ class PodApi:
         return True
 
     async def remove(self, pod: NodePod) -> None:
-        """Take the object out of the API: nothing runs for it any more."""
+        """Delete the object without a grace period: none of its processes are left."""
         uid = pod.metadata.uid
         try:
             await _retry(lambda: self.client.delete(PODS, pod.key, uid=uid, grace_period_s=0))
@@ -55,7 +54,7 @@ class PodApi:
             return
 
     async def sources(self, pod: NodePod) -> ConfigSources:
-        """Return what there is of the ConfigMaps and Secrets that the pod refers to."""
+        """Return the existing ConfigMaps and Secrets that the pod refers to."""
         namespace = pod.metadata.namespace or ""
         config_maps, secrets = references(pod)
         found: dict[str, dict[str, bytes]] = {}
@@ -70,9 +69,9 @@ class PodApi:
         return ConfigSources(config_maps=found, secrets=hidden)
 
     async def token(self, pod: NodePod) -> str:
-        """Return a token of the pod's service account, good as long as the pod; or none at all.
+        """Return a token of the service account, valid as long as the pod; empty if it has none.
 
-        :raises MissingReferenceError: if there is no such account.
+        :raises MissingReferenceError: if the service account does not exist.
         """
         name = pod.spec.service_account_name or "default"
         key = ObjectKey(pod.metadata.namespace or "", name)
@@ -82,7 +81,7 @@ class PodApi:
         wanted = pod.spec.automount_service_account_token
         if (account.automount_service_account_token if wanted is None else wanted) is False:
             return ""
-        # A subresource that is created, which is a path like any other.
+        # Creating a subresource takes a path like any other.
         tokens = Resource("", "v1", f"serviceaccounts/{name}/token", "TokenRequest")
         bound = {"kind": "Pod", "apiVersion": "v1", "name": pod.key.name, "uid": pod.metadata.uid}
         body = {"spec": {"boundObjectRef": bound}}
@@ -99,7 +98,7 @@ class PodApi:
 
 
 async def _retry(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask until there is an answer that will not change by asking again."""
+    """Retry until the outcome cannot change by retrying."""
     failures = 0
     while True:
         try:

@@ -1,6 +1,6 @@
 """Warnings about pods as Event objects, for ``kubectl describe pod``.
 
-Best effort: a warning is written once per pod and text, and dropped where the server refuses.
+Best effort: a warning is written once per pod and text, and dropped if the server rejects it.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class PodEvents:
     _recorded: set[tuple[str, str, str]] = attrs.field(init=False, factory=set)
 
     def warn(self, pod: NodePod, reason: str, message: str) -> None:
-        """Queue a warning, from any thread's point of view at once; never waits."""
+        """Queue a warning; never blocks."""
         told = (pod.metadata.uid, reason, message)
         if told in self._recorded or self._queue.full():
             return

@@ -1,6 +1,6 @@
-"""What a pod finds on the node before its containers start: address, names, volumes.
+"""Set up a pod on the node before its containers start: address, names, volumes.
 
-Each step may be tried again, because what is missing (a ConfigMap) may come later.
+Each step may be retried, because what is missing, such as a ConfigMap, may be created later.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @attrs.frozen
 class NodeContext:
-    """What all pods of a node share."""
+    """The parts of a node that all pods share."""
 
     node_name: str
     run_dir: Path
@@ -44,7 +44,7 @@ class NodeContext:
     events: PodEvents
     clock: Clock
     keep_logs: bool = False
-    # None where pods have no way to the API server.
+    # None where pods cannot reach the API server.
     api: ApiAccess | None = None
 
     @property
@@ -58,7 +58,7 @@ class NodeContext:
 
 @attrs.define
 class PodSetup:
-    """The place of one pod; :meth:`leave` gives back what it took, however far it came."""
+    """The resources of one pod; :meth:`tear_down` releases them, however far the set-up came."""
 
     pod: NodePod
     context: NodeContext
@@ -67,7 +67,7 @@ class PodSetup:
     _volume_manager: VolumeManager | None = attrs.field(init=False, default=None)
 
     async def join_network(self) -> str:
-        """Give the pod its IP, and its names a meaning to itself and to the others."""
+        """Give the pod an IP, and publish its names to itself and to the others."""
         pod, context = self.pod, self.context
         uid = pod.metadata.uid
         ip = context.host_ip
@@ -86,7 +86,7 @@ class PodSetup:
         return ip
 
     async def create_volumes(self, ip: str, warn: Callable[[str, str], None]) -> PodRuntime:
-        """Make the volumes; raise what is missing."""
+        """Create the volumes; raise if a reference is missing."""
         context, pod = self.context, self.pod
         namespace = pod.metadata.namespace or ""
         place = PodPlacement(context.node_name, ip, context.host_ip)
@@ -117,13 +117,13 @@ class PodSetup:
         )
 
     async def refresh_volumes(self) -> None:
-        """Bring the volumes up to date, if they have been made."""
+        """Update the volumes, if they have been created."""
         if self._volume_manager is not None:
             sources = await self.context.pod_api.sources(self.pod)
             await asyncio.to_thread(self._volume_manager.refresh, sources)
 
     async def _account(self) -> ServiceAccountFiles | None:
-        """Write the files of the pod's service account, unless it is to have none."""
+        """Write the files of the pod's service account, if it has one."""
         if (api := self.context.api) is None:
             return None
         token = await self.context.pod_api.token(self.pod)
@@ -142,7 +142,7 @@ class PodSetup:
             await self.context.sandboxes.remove(uid)
         except StartError as failure:
             logger.warning(
-                "network of a pod not removed",
+                "could not remove the network of a pod",
                 extra={"key": str(self.pod.key), "error": str(failure)},
             )
         else:

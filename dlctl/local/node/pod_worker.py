@@ -1,7 +1,7 @@
-"""The life of one pod on the node: settle in, init containers, containers, report, go.
+"""The lifecycle of one pod on the node: set-up, init containers, containers, reports, removal.
 
-One task per pod from the moment it is bound until its object is gone. It is told what changes by
-plain calls (:meth:`PodWorker.update`, :meth:`PodWorker.vanish`) and reports through the API server.
+One task per pod, from its binding until its object is gone. Plain calls announce changes
+(:meth:`PodWorker.update`, :meth:`PodWorker.object_removed`); it reports through the API server.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from dlctl.local.node.volumes import UnsupportedVolumeError
 
 
 class PodWorker:
-    """Runs one pod; a pod that was finished when first seen is only waited out."""
+    """Runs one pod; a pod that had finished when first seen only waits for its deletion."""
 
     def __init__(self, pod: NodePod, context: NodeContext) -> None:
         self.pod = pod
@@ -43,14 +43,14 @@ class PodWorker:
         self._pod_setup = PodSetup(pod, context, self._paths)
         self._state = PodState(started_at=context.clock.now(), host_ip=context.host_ip)
         self._runtime: PodRuntime | None = None
-        # The containers are to end, and (later, or never) the object is to go.
+        # The first stops the containers; the second, later or never, removes the object.
         self._terminating = asyncio.Event()
         self._deleted = asyncio.Event()
         self._gone = False
         self._finished = False
         self._kill_timer: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
-        # What the volumes show may have changed.
+        # The contents of volumes may have changed.
         self._stale = asyncio.Event()
         self._reported: dict[str, Any] = {}
         self._init_runners = [self._runner(c, init=True) for c in pod.spec.init_containers or ()]
@@ -62,25 +62,25 @@ class PodWorker:
                 record.state = Waiting("PodInitializing")
 
     def update(self, pod: NodePod) -> None:
-        """Take note of a newer version; a deletion starts the containers' grace period."""
+        """Accept a newer version; a deletion starts the containers' grace period."""
         self.pod = pod
         if pod.metadata.is_terminating:
             self._stop(pod.grace_s)
 
     def content_changed(self, kind: str, key: ObjectKey) -> None:
-        """Take note that a ConfigMap or Secret has changed, which a volume may show."""
+        """Refresh volumes if they show the changed ConfigMap or Secret."""
         config_maps, secrets = references(self.pod)
         names = config_maps if kind == CONFIG_MAPS.kind else secrets
         if key.name in names and key.namespace == self.pod.metadata.namespace:
             self._stale.set()
 
     def object_removed(self) -> None:
-        """Take note that the object is gone: the containers get no time to end."""
+        """Kill the containers: the object is gone, so there is no grace period."""
         self._gone = True
         self._stop(0.0)
 
     def runner(self, container: str) -> ContainerRunner | None:
-        """Return a container by name; the empty name means the first one."""
+        """Return a container by name; the empty name is the first one."""
         everyone = [*self._runners, *self._init_runners]
         return next((r for r in everyone if container in ("", r.container.name)), None)
 
@@ -89,7 +89,7 @@ class PodWorker:
     ) -> AbstractAsyncContextManager[ContainerSession]:
         """Run a command in a container for the duration of the block.
 
-        :raises NotRunningError: if there is no program of the container at the time.
+        :raises NotRunningError: if the container's program is not running.
         """
         runner = self.runner(container)
         if runner is None or not runner.running or self._runtime is None:
@@ -103,7 +103,7 @@ class PodWorker:
         )
 
     async def run(self) -> None:
-        """Live the whole life; when it returns, the object and the files are gone."""
+        """Run the whole lifecycle; on return, the object and the files are gone."""
         self.update(self.pod)
         if not self.pod.finished:
             async with asyncio.TaskGroup() as group:
@@ -192,7 +192,7 @@ class PodWorker:
     async def _start_request(
         self, container: Container, image: Image, log_path: Path
     ) -> StartContainer:
-        assert self._runtime is not None, "containers run only once the pod has settled in"
+        assert self._runtime is not None, "containers run only once the pod is set up"
         sources = await self._context.pod_api.sources(self.pod)
         setting = attrs.evolve(self._runtime, pod=self.pod, sources=sources)
         return await asyncio.to_thread(setting.start_request, container, image, log_path)
@@ -213,7 +213,7 @@ class PodWorker:
         self._stop_containers(grace_s)
 
     def _stop_containers(self, grace_s: float) -> None:
-        """Ask all to end now and make them later; a second, shorter time replaces the first."""
+        """Send SIGTERM to all now, SIGKILL later; a second, shorter period replaces the first."""
         self._terminating.set()
         for runner in [*self._init_runners, *self._runners]:
             runner.stop(kill=grace_s <= 0)
@@ -235,19 +235,19 @@ class PodWorker:
         while not over:
             await self._changed.wait()
             self._changed.clear()
-            # Looked at before, so that the last report is made with everything known.
+            # Read first, so that the last report includes everything.
             over = self._finished
             if over and self._deleted.is_set():
-                # Nobody is to see a pod that goes end in two steps.
+                # A deleted pod reports its end in one step.
                 self._state.finished = True
             await self._report()
         if not self._state.finished:
-            # First that the containers have terminated, then the phase, as kubelets report it.
+            # First the terminated containers, then the phase, as kubelets do.
             self._state.finished = True
             await self._report()
 
     async def _report(self) -> None:
-        """Write the status if it differs from what the server was last seen to have."""
+        """Write the status if it differs from the server's last known one."""
         if not self._gone:
             reported = self._reported.get("conditions", ())
             wire = status(self.pod, self._state, reported, self._context.clock.now())

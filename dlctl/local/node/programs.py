@@ -1,6 +1,6 @@
-"""From a forked process to a program in its place, and what its end and its failures mean.
+"""Execute a program in a forked process, and interpret its exit status and failures.
 
-What containers run and what is run beside them begins here alike; where it runs is decided before.
+Shared by containers and exec'd commands; the namespaces are chosen before.
 """
 
 import errno
@@ -19,14 +19,14 @@ _CANNOT_START: Final = 128
 
 
 class StartFailure(msgspec.Struct, frozen=True):
-    """Why the program was not executed, told through a pipe that a good start just closes."""
+    """Why the program was not executed, sent through a pipe that a successful start closes."""
 
     error: str
     exit_code: int
 
 
 def failure(error: OSError) -> StartFailure:
-    """Return what to tell, with the exit code that a shell would show."""
+    """Return the failure, with the exit code that a shell would show."""
     code = {
         errno.ENOENT: _NOT_FOUND,
         errno.EACCES: _NOT_EXECUTABLE,
@@ -37,7 +37,7 @@ def failure(error: OSError) -> StartFailure:
 
 
 def exit_code(status: int) -> int:
-    """Return what a shell shows for the status of a process that was waited for."""
+    """Return the exit code that a shell shows for the status of a reaped process."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
@@ -50,7 +50,7 @@ def execute(
     *,
     terminal: bool = False,
 ) -> NoReturn:
-    """Become the program, in a session of its own; without an input it reads nothing."""
+    """Become the program, in its own session; without stdin it reads nothing."""
     os.setsid()
     stdin, stdout, stderr = streams
     os.dup2(os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin, 0)
@@ -60,8 +60,8 @@ def execute(
         fcntl.ioctl(1, termios.TIOCSCTTY, 0)
     os.chdir(cwd)
     os.umask(0o022)
-    # What is ignored stays so across exec: SIGPIPE by Python; SIGINT by a shell, of what it runs
-    # in the background, such as dlctl.
+    # Ignored signals stay ignored across exec: SIGPIPE in Python; SIGINT in background processes of
+    # a shell, such as dlctl.
     for number in signal.valid_signals():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -69,5 +69,5 @@ def execute(
     try:
         os.execvpe(argv[0], argv, env)
     except OSError as error:
-        # To name what was asked for, and not the last place on PATH where it was looked for.
+        # Name the requested program, not the last place on PATH that was searched.
         raise OSError(error.errno, error.strerror, argv[0]) from None

@@ -1,7 +1,7 @@
-"""What the node and its agent say to each other: one JSON message a line, over a socket pair.
+"""The protocol between node and agent: one JSON message per line, over a socket pair.
 
-The node asks and the agent answers by ``id``; that a container ended comes unasked. An answer to
-:class:`StartContainer` means that the program was executed, not that it does well.
+The node sends requests and the agent responds by ``id``; ends of containers are announced unasked.
+A response to :class:`StartContainer` means that the program was executed, not that it succeeds.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ LINE_LIMIT: Final = 1 << 22
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A file or directory of the machine, shown at another path in a container."""
+    """A file or directory of the machine, mounted at another path in a container."""
 
     source: str
     target: str
@@ -21,7 +21,7 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 class CreateSandbox(msgspec.Struct, frozen=True, tag="create"):
-    """Make the network of a pod: an interface with the IP, and a loopback."""
+    """Create the network of a pod: an interface with the IP, and a loopback."""
 
     id: int
     pod: str
@@ -29,7 +29,7 @@ class CreateSandbox(msgspec.Struct, frozen=True, tag="create"):
 
 
 class RemoveSandbox(msgspec.Struct, frozen=True, tag="remove"):
-    """Drop the network of a pod; its containers are gone by then."""
+    """Remove the network of a pod; its containers have terminated."""
 
     id: int
     pod: str
@@ -52,22 +52,22 @@ class StartContainer(msgspec.Struct, frozen=True, tag="start", kw_only=True):
 
 
 class StopContainer(msgspec.Struct, frozen=True, tag="stop"):
-    """Send SIGTERM to the program, or SIGKILL to all that came of it; there is no answer."""
+    """Send SIGTERM to the program, or SIGKILL to its whole process tree; no response."""
 
     container: str
     kill: bool = False
 
 
 class ExecInContainer(msgspec.Struct, frozen=True, tag="run", kw_only=True):
-    """Run one more program in a running container; its environment is the container's."""
+    """Run a command in a running container, with the container's environment."""
 
     id: int
     container: str
-    # Names this run of a program among those of the container.
+    # Identifies the command among those of the container.
     exec_id: str
     argv: list[str]
-    # Pipes or a terminal, which the node has opened at its end; without a path for its input, a
-    # command has none.
+    # Pipes or a terminal, already open on the node's side; without a path for stdin, the command
+    # has none.
     stdin: str = ""
     stdout: str
     stderr: str
@@ -75,23 +75,23 @@ class ExecInContainer(msgspec.Struct, frozen=True, tag="run", kw_only=True):
 
 
 class KillExec(msgspec.Struct, frozen=True, tag="kill-run"):
-    """Send SIGKILL to a program that was started by :class:`RunInside`; there is no answer."""
+    """Send SIGKILL to a command started by :class:`ExecInContainer`; no response."""
 
     container: str
     exec_id: str
 
 
 class AgentStarted(msgspec.Struct, frozen=True, tag="started"):
-    """The agent's first message: whether the namespaces were granted, and if not, why.
+    """The agent's first message: whether namespaces are available, and if not, why.
 
-    If they were, a socket comes with it that listens where pods look for the API server.
+    If they are, it comes with a socket that listens where pods look for the API server.
     """
 
     error: str = ""
 
 
 class Response(msgspec.Struct, frozen=True, tag="answer"):
-    """How a request went; ``exit_code`` is what a shell would show for the failed start."""
+    """The result of a request; ``exit_code`` is the one a shell shows for a failed start."""
 
     id: int
     error: str = ""
@@ -99,14 +99,14 @@ class Response(msgspec.Struct, frozen=True, tag="answer"):
 
 
 class Exited(msgspec.Struct, frozen=True, tag="exited"):
-    """A container ended; a signal shows as 128 + n."""
+    """A container terminated; signal n gives exit code 128 + n."""
 
     container: str
     exit_code: int
 
 
 class ExecExited(msgspec.Struct, frozen=True, tag="run-ended"):
-    """A program beside that of a container ended; all do, untold, when their container does."""
+    """A command terminated; not sent if its container terminates first."""
 
     container: str
     exec_id: str

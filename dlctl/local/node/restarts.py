@@ -1,7 +1,7 @@
-"""How long a container that keeps ending waits before its next start.
+"""Restart back-off of containers, as in the kubelet.
 
-As the kubelet does it: the first restart is at once, the next ones wait longer and longer, and a
-container that has run for a while starts over.
+The first restart is immediate, the following ones wait longer and longer, and a container that ran
+long enough starts over.
 """
 
 from typing import Final
@@ -30,9 +30,9 @@ class CrashLoopBackoff:
 
 
 def should_restart(pod: NodePod, exit_code: int, *, init: bool) -> bool:
-    """Whether the pod's policy starts a container again that ended so."""
+    """Return whether the pod's policy restarts a container with this exit code."""
     policy = pod.spec.restart_policy or "Always"
     if init and policy == "Always":
-        # An init container is to succeed once.
+        # An init container has to succeed once.
         policy = "OnFailure"
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)

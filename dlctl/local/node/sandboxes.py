@@ -1,7 +1,6 @@
-"""The node's end of the agent: networks of pods and running containers, as awaitable calls.
+"""The node's side of the agent: networks of pods and running containers, as awaitable calls.
 
-One agent serves all pods of a node; see ``agent_process`` for how it comes about, and which of two
-kinds it is.
+One agent serves all pods of a node; see ``agent_process`` for its start and its two modes.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ T = TypeVar("T")
 NetworkMode = Literal["isolated", "host"]
 NetworkChoice = Literal["auto", "isolated", "host"]
 
-# Executing a program takes milliseconds; this is for a machine that swaps.
+# Executing a program takes milliseconds; this allows for a machine that swaps.
 RESPONSE_TIMEOUT_S: Final = 30.0
 _KILLED: Final = 128 + signal.SIGKILL
 
@@ -46,7 +45,7 @@ class AgentLostError(DlctlError):
 
 
 class StartError(DlctlError):
-    """A container's program was not executed; ``exit_code`` is what a shell would show."""
+    """A program was not executed; ``exit_code`` is the one a shell would show."""
 
     def __init__(self, message: str, *, exit_code: int) -> None:
         super().__init__(message)
@@ -55,7 +54,7 @@ class StartError(DlctlError):
 
 @attrs.frozen
 class Network:
-    """How pods are connected, and if they share the machine's network, why."""
+    """How pods are connected; if they share the machine's network, the reason."""
 
     mode: NetworkMode
     reason: str = ""
@@ -66,9 +65,9 @@ class Network:
 
 
 class Sandboxes:
-    """Where the containers of a node run; nothing that runs in it outlives it.
+    """The sandboxes of a node's containers; nothing that runs in them outlives them.
 
-    Calls are answered only while :meth:`listen` runs.
+    Calls complete only while :meth:`receive` runs.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class Sandboxes:
         self._last_id = 0
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._exits: dict[str, asyncio.Future[int]] = {}
-        # Of what runs beside the program of a container, by container and run.
+        # Commands beside a container's program, by container and exec ID.
         self._exec_exits: dict[tuple[str, str], tuple[int, asyncio.Future[int]]] = {}
         self._lost = False
 
@@ -97,7 +96,7 @@ class Sandboxes:
         await self._request(RemoveSandbox(self._next_id(), pod))
 
     async def start(self, start: StartContainer) -> "asyncio.Future[int]":
-        """Execute the program; the future is its exit code. The ``id`` is filled in."""
+        """Execute the program; the future is its exit code. Fills in the ``id``."""
         exit_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._exits[start.container] = exit_code
         try:
@@ -108,11 +107,11 @@ class Sandboxes:
         return exit_code
 
     def stop(self, container: str, *, kill: bool) -> None:
-        """Ask the program to end, or make it; the future of its start tells when it has."""
+        """Send SIGTERM or SIGKILL to the program; the future of its start has the result."""
         self._send(StopContainer(container, kill))
 
     async def exec(self, run: ExecInContainer) -> "asyncio.Future[int]":
-        """Execute one more program in a container; the future is its exit code."""
+        """Execute a command in a container; the future is its exit code."""
         end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         run = msgspec.structs.replace(run, id=self._next_id())
         at = run.container, run.exec_id
@@ -125,11 +124,11 @@ class Sandboxes:
         return end
 
     def kill_exec(self, container: str, exec_id: str) -> None:
-        """Make a program end that was started beside that of a container."""
+        """Kill a command that runs beside a container's program."""
         self._send(KillExec(container, exec_id))
 
     async def receive(self) -> NoReturn:
-        """Pass on what the agent says until it ends; then every wait fails."""
+        """Dispatch the agent's messages until it ends; then every pending call fails."""
         while line := await self._reader.readline():
             message: Message = _decode(line)
             if isinstance(message, Response):
@@ -144,10 +143,10 @@ class Sandboxes:
         raise AgentLostError("the node's agent has ended; see its log")
 
     def _end_execs(self, container: str) -> None:
-        """Tell those who wait for what ran beside a program that it has ended with it."""
+        """Complete the commands of a container that has terminated."""
         for at in [at for at in self._exec_exits if at[0] == container]:
             request_id, end = self._exec_exits.pop(at)
-            refusal = Response(request_id, "the container has ended", _KILLED)
+            refusal = Response(request_id, "the container has terminated", _KILLED)
             _set_result(self._responses.get(request_id), refusal)
             _set_result(end, _KILLED)
 
@@ -174,6 +173,6 @@ class Sandboxes:
 
 
 def _set_result(future: "asyncio.Future[T] | None", result: T) -> None:
-    # Whoever waited may have been cancelled.
+    # The waiting task may have been cancelled.
     if future is not None and not future.done():
         future.set_result(result)

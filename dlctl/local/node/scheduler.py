@@ -1,7 +1,7 @@
-"""A scheduler for one node: every pod that may be placed is bound to it.
+"""A scheduler for one node: binds every pod that may be scheduled.
 
-Resources, selectors and affinity are not looked at, for there is no other node to choose. A pod
-with scheduling gates waits, and one that asks for another scheduler is told so.
+Resources, selectors and affinity are ignored, since there is no other node. A pod with scheduling
+gates waits; one with another scheduler's name is marked unschedulable.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _RETRY_S: Final = 1.0
 
 @attrs.define(eq=False)
 class Scheduler:
-    """Binds pods in the order in which they came."""
+    """Binds pods in order of arrival."""
 
     client: Client
     pods: Informer[NodePod]
@@ -52,17 +52,17 @@ class Scheduler:
                 await asyncio.sleep(_RETRY_S)
                 self._waiting.put_nowait(key)
             except ApiError:
-                # Bound or deleted by somebody else meanwhile: a change will say so.
+                # Bound or deleted by another client meanwhile: a watch event follows.
                 continue
 
     async def _schedule(self, pod: NodePod) -> None:
         if pod.spec.scheduling_gates:
-            # The API server has said so; their removal is a change of the pod.
+            # The API server has set the condition; removing a gate changes the pod.
             return
         if pod.spec.scheduler_name not in (None, "", DEFAULT_SCHEDULER):
             name = pod.spec.scheduler_name
             await self._mark_unschedulable(
-                pod, "Unschedulable", f'there is no scheduler "{name}" here'
+                pod, "Unschedulable", f'this cluster has no scheduler "{name}"'
             )
         else:
             await self._bind(pod)
@@ -74,7 +74,7 @@ class Scheduler:
             "metadata": {"name": pod.metadata.name, "uid": pod.metadata.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": self.node_name},
         }
-        # A subresource that is created, which is a path like any other.
+        # Creating a subresource takes a path like any other.
         binding = Resource("", "v1", f"pods/{pod.metadata.name}/binding", "Binding")
         await self.client.create(binding, pod.metadata.namespace or "", body)
 

@@ -1,6 +1,6 @@
-"""What the node reports of a pod: phase, conditions and container states, in the wire form.
+"""The status of a pod as the node reports it: phase, conditions, container states. Pure.
 
-Pure: the same records give the same status, so that an unchanged one need not be written.
+The same records give the same status, so that an unchanged one need not be written.
 """
 
 import datetime
@@ -13,13 +13,13 @@ from dlctl.local.node.api_types import NodePod
 
 JSON = dict[str, Any]
 
-# Set by the node; conditions of other types belong to others and are passed on.
+# Owned by the node; conditions of other types are preserved.
 _OWN_CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 
 
 @attrs.frozen
 class Waiting:
-    """Not running yet, or not again."""
+    """Not running yet, or waiting for a restart."""
 
     reason: str
     message: str = ""
@@ -27,14 +27,14 @@ class Waiting:
 
 @attrs.frozen
 class Running:
-    """Running since."""
+    """Running since a time."""
 
     since: datetime.datetime
 
 
 @attrs.frozen
 class Terminated:
-    """Ended; ``reason`` is Completed, Error or why it could not be started."""
+    """Terminated; ``reason`` is Completed, Error or why it could not be started."""
 
     exit_code: int
     reason: str
@@ -45,7 +45,7 @@ class Terminated:
 
 @attrs.define
 class ContainerRecord:
-    """One container of a pod as it has fared so far; ``done`` means no further start."""
+    """The state of one container so far; ``done`` means no further start."""
 
     name: str
     image: str
@@ -69,14 +69,14 @@ class ContainerRecord:
 
 @attrs.define
 class PodState:
-    """What concerns the pod as a whole; ``verdict`` overrides what the containers say."""
+    """The state of a pod as a whole; ``failure_reason`` overrides its containers' outcome."""
 
     started_at: datetime.datetime
     host_ip: str
     ip: str = ""
     failure_reason: str = ""
     message: str = ""
-    # Its network and its processes are gone, and their ends were reported.
+    # Its network and processes are gone, and their terminations were reported.
     finished: bool = False
     init_containers: list[ContainerRecord] = attrs.field(factory=list)
     containers: list[ContainerRecord] = attrs.field(factory=list)
@@ -91,7 +91,7 @@ class PodState:
 
 
 def phase(pod_state: PodState) -> str:
-    """Return the phase; a terminal one only when nothing of the pod is left, as kubelets do."""
+    """Return the phase; terminal only once nothing of the pod is left, as in kubelets."""
     if pod_state.finished and (outcome := _outcome(pod_state)):
         return outcome
     begun = any(record.running or record.last or record.done for record in pod_state.containers)
@@ -99,7 +99,7 @@ def phase(pod_state: PodState) -> str:
 
 
 def _outcome(pod_state: PodState) -> str:
-    """Return the terminal phase that the pod is to have, or nothing while it goes on."""
+    """Return the terminal phase that the pod is heading for; empty while it continues."""
     if pod_state.failure_reason or any(record.failed for record in pod_state.init_containers):
         return "Failed"
     if not pod_state.initialized or not all(record.done for record in pod_state.containers):
@@ -110,10 +110,10 @@ def _outcome(pod_state: PodState) -> str:
 def status(
     pod: NodePod, pod_state: PodState, reported: Sequence[JSON], now: datetime.datetime
 ) -> JSON:
-    """Return the whole status.
+    """Return the complete status.
 
-    Transition times are kept from the conditions reported last, because the pod at hand may be
-    older; conditions of others are those of the pod.
+    Transition times are taken from the last reported conditions, because the given pod may be
+    older; conditions of others come from the pod.
     """
     theirs = (pod.status or {}).get("conditions") or []
     before = [*theirs, *reported]

@@ -1,8 +1,8 @@
-"""Where pods share the machine's network and file system: names and paths are replaced in words.
+"""Replace names and paths in text, where pods share the machine's network and file system.
 
-A service's name becomes the loopback address, and the path of a volume the directory that it
-really is. Only whole names are replaced, in command, arguments and environment; a program that
-makes up such a name by itself is not helped.
+A service's name becomes the loopback address, and a volume's path its actual directory. Only whole
+names are replaced, in command, arguments and environment; names that a program composes itself are
+not.
 """
 
 import re
@@ -15,18 +15,18 @@ from dlctl.local.node.hosts_files import qualified
 
 
 def replace(text: str, replacements: Mapping[str, str]) -> str:
-    """Replace each whole name or leading path; the longest one that fits is taken."""
+    """Replace each whole name or leading path; the longest match wins."""
     if not replacements:
         return text
     longest_first = sorted(replacements, key=len, reverse=True)
     names = "|".join(re.escape(name) for name in longest_first)
-    # Neither may begin earlier nor be part of a path, but a name may follow the // of a URL.
+    # A match must not begin within a word or path, but a name may follow the // of a URL.
     pattern = rf"(?<![\w.-])(?<!(?<!/)/)(?:{names})(?![\w-]|\.\w)"
     return re.sub(pattern, lambda found: replacements[found.group()], text)
 
 
 def service_names(services: Iterable[NodeService], namespace: str) -> dict[str, str]:
-    """Return every name by which a pod of the namespace may call a service."""
+    """Return every name by which a pod of the namespace may address a service."""
     names: list[str] = []
     for service in services:
         name, home = service.metadata.name, service.metadata.namespace or ""

@@ -1,7 +1,7 @@
-"""Volumes as directories of the machine: made before a pod's first container, and kept up to date.
+"""Volumes as directories of the machine, created before a pod's first container and kept current.
 
-What a reference holds is written as whole files, each of which is replaced at once when that
-changes. Only the owner may read them, whatever mode was asked for.
+References are written as whole files, each replaced atomically when it changes. Only the owner may
+read them, whatever the requested mode.
 """
 
 import os
@@ -30,7 +30,7 @@ _OWNER_ONLY = 0o700
 
 
 class UnsupportedVolumeError(DlctlError):
-    """A volume that a node of plain processes has no way to provide."""
+    """A volume that a node of plain processes cannot provide."""
 
 
 @attrs.frozen
@@ -42,20 +42,20 @@ class _File:
 
 @attrs.define
 class VolumeManager:
-    """Makes the volumes of one pod and refreshes them; blocking, so not for the event loop."""
+    """Creates and refreshes the volumes of one pod; blocking, so not for the event loop."""
 
     pod: NodePod
     place: PodPlacement
     sources: ConfigSources
     # Lives as long as the pod.
     directory: Path
-    # Lives as long as the cluster: a directory per claim stands for a persistent volume.
+    # Lives as long as the cluster: one directory per claim stands for a persistent volume.
     claims: Path
-    # The files that were written, by volume.
+    # Written files by volume.
     _written: dict[str, dict[str, _File]] = attrs.field(init=False, factory=dict)
 
     def create_all(self) -> Mapping[str, Path]:
-        """Return the directory of each volume by its name."""
+        """Create the volumes; return their directories by name."""
         return {volume.name: self._create(volume) for volume in self.pod.spec.volumes or ()}
 
     def _create(self, volume: Volume) -> Path:
@@ -72,7 +72,7 @@ class VolumeManager:
         return path
 
     def refresh(self, sources: ConfigSources) -> None:
-        """Write what has changed of the references; of what is not there any more, all stays."""
+        """Write changed references; files of references that no longer exist are kept."""
         self.sources = sources
         for volume in self.pod.spec.volumes or ():
             if volume.name in self._written:
@@ -93,9 +93,9 @@ class VolumeManager:
     def _write(self, directory: Path, file: _File) -> None:
         path = directory / file.path
         if not path.resolve().is_relative_to(directory.resolve()):
-            raise UnsupportedVolumeError(f"path {file.path!r} leads out of the volume")
+            raise UnsupportedVolumeError(f"path {file.path!r} is outside the volume")
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Made elsewhere and moved: who reads it sees the old content or the new.
+        # Moved into place: a reader sees the old content or the new.
         made = self.directory / f".{uuid.uuid4().hex}"
         fd = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file.mode & _OWNER_ONLY)
         with open(fd, "wb") as out:
@@ -114,7 +114,7 @@ class VolumeManager:
             config_map=volume.config_map, secret=volume.secret, downward_api=volume.downward_api
         )
         if known == VolumeProjection():
-            raise UnsupportedVolumeError(f'volume "{volume.name}" is of a kind not supported here')
+            raise UnsupportedVolumeError(f'volume "{volume.name}" has an unsupported type')
         return list(self._source_files(known, _FILE_MODE))
 
     def _source_files(self, source: VolumeProjection, mode: int) -> Iterator[_File]:
@@ -137,7 +137,7 @@ class VolumeManager:
 
 @attrs.frozen
 class _SourceRef:
-    """A ConfigMap or Secret by name, and what there is of its kind."""
+    """A ConfigMap or Secret by name, and the existing objects of its kind."""
 
     kind: str
     name: str

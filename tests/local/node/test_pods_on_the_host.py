@@ -21,7 +21,7 @@ def is_alive(pid: str) -> bool:
 
 async def test_mode_and_its_reason_are_told(harness: NodeHarness) -> None:
     assert harness.cluster.network.mode == "host"
-    assert harness.cluster.network.reason == "asked for"
+    assert harness.cluster.network.reason == "requested"
 
 
 async def test_names_of_services_are_replaced_by_loopback(harness: NodeHarness) -> None:
