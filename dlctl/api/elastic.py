@@ -5,6 +5,7 @@ Workers are identified by index; the names of their pods derive from the job's n
 
 import datetime
 import enum
+from collections.abc import Collection, Iterable
 from typing import Final, Self
 
 import attrs
@@ -182,6 +183,27 @@ class Membership:
         """Return all workers with pods: the members, and those being added or removed."""
         passing = self.scaling.workers if self.scaling else ()
         return tuple(sorted({*self.members, *passing, *self.leaving}))
+
+    def add(self, workers: Iterable[int]) -> Self:
+        return attrs.evolve(self, members=tuple(sorted({*self.members, *workers})))
+
+    def remove(self, workers: Collection[int]) -> Self:
+        """Return it without these workers, neither as members nor as hosts."""
+        members = tuple(i for i in self.members if i not in workers)
+        hosts = (i for i in self.hosts if i not in workers)
+        return attrs.evolve(self, members=members).with_hosts(hosts)
+
+    def retire(self, workers: Iterable[int]) -> Self:
+        return attrs.evolve(self, retired=self.retired.union(workers))
+
+    def with_hosts(self, workers: Iterable[int]) -> Self:
+        return attrs.evolve(self, hosts=tuple(sorted(set(workers))))
+
+    def with_scaling(self, operation: ScaleOperation | None) -> Self:
+        return attrs.evolve(self, scaling=operation)
+
+    def with_evacuating(self, operation: ScaleOperation | None) -> Self:
+        return attrs.evolve(self, evacuating=operation)
 
     def reset(self) -> Self:
         """Return the membership for a new launcher, which has no hosts and no blacklist yet."""

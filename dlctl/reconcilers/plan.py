@@ -95,8 +95,8 @@ def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
         notes=(*members.notes, *plan.notes),
         deleted_pods=(*plan.deleted_pods, *members.deleted_pods),
         scaler_updates=tuple(members.scaler_updates.values()),
-        exec_tasks=frozenset(members.exec_tasks),
-        retried_exec_tasks=frozenset(members.retries),
+        exec_tasks=members.exec_tasks,
+        retried_exec_tasks=members.retries,
         requeue_after_s=earliest(plan.requeue_after_s, *members.waits_s),
     )
 

@@ -1,6 +1,6 @@
-"""How workers are taken away: the launcher lets go of them, and then their pods go. Pure."""
+"""How workers are taken away: once the launcher has disconnected, their pods are deleted. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import attrs
@@ -18,84 +18,79 @@ _MAX_TRIES: Final = 5
 
 def unused_workers(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
-) -> tuple[int, ...] | None:
-    """Return those that leave and that the launcher does not use while it uses others.
+) -> tuple[tuple[int, ...] | None, MembershipPlan]:
+    """Return the leaving workers that the launcher does not use although it uses others.
 
-    None while it is not known. It takes two looks, a while apart: a launcher that dials its workers
-    one after another uses some of them a little before the others. If the launcher cannot be looked
-    into, also at a later try, they count as unused.
+    None while that is not known, and the plan with the checks that find it out. There are two, a
+    while apart: a launcher that dials its workers one after another uses some of them a little
+    before the others. If the launcher cannot be inspected after retries, they count as unused.
     """
-    workers = {
-        i: one.pod for i in state.membership.hosts if (one := state.workers.get(i)) and one.pod
-    }
-    leaving = tuple(i for i in operation.workers if i in workers)
+    leaving = tuple(i for i in operation.workers if i in state.hosts and state.pod(i))
     if state.launcher is None or not leaving:
-        return ()
-    listed = frozenset((state.pod_name(i), _pod_ip(pod)) for i, pod in workers.items())
-    look = CheckInUse(state.launcher, listed)
-    found = _unused(state, plan, look, leaving)
-    return _unused(state, plan, attrs.evolve(look, confirms=True), found) if found else found
+        return (), plan
+    check = CheckInUse(state.launcher, _addresses(state, state.pods(state.membership.hosts)))
+    found, plan = _unused(state, plan, check, leaving)
+    if not found:
+        return found, plan
+    return _unused(state, plan, attrs.evolve(check, confirms=True), found)
+
+
+def has_left(
+    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
+) -> tuple[bool, MembershipPlan]:
+    """Return whether the pods of the leaving workers are gone, and the plan that brings it about.
+
+    They are deleted once the launcher has disconnected, or a script of the user's has run.
+    """
+    is_drained, plan = (True, plan) if operation.done else _drained(state, plan, operation)
+    if not is_drained:
+        return False, plan
+    remaining = state.pods(operation.workers)
+    return not remaining, plan.with_deleted_pods(remaining)
 
 
 def _unused(
-    view: MembershipState, draft: MembershipPlan, look: CheckInUse, workers: Sequence[int]
-) -> tuple[int, ...] | None:
+    state: MembershipState, plan: MembershipPlan, check: CheckInUse, workers: Sequence[int]
+) -> tuple[tuple[int, ...] | None, MembershipPlan]:
     """Return those of the workers that the launcher does not use, None while it is not known."""
-    draft.exec_tasks.add(look)
-    outcome = view.outcomes.get(look)
+    outcome = state.outcomes.get(check)
     if outcome is None:
-        return None
+        return None, plan.with_exec_task(check)
     if outcome.error and outcome.attempts < _MAX_TRIES:
-        # A fault of the API server says nothing of the workers, and each index that is lost counts.
-        draft.retries.add(look)
-        return None
+        # An error of the API server says nothing about workers, and each lost index counts.
+        return None, plan.with_exec_task(check, retry=True)
     if outcome.error:
-        return tuple(workers)
+        return tuple(workers), plan.with_exec_task(check)
     used = outcome.result
-    found = tuple(i for i in workers if view.pod_name(i) not in used) if used else ()
-    if found and look.confirms and outcome.attempts == 1:
+    found = tuple(i for i in workers if state.pod_name(i) not in used) if used else ()
+    if found and check.confirms and outcome.attempts == 1:
         # The first try follows at once upon what it is to confirm.
-        draft.retries.add(look)
-        return None
-    return found
+        return None, plan.with_exec_task(check, retry=True)
+    return found, plan.with_exec_task(check)
 
 
-def drained(state: MembershipState, plan: MembershipPlan, operation: ScaleOperation) -> bool:
-    """Tell whether nobody dials these workers any more, or has been given time enough."""
-    launcher = state.launcher
-    if not state.is_launched:
-        return True
-    there = frozenset(
-        (state.pod_name(i), _pod_ip(one.pod))
-        for i in operation.workers
-        if (one := state.workers.get(i)) and one.pod and not one.pod.metadata.is_terminating
-    )
-    if not there:
-        return True
+def _drained(
+    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
+) -> tuple[bool, MembershipPlan]:
+    """Return whether the launcher has disconnected from these workers, or has run out of time."""
+    remaining = [p for p in state.pods(operation.workers) if not p.metadata.is_terminating]
+    if not state.is_launched or not remaining:
+        return True, plan
     wait_s = state.left_s(operation, state.policy.drain_timeout_s)
     if wait_s <= 0:
         names = ", ".join(state.pod_names(operation.workers))
         message = f"the launcher still used {names} after {state.policy.drain_timeout_s:g} s"
-        plan.notes.append(EventNote("Warning", "TrainingJobWorkersInUse", message))
-        return True
-    plan.waits_s.append(wait_s)
-    if launcher is None or not hosts.is_written(state, plan.membership):
-        return False
-    task = CheckInUse(launcher, there)
-    plan.exec_tasks.add(task)
-    outcome = state.outcomes.get(task)
-    if outcome is not None and (outcome.error or outcome.result):
-        plan.retries.add(task)
-        return False
-    return outcome is not None
+        return True, plan.with_note(EventNote("Warning", "TrainingJobWorkersInUse", message))
+    plan = plan.with_wait(wait_s)
+    if state.launcher is None or not hosts.is_written(state, plan.membership):
+        return False, plan
+    check = CheckInUse(state.launcher, _addresses(state, remaining))
+    outcome = state.outcomes.get(check)
+    in_use = outcome is not None and bool(outcome.error or outcome.result)
+    return outcome is not None and not in_use, plan.with_exec_task(check, retry=in_use)
 
 
-def pods_gone(state: MembershipState, plan: MembershipPlan, operation: ScaleOperation) -> bool:
-    """Tell whether the pods of those that leave are gone; until then, have them deleted."""
-    there = [one.pod for i in operation.workers if (one := state.workers.get(i)) and one.pod]
-    plan.deleted_pods += [pod for pod in there if not pod.metadata.is_terminating]
-    return not there
-
-
-def _pod_ip(pod: Pod) -> str:
-    return (pod.status.pod_ip if pod.status else None) or ""
+def _addresses(state: MembershipState, pods: Collection[Pod]) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (pod.metadata.name, (pod.status.pod_ip if pod.status else None) or "") for pod in pods
+    )

@@ -8,6 +8,8 @@ import datetime
 from collections.abc import Collection
 from typing import Final
 
+import attrs
+
 from dlctl.api.elastic import AttachMode, Membership
 from dlctl.dialects.et_operator import training_conditions
 from dlctl.reconcilers.job_status import EventNote
@@ -23,35 +25,30 @@ BATCH_WINDOW_S: Final = 5.0
 
 def reachable(
     state: MembershipState, plan: MembershipPlan, workers: Collection[int]
-) -> frozenset[int]:
-    """Return those of the workers that the launcher can reach; it is asked for that.
+) -> tuple[frozenset[int], MembershipPlan]:
+    """Return those of the workers that the launcher can reach, and the plan with the probe.
 
-    One whose node is about to go is not worth listing.
+    A worker whose node is about to go is not worth listing.
     """
     ready = _ready(state, workers)
-    if not ready or state.launcher is None:
-        return frozenset()
-    if state.elasticity.attach is AttachMode.KUBEXEC:
+    if state.launcher is not None and state.elasticity.attach is AttachMode.KUBEXEC:
         # The API server takes commands to each pod that runs.
-        return ready
-    names = {state.pod_name(index): index for index in ready}
-    task = ProbeWorkers(state.launcher, frozenset(names))
-    plan.exec_tasks.add(task)
+        return ready, plan
+    task = _probe_task(state, ready)
+    if task is None:
+        return frozenset(), plan
     outcome = state.outcomes.get(task)
     if outcome is None:
-        return frozenset()
-    found = frozenset(names[n] for n in outcome.result.reachable) if outcome.result else frozenset()
-    if found != ready:
-        plan.retries.add(task)
-    return found
+        return frozenset(), plan.with_exec_task(task)
+    answers = outcome.result.reachable if outcome.result else ()
+    found = frozenset(i for i in ready if state.pod_name(i) in answers)
+    return found, plan.with_exec_task(task, retry=found != ready)
 
 
 def is_probing(state: MembershipState, workers: Collection[int]) -> bool:
     """Tell whether the launcher has yet to say which of the workers it can reach."""
-    ready = _ready(state, workers)
-    if not ready or state.launcher is None or state.elasticity.attach is AttachMode.KUBEXEC:
-        return False
-    return _probe_task(state, ready) not in state.outcomes
+    task = _probe_task(state, _ready(state, workers))
+    return task is not None and task not in state.outcomes
 
 
 def unreachable_message(state: MembershipState, workers: Collection[int]) -> str:
@@ -71,41 +68,40 @@ def unreachable_message(state: MembershipState, workers: Collection[int]) -> str
     return "; ".join(reasons_shown[:_MAX_REASONS])
 
 
-def update_hosts(state: MembershipState, plan: MembershipPlan) -> None:
-    """Keep the host file of a launcher that runs at what holds, and have it delivered."""
+def update_hosts(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Keep the host file of a launched job up to date, and have it written."""
     present = set(state.membership.present) - state.membership.retired
     kept = {i for i in state.membership.hosts if i in present and not _is_leaving(state, i)}
     waiting = [i for i in state.alive if i not in kept and i not in state.membership.leaving]
-    listed = kept | _late_batch(state, plan, waiting)
-    plan.set_hosts(*listed, *_still_needed(state, plan, listed))
-    if state.launcher is not None:
-        task = write_task(state, plan.membership)
-        if task is not None:
-            plan.exec_tasks.add(task)
-            outcome = state.outcomes.get(task)
-            if outcome is not None and outcome.error:
-                plan.retries.add(task)
-                note = EventNote("Warning", "TrainingJobHostsNotDelivered", outcome.error)
-                plan.notes.append(note)
+    late, plan = _late_batch(state, plan, waiting)
+    needed, plan = _still_needed(state, plan, kept | late)
+    plan = plan.with_membership(plan.membership.with_hosts(kept | late | needed))
+    task = write_task(state, plan.membership)
+    if task is None:
+        return plan
+    outcome = state.outcomes.get(task)
+    if outcome is None or not outcome.error:
+        return plan.with_exec_task(task)
+    note = EventNote("Warning", "TrainingJobHostsNotDelivered", outcome.error)
+    return plan.with_exec_task(task, retry=True).with_note(note)
 
 
 def _late_batch(
     state: MembershipState, plan: MembershipPlan, waiting: Collection[int]
-) -> frozenset[int]:
-    """Return those of the late workers to list now.
+) -> tuple[frozenset[int], MembershipPlan]:
+    """Return the late workers to list now.
 
-    Each delivery interrupts the training, so they wait a moment for others that are coming.
+    Each write interrupts the training, so they wait a moment for others that are coming.
     """
-    found = reachable(state, plan, waiting)
+    found, plan = reachable(state, plan, waiting)
     coming = [i for i in waiting if i not in found and not state.on_draining_node(i)]
     since = min((at for i in found if (at := state.ready_since(i))), default=None)
     if not coming or since is None:
-        return found
+        return found, plan
     left_s = BATCH_WINDOW_S - (state.now - since).total_seconds()
     if left_s <= 0:
-        return found
-    plan.waits_s.append(left_s)
-    return frozenset()
+        return found, plan
+    return frozenset(), plan.with_wait(left_s)
 
 
 def write_task(state: MembershipState, membership: Membership) -> WriteFiles | None:
@@ -123,27 +119,26 @@ def is_written(state: MembershipState, membership: Membership) -> bool:
     return outcome is not None and not outcome.error
 
 
-def should_create_launcher(state: MembershipState, plan: MembershipPlan) -> bool:
-    """Tell whether a launcher may be made now; the hosts that it begins with are listed then.
+def plan_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Have a launcher that is missing created, with its first hosts, once workers are ready.
 
-    It is when all workers are ready, or enough of them have been for long enough.
+    That is when all of them are, or enough of them have been for long enough.
     """
     launcher_replica = state.launcher_replica
     if launcher_replica is None or launcher_replica.state is not ReplicaState.MISSING:
-        return False
+        return plan
     ready = [index for index in state.alive if state.is_ready(index)]
-    # Those that were taken away before the bound was raised keep nobody waiting for ever.
+    # Members removed before the minimum was raised must not block the launcher.
     min_replicas = min(state.elasticity.min_replicas, len(state.membership.members))
     if not ready or len(ready) < min_replicas:
-        return False
+        return plan
     if len(ready) < len(state.alive):
         start = _waits_since(state) + datetime.timedelta(seconds=state.policy.start_after_s)
         left_s = (start - state.now).total_seconds()
         if left_s > 0:
-            plan.waits_s.append(left_s)
-            return False
-    plan.set_hosts(*ready)
-    return True
+            return plan.with_wait(left_s)
+    plan = plan.with_membership(plan.membership.with_hosts(ready))
+    return attrs.evolve(plan, create_launcher=True)
 
 
 def _waits_since(state: MembershipState) -> datetime.datetime:
@@ -158,10 +153,11 @@ def _waits_since(state: MembershipState) -> datetime.datetime:
     return max(since, default=state.now)
 
 
-def _probe_task(state: MembershipState, workers: Collection[int]) -> ProbeWorkers | None:
-    if state.launcher is None:
+def _probe_task(state: MembershipState, ready: frozenset[int]) -> ProbeWorkers | None:
+    """Return the task that finds which of the ready workers answer, None if there is no need."""
+    if not ready or state.launcher is None or state.elasticity.attach is AttachMode.KUBEXEC:
         return None
-    return ProbeWorkers(state.launcher, frozenset(state.pod_names(sorted(workers))))
+    return ProbeWorkers(state.launcher, frozenset(state.pod_names(sorted(ready))))
 
 
 def _ready(state: MembershipState, workers: Collection[int]) -> frozenset[int]:
@@ -170,18 +166,17 @@ def _ready(state: MembershipState, workers: Collection[int]) -> frozenset[int]:
 
 def _still_needed(
     state: MembershipState, plan: MembershipPlan, listed: Collection[int]
-) -> Collection[int]:
-    """Return those that flee, and are listed until others come: without them there are too few."""
+) -> tuple[frozenset[int], MembershipPlan]:
+    """Return the evacuating workers that stay listed: without them there would be too few."""
     evacuating = state.membership.evacuating
     if evacuating is None or len(listed) >= state.elasticity.min_replicas:
-        return ()
-    # The rest of the time is for the launcher to let go of them.
+        return frozenset(), plan
+    # The rest of the time is for the launcher to disconnect from them.
     wait_s = state.left_s(evacuating, state.policy.drain_timeout_s / 2)
     if wait_s <= 0:
-        return ()
-    plan.waits_s.append(wait_s)
-    there = set(state.membership.hosts) & set(state.membership.present) - state.membership.retired
-    return there.intersection(evacuating.workers)
+        return frozenset(), plan
+    there = state.hosts.intersection(state.membership.present) - state.membership.retired
+    return there.intersection(evacuating.workers), plan.with_wait(wait_s)
 
 
 def _is_leaving(state: MembershipState, worker: int) -> bool:

@@ -1,68 +1,95 @@
-"""What a job's workers need now, while it is being worked out."""
+"""The plan for a job's members: a frozen value, of which each rule returns the next version."""
 
 import datetime
+from collections.abc import Iterable, Mapping
+from typing import Self
 
 import attrs
 
 from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Membership, Scaler, ScalerStatus
+from dlctl.api.job import Replica
 from dlctl.api.meta import UID
 from dlctl.api.pods import Pod
 from dlctl.api.status import RestartRecord
 from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
+from dlctl.reconcilers.membership.membership_state import MembershipState
 
 
-@attrs.define
+@attrs.frozen
 class ScalerUpdate:
-    """What is to be written of a scaler, and what there is to tell of it."""
+    """The next status of a scaler, and the event to record with it."""
 
     scaler: Scaler
     status: ScalerStatus
     note: EventNote | None = None
 
 
-@attrs.define
+@attrs.frozen
 class MembershipPlan:
-    """Grows from one rule to the next, within one decision."""
+    """The next membership of a job, and all that is to be written, deleted and run for it.
+
+    Each method returns a new plan.
+    """
 
     membership: Membership
+    # The membership that is persisted, and the time of the decision: a generation is made of both.
+    persisted: Membership
     now: datetime.datetime
-    restarts: dict[str, RestartRecord] = attrs.field(factory=dict)
+    restarts: Mapping[str, RestartRecord] = attrs.field(factory=dict)
     # Of the job, in the order in which they are stated.
-    conditions: list[Condition] = attrs.field(factory=list)
-    notes: list[EventNote] = attrs.field(factory=list)
-    scaler_updates: dict[UID, ScalerUpdate] = attrs.field(factory=dict)
-    deleted_pods: list[Pod] = attrs.field(factory=list)
-    exec_tasks: set[ExecTask] = attrs.field(factory=set)
-    # Of those wanted, the ones that are to be done anew.
-    retries: set[ExecTask] = attrs.field(factory=set)
-    # Whether a launcher may be made.
+    conditions: tuple[Condition, ...] = ()
+    notes: tuple[EventNote, ...] = ()
+    scaler_updates: Mapping[UID, ScalerUpdate] = attrs.field(factory=dict)
+    deleted_pods: tuple[Pod, ...] = ()
+    exec_tasks: frozenset[ExecTask] = frozenset()
+    # Those of ``exec_tasks`` that have ended and are to run again.
+    retries: frozenset[ExecTask] = frozenset()
+    # Whether the launcher may be created.
     create_launcher: bool = False
     # Seconds until time alone makes a difference.
-    waits_s: list[float] = attrs.field(factory=list)
-    # The roster at first, as it is persisted.
-    _initial: Membership = attrs.field(init=False)
+    waits_s: tuple[float, ...] = ()
 
-    def __attrs_post_init__(self) -> None:
-        self._initial = self.membership
+    @classmethod
+    def unchanged(cls, state: MembershipState) -> Self:
+        """Return the plan that leaves everything as it is."""
+        restarts = state.job.status.restarts
+        return cls(state.membership, state.membership, state.now, restarts=restarts)
 
-    def retire(self, worker: int) -> None:
-        self.membership = attrs.evolve(self.membership, retired=self.membership.retired | {worker})
-
-    def add(self, *workers: int) -> None:
-        members = tuple(sorted({*self.membership.members, *workers}))
-        self.membership = attrs.evolve(self.membership, members=members)
-
-    def remove(self, *workers: int) -> None:
-        members = tuple(i for i in self.membership.members if i not in workers)
-        self.membership = attrs.evolve(self.membership, members=members)
-        self.set_hosts(*(i for i in self.membership.hosts if i not in workers))
-
-    def set_hosts(self, *workers: int) -> None:
-        hosts, initial = tuple(sorted(workers)), self._initial
-        generation = initial.generation
-        if hosts != initial.hosts:
+    def with_membership(self, membership: Membership) -> Self:
+        """Return the plan with this membership; its generation grows if the hosts change."""
+        generation = self.persisted.generation
+        if membership.hosts != self.persisted.hosts:
             # The time: a status that has lost its memory must not fall behind the launcher's files.
             generation = max(generation + 1, int(self.now.timestamp()))
-        self.membership = attrs.evolve(self.membership, hosts=hosts, generation=generation)
+        return attrs.evolve(self, membership=attrs.evolve(membership, generation=generation))
+
+    def with_restart(self, replica: Replica, record: RestartRecord | None) -> Self:
+        """Return the plan with the restarts of a replica; None forgets them."""
+        restarts = {name: old for name, old in self.restarts.items() if name != str(replica)}
+        if record is not None:
+            restarts[str(replica)] = record
+        return attrs.evolve(self, restarts=restarts)
+
+    def with_condition(self, condition: Condition) -> Self:
+        return attrs.evolve(self, conditions=(*self.conditions, condition))
+
+    def with_note(self, note: EventNote) -> Self:
+        return attrs.evolve(self, notes=(*self.notes, note))
+
+    def with_scaler_update(self, update: ScalerUpdate) -> Self:
+        updates = {**self.scaler_updates, update.scaler.uid: update}
+        return attrs.evolve(self, scaler_updates=updates)
+
+    def with_deleted_pods(self, pods: Iterable[Pod]) -> Self:
+        """Return the plan with these pods deleted, as far as they are not terminating already."""
+        deleted = tuple(pod for pod in pods if not pod.metadata.is_terminating)
+        return attrs.evolve(self, deleted_pods=(*self.deleted_pods, *deleted))
+
+    def with_exec_task(self, task: ExecTask, *, retry: bool = False) -> Self:
+        retries = self.retries | {task} if retry else self.retries
+        return attrs.evolve(self, exec_tasks=self.exec_tasks | {task}, retries=retries)
+
+    def with_wait(self, wait_s: float) -> Self:
+        return attrs.evolve(self, waits_s=(*self.waits_s, wait_s))

@@ -1,7 +1,7 @@
 """What decisions about a job's workers are made from. Pure values."""
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import attrs
@@ -104,6 +104,14 @@ class MembershipState:
     def pod_names(self, workers: Sequence[int]) -> tuple[str, ...]:
         return tuple(self.pod_name(worker) for worker in workers)
 
+    def pod(self, worker: int) -> Pod | None:
+        one = self.workers.get(worker)
+        return one.pod if one else None
+
+    def pods(self, workers: Iterable[int]) -> tuple[Pod, ...]:
+        """Return the pods that these workers have."""
+        return tuple(pod for worker in workers if (pod := self.pod(worker)))
+
     @property
     def max_index(self) -> int:
         """Return the highest index with which the name of a worker is not too long."""
@@ -112,8 +120,8 @@ class MembershipState:
 
     def ready_since(self, worker: int) -> datetime.datetime | None:
         """Return when a worker became ready, if its node says so."""
-        one = self.workers.get(worker)
-        ready = one.pod.condition("Ready") if one and one.pod else None
+        pod = self.pod(worker)
+        ready = pod.condition("Ready") if pod else None
         return ready.last_transition_time if ready else None
 
     def is_ready(self, worker: int) -> bool:
@@ -129,10 +137,8 @@ class MembershipState:
 
     def on_draining_node(self, worker: int) -> bool:
         """Tell whether the node of a worker is about to go."""
-        one = self.workers.get(worker)
-        return (
-            one is not None and one.pod is not None and _node_name(one.pod) in self.draining_nodes
-        )
+        pod = self.pod(worker)
+        return pod is not None and _node_name(pod) in self.draining_nodes
 
 
 def _node_name(pod: Pod) -> str:

@@ -1,55 +1,59 @@
-"""Workers on nodes that are about to go: they leave in time, and others take their places. Pure.
+"""Workers on nodes that are about to go: they leave in time, and others replace them. Pure.
 
-It waits for no other change: a node that goes does not either.
+It waits for no other operation: the node would not wait either.
 """
-
-import attrs
 
 from dlctl.api.elastic import ScaleOperation
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.job_status import EventNote
-from dlctl.reconcilers.membership.drain import drained, pods_gone
+from dlctl.reconcilers.membership.drain import has_left
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.selection import free_indexes
 
 
-def evacuate(state: MembershipState, plan: MembershipPlan) -> None:
+def evacuate(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     """Take workers off such nodes; their successors come when there is room for them."""
     evacuating = state.membership.evacuating
-    if evacuating is not None and _is_evacuated(state, plan, evacuating):
-        plan.remove(*evacuating.workers)
-        for index in evacuating.workers:
-            # Their processes may have ended before the launcher let go of them.
-            plan.retire(index)
-        plan.membership = attrs.evolve(plan.membership, evacuating=None)
-        return
+    if evacuating is not None:
+        is_evacuated, plan = _is_evacuated(state, plan, evacuating)
+        if is_evacuated:
+            # Their processes may have ended before the launcher disconnected.
+            left = plan.membership.remove(evacuating.workers).retire(evacuating.workers)
+            return plan.with_membership(left.with_evacuating(None))
+    return _evacuate_more(state, plan)
+
+
+def complete(plan: MembershipPlan) -> MembershipPlan:
+    """End an evacuation of a job whose pods all go."""
+    evacuating = plan.membership.evacuating
+    if evacuating is None:
+        return plan
+    left = plan.membership.remove(evacuating.workers).with_evacuating(None)
+    return plan.with_membership(left)
+
+
+def _evacuate_more(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     leaving = state.membership.leaving
-    # Those that nobody uses yet stay until their nodes go: others might come to no better ones.
+    # Unlisted workers stay until their nodes go: their successors might get no better nodes.
     listed = (i for i in state.alive if i in state.hosts and i not in leaving)
     draining = tuple(i for i in listed if state.on_draining_node(i))
     if not draining or state.launcher is None or state.job.status.phase is not JobPhase.RUNNING:
-        return
-    before = evacuating.workers if evacuating else ()
-    since = evacuating.since if evacuating else state.now
+        return plan
+    earlier = state.membership.evacuating
+    before, since = (earlier.workers, earlier.since) if earlier else ((), state.now)
     successors = free_indexes(plan.membership, len(draining), state.max_index)
-    evacuation = ScaleOperation(False, (*before, *draining), since)
-    plan.membership = attrs.evolve(plan.membership, evacuating=evacuation)
-    plan.add(*successors)
+    evacuating = ScaleOperation(False, (*before, *draining), since)
+    plan = plan.with_membership(plan.membership.with_evacuating(evacuating).add(successors))
     left, coming = ", ".join(state.pod_names(draining)), ", ".join(state.pod_names(successors))
     message = f"the nodes of {left} are about to go: {coming} will take their places"
-    plan.notes.append(EventNote("Warning", "TrainingJobNodeGoing", message))
+    return plan.with_note(EventNote("Warning", "TrainingJobNodeGoing", message))
 
 
-def _is_evacuated(state: MembershipState, plan: MembershipPlan, evacuating: ScaleOperation) -> bool:
-    # Some are listed until others have come.
-    if set(evacuating.workers).intersection(state.membership.hosts):
-        return False
-    return drained(state, plan, evacuating) and pods_gone(state, plan, evacuating)
-
-
-def complete(plan: MembershipPlan) -> None:
-    """Leave it at that, where all pods of the job go."""
-    if plan.membership.evacuating is not None:
-        plan.remove(*plan.membership.evacuating.workers)
-        plan.membership = attrs.evolve(plan.membership, evacuating=None)
+def _is_evacuated(
+    state: MembershipState, plan: MembershipPlan, evacuating: ScaleOperation
+) -> tuple[bool, MembershipPlan]:
+    # Some stay listed until their successors have come.
+    if state.hosts.intersection(evacuating.workers):
+        return False, plan
+    return has_left(state, plan, evacuating)

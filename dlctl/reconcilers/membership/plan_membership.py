@@ -1,6 +1,6 @@
-"""The one decision about a job's workers: who is to be on the roster now, and who to be told. Pure.
+"""The one decision about an elastic job's workers: the members, and what they need. Pure.
 
-It comes before the plan for the job's children, which makes and deletes what the roster says.
+It comes before the plan for the job's children, which creates and deletes pods for the members.
 """
 
 import attrs
@@ -35,30 +35,26 @@ def with_members(job: Job, membership: Membership) -> Job:
 
 
 def plan_membership(state: MembershipState) -> MembershipPlan:
-    """Return what the job's workers need now."""
-    plan = MembershipPlan(state.membership, state.now, restarts=dict(state.job.status.restarts))
+    """Return the members of an elastic job, and what they need, now."""
+    plan = MembershipPlan.unchanged(state)
     phase = state.job.status.phase
     if phase in _FINISHED_PHASES:
-        plan.membership = attrs.evolve(plan.membership, scaling=None, evacuating=None)
-        for scaler in state.scalers:
-            over = f"{state.job.resource.kind} {state.job.key} has ended"
-            scaler_status.scaling_finished(plan, scaler, state.now, over)
-        return plan
-    _accept_scalers(state, plan)
+        return _finish(state, plan)
+    plan = _accept_scalers(state, plan)
     if phase in _STOPPED_PHASES or state.job.run_policy.suspended:
-        scaling.complete(state, plan)
-        node_drain.complete(plan)
-        plan.membership = plan.membership.reset()
-        return plan
-    scaling.adopt(state, plan)
-    state = attrs.evolve(state, membership=plan.membership)
-    worker_failures.record_failures(state, plan)
-    worker_failures.replace_failed(attrs.evolve(state, membership=plan.membership), plan)
-    if not state.is_launched and not plan.membership.hosts:
-        plan.membership = follow_replicas(plan.membership, state.desired_replicas, state.max_index)
-    node_drain.evacuate(attrs.evolve(state, membership=plan.membership), plan)
-    _scale(attrs.evolve(state, membership=plan.membership), plan)
-    _launch(attrs.evolve(state, membership=plan.membership), plan)
+        return _stop(state, plan)
+    for step in (
+        scaling.adopt,
+        worker_failures.record_failures,
+        worker_failures.replace_failed,
+        _follow_replicas,
+        node_drain.evacuate,
+        _scale,
+        _update_launcher,
+        _add_progress_conditions,
+    ):
+        # Each step decides on the members as the one before has left them.
+        plan = step(attrs.evolve(state, membership=plan.membership), plan)
     return plan
 
 
@@ -76,54 +72,82 @@ def with_membership_plan(job: Job, plan: MembershipPlan | None) -> Job:
     return with_members(attrs.evolve(job, status=status), plan.membership)
 
 
-def _accept_scalers(state: MembershipState, plan: MembershipPlan) -> None:
-    """Take scalers on, and turn down those that nobody can do."""
+def _finish(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """End all operations of a job that has finished; its scalers fail."""
+    plan = plan.with_membership(plan.membership.with_scaling(None).with_evacuating(None))
+    for scaler in state.scalers:
+        over = f"{state.job.resource.kind} {state.job.key} has ended"
+        plan = scaler_status.scaling_finished(plan, scaler, over)
+    return plan
+
+
+def _stop(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """End all operations of a job whose pods are deleted, until it is resumed or restarted."""
+    plan = node_drain.complete(scaling.complete(state, plan))
+    # The generation stays: nothing is written before there is another launcher.
+    return attrs.evolve(plan, membership=plan.membership.reset())
+
+
+def _accept_scalers(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Acknowledge new scalers, and fail invalid ones."""
     for scaler in state.scalers:
         if scaler.invalid_reason:
-            scaler_status.scaling_finished(plan, scaler, state.now, scaler.invalid_reason)
+            plan = scaler_status.scaling_finished(plan, scaler, scaler.invalid_reason)
         elif not scaler.status.conditions:
-            scaler_status.scaler_created(plan, scaler, state.now)
+            plan = scaler_status.scaler_created(plan, scaler)
+    return plan
 
 
-def _scale(state: MembershipState, plan: MembershipPlan) -> None:
+def _follow_replicas(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Follow the number in the spec at once, as long as no launcher knows any worker."""
+    if state.is_launched or plan.membership.hosts:
+        return plan
+    return plan.with_membership(
+        follow_replicas(plan.membership, state.desired_replicas, state.max_index)
+    )
+
+
+def _scale(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     operation = state.membership.scaling
     if operation is None:
         if state.launcher is not None and state.job.status.phase is JobPhase.RUNNING:
-            scaling.start(state, plan)
-        return
+            return scaling.start(state, plan)
+        return plan
     if _has_result(state, operation.uid):
-        scaling.finish(state, plan, operation)
-        return
+        return scaling.finish(state, plan, operation)
     scaler = state.scaler(operation.uid)
     if scaler is not None and scaler.status.phase is ScalerPhase.NEW:
-        # The controller ended after the job was told, and before its scaler was.
-        scaler_status.scaling_started(plan, scaler, state.pod_names(operation.workers), state.now)
+        # The controller ended after it had written the job, and before it wrote the scaler.
+        plan = scaler_status.scaling_started(plan, scaler, state.pod_names(operation.workers))
     if operation.is_scale_out:
-        scaling.scale_out(state, plan, operation)
-    else:
-        scaling.scale_in(state, plan, operation)
+        return scaling.scale_out(state, plan, operation)
+    return scaling.scale_in(state, plan, operation)
 
 
-def _launch(state: MembershipState, plan: MembershipPlan) -> None:
-    """Keep the hosts current, begin with some, and state how far the job has come."""
+def _update_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     if state.is_launched:
-        hosts.update_hosts(state, plan)
-    else:
-        plan.create_launcher = hosts.should_create_launcher(state, plan)
-    current = state.job.status.conditions
+        return hosts.update_hosts(state, plan)
+    return hosts.plan_launcher(state, plan)
+
+
+def _add_progress_conditions(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """State how far the job has come, each step once."""
+    job, now, current = state.job, state.now, state.job.status.conditions
     created = [one for one in state.workers.values() if one.state is not ReplicaState.MISSING]
-    if (
-        not conditions.is_true(current, training_conditions.WORKERS_CREATED)
-        and len(created) >= len(state.alive) > 0
-    ):
-        plan.conditions.append(training_conditions.workers_created(state.job, state.now))
-    if plan.create_launcher and not conditions.is_true(current, training_conditions.WORKERS_READY):
-        ready = training_conditions.workers_ready(state.job, len(plan.membership.hosts), state.now)
-        plan.conditions.append(ready)
-    if state.is_launched and not conditions.is_true(current, training_conditions.LAUNCHER_CREATED):
-        plan.conditions.append(training_conditions.launcher_created(state.job, state.now))
+    reached = []
+    if len(created) >= len(state.alive) > 0:
+        reached.append(training_conditions.workers_created(job, now))
+    if plan.create_launcher:
+        count = len(plan.membership.hosts)
+        reached.append(training_conditions.workers_ready(job, count, now))
+    if state.is_launched:
+        reached.append(training_conditions.launcher_created(job, now))
+    for condition in reached:
+        if not conditions.is_true(current, condition.type):
+            plan = plan.with_condition(condition)
+    return plan
 
 
 def _has_result(state: MembershipState, uid: str) -> bool:
-    """Tell whether a scaler has its result already, and only the job has yet to know of it."""
+    """Tell whether a scaler has its result already, and only the job has yet to learn of it."""
     return any(one.uid == uid for one in state.finished_scalers)

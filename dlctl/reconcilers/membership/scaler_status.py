@@ -1,6 +1,5 @@
-"""What scalers are told: their next status, and an event. Pure."""
+"""The next statuses of scalers and the events that go with them. Pure."""
 
-import datetime
 from collections.abc import Sequence
 
 import attrs
@@ -13,36 +12,38 @@ from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 
 
-def scaler_created(plan: MembershipPlan, scaler: Scaler, now: datetime.datetime) -> None:
-    _add_condition(plan, scaler, training_conditions.scaler_created(scaler, now))
+def scaler_created(plan: MembershipPlan, scaler: Scaler) -> MembershipPlan:
+    created = training_conditions.scaler_created(scaler, plan.now)
+    return plan.with_scaler_update(_with_condition(plan, scaler, created))
 
 
-def scaling_started(
-    plan: MembershipPlan, scaler: Scaler, pods: Sequence[str], now: datetime.datetime
-) -> None:
-    """Say that it is a scaler's turn, and which pods it is about."""
-    update = _add_condition(plan, scaler, training_conditions.scaler_scaling(scaler, now))
-    update.status = attrs.evolve(update.status, phase=ScalerPhase.SCALING, pods=tuple(pods))
+def scaling_started(plan: MembershipPlan, scaler: Scaler, pods: Sequence[str]) -> MembershipPlan:
+    """Say that a scaler's operation has started, and which pods it is about."""
+    condition = training_conditions.scaler_scaling(scaler, plan.now)
+    update = _with_condition(plan, scaler, condition)
+    status = attrs.evolve(update.status, phase=ScalerPhase.SCALING, pods=tuple(pods))
+    return plan.with_scaler_update(attrs.evolve(update, status=status))
 
 
-def script_executed(plan: MembershipPlan, scaler: Scaler, now: datetime.datetime) -> None:
-    _add_condition(plan, scaler, training_conditions.script_executed(scaler, now))
+def script_executed(plan: MembershipPlan, scaler: Scaler) -> MembershipPlan:
+    executed = training_conditions.script_executed(scaler, plan.now)
+    return plan.with_scaler_update(_with_condition(plan, scaler, executed))
 
 
-def scaling_finished(
-    plan: MembershipPlan, scaler: Scaler, now: datetime.datetime, failure: str = ""
-) -> None:
-    """Say what has come of it; without a failure it has succeeded."""
-    condition = training_conditions.scaler_finished(scaler, now, ok=not failure, message=failure)
-    update = _add_condition(plan, scaler, condition)
+def scaling_finished(plan: MembershipPlan, scaler: Scaler, failure: str = "") -> MembershipPlan:
+    """Say how a scaler's operation has ended: without a failure it has succeeded."""
+    condition = training_conditions.scaler_finished(
+        scaler, plan.now, ok=not failure, message=failure
+    )
+    update = _with_condition(plan, scaler, condition)
     phase = ScalerPhase.FAILED if failure else ScalerPhase.SUCCEEDED
-    update.status = attrs.evolve(update.status, phase=phase)
-    update.note = EventNote("Warning" if failure else "Normal", condition.reason, condition.message)
+    note = EventNote("Warning" if failure else "Normal", condition.reason, condition.message)
+    status = attrs.evolve(update.status, phase=phase)
+    return plan.with_scaler_update(attrs.evolve(update, status=status, note=note))
 
 
-def _add_condition(plan: MembershipPlan, scaler: Scaler, condition: Condition) -> ScalerUpdate:
-    update = plan.scaler_updates.setdefault(scaler.uid, ScalerUpdate(scaler, scaler.status))
-    # What is stated last stands last: ``kubectl get`` shows it.
+def _with_condition(plan: MembershipPlan, scaler: Scaler, condition: Condition) -> ScalerUpdate:
+    update = plan.scaler_updates.get(scaler.uid) or ScalerUpdate(scaler, scaler.status)
+    # The newest condition stands last: ``kubectl get`` shows it.
     kept = conditions.without_condition(update.status.conditions, condition.type)
-    update.status = attrs.evolve(update.status, conditions=(*kept, condition))
-    return update
+    return attrs.evolve(update, status=attrs.evolve(update.status, conditions=(*kept, condition)))

@@ -1,6 +1,6 @@
-"""Workers that come and go because somebody asks for it: one change at a time, oldest first. Pure.
+"""Scale operations that the spec or a scaler asks for: one at a time, the oldest first. Pure.
 
-What a change is about is written down before anything is done for it, and it alone is acted on.
+The workers of an operation are persisted before anything is done for it, and never chosen again.
 """
 
 from collections.abc import Sequence
@@ -10,10 +10,11 @@ import attrs
 from dlctl.api.elastic import ScaleOperation, Scaler, ScalerPhase
 from dlctl.dialects.et_operator import training_conditions
 from dlctl.dialects.et_operator.training_status import worker_indexes
-from dlctl.reconcilers.membership import drain, hosts, scaler_status, scripts
-from dlctl.reconcilers.membership.drain import drained, pods_gone
+from dlctl.reconcilers.membership import hosts, scaler_status
+from dlctl.reconcilers.membership.drain import has_left, unused_workers
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.membership.scripts import run_script
 from dlctl.reconcilers.membership.selection import (
     ScaleRejectedError,
     choose_added,
@@ -24,10 +25,10 @@ from dlctl.reconcilers.membership.selection import (
 from dlctl.reconcilers.observe import ReplicaState
 
 
-def adopt(state: MembershipState, plan: MembershipPlan) -> None:
-    """Go on with what another operator was about, with the workers that it had chosen."""
+def adopt(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Go on with an operation that another operator has started, with the workers it chose."""
     if not state.job.status.written_by_other_operator or state.membership.scaling is not None:
-        return
+        return plan
     for scaler in state.scalers:
         workers = worker_indexes(list(scaler.status.pods), state.job.key.name)
         has_started = (
@@ -35,232 +36,245 @@ def adopt(state: MembershipState, plan: MembershipPlan) -> None:
         )
         left = len(set(state.alive) - set(workers))
         if has_started and (scaler.is_scale_out or left >= state.elasticity.min_replicas):
-            name, uid = scaler.full_name, scaler.uid
-            operation = ScaleOperation(scaler.is_scale_out, workers, state.now, name, uid)
-            plan.membership = attrs.evolve(plan.membership, scaling=operation)
-            return
+            operation = _operation(state, scaler, workers)
+            return plan.with_membership(plan.membership.with_scaling(operation))
+    return plan
 
 
-def start(state: MembershipState, plan: MembershipPlan) -> None:
-    """Begin the next change that is asked for: by the spec, or by a scaler."""
+def start(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Start the next operation that is asked for: by the spec, or by a scaler."""
     if state.desired_replicas != state.membership.observed_replicas:
-        _follow_spec(state, plan)
-    else:
-        for scaler in state.scalers:
-            if not scaler.invalid_reason and _start(state, plan, scaler):
-                break
+        return _follow_spec(state, plan)
+    for scaler in state.scalers:
+        if scaler.invalid_reason:
+            continue
+        try:
+            return _start(state, plan, _operation(state, scaler, _choose(state, scaler)))
+        except ScaleRejectedError as error:
+            plan = _reject(state, plan, scaler, str(error))
+    return plan
 
 
-def scale_in(state: MembershipState, plan: MembershipPlan, operation: ScaleOperation) -> None:
-    """Take the change one step further by which workers go."""
+def scale_in(
+    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
+) -> MembershipPlan:
+    """Take an operation that removes workers one step further."""
     scaler = state.scaler(operation.uid)
     if not operation.ready:
-        _check_leaving(state, plan, operation)
-        return
+        return _check_leaving(state, plan, operation)
     if scaler and scaler.script and not operation.done:
-        if (failure := scripts.run_script(state, plan, operation, scaler)) is not None:
-            if failure:
-                _finish(state, plan, operation, failure)
-            return
-        operation = attrs.evolve(operation, done=True)
-        plan.membership = attrs.evolve(plan.membership, scaling=operation)
-        # What follows from it is for when it has been written down.
-        return
-    if (operation.done or drained(state, plan, operation)) and pods_gone(state, plan, operation):
-        _remove(plan, operation)
-        _finish(state, plan, operation)
+        return _run_leaving_script(state, plan, operation, scaler)
+    is_gone, plan = has_left(state, plan, operation)
+    return _finish(state, _remove(plan, operation), operation) if is_gone else plan
 
 
-def scale_out(state: MembershipState, plan: MembershipPlan, operation: ScaleOperation) -> None:
-    """Take the change one step further by which workers come."""
+def scale_out(
+    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
+) -> MembershipPlan:
+    """Take an operation that adds workers one step further."""
     scaler = state.scaler(operation.uid)
     if operation.done:
-        _await_host_update(state, plan, operation, scaler)
-    elif scaler is not None:
-        _scale_out_by_scaler(state, plan, operation, scaler)
-    elif operation.uid:
-        # Nobody wants them any more; nobody knows them yet.
-        _finish(state, plan, operation, "it was deleted")
-    else:
-        _scale_out_by_spec(state, plan, operation)
+        return _await_host_update(state, plan, operation, scaler)
+    if scaler is not None:
+        return _scale_out_by_scaler(state, plan, operation, scaler)
+    if operation.uid:
+        # Nobody asks for them any more, and the launcher does not know them yet.
+        return _finish(state, plan, operation, "it was deleted")
+    return _scale_out_by_spec(state, plan, operation)
 
 
-def finish(state: MembershipState, plan: MembershipPlan, operation: ScaleOperation) -> None:
-    """End a change whose scaler was told its result before the controller itself ended."""
+def finish(
+    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
+) -> MembershipPlan:
+    """End an operation whose scaler has its result: the controller ended before the job had it."""
     ok = any(one.uid == operation.uid and one.succeeded for one in state.finished_scalers)
-    if operation.is_scale_out and ok:
-        plan.add(*operation.workers)
-    elif not operation.is_scale_out and ok:
-        _remove(plan, operation)
-    _finish(state, plan, operation, "" if ok else "it has failed")
+    if ok:
+        plan = _add(plan, operation) if operation.is_scale_out else _remove(plan, operation)
+    return _finish(state, plan, operation, "" if ok else "it has failed")
 
 
-def complete(state: MembershipState, plan: MembershipPlan) -> None:
-    """End a change of a job whose pods all go: the next ones will be as it wanted."""
+def complete(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """End an operation of a job whose pods all go: the next ones will be as it wanted."""
     operation = plan.membership.scaling
     if operation is None:
-        return
+        return plan
     if operation.is_scale_out:
-        plan.add(*operation.workers)
-    else:
-        plan.remove(*operation.workers)
-    _finish(state, plan, operation)
+        return _finish(state, _add(plan, operation), operation)
+    left = plan.membership.remove(operation.workers)
+    return _finish(state, plan.with_membership(left), operation)
 
 
-def _start(state: MembershipState, plan: MembershipPlan, scaler: Scaler) -> bool:
-    """Begin what a scaler asks for; if it cannot be, the scaler has failed."""
-    try:
-        chosen = (
-            choose_added(state, scaler.count or 0)
-            if scaler.is_scale_out
-            else choose_removed(state, scaler)
-        )
-    except ScaleRejectedError as error:
-        scaler_status.scaling_finished(plan, scaler, state.now, str(error))
-        plan.conditions.append(
-            training_conditions.scaling_finished(state.job, scaler.full_name, state.now, ok=False)
-        )
-        return False
-    _start_operation(
-        state,
-        plan,
-        ScaleOperation(scaler.is_scale_out, chosen, state.now, scaler.full_name, scaler.uid),
+def _operation(state: MembershipState, scaler: Scaler, workers: tuple[int, ...]) -> ScaleOperation:
+    return ScaleOperation(scaler.is_scale_out, workers, state.now, scaler.full_name, scaler.uid)
+
+
+def _choose(state: MembershipState, scaler: Scaler) -> tuple[int, ...]:
+    if scaler.is_scale_out:
+        return choose_added(state, scaler.count or 0)
+    return choose_removed(state, scaler)
+
+
+def _reject(
+    state: MembershipState, plan: MembershipPlan, scaler: Scaler, reason: str
+) -> MembershipPlan:
+    """Fail a scaler that asks for what cannot be."""
+    plan = scaler_status.scaling_finished(plan, scaler, reason)
+    return plan.with_condition(
+        training_conditions.scaling_finished(state.job, scaler.full_name, state.now, ok=False)
     )
-    return True
 
 
-def _follow_spec(state: MembershipState, plan: MembershipPlan) -> None:
-    """Begin what brings the number of workers to that in the spec."""
+def _follow_spec(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Start what brings the number of workers to that in the spec."""
     more = state.desired_replicas - len(state.alive)
-    plan.membership = attrs.evolve(plan.membership, observed_replicas=state.desired_replicas)
+    plan = plan.with_membership(
+        attrs.evolve(plan.membership, observed_replicas=state.desired_replicas)
+    )
     if more > 0:
-        _start_operation(
-            state,
-            plan,
-            ScaleOperation(True, free_indexes(state.membership, more, state.max_index), state.now),
-        )
-    elif more < 0:
-        _start_operation(state, plan, ScaleOperation(False, choose_last(state, -more), state.now))
+        added = free_indexes(state.membership, more, state.max_index)
+        return _start(state, plan, ScaleOperation(True, added, state.now))
+    if more < 0:
+        return _start(state, plan, ScaleOperation(False, choose_last(state, -more), state.now))
+    return plan
 
 
-def _start_operation(
+def _start(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
-) -> None:
-    plan.membership = attrs.evolve(plan.membership, scaling=operation)
+) -> MembershipPlan:
+    plan = plan.with_membership(plan.membership.with_scaling(operation))
+    plan = plan.with_condition(training_conditions.scaling(state.job, operation.scaler, state.now))
     scaler = state.scaler(operation.uid)
-    plan.conditions.append(training_conditions.scaling(state.job, operation.scaler, state.now))
-    if scaler is not None:
-        scaler_status.scaling_started(plan, scaler, state.pod_names(operation.workers), state.now)
+    if scaler is None:
+        return plan
+    return scaler_status.scaling_started(plan, scaler, state.pod_names(operation.workers))
 
 
-def _check_leaving(state: MembershipState, plan: MembershipPlan, operation: ScaleOperation) -> None:
+def _check_leaving(
+    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
+) -> MembershipPlan:
     """Note who is not in use, while all are in the host file; without a script, they leave it."""
-    unused = drain.unused_workers(state, plan, operation)
+    unused, plan = unused_workers(state, plan, operation)
     if unused is None:
-        return
-    looked_at = attrs.evolve(operation, ready=True, unused=unused)
-    plan.membership = attrs.evolve(plan.membership, scaling=looked_at)
+        return plan
+    checked = attrs.evolve(operation, ready=True, unused=unused)
+    membership = plan.membership.with_scaling(checked)
     scaler = state.scaler(operation.uid)
     if not (scaler and scaler.script):
-        plan.set_hosts(*(i for i in plan.membership.hosts if i not in operation.workers))
+        stay = (i for i in membership.hosts if i not in operation.workers)
+        membership = membership.with_hosts(stay)
+    return plan.with_membership(membership)
 
 
-def _remove(plan: MembershipPlan, operation: ScaleOperation) -> None:
-    plan.remove(*operation.workers)
-    for index in operation.unused:
-        plan.retire(index)
+def _run_leaving_script(
+    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
+) -> MembershipPlan:
+    failure, plan = run_script(state, plan, operation, scaler)
+    if failure:
+        return _finish(state, plan, operation, failure)
+    if failure is None:
+        # The workers are removed once it is persisted that the script has run.
+        done = attrs.evolve(operation, done=True)
+        return plan.with_membership(plan.membership.with_scaling(done))
+    return plan
+
+
+def _add(plan: MembershipPlan, operation: ScaleOperation) -> MembershipPlan:
+    return plan.with_membership(plan.membership.add(operation.workers))
+
+
+def _remove(plan: MembershipPlan, operation: ScaleOperation) -> MembershipPlan:
+    left = plan.membership.remove(operation.workers).retire(operation.unused)
+    return plan.with_membership(left)
 
 
 def _finish(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, failure: str = ""
-) -> None:
-    """End a change; of workers that came to no good, nothing is left."""
-    plan.membership = attrs.evolve(plan.membership, scaling=None)
-    ended = training_conditions.scaling_finished(
-        state.job, operation.scaler, state.now, ok=not failure
+) -> MembershipPlan:
+    """End an operation; if it has failed, its workers are no members."""
+    plan = plan.with_membership(plan.membership.with_scaling(None))
+    plan = plan.with_condition(
+        training_conditions.scaling_finished(state.job, operation.scaler, state.now, ok=not failure)
     )
-    plan.conditions.append(ended)
     scaler = state.scaler(operation.uid)
-    if scaler is not None:
-        scaler_status.scaling_finished(plan, scaler, state.now, failure)
+    return scaler_status.scaling_finished(plan, scaler, failure) if scaler else plan
 
 
 def _reachable(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, wait_s: float
-) -> frozenset[int]:
+) -> tuple[frozenset[int], MembershipPlan]:
     """Return those that answer; the launcher is asked for all at once, or when time is up.
 
-    What was asked for each that becomes ready would go on in it, one command beside the other.
+    A probe for each that becomes ready would leave several running in the launcher at a time.
     """
     if wait_s > 0 and not all(state.is_ready(worker) for worker in operation.workers):
-        return frozenset()
+        return frozenset(), plan
     return hosts.reachable(state, plan, operation.workers)
 
 
 def _arrived(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
-) -> tuple[int, ...] | None:
-    """Return those that came, when it is decided; none if they are too few, None if it is not."""
+) -> tuple[tuple[int, ...] | None, MembershipPlan]:
+    """Return the workers that came, once that is decided; none if too few, None if undecided."""
     wait_s = state.left_s(operation, _timeout_s(state, scaler))
-    reachable_workers = tuple(sorted(_reachable(state, plan, operation, wait_s)))
-    if len(reachable_workers) == len(operation.workers):
-        return reachable_workers
+    found, plan = _reachable(state, plan, operation, wait_s)
+    if len(found) == len(operation.workers):
+        return tuple(sorted(found)), plan
     if wait_s > 0:
-        plan.waits_s.append(wait_s)
-        return None
+        return None, plan.with_wait(wait_s)
     if hosts.is_probing(state, operation.workers):
-        # By a controller that has just begun, too: what came in time is not to go for that.
-        return None
+        # By a controller that has just started, too: it must not discard workers that came in time.
+        return None, plan
     min_count = len(operation.workers) if scaler.min_count is None else scaler.min_count
-    return reachable_workers if reachable_workers and len(reachable_workers) >= min_count else ()
+    return tuple(sorted(found)) if found and len(found) >= min_count else (), plan
 
 
 def _scale_out_by_scaler(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
-) -> None:
-    """List all that come at once, so that training is interrupted but once."""
+) -> MembershipPlan:
+    """List all new workers at once, so that training is interrupted only once."""
     if failed := [i for i in operation.workers if _has_failed(state, i)]:
-        _retry(state, plan, operation, scaler, failed)
-        return
-    arrived = operation.workers if operation.ready else _arrived(state, plan, operation, scaler)
+        return _retry(state, plan, operation, scaler, failed)
+    if operation.ready:
+        return _list_arrived(state, plan, operation, scaler)
+    arrived, plan = _arrived(state, plan, operation, scaler)
     if arrived is None:
-        return
-    if arrived and not operation.ready and (scaler.script or len(arrived) < len(operation.workers)):
-        # Who is late is late: a script that runs is told of no others, whatever they do meanwhile.
+        return plan
+    if not arrived:
+        reasons = hosts.unreachable_message(state, operation.workers)
+        return _finish(state, plan, operation, f"execution timeout: {reasons}")
+    if scaler.script or len(arrived) < len(operation.workers):
+        # Persisted first: a script that runs is told of no others, whatever late ones do meanwhile.
         ready = attrs.evolve(operation, workers=arrived, ready=True)
-        plan.membership = attrs.evolve(plan.membership, scaling=ready)
-        return
-    failure = (
-        None
-        if arrived
-        else f"execution timeout: {hosts.unreachable_message(state, operation.workers)}"
-    )
-    if arrived and scaler.script:
-        failure = scripts.run_script(state, plan, operation, scaler)
-    if failure is None:
-        plan.set_hosts(*plan.membership.hosts, *arrived)
-        listed = attrs.evolve(operation, done=True)
-        plan.membership = attrs.evolve(plan.membership, scaling=listed)
-    elif failure:
-        _finish(state, plan, operation, failure)
+        return plan.with_membership(plan.membership.with_scaling(ready))
+    return _list_arrived(state, plan, operation, scaler)
+
+
+def _list_arrived(
+    state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
+) -> MembershipPlan:
+    """List the new workers as hosts, after the scaler's script if it has one."""
+    if scaler.script:
+        failure, plan = run_script(state, plan, operation, scaler)
+        if failure is not None:
+            return _finish(state, plan, operation, failure) if failure else plan
+    membership = plan.membership.with_scaling(attrs.evolve(operation, done=True))
+    listed = membership.with_hosts((*membership.hosts, *operation.workers))
+    return plan.with_membership(listed)
 
 
 def _await_host_update(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler | None
-) -> None:
-    """End a change whose workers are listed, once the launcher knows, or cannot be told for long.
+) -> MembershipPlan:
+    """End an operation whose workers are listed, once the launcher has the list, or in time.
 
-    They stay in both cases: it may be that it knows.
+    They stay in both cases: the launcher may have it.
     """
     written = state.launcher is None or hosts.is_written(state, plan.membership)
     wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.policy.drain_timeout_s)
     if not written and wait_s > 0:
-        plan.waits_s.append(wait_s)
-        return
-    plan.add(*operation.workers)
-    _finish(
-        state, plan, operation, "" if written else "the launcher could not be told of them in time"
-    )
+        return plan.with_wait(wait_s)
+    failure = "" if written else "the launcher could not be told of them in time"
+    return _finish(state, _add(plan, operation), operation, failure)
 
 
 def _timeout_s(state: MembershipState, scaler: Scaler | None) -> float:
@@ -270,23 +284,22 @@ def _timeout_s(state: MembershipState, scaler: Scaler | None) -> float:
 
 def _scale_out_by_spec(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
-) -> None:
-    """Enrol what the spec asks for once it is there; what is late joins when it comes."""
+) -> MembershipPlan:
+    """Add the workers that the spec asks for once they are there; late ones join when they come."""
     wait_s = state.left_s(operation, state.policy.scale_out_timeout_s)
-    reachable_workers = _reachable(state, plan, operation, wait_s)
+    found, plan = _reachable(state, plan, operation, wait_s)
     changed = state.desired_replicas != state.membership.observed_replicas
-    if len(reachable_workers) < len(operation.workers) and wait_s > 0 and not changed:
-        plan.waits_s.append(wait_s)
-        return
-    plan.add(*operation.workers)
-    plan.set_hosts(*plan.membership.hosts, *reachable_workers)
-    _finish(state, plan, operation)
+    if len(found) < len(operation.workers) and wait_s > 0 and not changed:
+        return plan.with_wait(wait_s)
+    membership = plan.membership.add(operation.workers)
+    listed = membership.with_hosts((*membership.hosts, *found))
+    return _finish(state, plan.with_membership(listed), operation)
 
 
 def _has_failed(state: MembershipState, worker: int) -> bool:
     one = state.workers.get(worker)
     if one is None or one.pod is None or one.pod.metadata.is_terminating:
-        # One that is on its way out was counted before it was told to go.
+        # A terminating pod was counted before it was deleted.
         return False
     return one.state in (ReplicaState.FAILED_PERMANENT, ReplicaState.SUCCEEDED)
 
@@ -297,12 +310,11 @@ def _retry(
     operation: ScaleOperation,
     scaler: Scaler,
     failed: Sequence[int],
-) -> None:
-    names = ", ".join(state.pod_names(failed))
+) -> MembershipPlan:
     if operation.failures >= scaler.backoff_limit:
-        _finish(state, plan, operation, f"{names} ended before the launcher could use them")
-        return
-    pods = [one.pod for i in failed if (one := state.workers.get(i)) and one.pod]
-    plan.deleted_pods += [pod for pod in pods if not pod.metadata.is_terminating]
-    once_more = attrs.evolve(operation, failures=operation.failures + 1)
-    plan.membership = attrs.evolve(plan.membership, scaling=once_more)
+        names = ", ".join(state.pod_names(failed))
+        failure = f"{names} ended before the launcher could use them"
+        return _finish(state, plan, operation, failure)
+    again = attrs.evolve(operation, failures=operation.failures + 1)
+    plan = plan.with_deleted_pods(state.pods(failed))
+    return plan.with_membership(plan.membership.with_scaling(again))

@@ -15,23 +15,20 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 
 def run_script(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
-) -> str | None:
-    """Return None once a scaler's script has run, a failure if it cannot, else nothing yet."""
+) -> tuple[str | None, MembershipPlan]:
+    """Return None once a scaler's script has run, a failure if it cannot, else an empty string."""
     if conditions.is_true(scaler.status.conditions, training_conditions.SCRIPT_EXECUTED):
-        return None
+        return None, plan
     if scaler.script is None or state.launcher is None:
-        return ""
+        return "", plan
     slots = state.slots
     workers = tuple(f"{name}:{slots}" for name in state.pod_names(operation.workers))
     task = RunScript(state.launcher, scaler.uid, scaler.script, workers)
-    plan.exec_tasks.add(task)
     outcome = state.outcomes.get(task)
     if outcome is None:
-        return ""
+        return "", plan.with_exec_task(task)
     if not outcome.error:
-        scaler_status.script_executed(plan, scaler, state.now)
-        return None
+        return None, scaler_status.script_executed(plan.with_exec_task(task), scaler)
     if outcome.attempts > scaler.backoff_limit:
-        return f"execute script failed, error: {outcome.error}"
-    plan.retries.add(task)
-    return ""
+        return f"execute script failed, error: {outcome.error}", plan.with_exec_task(task)
+    return "", plan.with_exec_task(task, retry=True)

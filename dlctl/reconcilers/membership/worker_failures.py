@@ -17,51 +17,54 @@ from dlctl.reconcilers.membership.selection import free_indexes
 from dlctl.reconcilers.observe import ObservedReplica, ReplicaState
 
 
-def record_failures(state: MembershipState, plan: MembershipPlan) -> None:
-    """Take note of the workers that have ended or are about to, each once."""
+def record_failures(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Retire the workers that have ended or are about to; each failure is recorded once."""
     for index in state.alive:
         one = state.workers.get(index)
-        if one is None or index in state.membership.leaving or not _has_failed(state, index, one):
-            continue
-        plan.retire(index)
-        name, pod = str(one.replica), state.pod_name(index)
-        plan.notes.append(
-            EventNote("Warning", "TrainingJobWorkerFailed", _failure_message(pod, one))
-        )
-        # A worker that stays in the restarts counts as one that returns.
-        plan.restarts.pop(name, None)
-        restart = _next_restart(state, one)
-        if _is_replaceable(state, one) and not _is_beyond_limit(state, restart):
-            plan.restarts[name] = restart
+        if one and index not in state.membership.leaving and _has_failed(state, index, one):
+            plan = _record_failure(state, plan, index, one)
+    return plan
 
 
-def replace_failed(state: MembershipState, plan: MembershipPlan) -> None:
-    """Put successors onto the roster, as many and as soon as the policy has it."""
-    for index in [i for i in plan.membership.members if i in plan.membership.retired]:
+def _record_failure(
+    state: MembershipState, plan: MembershipPlan, index: int, one: ObservedReplica
+) -> MembershipPlan:
+    restart = _next_restart(state, one)
+    replaceable = _is_replaceable(state, one) and not _is_beyond_limit(state, restart)
+    message = _failure_message(state.pod_name(index), one)
+    plan = plan.with_membership(plan.membership.retire([index]))
+    plan = plan.with_note(EventNote("Warning", "TrainingJobWorkerFailed", message))
+    # A worker with restarts left counts as one that returns.
+    return plan.with_restart(one.replica, restart if replaceable else None)
+
+
+def replace_failed(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
+    """Add successors of retired workers, as many and as soon as the policy has it."""
+    for index in state.membership.members:
         restart = plan.restarts.get(str(Replica(WORKER, index)))
-        if restart is None or _is_beyond_limit(state, restart) or _at_max(state, plan):
-            continue
-        wait_s = state.policy.backoff.delay_s(restart.attempts - 1) if restart.attempts > 1 else 0.0
-        left_s = (
-            restart.finished_at + datetime.timedelta(seconds=wait_s) - state.now
-        ).total_seconds()
-        if wait_s and left_s > 0:
-            plan.waits_s.append(left_s)
-            continue
-        successor = next(iter(free_indexes(plan.membership, 1, state.max_index)), None)
-        if successor is None:
-            continue
-        plan.remove(index)
-        plan.add(successor)
-        plan.restarts[str(Replica(WORKER, successor))] = restart
-        del plan.restarts[str(Replica(WORKER, index))]
-        plan.notes.append(
-            EventNote(
-                "Normal",
-                "TrainingJobWorkerCreated",
-                f"worker {state.pod_name(successor)} takes the place of {state.pod_name(index)}",
-            )
-        )
+        if index in state.membership.retired and restart is not None:
+            plan = _replace(state, plan, index, restart)
+    return plan
+
+
+def _replace(
+    state: MembershipState, plan: MembershipPlan, index: int, restart: RestartRecord
+) -> MembershipPlan:
+    if _is_beyond_limit(state, restart) or _at_max(state, plan):
+        return plan
+    wait_s = state.policy.backoff.delay_s(restart.attempts - 1) if restart.attempts > 1 else 0.0
+    replace_at = restart.finished_at + datetime.timedelta(seconds=wait_s)
+    left_s = (replace_at - state.now).total_seconds()
+    if wait_s and left_s > 0:
+        return plan.with_wait(left_s)
+    successor = next(iter(free_indexes(plan.membership, 1, state.max_index)), None)
+    if successor is None:
+        return plan
+    plan = plan.with_membership(plan.membership.remove([index]).add([successor]))
+    plan = plan.with_restart(Replica(WORKER, successor), restart)
+    plan = plan.with_restart(Replica(WORKER, index), None)
+    message = f"worker {state.pod_name(successor)} takes the place of {state.pod_name(index)}"
+    return plan.with_note(EventNote("Normal", "TrainingJobWorkerCreated", message))
 
 
 def _at_max(state: MembershipState, plan: MembershipPlan) -> bool:

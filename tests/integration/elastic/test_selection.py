@@ -299,7 +299,7 @@ async def test_workers_of_a_large_job_are_chosen_beside_the_loop(
         threads.add(threading.current_thread().name)
         return plan_membership(view)
 
-    monkeypatch.setattr("dlctl.reconcilers.membership.reconciler.step", noted)
+    monkeypatch.setattr("dlctl.reconcilers.membership.reconciler.plan_membership", noted)
     monkeypatch.setattr(large_jobs, "LARGE", 1)
     async with start_elastic_cluster() as stage:
         await stage.running(2)

@@ -1,9 +1,21 @@
-"""Which indexes new workers get."""
+"""Which workers come and which go, and which indexes new ones get."""
 
+import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dlctl.api.elastic import Membership
-from dlctl.reconcilers.membership.selection import free_indexes
+from dlctl.api.elastic import Elasticity, Membership
+from dlctl.reconcilers.membership.selection import (
+    ScaleRejectedError,
+    choose_added,
+    choose_last,
+    choose_removed,
+    follow_replicas,
+    free_indexes,
+)
+from tests.dialects.et_operator.manifests import JSON
+from tests.reconcilers.membership.builders import LISTED, make_state, scaler_in
 
 
 @pytest.mark.parametrize(
@@ -12,7 +24,7 @@ from dlctl.reconcilers.membership.selection import free_indexes
         pytest.param(Membership(), 2, (0, 1), id="first"),
         pytest.param(Membership(members=(0, 2)), 2, (3, 4), id="next"),
         pytest.param(
-            Membership(members=(0, 1), retired=frozenset({2, 4})), 2, (3, 5), id="not spent"
+            Membership(members=(0, 1), retired=frozenset({2, 4})), 2, (3, 5), id="not retired"
         ),
         pytest.param(Membership(members=(0, 98)), 3, (99, 1, 2), id="lowest free after the last"),
         pytest.param(
@@ -24,3 +36,82 @@ def test_indexes_stay_within_what_names_allow(
     membership: Membership, count: int, indexes: tuple[int, ...]
 ) -> None:
     assert free_indexes(membership, count, 99) == indexes
+
+
+@pytest.mark.parametrize(
+    ("membership", "count", "followed"),
+    [
+        pytest.param(LISTED, 2, LISTED, id="as before"),
+        pytest.param(LISTED, 3, LISTED.add([2]), id="more"),
+        pytest.param(LISTED, 1, attrs.evolve(LISTED, members=(0,)), id="fewer"),
+        pytest.param(
+            LISTED.retire([0]), 3, attrs.evolve(LISTED, members=(1, 2, 3)), id="without the retired"
+        ),
+    ],
+)
+def test_members_follow_the_number_in_the_spec(
+    membership: Membership, count: int, followed: Membership
+) -> None:
+    expected = attrs.evolve(followed, retired=membership.retired, observed_replicas=count)
+    assert follow_replicas(membership, count, 99) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "removed"),
+    [
+        pytest.param(1, (2,), id="one that was never listed"),
+        pytest.param(2, (1, 2), id="then the last"),
+    ],
+)
+def test_last_workers_go_first_and_unlisted_ones_before_them(
+    count: int, removed: tuple[int, ...]
+) -> None:
+    state = make_state(Membership((0, 1, 2, 3), (0, 1, 3), retired=frozenset({3})))
+    assert choose_last(state, count) == removed
+
+
+def test_scale_out_within_the_maximum_takes_the_next_indexes() -> None:
+    state = make_state(elasticity=Elasticity(max_replicas=4))
+    assert choose_added(state, 2) == (2, 3)
+    with pytest.raises(ScaleRejectedError, match="would make 5 workers, but maxReplicas"):
+        choose_added(state, 3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "removed"),
+    [
+        pytest.param({"count": 1}, (1,), id="number"),
+        pytest.param({"podNames": ["linear-worker-0"]}, (0,), id="name"),
+        pytest.param({"podNames": ["linear-worker-0", "linear-worker-0"]}, (0,), id="name twice"),
+    ],
+)
+def test_scale_in_takes_the_last_or_the_named(spec: JSON, removed: tuple[int, ...]) -> None:
+    assert choose_removed(make_state(), scaler_in(toDelete=spec)) == removed
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        pytest.param({"count": 2}, "should be less than current replicas 2", id="all"),
+        pytest.param({"podNames": ["other"]}, "has other, but the workers", id="unknown name"),
+        pytest.param(
+            {"podNames": ["linear-worker-0", "linear-worker-1"]},
+            "0 workers would be left",
+            id="min",
+        ),
+    ],
+)
+def test_scale_in_that_cannot_be_is_rejected(spec: JSON, reason: str) -> None:
+    with pytest.raises(ScaleRejectedError, match=reason):
+        choose_removed(make_state(), scaler_in(toDelete=spec))
+
+
+@given(st.frozensets(st.integers(0, 12)), st.frozensets(st.integers(0, 12)), st.integers(0, 8))
+def test_new_indexes_are_free_distinct_and_as_many_as_there_are(
+    members: frozenset[int], retired: frozenset[int], count: int
+) -> None:
+    membership = Membership().add(members).retire(retired)
+    found = free_indexes(membership, count, 12)
+    free = set(range(13)) - members - retired
+    assert len(found) == len(set(found)) == min(count, len(free))
+    assert set(found) <= free

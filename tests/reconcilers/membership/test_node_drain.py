@@ -1,0 +1,91 @@
+"""Workers on nodes that are about to go."""
+
+import attrs
+import pytest
+
+from dlctl.api.elastic import Elasticity
+from dlctl.api.status import JobPhase
+from dlctl.reconcilers.membership import node_drain
+from dlctl.reconcilers.membership.membership_state import MembershipState
+from tests.reconcilers.membership.builders import (
+    LISTED,
+    make_state,
+    reasons,
+    removing,
+    unchanged,
+    worker_pod,
+)
+
+DRAINING = frozenset({"node-b"})
+ON_NODE_B = {1: worker_pod(1, node="node-b")}
+
+
+def test_listed_worker_on_a_draining_node_gets_a_successor() -> None:
+    state = make_state(pods=ON_NODE_B, draining_nodes=DRAINING)
+    plan = node_drain.evacuate(state, unchanged(state))
+    assert plan.membership.members == (0, 1, 2)
+    assert plan.membership.evacuating == removing(1)
+    assert plan.membership.hosts == LISTED.hosts
+    assert reasons(plan.notes) == ["TrainingJobNodeGoing"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(make_state(pods=ON_NODE_B), id="node stays"),
+        pytest.param(
+            make_state(LISTED.with_hosts([0]), pods=ON_NODE_B, draining_nodes=DRAINING),
+            id="not listed",
+        ),
+        pytest.param(
+            make_state(pods=ON_NODE_B, draining_nodes=DRAINING, launched=False), id="no launcher"
+        ),
+        pytest.param(
+            make_state(pods=ON_NODE_B, draining_nodes=DRAINING, phase=JobPhase.CREATING),
+            id="not running",
+        ),
+        pytest.param(
+            make_state(LISTED.retire([1]), pods=ON_NODE_B, draining_nodes=DRAINING), id="retired"
+        ),
+        pytest.param(
+            make_state(LISTED.with_scaling(removing(1)), pods=ON_NODE_B, draining_nodes=DRAINING),
+            id="leaving anyway",
+        ),
+    ],
+)
+def test_worker_stays_where_it_is(state: MembershipState) -> None:
+    assert node_drain.evacuate(state, unchanged(state)) == unchanged(state)
+
+
+def test_next_draining_node_joins_the_evacuation_and_keeps_its_start() -> None:
+    evacuating = removing(0, since_s=10.0)
+    membership = LISTED.add([2]).with_evacuating(evacuating)
+    state = make_state(membership, pods=ON_NODE_B, draining_nodes=DRAINING)
+    plan = node_drain.evacuate(state, unchanged(state))
+    assert plan.membership.evacuating == attrs.evolve(evacuating, workers=(0, 1))
+    assert plan.membership.members == (0, 1, 2, 3)
+
+
+def test_evacuated_worker_is_retired_when_its_pod_is_gone() -> None:
+    membership = LISTED.with_hosts([0]).add([2]).with_evacuating(removing(1))
+    state = make_state(membership, pods={1: None})
+    plan = node_drain.evacuate(state, unchanged(state))
+    assert plan.membership.members == (0, 2)
+    assert plan.membership.retired == {1}
+    assert plan.membership.evacuating is None
+
+
+def test_evacuated_worker_that_is_still_listed_keeps_its_pod() -> None:
+    membership = LISTED.add([2]).with_evacuating(removing(1, since_s=600.0))
+    state = make_state(membership, elasticity=Elasticity(min_replicas=2))
+    plan = node_drain.evacuate(state, unchanged(state))
+    assert plan.deleted_pods == ()
+    assert plan.membership == membership
+
+
+def test_evacuation_ends_with_the_pods_of_its_job() -> None:
+    state = make_state(LISTED.add([2]).with_evacuating(removing(1)))
+    plan = node_drain.complete(unchanged(state))
+    assert plan.membership.members == (0, 2)
+    assert plan.membership.hosts == (0,)
+    assert plan.membership.evacuating is None

@@ -1,0 +1,146 @@
+"""Workers that end while their job goes on, and their successors."""
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlctl.api.elastic import Elasticity, Membership
+from dlctl.api.pods import Pod
+from dlctl.api.status import RestartRecord
+from dlctl.reconcilers.membership.membership_state import MembershipState
+from dlctl.reconcilers.membership.worker_failures import record_failures, replace_failed
+from tests.builders import NOW
+from tests.dialects.et_operator.manifests import read_job
+from tests.reconcilers.membership.builders import (
+    LISTED,
+    ago,
+    make_state,
+    reasons,
+    removing,
+    unchanged,
+    worker_pod,
+)
+
+REPLACED = Elasticity(replace_failed=True)
+RETRIED = read_job(worker={"restartPolicy": "OnFailure"})
+
+
+def retired(
+    attempts: int = 1, *, since_s: float = 0.0, elasticity: Elasticity = REPLACED
+) -> MembershipState:
+    """Return the state of a job that has lost worker 1 ``attempts`` times."""
+    restart = RestartRecord(attempts, attempts, "uid", "Error", ago(since_s))
+    status = attrs.evolve(RETRIED.status, restarts={"worker-1": restart})
+    job = attrs.evolve(RETRIED, status=status)
+    return make_state(LISTED.retire([1]), job=job, elasticity=elasticity)
+
+
+@pytest.mark.parametrize(
+    ("pod", "elasticity", "returns"),
+    [
+        pytest.param(worker_pod(1, exit_code=1), REPLACED, True, id="failed"),
+        pytest.param(worker_pod(1, exit_code=1), Elasticity(), False, id="not replaced"),
+        pytest.param(worker_pod(1, exit_code=0), REPLACED, False, id="succeeded"),
+        pytest.param(
+            worker_pod(1, exit_code=0),
+            Elasticity(replace_failed=True, replace_succeeded=True),
+            True,
+            id="succeeded and replaced",
+        ),
+        pytest.param(None, REPLACED, True, id="deleted"),
+        pytest.param(worker_pod(1, terminating=True), REPLACED, True, id="terminating"),
+        pytest.param(
+            worker_pod(1, exit_code=1),
+            attrs.evolve(REPLACED, replacement_limit=0),
+            False,
+            id="limit",
+        ),
+    ],
+)
+def test_listed_worker_that_ends_is_retired(
+    pod: Pod | None, elasticity: Elasticity, returns: bool
+) -> None:
+    state = make_state(pods={1: pod}, elasticity=elasticity, job=RETRIED)
+    plan = record_failures(state, unchanged(state))
+    assert plan.membership.retired == {1}
+    assert reasons(plan.notes) == ["TrainingJobWorkerFailed"]
+    assert ("worker-1" in plan.restarts) is returns
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(make_state(), id="runs"),
+        pytest.param(make_state(pods={1: worker_pod(1, ready_s=None)}), id="not ready"),
+        pytest.param(make_state(LISTED.retire([1]), pods={1: None}), id="recorded before"),
+        pytest.param(
+            make_state(LISTED.with_scaling(removing(1)), pods={1: None}), id="asked to leave"
+        ),
+        pytest.param(
+            make_state(
+                LISTED.with_hosts([0]),
+                pods={1: worker_pod(1, exit_code=1)},
+                job=RETRIED,
+                elasticity=REPLACED,
+            ),
+            id="unlisted, runs again under its name",
+        ),
+    ],
+)
+def test_worker_is_not_retired(state: MembershipState) -> None:
+    assert record_failures(state, unchanged(state)) == unchanged(state)
+
+
+def test_first_successor_comes_at_once_under_the_next_index() -> None:
+    state = retired()
+    plan = replace_failed(state, unchanged(state))
+    assert plan.membership.members == (0, 2)
+    assert plan.membership.hosts == (0,)
+    assert list(plan.restarts) == ["worker-2"]
+    assert reasons(plan.notes) == ["TrainingJobWorkerCreated"]
+
+
+def test_later_successor_waits_for_the_backoff() -> None:
+    state = retired(2, since_s=4.0)
+    plan = replace_failed(state, unchanged(state))
+    assert plan.membership == state.membership
+    assert plan.waits_s == (6.0,)
+
+    state = retired(2, since_s=10.0)
+    assert replace_failed(state, unchanged(state)).membership.members == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "elasticity",
+    [
+        pytest.param(attrs.evolve(REPLACED, replacement_limit=1), id="limit"),
+        pytest.param(attrs.evolve(REPLACED, max_replicas=1), id="as many as there may be"),
+    ],
+)
+def test_worker_gets_no_successor(elasticity: Elasticity) -> None:
+    state = retired(2, since_s=600.0, elasticity=elasticity)
+    assert replace_failed(state, unchanged(state)) == unchanged(state)
+
+
+def test_worker_without_restarts_left_gets_no_successor() -> None:
+    state = make_state(LISTED.retire([1]), elasticity=REPLACED)
+    assert replace_failed(state, unchanged(state)) == unchanged(state)
+
+
+@given(st.sets(st.integers(0, 5), min_size=1), st.sets(st.integers(0, 5)))
+def test_each_replaced_worker_has_one_successor_of_a_fresh_name(
+    members: set[int], lost: set[int]
+) -> None:
+    lost &= members
+    membership = Membership().add(members).with_hosts(members).retire(lost)
+    restarts = {f"worker-{i}": RestartRecord(1, 1, "uid", "Error", NOW) for i in lost}
+    status = attrs.evolve(RETRIED.status, restarts=restarts)
+    job = attrs.evolve(RETRIED, status=status)
+    state = make_state(membership, job=job, elasticity=REPLACED)
+
+    plan = replace_failed(state, unchanged(state))
+    assert len(plan.membership.members) == len(members)
+    assert not lost & set(plan.membership.members)
+    assert set(plan.membership.hosts) == members - lost
+    assert len(plan.restarts) == len(lost)
