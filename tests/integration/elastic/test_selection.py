@@ -295,12 +295,12 @@ async def test_workers_of_a_large_job_are_chosen_beside_the_loop(
 ) -> None:
     threads = set[str]()
 
-    def noted(view: MembershipState) -> MembershipPlan:
+    def noted(state: MembershipState) -> MembershipPlan:
         threads.add(threading.current_thread().name)
-        return plan_membership(view)
+        return plan_membership(state)
 
     monkeypatch.setattr("dlctl.reconcilers.membership.reconciler.plan_membership", noted)
-    monkeypatch.setattr(large_jobs, "LARGE", 1)
+    monkeypatch.setattr(large_jobs, "LARGE_JOB", 1)
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out("more", toAdd=ONE)
