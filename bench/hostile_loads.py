@@ -12,8 +12,8 @@ from typing import Any, Final
 import aiohttp
 import attrs
 
-from dlctl.api.elastic import SCALE_INS
 from dlctl.api.meta import NAMESPACES, PODS, ObjectKey, Resource
+from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.errors import DlctlError
 from dlctl.local.apiserver.execs import ExecRequest
 from dlctl.local.apiserver.faults import Fault

@@ -24,8 +24,8 @@ import attrs
 from bench.controller_process import Controller, controller, quantile_s
 from bench.hostile_loads import HOSTILE, LOADS, BenchCluster, EndlessLaunchers, Load
 from bench.tables import Figure, show
-from dlctl.api.elastic import SCALE_OUTS
 from dlctl.api.meta import PODS, ObjectKey
+from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.local.apiserver.server import ApiServer
 from tests.builders import kind_of
 from tests.dialects.et_operator.manifests import elastic_job, scale_out

@@ -14,9 +14,6 @@ from dlctl.api.conditions import Condition
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.undecoded_object import UndecodedObject
 
-GROUP = "kai.alibabacloud.com"
-SCALE_INS = Resource(GROUP, "v1alpha1", "scaleins", "ScaleIn")
-SCALE_OUTS = Resource(GROUP, "v1alpha1", "scaleouts", "ScaleOut")
 # The replica types of elastic jobs: the launcher connects to the workers.
 LAUNCHER: Final = "launcher"
 WORKER: Final = "worker"
@@ -90,6 +87,7 @@ class Scaler:
     key: ObjectKey
     uid: UID
     created: datetime.datetime
+    is_scale_out: bool
     # The name of its job, in the same namespace.
     job: str
     # How many workers to add or remove; None if ``pods`` are named instead, or neither is given.
@@ -106,10 +104,6 @@ class Scaler:
     # What is wrong with the spec: the scaler fails with this message, and no worker is touched.
     invalid_reason: str = ""
     status: ScalerStatus = ScalerStatus()
-
-    @property
-    def is_scale_out(self) -> bool:
-        return self.resource.kind == SCALE_OUTS.kind
 
     @property
     def succeeded(self) -> bool:

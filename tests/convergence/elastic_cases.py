@@ -11,8 +11,8 @@ from typing import Any, Final, get_args
 
 import attrs
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import Resource
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.local.apiserver.faults import Fault
 from tests.convergence.cases import Kill, of_requests, of_watches
 from tests.support.elastic_harness import JOBS

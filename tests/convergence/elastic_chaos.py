@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import Resource
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.convergence.cases import Kill
 from tests.convergence.elastic_cases import JOB, faults_of, incidents_of
 from tests.convergence.runs import COMPACTED, moment

@@ -3,10 +3,11 @@
 import msgspec
 import pytest
 
-from dlctl.api.elastic import SCALE_INS, ScalerStatus
+from dlctl.api.elastic import ScalerStatus
 from dlctl.api.status import JobPhase
 from dlctl.dialects import status_codec
 from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.dialects.kind import Kind
 from tests.builders import KINDS, job_object, manifest
 

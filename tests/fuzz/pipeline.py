@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, WORKER, ScalerObject
+from dlctl.api.elastic import WORKER, ScalerObject
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Object
 from dlctl.cli.render import with_all_workers_listed
 from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import TrainingJob

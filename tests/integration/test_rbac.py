@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import yaml
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kind import Kind
 from dlctl.local.apiserver import status

@@ -16,10 +16,10 @@ import attrs
 import pytest
 import yaml
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import PODS, SERVICES, ObjectKey, Resource
 from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
 from dlctl.cli.local_options import LocalOptions
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import KINDS, kind_of
 from tests.support.history import History
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import CONFIG_MAPS, EVENTS, PODS, SERVICES, Resource
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.options import Options
 from tests.builders import kind_of

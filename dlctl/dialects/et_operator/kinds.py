@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from dlctl.api.elastic import GROUP, SCALE_INS, SCALE_OUTS
+from dlctl.dialects.et_operator.resources import GROUP, SCALE_INS, SCALE_OUTS
 from dlctl.dialects.et_operator.training_job import TrainingJobDialect
 from dlctl.dialects.kind import Kind, make_kind
 from dlctl.frameworks.dljob import DLJob

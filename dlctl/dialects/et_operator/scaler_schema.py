@@ -6,9 +6,9 @@ written: only then can its flaw be told.
 
 from typing import Any, Final
 
-from dlctl.api.elastic import SCALE_OUTS
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Resource
 from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.dialects.kubeflow import replica_map_schema
 

@@ -11,16 +11,10 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.elastic import (
-    SCALE_OUTS,
-    Scaler,
-    ScalerObject,
-    ScalerPhase,
-    ScalerStatus,
-    Script,
-)
+from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase, ScalerStatus, Script
 from dlctl.api.meta import Resource
 from dlctl.dialects import status_codec as codec
+from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
 from dlctl.errors import InvalidJobError, quoted
 
@@ -46,15 +40,7 @@ _MAX_INT32: Final = 2**31 - 1
 
 def read(obj: ScalerObject, resource: Resource) -> Scaler:
     """Read a request; one with a flaw may lack what comes after it."""
-    meta = obj.metadata
-    empty = Scaler(
-        resource=resource,
-        key=obj.key,
-        uid=meta.uid,
-        created=meta.creation_timestamp or codec.EPOCH,
-        job="",
-        status=read_status(obj.status, resource),
-    )
+    empty = attrs.evolve(unread(obj, resource), status=read_status(obj.status, resource))
     try:
         fields = FieldReader(msgspec.json.decode(obj.spec), ".spec")
         known = attrs.evolve(empty, job=fields.object("selector").string("name"))
@@ -64,6 +50,19 @@ def read(obj: ScalerObject, resource: Resource) -> Scaler:
         return _read_spec(known, fields)
     except InvalidJobError as error:
         return attrs.evolve(known, invalid_reason=str(error))
+
+
+def unread(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
+    """Return a request of which nothing but its metadata is known."""
+    return Scaler(
+        resource=resource,
+        key=obj.key,
+        uid=obj.metadata.uid,
+        created=obj.metadata.creation_timestamp or codec.EPOCH,
+        is_scale_out=resource.kind == SCALE_OUTS.kind,
+        job="",
+        invalid_reason=invalid_reason,
+    )
 
 
 def read_status(raw: msgspec.Raw, resource: Resource) -> ScalerStatus:

@@ -12,9 +12,10 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.conditions import Condition
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, Scaler, ScalerPhase
+from dlctl.api.elastic import Scaler, ScalerPhase
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobState
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 
 WORKERS_CREATED: Final = "WorkersCreated"
 WORKERS_READY: Final = "WorkersReady"

@@ -11,13 +11,14 @@ import attrs
 import msgspec
 
 from dlctl.api.condition_messages import ConditionMessages
-from dlctl.api.elastic import GROUP, LAUNCHER, SCALE_OUTS, WORKER
+from dlctl.api.elastic import LAUNCHER, WORKER
 from dlctl.api.job import Job, JobObject, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
 from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import JSON, Dialect
 from dlctl.dialects.et_operator import policies, training_status
+from dlctl.dialects.et_operator.resources import GROUP, SCALE_OUTS
 from dlctl.dialects.et_operator.training_conditions import TrainingJobMessages
 from dlctl.dialects.et_operator.training_schema import (
     root_rules,

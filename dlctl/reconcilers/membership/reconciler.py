@@ -8,14 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.elastic import (
-    LAUNCHER,
-    SCALE_INS,
-    WORKER,
-    Membership,
-    Scaler,
-    ScalerObject,
-)
+from dlctl.api.elastic import LAUNCHER, WORKER, Membership, Scaler, ScalerObject
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import (
     MANAGED_BY,
@@ -35,6 +28,7 @@ from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.expectations import Expectations
 from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client

@@ -9,13 +9,12 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase, ScalerStatus
+from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase
 from dlctl.api.job import JobObject
 from dlctl.api.meta import Object, ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.worker_loop import Result
-from dlctl.dialects import status_codec
 from dlctl.dialects.et_operator import scalers, training_conditions
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
@@ -35,11 +34,7 @@ def read_scaler(obj: ScalerObject, resource: Resource) -> Scaler:
             return scalers.read(obj, resource)
     except ContentError as error:
         logger.exception("content cannot be handled", extra={"step": error.step})
-        created = obj.metadata.creation_timestamp or status_codec.EPOCH
-        uid, reason = obj.metadata.uid, str(error)
-        return Scaler(
-            resource, obj.key, uid, created, job="", status=ScalerStatus(), invalid_reason=reason
-        )
+        return scalers.unread(obj, resource, invalid_reason=str(error))
 
 
 @attrs.frozen

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, Scaler, ScalerObject
+from dlctl.api.elastic import Scaler, ScalerObject
 from dlctl.api.job import Job
 from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import make_job, manifest, template
 
 JSON = dict[str, Any]

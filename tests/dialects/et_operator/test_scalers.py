@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlctl.api.conditions import Condition
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, ScalerPhase, ScalerStatus, Script
+from dlctl.api.elastic import ScalerPhase, ScalerStatus, Script
 from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from tests.builders import NOW
 from tests.dialects.et_operator.manifests import read_scaler, scale_in, scale_out, scaler_manifest
 

@@ -8,16 +8,10 @@ import attrs
 import pytest
 import yaml
 
-from dlctl.api.elastic import (
-    SCALE_INS,
-    SCALE_OUTS,
-    AttachMode,
-    Elasticity,
-    Membership,
-    ScaleOperation,
-)
+from dlctl.api.elastic import AttachMode, Elasticity, Membership, ScaleOperation
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, Replica, RunPolicy, SuccessPolicy
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.et_operator.training_job import TrainingJobDialect
 from tests.builders import NOW, job_object, kind_of, make_job
 from tests.dialects.et_operator.manifests import GROUP, elastic_job, read_job, read_scaler

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 import pytest
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS
 from dlctl.api.meta import (
     CONFIG_MAPS,
     MANAGED_BY_LABEL,
@@ -15,6 +14,7 @@ from dlctl.api.meta import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import pytest
 
-from dlctl.api.elastic import SCALE_INS
 from dlctl.api.meta import UID, owner_reference
+from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.options import Options
 from tests.integration.elastic.test_access import left_by_et_operator
 from tests.support.elastic_harness import JOBS, ElasticHarness, start_elastic_cluster

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from dlctl.api.elastic import SCALE_INS
+from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.options import Options
 from tests.support.elastic_harness import start_elastic_cluster
 from tests.support.fake_launcher import ExecFault, Program

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from dlctl.api.elastic import SCALE_OUTS
+from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.status import StatusError
 from dlctl.options import Options

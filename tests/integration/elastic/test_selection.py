@@ -7,7 +7,7 @@ import attrs
 import msgspec
 import pytest
 
-from dlctl.api.elastic import SCALE_INS, SCALE_OUTS, Scaler, ScalerObject
+from dlctl.api.elastic import Scaler, ScalerObject
 from dlctl.api.meta import (
     CONFIG_MAPS,
     CRDS,
@@ -18,6 +18,7 @@ from dlctl.api.meta import (
     owner_reference,
 )
 from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
