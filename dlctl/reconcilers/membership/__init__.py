@@ -1,1 +1,1 @@
-"""Jobs whose workers come and go while they run. Decisions are pure; one module does the I/O."""
+"""Elastic jobs: workers join and leave while they run. Decisions are pure values."""

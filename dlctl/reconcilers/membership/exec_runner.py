@@ -1,4 +1,4 @@
-"""Errands carried out in launchers, one command each. How often, is for who asks for them."""
+"""Runs tasks in launchers, one command each; retries are up to the caller."""
 
 import attrs
 
@@ -16,22 +16,22 @@ from dlctl.reconcilers.membership.launcher_shell import LauncherShell
 
 
 class LauncherGoneError(DlctlError):
-    """The pod that a command is for does not exist any more, whatever has its name."""
+    """The launcher pod no longer exists, even if another pod has its name."""
 
 
 @attrs.frozen
 class ExecRunner:
-    """The launchers of all jobs, as far as a client may run commands in them."""
+    """Runs commands in the launchers of all jobs."""
 
     client: Client
 
     async def exec(self, owner: ObjectKey, task: ExecTask) -> object:
-        """Carry an errand out.
+        """Run a task and return its result.
 
-        A probe results in a :class:`Reach`, a look whether workers were let go in those that are
-        still in use, the others in nothing.
+        Of a probe that is a :class:`ProbeResult`, of a check the names of the workers in use, of
+        others nothing.
 
-        :raises DlctlError: if it could not be done.
+        :raises DlctlError: if it has failed.
         """
         await self._check_uid(task.launcher)
         shell = LauncherShell(self.client.execute, task.launcher.pod, task.launcher.container)

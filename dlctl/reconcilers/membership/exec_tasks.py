@@ -1,4 +1,4 @@
-"""What is asked of a running launcher: values, so that asking twice is asking once."""
+"""Tasks to run in a launcher, as values: equal tasks are one task."""
 
 import attrs
 
@@ -8,7 +8,7 @@ from dlctl.api.meta import UID, ObjectKey
 
 @attrs.frozen
 class LauncherContainer:
-    """The container that dials the workers, in the one pod of that name and UID."""
+    """The launcher's main container, in the pod of this name and UID."""
 
     pod: ObjectKey
     uid: UID
@@ -17,18 +17,18 @@ class LauncherContainer:
 
 @attrs.frozen
 class WriteFiles:
-    """Put files, by path, into the launcher; ends once they, or a later edition, are there."""
+    """Write files, by path, in the launcher; done once they or a later generation are there."""
 
     launcher: LauncherContainer
     files: tuple[tuple[str, str], ...]
-    # :attr:`Roster.edition` of their hosts. The same files are delivered again with the next one:
-    # another controller may have delivered others meanwhile.
+    # :attr:`Membership.generation` of their hosts. A new generation writes the same files again:
+    # another controller may have written others meanwhile.
     generation: int
 
 
 @attrs.frozen
 class ProbeWorkers:
-    """Find which of the workers answer, seen from the launcher."""
+    """Find which of the workers the launcher can reach."""
 
     launcher: LauncherContainer
     workers: frozenset[str]
@@ -36,17 +36,17 @@ class ProbeWorkers:
 
 @attrs.frozen
 class CheckInUse:
-    """Look which of the workers the launcher still uses; each is a name and an address."""
+    """Find which of the workers the launcher still uses; each is a name and an address."""
 
     launcher: LauncherContainer
     workers: frozenset[tuple[str, str]]
-    # Whether it is to confirm what an earlier look has not found in use.
+    # Whether it confirms an earlier check that found some unused.
     confirms: bool = False
 
 
 @attrs.frozen
 class RunScript:
-    """Run a scaler's script, with ``name:slots`` of each worker that comes or goes."""
+    """Run a scaler's script, with ``name:slots`` of each worker that joins or leaves."""
 
     launcher: LauncherContainer
     scaler: UID

@@ -1,7 +1,7 @@
-"""Who is in the launcher's host file: workers that answer, seen from the launcher. Pure.
+"""The launcher's host file: it lists the workers that the launcher can reach. Pure.
 
-A host that is listed before its name resolves and its sshd answers is given up by launchers, and
-may take the training with it.
+Launchers give up hosts that are listed before their names resolve and their sshd answers, and the
+training may fail with them.
 """
 
 import datetime
@@ -19,7 +19,7 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.observe import ReplicaState
 
 _MAX_REASONS: Final = 3
-# So long a late worker waits for others after it has become ready.
+# Seconds that a late worker waits for others after it has become ready.
 BATCH_WINDOW_S: Final = 5.0
 
 
@@ -46,13 +46,13 @@ def reachable(
 
 
 def is_probing(state: MembershipState, workers: Collection[int]) -> bool:
-    """Tell whether the launcher has yet to say which of the workers it can reach."""
+    """Return whether the outcome of a probe of these workers is still awaited."""
     task = _probe_task(state, _ready(state, workers))
     return task is not None and task not in state.outcomes
 
 
 def unreachable_message(state: MembershipState, workers: Collection[int]) -> str:
-    """Say why workers do not answer, as far as the launcher was asked."""
+    """Return why workers do not answer, as far as probes have shown."""
     task = _probe_task(state, _ready(state, workers))
     outcome = state.outcomes.get(task) if task else None
     reasons = outcome.result.reasons if outcome and outcome.result else {}
@@ -105,7 +105,7 @@ def _late_batch(
 
 
 def write_task(state: MembershipState, membership: Membership) -> WriteFiles | None:
-    """Return the errand that brings a roster's hosts to the launcher, if it runs."""
+    """Return the task that writes the hosts to the launcher, None if it does not run."""
     if state.launcher is None:
         return None
     files = state.host_files(sorted(membership.hosts))
@@ -113,7 +113,7 @@ def write_task(state: MembershipState, membership: Membership) -> WriteFiles | N
 
 
 def is_written(state: MembershipState, membership: Membership) -> bool:
-    """Tell whether the launcher has a roster's hosts, and no others, in its files."""
+    """Return whether the launcher's files have these hosts and no others."""
     task = write_task(state, membership)
     outcome = None if task is None else state.outcomes.get(task)
     return outcome is not None and not outcome.error
@@ -142,7 +142,7 @@ def plan_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPla
 
 
 def _waits_since(state: MembershipState) -> datetime.datetime:
-    """Return when the wait for workers began: with the job, or when it was last run again."""
+    """Return when the wait for workers began: with the job, or with its last restart."""
     status = state.job.status
     since = [
         c.last_transition_time
@@ -180,7 +180,7 @@ def _still_needed(
 
 
 def _is_leaving(state: MembershipState, worker: int) -> bool:
-    """Tell whether a worker is to leave, and no script of the user's has to see to that first."""
+    """Return whether a worker leaves, and no script has to run first."""
     operation = state.membership.scaling
     scaler = state.scaler(operation.uid) if operation else None
     if (

@@ -1,4 +1,4 @@
-"""What decisions about a job's workers are made from. Pure values."""
+"""The input of decisions about an elastic job's workers. Pure values."""
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,20 +23,20 @@ _MAX_INDEX_DIGITS = 9
 
 @attrs.frozen
 class MembershipPolicy:
-    """What is settled for all jobs that scale; durations in seconds."""
+    """Settings for all elastic jobs; durations in seconds."""
 
     backoff: Backoff = RESTART_BACKOFF
-    # After so long a job starts with as many workers as it needs at least.
+    # After this time a job starts with the workers it has, if they are as many as its minimum.
     start_after_s: float = 120
-    # So long a launcher may go on using workers that a ScaleIn takes away.
+    # How long a launcher may go on using workers that leave.
     drain_timeout_s: float = 60
-    # So long the workers of a ScaleOut have that names no time itself.
+    # How long new workers may take, unless their ScaleOut names a time.
     scale_out_timeout_s: float = 600
 
 
 @attrs.frozen
 class MembershipState:
-    """One job, its children, its scalers and what has come of the errands, at one moment."""
+    """One job, its children, its scalers and the outcomes of its tasks, at one moment."""
 
     job: Job
     observed: Observed

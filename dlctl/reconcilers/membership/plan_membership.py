@@ -21,7 +21,7 @@ _STOPPED_PHASES = (JobPhase.SUSPENDED, JobPhase.RESTARTING)
 
 
 def with_members(job: Job, membership: Membership) -> Job:
-    """Return a job with the workers that its roster has, and those that come or go."""
+    """Return a job with the workers of its membership, and those that join or leave."""
     members = membership.present
     specs = tuple(
         attrs.evolve(spec, explicit_indexes=members, replicas=len(members))

@@ -1,6 +1,6 @@
-"""The workers of jobs that scale: gathers what decisions need, and does what they ask for.
+"""The I/O around decisions on elastic jobs: reads their input, and applies what they ask for.
 
-It waits for no launcher: what is to be done inside one is an errand, whose end wakes the job.
+It waits for no launcher: commands run as background tasks, whose end enqueues the job.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -49,15 +49,15 @@ BY_JOB: Final = "job"
 # The index of nodes, and its one value: that of nodes which are about to go.
 DRAINING: Final = "going"
 _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
-# Between two looks whether the launcher has let go; nothing in it tells when it has.
+# Between two checks whether the launcher has disconnected: no event says so.
 _CHECK_INTERVAL_S: Final = 0.25
-# Before a second look at what was not in use: a launcher may be about to dial the next worker.
+# Before unused workers are checked again: a launcher may be about to connect to the next one.
 _CONFIRM_S: Final = 1.0
 
 
 @attrs.define(eq=False)
 class MembershipReconciler:
-    """Keeps the rosters of one kind of jobs, and answers their scalers."""
+    """Plans the members of elastic jobs, and patches their scalers."""
 
     scaler_stores: Mapping[Resource, Store[ScalerObject]]
     tasks: BackgroundTasks[ObjectKey, ExecTask]

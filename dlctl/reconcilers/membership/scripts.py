@@ -1,7 +1,7 @@
-"""The scripts of scalers: programs in the launcher that take part in a change. Pure.
+"""The scripts of scalers: programs in the launcher that take part in an operation. Pure.
 
-One that has run is run again only if the controller ended before it could be written down. One that
-fails is tried again after a pause, as often as its scaler says.
+A script that has run is run again only if the controller ends before that is persisted. One that
+fails is retried after a pause, up to its scaler's back-off limit.
 """
 
 from dlctl.api import conditions

@@ -1,4 +1,4 @@
-"""Who is on the roster: new members, and who is to go. Pure.
+"""Which workers join, which leave, and which indexes new ones get. Pure.
 
 An index is reused only if the launcher used its worker until the end: launchers avoid the names of
 workers that failed.
@@ -14,7 +14,7 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 
 
 class ScaleRejectedError(Exception):
-    """What is asked for cannot be; the text is for who asked."""
+    """A scale request that cannot be met; the message goes to its author."""
 
 
 def initial_membership(count: int) -> Membership:
@@ -22,7 +22,7 @@ def initial_membership(count: int) -> Membership:
 
 
 def follow_replicas(membership: Membership, count: int, last: int) -> Membership:
-    """Return the roster of a job that nobody has dialled yet, for the number its spec has now."""
+    """Return the membership of a job without a launcher, for the number in its spec."""
     if membership.observed_replicas == count:
         return membership
     kept = tuple(i for i in membership.members if i not in membership.retired)[:count]
@@ -33,10 +33,10 @@ def follow_replicas(membership: Membership, count: int, last: int) -> Membership
 
 
 def free_indexes(membership: Membership, count: int, last: int) -> tuple[int, ...]:
-    """Return indexes for new workers: the next ones, without those of workers that ended.
+    """Return indexes for new workers: the next ones that no retired worker had.
 
-    Beyond the ``last``, for which names are too long, the lowest that are free follow. They are
-    fewer than ``count`` if there are no more.
+    After ``last``, the highest for which names are short enough, come the lowest free ones. There
+    may be fewer than ``count``.
     """
     first = max(membership.present, default=-1) + 1
     lower = (index for index in range(first) if index not in membership.present)
@@ -45,9 +45,9 @@ def free_indexes(membership: Membership, count: int, last: int) -> tuple[int, ..
 
 
 def choose_added(state: MembershipState, count: int) -> tuple[int, ...]:
-    """Choose the workers that come.
+    """Choose the workers to add.
 
-    :raises RefusedError: if there would be too many.
+    :raises ScaleRejectedError: if there would be too many.
     """
     after, max_replicas = len(state.alive) + count, state.elasticity.max_replicas
     if max_replicas is not None and after > max_replicas:
@@ -62,9 +62,9 @@ def choose_added(state: MembershipState, count: int) -> tuple[int, ...]:
 
 
 def choose_removed(state: MembershipState, scaler: Scaler) -> tuple[int, ...]:
-    """Choose the workers that go, by name or the last ones.
+    """Choose the workers to remove, by name or the last ones.
 
-    :raises RefusedError: if there are none of these names, or too few would be left.
+    :raises ScaleRejectedError: if a name is unknown, or too few would be left.
     """
     if scaler.pods is not None:
         chosen = _indexes_of(state, scaler.pods)
@@ -85,7 +85,7 @@ def choose_removed(state: MembershipState, scaler: Scaler) -> tuple[int, ...]:
 
 
 def choose_last(state: MembershipState, count: int) -> tuple[int, ...]:
-    """Return the last workers, and before them those that nobody has dialled yet."""
+    """Return the workers to remove first: unlisted ones, then those of the highest indexes."""
     ordered = sorted(state.alive, key=lambda i: (i in state.hosts, -i))
     return tuple(sorted(ordered[:count]))
 

@@ -1,7 +1,7 @@
-"""Workers that end while their job goes on, and those that take their places. Pure.
+"""Workers that end while their job goes on, and their successors. Pure.
 
-A worker that the launcher has dialled gets a successor of another name, at once the first time,
-later after a back-off that is its predecessors' too. One that nobody knows yet is made again.
+A worker that the launcher has used gets a successor of another name: the first at once, later ones
+after a back-off that counts all predecessors. One that was never listed is created again.
 """
 
 import datetime
