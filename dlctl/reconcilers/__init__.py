@@ -1,1 +1,1 @@
-"""Deciding what a job needs now (pure), and doing it (I/O)."""
+"""The job reconciler: plans what a job needs now (pure), and applies the plan (I/O)."""

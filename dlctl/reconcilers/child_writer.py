@@ -1,4 +1,4 @@
-"""Writes the children of a job: what a plan deletes, creates and updates."""
+"""Writes the children of a job: the plan's deletions, creations and updates."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -34,12 +34,12 @@ MAX_PARALLEL: Final = 32
 
 @attrs.frozen
 class ChildWriter:
-    """Writes pods, services and dependents; holds nothing of a job between two calls."""
+    """Writes pods, services and dependents; stateless between calls."""
 
     writer: ObjectWriter
 
     async def delete(self, job: Job, plan: Plan) -> None:
-        """Ask for the deletion of what the plan deletes; what is gone already is fine.
+        """Delete the plan's children; those that are already gone are ignored.
 
         :raises ConflictError: if another object has the name of one.
         """
@@ -53,9 +53,9 @@ class ChildWriter:
         await map_all(delete, targets, limit=MAX_PARALLEL)
 
     async def force_delete(self, job: Job, plan: Plan, on_deleted: Callable[[Pod], None]) -> None:
-        """Delete pods that outstay their grace period, whether or not their processes have ended.
+        """Force-delete pods past their grace period, even if their processes still run.
 
-        ``on_deleted`` is called for each: users must hear of every process that may still run.
+        ``on_deleted`` is called for each: users must be told of processes that may still run.
 
         :raises ConflictError: if another pod has the name of one.
         """
@@ -67,26 +67,26 @@ class ChildWriter:
         await map_all(delete, plan.force_deleted_pods, limit=MAX_PARALLEL)
 
     async def create_secrets(self, job: Job, renderer: Renderer, state: SecretState) -> float:
-        """Create what pods of the job mount and nobody may read.
+        """Create the secrets that the job's pods mount.
 
-        Return the seconds until the next try: see :func:`secrets.create_secrets`.
+        Return the seconds until the next attempt: see :func:`secrets.create_secrets`.
         """
         objects = [(c.resource, renderer.dependent(c)) for c in renderer.framework.secrets()]
         return await secrets.create_secrets(self.writer.client, job, objects, state)
 
     async def create(self, job: Job, plan: Plan, renderer: Renderer) -> CreateResult:
-        """Create what the plan lacks, services before the pods that look them up.
+        """Create the plan's missing children, services before the pods that resolve them.
 
-        It raises as :meth:`Creator.create` does.
+        Raises like :meth:`Creator.create`.
         """
         creator = Creator(self.writer.client, self.writer.expectations)
         return await creator.create(job.uid, _children(job, plan, renderer))
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
-        """Update dependents and pods, and return the updates that the server rejects, by name.
+        """Update dependents and pods; return the updates that the server rejects, by name.
 
-        :raises NotFoundError: if one is gone meanwhile.
-        :raises ConflictError: if one is not as the stores have it.
+        :raises NotFoundError: if one is gone.
+        :raises ConflictError: if one has changed since the stores showed it.
         """
         rejections: dict[str, Rejection] = {}
         for resource, existing, patch in list(_updates(plan, renderer)):
@@ -96,13 +96,13 @@ class ChildWriter:
                 name = existing.metadata.name
                 if (rejection := rejection_of(resource, name, error)) is None:
                     raise
-                message = f"the change of {rejection.message}"
+                message = f"the update of {rejection.message}"
                 rejections[name] = attrs.evolve(rejection, message=message)
         return rejections
 
 
 def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object, JSON]]:
-    """Yield what is patched, as it was read: a gate that is gone meanwhile must not come back."""
+    """Yield patches with the objects as read: a gate removed meanwhile must not come back."""
     for pod in plan.kueue_held_pods:
         yield PODS, pod, kueue.release_patch(pod)
     for dependent, existing in plan.dependents.patched:

@@ -1,7 +1,7 @@
-"""Which children of a job that has ended are deleted, as its cleanPodPolicy says. Pure.
+"""Which children of a finished job are deleted, according to its cleanPodPolicy. Pure.
 
-``Running`` keeps a pod whose replica has ended by itself, also while a sidecar still works in it.
-A sidecar that never ends holds up neither the job nor its TTL: the pod is just left alone.
+``Running`` keeps a pod whose training container has exited, even if a sidecar still runs. A sidecar
+that never exits delays neither the job nor its TTL: the pod is simply kept.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from dlctl.reconcilers.observe import Observed
 
 
 def pods_to_delete(job: Job, observed: Observed) -> Iterator[Pod]:
-    """Yield the pods to delete, without those that are being deleted."""
+    """Yield the pods to delete, except those that are already being deleted."""
     policy = job.run_policy.clean_pod_policy
     if policy is CleanPodPolicy.NONE:
         return
@@ -26,7 +26,7 @@ def pods_to_delete(job: Job, observed: Observed) -> Iterator[Pod]:
 
 
 def services_to_delete(job: Job, observed: Observed) -> Iterator[Service]:
-    """Yield the services to delete: with their pods, also where a pod is gone already."""
+    """Yield the services to delete: those of deleted pods, including pods that are already gone."""
     policy = job.run_policy.clean_pod_policy
     if policy is CleanPodPolicy.NONE:
         return
@@ -38,9 +38,9 @@ def services_to_delete(job: Job, observed: Observed) -> Iterator[Service]:
 
 
 def _ended_pods(job: Job, observed: Observed) -> frozenset[str]:
-    """Return the names of the pods whose replica has ended by itself.
+    """Return the names of the pods whose training container has exited by itself.
 
-    A sidecar may still work in them: what it uploads must not be cut off.
+    A sidecar may still run in them: its uploads must not be interrupted.
     """
     containers = {spec.type: spec.container for spec in job.replica_specs}
     ended = [pod for pod in observed.surplus_pods if pod.is_terminal]

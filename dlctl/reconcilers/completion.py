@@ -1,6 +1,6 @@
-"""Whether a job has ended, how, and what was the first cause. Pure.
+"""Whether a job has ended, how, and the first cause. Pure.
 
-The deciders' success stands whatever becomes of the others afterwards.
+Once the deciding replicas have succeeded, later failures of others do not matter.
 """
 
 import datetime
@@ -16,7 +16,7 @@ from dlctl.reconcilers.quorum import unmet
 
 @attrs.frozen
 class Completion:
-    """The end of a job; without a failure, a success."""
+    """The end of a job: a success if it has no failure."""
 
     failure: Failure | None = None
 
@@ -27,8 +27,7 @@ def completion(job: Job, observed: Observed, now: datetime.datetime) -> Completi
     done = [states.get(r) is ReplicaState.SUCCEEDED for r in job.success_policy.success_replicas]
     if any(done) if job.success_policy.any_succeeds else done and all(done):
         return Completion()
-    # An exit that no restart can better ends the job, whichever replica's it is: the others
-    # would wait for it for ever.
+    # A permanent failure of any replica ends the job: the others would wait for it forever.
     failed = [o for o in observed.replicas if o.state is ReplicaState.FAILED_PERMANENT]
     failures = [f for o in _required(job, failed) if (f := o.failure) is not None]
     failures += unmet(job, observed, now)
@@ -38,9 +37,9 @@ def completion(job: Job, observed: Observed, now: datetime.datetime) -> Completi
 
 
 def _required(job: Job, failed: Sequence[ObservedReplica]) -> Iterator[ObservedReplica]:
-    """Yield those that the job cannot do without: of workers that come and go, the deciding one."""
+    """Yield those that the job requires: of tolerated types, only deciding replicas."""
     success_policy = job.success_policy
-    # Each of many may be asked about.
+    # A set, since it is checked for each of many replicas.
     deciding = frozenset(
         () if success_policy.any_succeeds or not failed else success_policy.success_replicas
     )

@@ -1,7 +1,7 @@
-"""The one place where an exception of a pure step becomes the fault of the object it was about.
+"""Converts exceptions of pure steps into errors about the object that they processed.
 
-Reading, planning, rendering and writing statuses are functions of what an object contains. Whatever
-they raise concerns that object alone: it is reported on the object, and everything else goes on.
+Decoding, planning, rendering and encoding statuses are functions of an object's content. Their
+exceptions concern only that object: they are reported on it, and everything else continues.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from dlctl.errors import DlctlError
 
 _STDLIB: Final = sysconfig.get_path("stdlib")
 _OWN_PACKAGE: Final = str(Path(__file__).parents[1])
-# A message may quote what a tenant wrote, and ends up in a status and an event.
+# A message may quote a tenant's input, and ends up in a status and an event.
 _MAX_TEXT_CHARS: Final = 300
 
 
@@ -41,7 +41,7 @@ class ContentError(DlctlError):
 
 @contextmanager
 def wrap_content_errors(step: str) -> Iterator[None]:
-    """Raise what a pure step raises as a ContentError; errors of dlctl's own pass unchanged."""
+    """Convert exceptions of a pure step to ContentError; DlctlErrors pass unchanged."""
     try:
         yield
     except DlctlError:
@@ -51,9 +51,9 @@ def wrap_content_errors(step: str) -> Iterator[None]:
 
 
 def _place(error: Exception) -> str:
-    """Return the file and line at fault: in a framework's own code, if the error went through it.
+    """Return the file and line at fault: in the framework's own code, if it is in the traceback.
 
-    The standard library is not at fault where somebody's code has called it.
+    The standard library is not at fault when other code calls it.
     """
     frames = [(f.filename, f.lineno or 0) for f in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, FrameworkValueError):

@@ -1,7 +1,7 @@
-"""Whether the installed definition of a kind keeps what its statuses remember.
+"""Checks that the installed CRD of a kind preserves all fields of the status.
 
-The definition of another operator drops ``status.dlctl`` in silence: only the answer to a write
-shows it. Without memory no limit counts and no back-off grows, so jobs of the kind wait.
+Another operator's CRD silently drops ``status.dlctl``, which only the response to a write shows.
+Without these fields no limit counts and no back-off grows, so jobs of the kind wait.
 """
 
 import logging
@@ -20,10 +20,9 @@ from dlctl.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
-# Where statuses keep what no other operator has a field for.
+# The status field that no other operator has.
 PRIVATE_STATUS_FIELD: Final = "dlctl"
-# The cap is short enough that a mended definition is noticed soon; one job of the kind is tried
-# each time.
+# The cap is short enough to notice a fixed CRD soon; each time, one job of the kind is tried.
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=60.0)
 FIX_COMMAND: Final = "dlctl crds | kubectl apply --server-side --force-conflicts -f -"
 
@@ -34,7 +33,7 @@ class OutdatedCRDError(DlctlError):
 
 @attrs.define(eq=False)
 class CRDCheck:
-    """What the answers to status writes say about the definition of one kind."""
+    """The state of one kind's CRD, according to the responses to status writes."""
 
     resource: Resource
     metrics: Metrics
@@ -46,13 +45,13 @@ class CRDCheck:
         self._set_gauge(0)
 
     def is_current(self) -> bool:
-        """Return whether the last status that was written was kept whole, as far as is known."""
+        """Return whether the last written status was preserved, as far as is known."""
         return not self._failures
 
     def left_s(self) -> float:
-        """Return the seconds before a job of the kind may be reconciled; 0 to do it now.
+        """Return the seconds before a job of the kind may be reconciled; 0 for now.
 
-        While the definition is outdated, the caller that gets a 0 is the only one for a while.
+        While the CRD is outdated, only one caller per interval gets 0.
         """
         if self.is_current():
             return 0.0
@@ -62,9 +61,9 @@ class CRDCheck:
         return max(left_s, 0.0)
 
     def check(self, written: Mapping[str, Any], stored: JobObject) -> None:
-        """Compare a status with what the server has made of it.
+        """Compare a written status with the one that the server has stored.
 
-        :raises OutdatedDefinitionError: if what it remembers was dropped.
+        :raises OutdatedCRDError: if dlctl's part of it was dropped.
         """
         if PRIVATE_STATUS_FIELD not in written:
             return
@@ -85,9 +84,12 @@ class CRDCheck:
         raise OutdatedCRDError(message)
 
     def reset(self) -> None:
-        """Take the definition for current: it was seen to be, or no job needs it."""
+        """Assume a current CRD: the server preserved a status, or no job needs it."""
         if self._failures:
-            logger.info("jobs go on", extra={"resource": self.resource.group_resource})
+            logger.info(
+                "the CRD is up to date, resuming jobs",
+                extra={"resource": self.resource.group_resource},
+            )
         self._failures = 0
         self._set_gauge(0)
 

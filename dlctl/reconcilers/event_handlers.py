@@ -1,7 +1,7 @@
-"""From a change in a store to the key of the job it concerns. Plain functions: nothing waits.
+"""Handlers that map a change in a store to the keys of the affected jobs. They never wait.
 
-They run between the store's update and the next event, so a worker that is woken by one finds
-the change in the store.
+They run before the store processes the next event, so a worker that they wake up finds the change
+in the store.
 """
 
 from collections.abc import Callable, Collection
@@ -16,12 +16,12 @@ from dlctl.informers.store import Store
 from dlctl.reconcilers.membership.reconciler import scale_target
 from dlctl.workqueue.queue import WorkQueue
 
-# What was there before we started can wait for what happens now.
+# Objects that existed before the start have lower priority than current changes.
 LOW_PRIORITY: Final = -100
 
 
 def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
-    """Return a handler that asks for work on the job that has changed."""
+    """Return a handler that enqueues the changed job."""
 
     def handler(change: Change[Object]) -> None:
         obj = change.new or change.old
@@ -32,7 +32,7 @@ def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
 
 
 def enqueue_owner(resource: Resource, queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
-    """Return a handler that asks for work on the jobs of one kind whose child has changed.
+    """Return a handler that enqueues the owner of a changed child, for jobs of one kind.
 
     Owners are matched by group and kind: a child may name a version that is no longer served.
     """
@@ -48,7 +48,7 @@ def enqueue_owner(resource: Resource, queue: WorkQueue[ObjectKey]) -> Callable[[
 
 
 def enqueue_scale_target(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
-    """Return a handler that asks for work on the jobs that a scaler is and was for."""
+    """Return a handler that enqueues the current and former target jobs of a scaler."""
 
     def handler(change: Change[ScalerObject]) -> None:
         for obj in (change.old, change.new):
@@ -65,9 +65,9 @@ def enqueue_jobs_on_node(
     drain_signals: Collection[str],
     queue: WorkQueue[ObjectKey],
 ) -> Callable[[Change[Any]], None]:
-    """Return a handler that asks for work on the jobs with pods on a node that is about to go.
+    """Return a handler that enqueues the jobs with pods on a node that is about to be removed.
 
-    Nodes report all the time; only whether they come to show that, or no more, is of interest.
+    Nodes report often; only a change of their drain signals is relevant.
     """
 
     def handler(change: Change[Node]) -> None:
@@ -78,8 +78,8 @@ def enqueue_jobs_on_node(
             return
         for pod in pods:
             ref = pod.metadata.controller
-            there = pod.spec is not None and pod.spec.node_name == new.metadata.name
-            if there and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
+            is_on_node = pod.spec is not None and pod.spec.node_name == new.metadata.name
+            if is_on_node and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
                 queue.add(ObjectKey(pod.metadata.namespace or "", ref.name))
 
     return handler

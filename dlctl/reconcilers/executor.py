@@ -1,6 +1,6 @@
 """Applies a plan: statuses, events, deletions, creations, updates, in this order.
 
-Each step may be cut off and repeated: the next plan starts from what the server then holds.
+Each step may be interrupted and repeated: the next plan starts from the server's current state.
 """
 
 from typing import Final
@@ -28,13 +28,13 @@ from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 
-# Where a pod that does not run is news.
+# In these phases, a pod that does not run is worth an event.
 _ACTIVE_PHASES: Final = frozenset({JobPhase.CREATING, JobPhase.RUNNING})
 
 
 @attrs.frozen
 class Executor:
-    """Applies the plans of one kind of job; holds nothing of a job between two calls."""
+    """Applies the plans of one kind of job; stateless between calls."""
 
     jobs: JobWriter
     children: ChildWriter
@@ -47,7 +47,7 @@ class Executor:
     async def apply(self, context: ReconcileContext, plan: Plan) -> Result:
         """Apply a plan, and return when to reconcile again.
 
-        :raises ConflictError: if an object is not as the stores have it.
+        :raises ConflictError: if an object has changed since the stores showed it.
         """
         job, obj = context.job, context.obj
         context = await self._write_statuses(context, plan)
@@ -64,7 +64,7 @@ class Executor:
         try:
             wait_s, rejections_changed = await self._write_children(context, plan)
         except InvalidJobError as error:
-            # The template is the user's, so what the server rejects in it is the user's to fix.
+            # The template is the user's, so errors in it are the user's to fix.
             return await self.mark_invalid(
                 context.dialect, context.obj, plan.status, str(error), context.cache
             )
@@ -72,7 +72,7 @@ class Executor:
         if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
             await self.jobs.patch_spec(context.obj, job.spec_patch)
         if rejections_changed:
-            # The status has to say so, which is for the next plan.
+            # The next plan reports the rejections in the status.
             return Result(requeue_after_s=0)
         left_s = self._backoff_left_s(context)
         if plan.has_more and not wait_s and not left_s:
@@ -82,7 +82,7 @@ class Executor:
     async def mark_invalid(
         self, dialect: Dialect, obj: JobObject, old: JobStatus, reason: str, cache: JobCache
     ) -> Result:
-        """Fail a job of which nothing has run, with the reason why it never can."""
+        """Fail an invalid job of which nothing has run, permanently and with the reason."""
         kind, generation = self.jobs.resource.kind, obj.metadata.generation or 0
         new, note = job_status.invalid_status(old, kind, generation, reason, self.clock.now())
         await self.jobs.patch_status(dialect, obj, old, new, cache)
@@ -93,7 +93,7 @@ class Executor:
     async def mark_malformed(
         self, dialect: Dialect, obj: JobObject, error: ContentError, cache: JobCache
     ) -> Result:
-        """Say in status and event that a job cannot be handled, if that much can be written."""
+        """Report that a job's content cannot be processed, in its status if it can be written."""
         kind, reason = self.jobs.resource.kind, str(error)
         if self.faults.report(cache, error):
             self.events.record(obj, EventNote("Warning", f"{kind}Invalid", reason))
@@ -108,9 +108,9 @@ class Executor:
         return Result(requeue=True)
 
     async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:
-        """Return the context with the job as it is then."""
+        """Write the statuses; return the context with the updated job."""
         job, obj, cache = context.job, context.obj, context.cache
-        # A scaler has its result before the job forgets that it worked on it.
+        # The result of a scaler is written before the job forgets the operation.
         await self.membership.patch_scalers(job, plan.scaler_updates, finished=True)
         if plan.status != job.status:
             current = await self.jobs.patch_status(
@@ -132,7 +132,7 @@ class Executor:
     async def _write_children(self, context: ReconcileContext, plan: Plan) -> tuple[float, bool]:
         """Create and update children, secrets first.
 
-        Return the seconds to wait before the next try, and whether the rejections have changed.
+        Return the seconds to wait before the next attempt, and whether the rejections have changed.
         """
         job, renderer, secrets = context.job, context.renderer, context.cache.secrets
         wait_s = (self._backoff_left_s(context) or 0.0) if plan.has_writes else 0.0
@@ -150,7 +150,7 @@ class Executor:
         return 0.0, self._note_rejections(context, created)
 
     def _note_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
-        """Remember which children the server rejects; return whether they are others than before.
+        """Store the server's rejections; return whether they concern other children than before.
 
         :raises InvalidJobError: if no retry can help, and no pod of the job has ever run.
         """
@@ -166,5 +166,5 @@ class Executor:
         return changed
 
     def _backoff_left_s(self, context: ReconcileContext) -> float | None:
-        """Return the seconds before rejected children may be tried again."""
+        """Return the seconds until rejected children may be retried."""
         return context.cache.rejected.left_s(context.job.generation, self.clock.monotonic())

@@ -1,4 +1,4 @@
-"""Faults in the content of jobs: counted each time, logged once."""
+"""Errors in the content of jobs: counted each time, logged once."""
 
 import logging
 
@@ -13,16 +13,16 @@ logger = logging.getLogger(__name__)
 
 @attrs.frozen
 class FaultLog:
-    """The faults of jobs of one kind."""
+    """Counts and logs content errors of jobs of one kind."""
 
     metrics: Metrics
     kind: str
 
     def report(self, cache: JobCache, error: ContentError) -> bool:
-        """Count and log a fault in a job's content; return whether it is a new one."""
+        """Count and log an error in a job's content; return whether it is new."""
         self.metrics.dlctl_content_errors_total.labels(self.kind, error.step).inc()
         if cache.last_fault == str(error):
             return False
         cache.last_fault = str(error)
-        logger.error("content cannot be handled", exc_info=error, extra={"step": error.step})
+        logger.error("cannot process a job's content", exc_info=error, extra={"step": error.step})
         return True

@@ -1,4 +1,4 @@
-"""What a reconciler remembers of a job between two reconciliations: of no consequence if lost."""
+"""A reconciler's in-memory state of a job between reconciliations."""
 
 import attrs
 import msgspec
@@ -13,20 +13,20 @@ from dlctl.reconcilers.status_conflicts import StatusConflictDetector
 
 @attrs.define
 class JobCache:
-    """Saves work and writes; changes no decision."""
+    """Saves work and writes; losing it changes no decision."""
 
     uid: UID
     phase: JobPhase | None = None
     rejected: RejectedChildren = attrs.field(factory=RejectedChildren)
-    # Whether the children that another operator has created carry our label.
+    # Whether the children that another operator created carry dlctl's label.
     adopted: bool = False
-    # Our last status, if it holds what another operator's status has no room for.
+    # dlctl's last status, if another operator's status cannot hold all of it.
     last_status: JobStatus | None = None
     status_conflicts: StatusConflictDetector = attrs.field(factory=StatusConflictDetector)
     event_dedup: EventDedup = attrs.field(factory=EventDedup)
     secrets: SecretState = attrs.field(factory=SecretState)
     status_written_s: float = float("-inf")
-    # The last spec that could be read, while there are pods to look after.
+    # The last valid spec, while the job has pods.
     last_good_spec: msgspec.Raw | None = None
-    # The last fault in its content that was logged.
+    # The last logged error in its content.
     last_fault: str = ""

@@ -1,7 +1,7 @@
-"""Reading the job of an object, also where its spec cannot be read. Pure.
+"""Decodes the job of an object, even if its spec is invalid. Pure.
 
-A job that has not begun is then none. One that has goes on: under the last spec that could be read,
-if that is known, else under what can be read of this one.
+An invalid job that has not started yields no job. One that has started continues: with the last
+valid spec if it is known, else with the valid parts of the current one.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ DecodingFailure = InvalidJobError | ContentError
 
 @attrs.frozen
 class DecodedJob:
-    """What an object says."""
+    """The result of decoding an object."""
 
-    # None if it cannot be read, and nothing of it has begun.
+    # None if the spec is invalid and nothing of the job has started.
     job: Job | None
-    # The object, with the spec that the job was read from, and the dialect of that spec.
+    # The object with the spec from which the job was decoded, and the dialect of that spec.
     obj: JobObject
     dialect: Dialect
     status: JobStatus
@@ -34,7 +34,7 @@ class DecodedJob:
 
 
 def decode_job(kind: Kind, obj: JobObject, last_good_spec: msgspec.Raw | None = None) -> DecodedJob:
-    """Read an object; ``good`` is the last spec of it that could be read, as far as known."""
+    """Decode an object; ``last_good_spec`` is its last valid spec, if known."""
     try:
         with wrap_content_errors("reading"):
             job = kind.read(obj)
@@ -46,7 +46,7 @@ def decode_job(kind: Kind, obj: JobObject, last_good_spec: msgspec.Raw | None = 
 def _decode_leniently(
     kind: Kind, obj: JobObject, last_good_spec: msgspec.Raw | None, error: DecodingFailure
 ) -> DecodedJob:
-    # The form of the spec decides on the form of the status.
+    # The format of the spec determines the format of the status.
     source = obj if last_good_spec is None else msgspec.structs.replace(obj, spec=last_good_spec)
     with wrap_content_errors("reading the status"):
         dialect = kind.dialect_of(source)

@@ -1,4 +1,4 @@
-"""Events about jobs, as the operators that users know record them."""
+"""Events about jobs, in the form of the operators that users know."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -33,12 +33,12 @@ class JobEvents:
         )
 
     def record_all(self, job: Job, obj: Object, notes: Iterable[EventNote]) -> None:
-        """Record events under the name that the job's users know the controller by."""
+        """Record events with the source that the job's users expect."""
         for note in notes:
             self.record(obj, note, job.messages.event_source)
 
     def created(self, job: Job, obj: Object, created: CreateResult, types: Iterable[str]) -> None:
-        """Record what was created; ``types`` are replica types with a scheduler of their own."""
+        """Record created children; ``types`` are replica types with a different scheduler."""
         for resource in (SERVICES, PODS):
             names, reason = created.names.get(resource, ()), SUCCESSFUL_CREATE
             if job.messages.emits_child_kinds:
@@ -76,6 +76,6 @@ class JobEvents:
 
 def _other_scheduler(job: Job, types: Iterable[str]) -> str:
     return (
-        f"the pods of {', '.join(types)} name another scheduler than that of gangs, "
-        f"{job.defaults.gang_scheduler_name}: it stays, and they may be started without the rest"
+        f"the pods of {', '.join(types)} set a schedulerName other than the gang scheduler "
+        f"{job.defaults.gang_scheduler_name}: it is kept, and they may start without the gang"
     )

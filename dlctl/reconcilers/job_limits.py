@@ -1,6 +1,6 @@
-"""The limits that a job's run policy sets: whether one is passed, and when time alone passes it.
+"""The limits of a job's run policy: whether one is exceeded, and when the next one will be.
 
-Pure. Everything is counted from the status, so that a controller that starts anew counts the same.
+Pure. Everything is counted from the status, so a restarted controller counts the same.
 """
 
 import datetime
@@ -20,7 +20,7 @@ _ACTIVE: Final = frozenset({ReplicaState.PENDING, ReplicaState.RUNNING})
 def exceeded_limit(
     job: Job, status: JobStatus, observed: Observed, now: datetime.datetime
 ) -> Failure | None:
-    """Return how a job has failed that has passed one of its limits."""
+    """Return the failure of a job that has exceeded one of its limits, or None."""
     limit = job.run_policy.backoff_limit
     # As Kubeflow counts: a limit of 3 is reached by the third failure, before a third restart.
     if limit is not None and _failures(job, status.restarts, observed) >= max(limit, 1):
@@ -33,19 +33,19 @@ def exceeded_limit(
 
 
 def backoff_limit_failure(job: Job, now: datetime.datetime) -> Failure:
-    """Return how a job has failed that was run again as often as it may."""
+    """Return the failure of a job that has reached its restart limit."""
     return _job_failure(
         job, BACKOFF_LIMIT_EXCEEDED, "it has reached the specified backoff limit", now
     )
 
 
 def deadline_left_s(job: Job, status: JobStatus, now: datetime.datetime) -> float | None:
-    """Return the seconds until the job's deadline; None if it has none, or has not begun."""
+    """Return the seconds until the job's deadline; None if it has none or has not started."""
     return _left_s(status.start_time, job.run_policy.active_deadline_s, now)
 
 
 def ttl_left_s(job: Job, now: datetime.datetime) -> float | None:
-    """Return the seconds until a job that has ended is to be deleted; None if it is to stay."""
+    """Return the seconds until a finished job is deleted; None if it has no TTL."""
     return _left_s(job.status.completion_time, job.run_policy.ttl_after_finished_s, now)
 
 
@@ -58,10 +58,10 @@ def _left_s(
 
 
 def _failures(job: Job, restarts: Mapping[str, RestartRecord], observed: Observed) -> int:
-    """Count the failures of all replicas: in pods that are gone or go, and in those that run.
+    """Count the failures of all replicas: those of past pods, and restarts in active pods.
 
-    What was restarted in a pod that has finished is forgiven, as training-operator does. Elastic
-    workers have a limit of their own.
+    Restarts in place are forgiven once a pod has finished, as in training-operator. Elastic workers
+    have their own limit.
     """
     elastic_prefix = f"{WORKER}-" if job.elasticity else None
     replaced = sum(

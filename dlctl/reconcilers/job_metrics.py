@@ -1,6 +1,6 @@
-"""The figures of jobs as Prometheus metrics, fed by what their statuses come to say.
+"""Prometheus metrics of jobs, updated from their statuses.
 
-Counted once a status is written, so a write that is tried again counts once.
+Updated after a status is written, so a repeated write counts once.
 """
 
 import datetime
@@ -17,23 +17,23 @@ from dlctl.metrics import Metrics
 
 @attrs.frozen
 class JobMetrics:
-    """Feeds the metrics of one kind of job; no label names a job.
+    """Updates the metrics of one kind of job; no label names a job.
 
-    Those under training-operator's names are fed if they have a label for the kind.
+    Metrics under training-operator's names are updated if ``training_operator_label`` is set.
     """
 
     metrics: Metrics
     kind: str
     training_operator_label: str = ""
-    # How many jobs there are in each namespace, whatever their phase.
+    # The number of jobs in each namespace, in any phase.
     _count_by_namespace: Counter[str] = attrs.field(init=False, factory=Counter)
 
     def phase_changed(self, namespace: str, old: JobPhase | None, new: JobPhase | None) -> None:
-        """Count a job in its new phase and no more in its old one; None is no job."""
+        """Move a job from the gauge of its old phase to that of its new one; None means no job."""
         if old == new:
             return
         framework = self.training_operator_label
-        # Without a status it was never taken up: somebody else's, perhaps.
+        # A job without a status was never processed, perhaps because another controller owns it.
         if framework and new is None and old is not JobPhase.NEW:
             self.metrics.training_operator_jobs_deleted_total.labels(namespace, framework).inc()
         for phase, change in ((old, -1), (new, 1)):
@@ -48,14 +48,14 @@ class JobMetrics:
     def status_written(
         self, job: Job, metadata: ObjectMeta, new: JobStatus, now: datetime.datetime
     ) -> None:
-        """Count what a status that was just written says for the first time."""
+        """Count what a status that was just written reports for the first time."""
         old = job.status
         self.count_training_operator(job.key.namespace, old, new)
         for name, restart in new.restarts.items():
             if _is_new_restart(restart, old.restarts.get(name)):
                 self._count_restart(restart, old.restarts.get(name))
         if new.phase is JobPhase.RUNNING and old.phase is JobPhase.CREATING:
-            # How long it was suspended is nobody's figure.
+            # Excludes suspended jobs: their start-up time is meaningless.
             suspended = any(c.type == conditions.SUSPENDED for c in new.conditions)
             if metadata.creation_timestamp and not suspended:
                 waited_s = (now - metadata.creation_timestamp).total_seconds()
@@ -66,10 +66,9 @@ class JobMetrics:
             self.metrics.dlctl_job_run_duration_seconds.labels(self.kind, result).observe(ran_s)
 
     def count_training_operator(self, namespace: str, old: JobStatus, new: JobStatus) -> None:
-        """Count under training-operator's names what the status just written says first.
+        """Count under training-operator's names what a written status reports for the first time.
 
-        The status itself tells what was counted before, so that nothing is counted again by the
-        next controller.
+        The old status shows what was counted before, so the next controller counts nothing twice.
         """
         framework = self.training_operator_label
         if not framework:
@@ -78,9 +77,9 @@ class JobMetrics:
         if old.phase is JobPhase.NEW and new.phase is not JobPhase.NEW:
             metrics.training_operator_jobs_created_total.labels(*labels).inc()
         if _result(old) is None and (result := _result(new)):
-            good = metrics.training_operator_jobs_successful_total
-            bad = metrics.training_operator_jobs_failed_total
-            (good if result is JobState.SUCCEEDED else bad).labels(*labels).inc()
+            successful = metrics.training_operator_jobs_successful_total
+            failed = metrics.training_operator_jobs_failed_total
+            (successful if result is JobState.SUCCEEDED else failed).labels(*labels).inc()
         again = sum(
             _is_new_restart(restart, old.restarts.get(n)) for n, restart in new.restarts.items()
         )
@@ -88,11 +87,11 @@ class JobMetrics:
             metrics.training_operator_jobs_restarted_total.labels(*labels).inc(again)
 
     def status_conflict(self) -> None:
-        """Count that another operator has overwritten the status of a job once more."""
+        """Count that another operator has overwritten the status of a job."""
         self.metrics.dlctl_status_conflicts_total.labels(self.kind).inc()
 
     def _remove_namespace(self, namespace: str) -> None:
-        # Namespaces come and go, and each would leave its series behind.
+        # Namespaces come and go; without removal, each would leave its series behind.
         del self._count_by_namespace[namespace]
         for phase in JobPhase:
             self.metrics.dlctl_jobs.remove(self.kind, namespace, _phase_label(phase))
@@ -105,14 +104,14 @@ class JobMetrics:
 
 
 def _is_new_restart(restart: RestartRecord, before: RestartRecord | None) -> bool:
-    """Tell whether a replica has ended once more; restarts in place may have been added alone."""
+    """Return whether a replica has ended again, not just restarted in place."""
     if before is None:
         return restart.attempts > 0
     return (restart.attempts, restart.finished_at) != (before.attempts, before.finished_at)
 
 
 def _result(status: JobStatus) -> JobState | None:
-    """Return how the job has ended, if it has; one that cannot be read is a failure too."""
+    """Return how the job ended, or None; invalid jobs count as failed."""
     ended = status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED)
     return status.state if ended else None
 

@@ -1,7 +1,7 @@
 """The reconciler of one kind of job: get, read, observe, plan, apply.
 
-Level-triggered: it gets a key and nothing else. What it remembers of a job between two calls saves
-work or writes; losing it changes no decision.
+Level-triggered: its only input is a key. What it keeps of a job between two calls saves work or
+writes; losing it changes no decision.
 """
 
 from collections.abc import Mapping
@@ -47,14 +47,14 @@ from dlctl.reconcilers.status_debounce import debounce_counts
 if TYPE_CHECKING:
     from dlctl.controller.expectations import ChildStore
 
-# The event that shows our own write usually comes first; this is for when it never does.
+# Fallback for a missing event: usually the event of dlctl's own write wakes the job earlier.
 STALE_RETRY_S: Final = 5.0
 CRD_OUTDATED: Final = "CRDOutdated"
 
 
 @attrs.define
 class JobReconciler:
-    """Brings the jobs of one kind to what their specs ask for."""
+    """Reconciles the jobs of one kind with their specs."""
 
     kind: Kind
     jobs: Store[JobObject]
@@ -68,7 +68,7 @@ class JobReconciler:
     _caches: dict[ObjectKey, JobCache] = attrs.field(init=False, factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Take one job one step further; doing it again at once changes nothing."""
+        """Take one job one step further; idempotent."""
         obj = self.jobs.get(key)
         cache = self._cache_for(key, obj)
         if obj is None or cache is None or obj.metadata.is_terminating:
@@ -86,15 +86,15 @@ class JobReconciler:
             self.executor.events.record(obj, EventNote("Warning", CRD_OUTDATED, str(error)))
             return Result(requeue_after_s=self.executor.jobs.crd.left_s())
         except (JobGoneError, NamespaceTerminatingError):
-            # The job was deleted meanwhile, or is about to be; its event is on the way.
+            # The job was deleted meanwhile, or is about to be; its event will follow.
             return Result()
         except (ConflictError, NotFoundError):
-            # Somebody else has changed the job or a child meanwhile: a normal day.
+            # Another client changed the job or a child meanwhile, which is common.
             return Result(requeue=True)
 
     async def _reconcile(self, dialect: Dialect, obj: JobObject, cache: JobCache) -> Result:
         with wrap_content_errors("reading"):
-            # Asked before anything is touched: it takes reading the spec.
+            # Checked before any change; decoding the spec is required for it.
             if dialect.managed_by_external_controller(obj):
                 return Result()
             if (wait_s := self._pause_left_s(obj, cache)) > 0:
@@ -120,7 +120,7 @@ class JobReconciler:
         self, dialect: Dialect, job: Job, obj: JobObject, cache: JobCache
     ) -> Result:
         if await self._adopt(dialect, job, cache):
-            # The stores have to show it before anything is decided.
+            # Planning requires that the stores show the adopted children.
             return Result(requeue_after_s=0)
         try:
             with wrap_content_errors("planning"):
@@ -132,7 +132,7 @@ class JobReconciler:
     async def _plan(
         self, dialect: Dialect, job: Job, obj: JobObject, cache: JobCache
     ) -> tuple[ReconcileContext, Plan]:
-        """Decide what a job needs now."""
+        """Plan what a job needs now."""
         now, pods = self.clock.now(), self.pods.owned_by(job.uid)
         children = Children(
             pods,
@@ -157,7 +157,7 @@ class JobReconciler:
         except (ContentError, InvalidJobError) as error:
             with_members = self._as_partial(with_members, observed, cache, error)
         if with_members.is_partial:
-            # Where even this fails, roles stay as they are.
+            # If even this fails, roles stay as they are.
             with suppress(ContentError, InvalidJobError), wrap_content_errors("rendering"):
                 desired = renderer.fallback_desired(observed)
         planned = await to_thread_if_large(
@@ -170,10 +170,10 @@ class JobReconciler:
         return context, first_slice(planned)
 
     async def _adopt(self, dialect: Dialect, job: Job, cache: JobCache) -> bool:
-        """Label children that lack our label; return whether there were any."""
-        taken_over, selector = job.status.written_by_other_operator, dialect.orphan_selector
-        cache.adopted &= taken_over
-        if taken_over and selector and not cache.adopted:
+        """Label children that lack dlctl's label; return whether there were any."""
+        other_operator, selector = job.status.written_by_other_operator, dialect.orphan_selector
+        cache.adopted &= other_operator
+        if other_operator and selector and not cache.adopted:
             adopted = await self.adopter.adopt(job, selector)
             cache.adopted = True
             if adopted:
@@ -183,7 +183,7 @@ class JobReconciler:
     def _as_partial(
         self, job: Job, observed: Observed, cache: JobCache, error: ContentError | InvalidJobError
     ) -> Job:
-        """Return a job whose desired children cannot be worked out: its pods stay.
+        """Return a job without known children to create; its existing pods stay.
 
         :raises InvalidJobError: if none of them has ever run.
         """
@@ -194,22 +194,22 @@ class JobReconciler:
         return attrs.evolve(job, invalid_reason=str(error), is_partial=True)
 
     async def _check_crd(self, dialect: Dialect, job: Job, obj: JobObject) -> None:
-        """Look whether the server keeps statuses whole, if it did not the last time."""
+        """Check whether the server preserves statuses, if it did not the last time."""
         jobs = self.executor.jobs
         if not jobs.crd.is_current():
-            # This job's status was not written, so only a look at the stored one shows it.
+            # This job's status was not written, so the check needs the stored one.
             jobs.crd.check(dialect.write_status(job.status), await jobs.refetch(obj))
 
     def _drop_spec(self, obj: JobObject, status: JobStatus) -> None:
-        """Keep no more of the spec of a finished job than is still needed."""
-        # Requests to scale a finished job are answered by its spec.
+        """Drop the parts of a finished job's spec that are no longer needed."""
+        # Kinds with scalers keep it: it is needed to process scalers of finished jobs.
         if status.is_finished and not self.kind.scalers:
             smaller = lenient_reader.prune_finished_spec(obj.spec)
             if smaller is not obj.spec:
                 self.jobs.shrink(obj, msgspec.structs.replace(obj, spec=smaller))
 
     def _pause_left_s(self, obj: JobObject, cache: JobCache) -> float:
-        """Return the seconds to leave a job alone, because its status would not stay."""
+        """Return the seconds until the job may be reconciled, if its status was not preserved."""
         now_s = self.clock.monotonic()
         if cache.status_conflicts.detect(obj.status, now_s):
             self.executor.metrics.status_conflict()

@@ -1,4 +1,4 @@
-"""Running a whole job again: all is taken down first, and made anew after a back-off. Pure."""
+"""Restarts of a whole job: delete everything, then create it again after a back-off. Pure."""
 
 import datetime
 
@@ -14,20 +14,20 @@ from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 
 def should_restart(job: Job, observed: Observed) -> bool:
-    """Tell whether what decides the job has ended in a way that a run of the whole may better."""
+    """Return whether a deciding replica failed in a way that a restart of the job may fix."""
     may_restart = job.elasticity is not None and job.elasticity.job_restart_limit > 0
     return may_restart and _failed_decider(job, observed) is not None
 
 
 def limit_reached(job: Job) -> bool:
-    """Tell whether the job has been run again as often as it may."""
+    """Return whether the job has reached its restart limit."""
     return job.elasticity is None or job.status.job_restarts >= job.elasticity.job_restart_limit
 
 
 def restarting_status(
     job: Job, status: JobStatus, observed: Observed, now: datetime.datetime
 ) -> tuple[JobStatus, EventNote]:
-    """Return the status of a job that is taken down to be made again."""
+    """Return the status of a job that is about to be restarted as a whole."""
     created = [c for c in status.conditions if c.type == conditions.CREATED]
     membership = status.membership
     if membership is not None:
@@ -36,7 +36,7 @@ def restarting_status(
     failed = _failed_decider(job, observed)
     cause = failed.termination.message if failed and failed.termination else "it has ended"
     count = status.job_restarts + 1
-    message = f"{job.resource.kind} {job.key} is run again, for the {count}. time: {cause}"
+    message = f"{job.resource.kind} {job.key} is restarted (restart {count}): {cause}"
     return (
         attrs.evolve(
             status,
@@ -52,7 +52,7 @@ def restarting_status(
 
 
 def backoff_left_s(job: Job, backoff: Backoff, now: datetime.datetime) -> float:
-    """Return the seconds until the job may be made again."""
+    """Return the seconds until the job may be created again."""
     waits = [
         replica_restarts.next_restart_at(job.status.restarts.get(str(r)), backoff)
         for r in job.success_policy.running_replicas

@@ -1,6 +1,6 @@
-"""The next status of a job, from its last one and what is observed. Pure.
+"""The next status of a job, from its last one and the observed children. Pure.
 
-Equal to the last one if nothing has moved, and then nothing is written.
+If nothing has changed it equals the last one, and nothing is written.
 """
 
 import datetime
@@ -20,7 +20,7 @@ from dlctl.reconcilers.completion import Completion
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 _MAX_LISTED: Final = 3
-# Of a replica that ran: its pod, or the one after it, does not run.
+# States in which a replica that ran before does not run now.
 _NOT_RUNNING: Final = frozenset(
     {ReplicaState.MISSING, ReplicaState.TERMINATING, ReplicaState.PENDING}
 )
@@ -28,7 +28,7 @@ _NOT_RUNNING: Final = frozenset(
 
 @attrs.frozen
 class EventNote:
-    """Something users should hear of, as an event on the job, once its cause is written down."""
+    """An event on the job, to be recorded once its cause is persisted."""
 
     type: str
     reason: str
@@ -38,7 +38,7 @@ class EventNote:
 def running_status(
     job: Job, observed: Observed, restarts: Mapping[str, RestartRecord], now: datetime.datetime
 ) -> tuple[JobStatus, tuple[EventNote, ...]]:
-    """Return the status of a job that has not ended, and what there is to tell of the change."""
+    """Return the status of a job that has not ended, and the events about its changes."""
     status = job.status
     notes: tuple[EventNote, ...] = ()
     if status.phase is JobPhase.NEW:
@@ -62,7 +62,7 @@ def running_status(
     elif conditions.is_true(new_conditions, conditions.RUNNING) and (
         missing := _missing_deciders(job, observed)
     ):
-        # Kueue takes back the quota of a job that does not come back to Running in time.
+        # Kueue withdraws the quota of a job that does not return to Running in time.
         message = job.messages.interrupted(_type_counts(missing), _causes(missing))
         new_conditions = _with_condition(new_conditions, job, conditions.RESTARTING, message, now)
     new_conditions = _with_blocked(new_conditions, job, observed, now)
@@ -86,7 +86,7 @@ def running_status(
 
 
 def has_run(status: JobStatus, observed: Observed) -> bool:
-    """Return whether any pod of a job has ever run, as far as its status and its pods show."""
+    """Return whether any pod of a job has ever run, as far as its status and pods show."""
     if (
         status.phase not in (JobPhase.NEW, JobPhase.CREATING)
         or status.restarts
@@ -107,7 +107,7 @@ def has_run(status: JobStatus, observed: Observed) -> bool:
 def terminal_status(
     job: Job, status: JobStatus, completion: Completion, now: datetime.datetime
 ) -> tuple[JobStatus, EventNote]:
-    """Return the status of a job that has just ended; its pods may still have to go."""
+    """Return the status of a job that has just ended; its clean-up may still be pending."""
     failure = completion.failure
     if failure is None:
         type_, message, event_type = conditions.SUCCEEDED, job.messages.succeeded(), "Normal"
@@ -136,7 +136,7 @@ def terminal_status(
 
 
 def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple[EventNote, ...]]:
-    """Return the status of a job that is to have no pods; what its replicas have done is void."""
+    """Return the status of a suspended job: no pods, and no record of earlier runs."""
     status, kind = job.status, job.resource.kind
     if status.phase is JobPhase.SUSPENDED:
         new_conditions = _with_blocked(status.conditions, job, Observed(()), now)
@@ -175,9 +175,9 @@ def suspended_status(job: Job, now: datetime.datetime) -> tuple[JobStatus, tuple
 def invalid_status(
     status: JobStatus, kind: str, generation: int, reason: str, now: datetime.datetime
 ) -> tuple[JobStatus, EventNote]:
-    """Return the status of a job that fails before any of its pods has run: for good.
+    """Return the status of a job that fails permanently before any of its pods has run.
 
-    Its quota is given back by whoever counts it, so that another spec does not revive it.
+    Quota managers then release its quota, so a corrected spec must not revive it.
     """
     now = now.replace(microsecond=0)
     title = _invalid_reason(kind)
@@ -201,7 +201,7 @@ def invalid_status(
 def malformed_status(
     status: JobStatus, kind: str, generation: int, reason: str, now: datetime.datetime
 ) -> JobStatus:
-    """Return the status of a job about which nothing can be decided; it keeps its state."""
+    """Return the status of a job whose content cannot be processed; its state is kept."""
     now = now.replace(microsecond=0)
     title = _invalid_reason(kind)
     blocked = Condition(
@@ -212,7 +212,7 @@ def malformed_status(
 
 
 def invalid_spec_events(job: Job, new: JobStatus) -> Iterator[EventNote]:
-    """Yield what is wrong with the spec of a job that has begun, if its new status is the first."""
+    """Yield the spec error of a job that has started, if the new status reports it first."""
     title = _invalid_reason(job.resource.kind)
     known = {c.message for c in job.status.conditions if c.reason == title}
     if any(c.reason == title and c.message not in known for c in new.conditions):
@@ -220,7 +220,7 @@ def invalid_spec_events(job: Job, new: JobStatus) -> Iterator[EventNote]:
 
 
 def _created_status(status: JobStatus, job: Job, now: datetime.datetime) -> JobStatus:
-    """Return the status of a job that is new."""
+    """Return the status of a new job."""
     kind = job.resource.kind
     created = Condition(
         conditions.CREATED,
@@ -258,7 +258,7 @@ def _resumed_status(
 
 
 def _terminal_reason(job: Job, failure: Failure | None) -> str:
-    """Return the reason of a job's end; where no replica is to blame, it is our own."""
+    """Return the reason of a job's end; dlctl's own one if no replica caused it."""
     if failure is None:
         return job.messages.reason(conditions.SUCCEEDED)
     if not failure.replica:
@@ -284,7 +284,7 @@ def _with_blocked(
     current: tuple[Condition, ...], job: Job, observed: Observed, now: datetime.datetime
 ) -> tuple[Condition, ...]:
     full = job.messages.emits_blocked
-    # What somebody has to mend is stated of every job, whatever its users expect.
+    # What a user must fix is reported on every job, even if its users do not expect the condition.
     messages = [job.invalid_reason] if job.invalid_reason else []
     messages += [m for n, m in observed.blocked.items() if full or n in observed.actionable]
     messages += [
@@ -304,7 +304,7 @@ def _replica_statuses(job: Job, observed: Observed) -> tuple[ReplicaStatus, ...]
     found = tuple(replica_counts.replica_status(job, spec, observed) for spec in job.replica_specs)
     if not job.is_partial:
         return found
-    # What is remembered of a type that cannot be read now is needed when it can be again.
+    # Types that cannot be decoded now keep their status for later.
     known = {replica.type for replica in found}
     return (*found, *(r for r in job.status.replica_statuses if r.type not in known))
 
@@ -323,13 +323,13 @@ def _is_running(job: Job, observed: Observed) -> bool:
 
 
 def _missing_deciders(job: Job, observed: Observed) -> list[ObservedReplica]:
-    """Return the replicas by which the job ran, if their pods are gone, going or new."""
+    """Return the deciding replicas whose pods are missing, terminating or not started yet."""
     deciding = [o for o in observed.replicas if o.replica in job.success_policy.running_replicas]
     return [o for o in deciding if o.state in _NOT_RUNNING and not _is_started(o)]
 
 
 def _is_started(one: ObservedReplica) -> bool:
-    # Between two runs of a container, and before its first report, a pod is no less there.
+    # Between two runs of a container, and before its first report, the pod counts as started.
     return one.state is ReplicaState.PENDING and (
         one.is_restarting or (one.pod is not None and one.pod.phase is not PodPhase.PENDING)
     )
@@ -361,7 +361,7 @@ def _causes(restarting: Iterable[ObservedReplica]) -> str:
 
 
 def _failed_count(status: JobStatus, failure: Failure) -> int:
-    """Count the replicas that failed of the type of the first that did."""
+    """Return how many replicas of the first failed replica's type failed."""
     type_ = replica_counts.failed_replica_type(failure)
     counts = next((r.count_by_state for r in status.replica_statuses if r.type == type_), {})
     return max(counts.get(JobState.FAILED, 0), 1)

@@ -1,4 +1,4 @@
-"""Writes the job itself: its status, what belongs into its spec, and its deletion."""
+"""Writes the job object: its status, its spec's runtime fields, and its deletion."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ JSON = Mapping[str, Any]
 
 
 class JobGoneError(DlctlError):
-    """The job itself is gone; a child that is missing is another matter."""
+    """The job itself is gone, as opposed to a child."""
 
 
 @attrs.frozen
@@ -40,16 +40,16 @@ class JobWriter:
         new: JobStatus,
         cache: JobCache,
     ) -> JobObject:
-        """Patch the status from ``old`` to ``new``, and return the job as it is then.
+        """Patch the status from ``old`` to ``new``, and return the updated job.
 
-        Fields that another operator wrote beside ours stay as they are.
+        Fields that another operator wrote are kept.
 
         :raises ConflictError: if the job has changed, or another one has its name.
         :raises JobGoneError: if it is gone.
         :raises OutdatedCRDError: if the server has dropped a part of the status.
         """
         with wrap_content_errors("writing the status"):
-            # A first status is written in full, empty fields included.
+            # A first status is written in full, including empty fields.
             before = {} if old.phase is JobPhase.NEW else dialect.write_status(old)
             wire = dialect.write_status(new)
         patch = merge_patch(before, wire)
@@ -62,16 +62,16 @@ class JobWriter:
         return updated
 
     async def patch_spec(self, obj: JobObject, patch: JSON) -> JobObject:
-        """Merge into the user's spec what belongs there: see :attr:`Job.spec_patch`.
+        """Merge dlctl's fields into the user's spec: see :attr:`Job.spec_patch`.
 
-        It returns and raises as :meth:`patch_status` does.
+        Returns and raises like :meth:`patch_status`.
         """
         return await self._patch(obj, {"spec": patch})
 
     async def delete(self, job: Job, obj: JobObject) -> None:
-        """Delete a job whose TTL has expired; its children go with it.
+        """Delete a job whose TTL has expired, and its children with it.
 
-        :raises ConflictError: if it has changed since it was read: its TTL may be another now.
+        :raises ConflictError: if it has changed since it was read: its TTL may differ now.
         """
         await self.writer.client.delete(
             job.resource,
@@ -82,11 +82,11 @@ class JobWriter:
         )
 
     async def refetch(self, obj: JobObject) -> JobObject:
-        """Return a job as the server has it.
+        """Return a job as stored on the server.
 
         :raises JobGoneError: if it is gone.
         """
-        # A list of one: the controller's role lists jobs, and does not get them.
+        # A list of one: the controller's role allows listing jobs, but not getting them.
         page = await self.writer.client.list(
             self.resource,
             JobObject,
@@ -107,5 +107,5 @@ class JobWriter:
 
 
 def _has_unobservable_state(new: JobStatus) -> bool:
-    """Return whether a status holds what the job's children do not show."""
+    """Return whether a status contains facts that the job's children do not show."""
     return bool(new.restarts) or any(r.completed_indexes for r in new.replica_statuses)

@@ -1,4 +1,4 @@
-"""Planning of large jobs in a thread, so that one of them does not hold up the event loop."""
+"""Planning of large jobs in a thread, so that none of them blocks the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,16 +9,16 @@ from typing import Final, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Replicas with which a plan takes long enough to be noticed by others.
+# From this number of replicas on, planning takes noticeably long.
 LARGE_JOB: Final = 500
-# One at a time: each further thread would make the loop wait its turn longer.
+# A single thread: more of them would slow down the event loop.
 _EXECUTOR: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plan")
 
 
 async def to_thread_if_large(
     size: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    """Return the result of a pure function of a job of this size, from a thread if it is large."""
+    """Return the result of a pure function; for a large ``size``, run it in a thread."""
     if size < LARGE_JOB:
         return function(*args, **kwargs)
     call = partial(function, *args, **kwargs)

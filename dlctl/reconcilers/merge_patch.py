@@ -5,9 +5,9 @@ from typing import Any
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what turns the old object into the new one; empty if they are equal.
+    """Return the patch that turns the old object into the new one; empty if they are equal.
 
-    Lists are replaced whole; a field that the new object lacks is removed by null.
+    Lists are replaced as a whole; null removes a field that the new object lacks.
     """
     patch: dict[str, Any] = {name: None for name in old if name not in new}
     for name, value in new.items():

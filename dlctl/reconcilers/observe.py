@@ -1,4 +1,4 @@
-"""What has become of each replica, read from its pod. Pure: pods come in as values."""
+"""The state of each replica, derived from its pod. Pure: pods are passed in as values."""
 
 import datetime
 import enum
@@ -20,7 +20,7 @@ _WAITING_REASONS: Final[Mapping[str, str]] = {
     "CreateContainerConfigError": "its container cannot be configured",
     "CreateContainerError": "its container cannot be created",
     "ErrImageNeverPull": "its image is not on the node and must not be pulled",
-    # The two alternate while the kubelet tries; one sentence for both saves a write a try.
+    # The two alternate while the kubelet retries; the same text for both saves status writes.
     "ErrImagePull": "its image cannot be pulled",
     "ImagePullBackOff": "its image cannot be pulled",
     "InvalidImageName": "its image name is malformed",
@@ -30,18 +30,18 @@ _PULL_ERRORS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 
 
 class ReplicaState(enum.Enum):
-    """What a replica is in."""
+    """The state of a replica."""
 
     MISSING = enum.auto()
     PENDING = enum.auto()
     RUNNING = enum.auto()
     TERMINATING = enum.auto()
     SUCCEEDED = enum.auto()
-    # Ended, and another try may do better.
+    # Terminated, and a restart may succeed.
     FAILED_RETRYABLE = enum.auto()
-    # Ended as every other try would end.
+    # Terminated, and every restart would fail in the same way.
     FAILED_PERMANENT = enum.auto()
-    # Ended or about to, and nothing takes its place under this name.
+    # Terminated or about to be; no replacement gets this name.
     RETIRED = enum.auto()
 
 
@@ -60,18 +60,18 @@ class ObservedReplica:
     state: ReplicaState
     pod: Pod | None = None
     termination: Termination | None = None
-    # The kubelet is about to run the container again in the same pod.
+    # The kubelet is about to restart the container in the same pod.
     is_restarting: bool = False
-    # How often the kubelet has restarted its container or an init container in this pod.
+    # How often the kubelet has restarted its container or init containers in this pod.
     restarts_in_place: int = 0
-    # Why it does not start, where waiting alone will not help.
+    # Why the replica does not start, if waiting alone will not help.
     waiting_reason: str = ""
-    # Its containers have terminated; seconds until that is judged without the pod's phase.
+    # Seconds to wait for the pod's phase after its containers have terminated.
     phase_wait_s: float = 0.0
 
     @property
     def failure(self) -> Failure | None:
-        """How its pod's end is told, if it is a failure; None while it has not ended."""
+        """The failure by which its pod ended; None while it has not ended."""
         if self.termination is None or self.pod is None:
             return None
         return Failure(
@@ -86,16 +86,16 @@ class ObservedReplica:
 
 @attrs.frozen
 class Observed:
-    """All that is known of a job's children."""
+    """The observed state of a job's children."""
 
     replicas: tuple[ObservedReplica, ...]
-    # Pods that nothing in the spec accounts for: left by a scale-down.
+    # Pods without a replica in the spec, left by a scale-down.
     surplus_pods: tuple[Pod, ...] = ()
     services: Mapping[str, Service] = attrs.field(factory=dict)
     dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
-    # Children that could not be created a moment ago, and why.
+    # Messages of children that could not be created recently, by name.
     blocked: Mapping[str, str] = attrs.field(factory=dict)
-    # Those of them that wait for more than a name or a quota.
+    # Those that wait for more than a name or a quota.
     actionable: frozenset[str] = frozenset()
 
     @property
@@ -106,14 +106,14 @@ class Observed:
     @property
     def present(self) -> frozenset[Replica]:
         """Return the replicas whose pods exist and are not being deleted."""
-        there = (
+        existing = (
             o for o in self.replicas if o.pod is not None and not o.pod.metadata.is_terminating
         )
-        return frozenset(one.replica for one in there)
+        return frozenset(one.replica for one in existing)
 
     @property
     def phase_wait_s(self) -> float | None:
-        """Return the seconds until the next end is judged without its pod's phase."""
+        """Return the seconds until the next terminated pod is judged without its phase."""
         return min((o.phase_wait_s for o in self.replicas if o.phase_wait_s), default=None)
 
     @property
@@ -123,23 +123,23 @@ class Observed:
 
 @attrs.frozen
 class Children:
-    """A job's children as the stores have them, and those that could not be created just now."""
+    """A job's children in the stores, and those that could not be created recently."""
 
     pods: Iterable[Pod] = ()
     services: Iterable[Service] = ()
     dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
     blocked: Mapping[str, str] = attrs.field(factory=dict)
-    # Those of them that wait for more than a name or a quota.
+    # Those that wait for more than a name or a quota.
     actionable: frozenset[str] = frozenset()
 
 
 def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
-    """Tell what each replica is in, and what is left over."""
+    """Return the state of each replica, and the surplus pods."""
     by_name = {pod.metadata.name: pod for pod in children.pods}
     membership = job.status.membership or Membership()
     replicas = []
     for spec in job.replica_specs:
-        # Of workers that come and go, the next one may have the name of one that is done.
+        # The index of a completed elastic worker may be used again.
         completed = (
             frozenset()
             if spec.explicit_indexes is not None
@@ -176,13 +176,13 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
 
 
 def _is_retired(membership: Membership, worker: int, pod: Pod | None, container: str) -> bool:
-    """Tell whether no pod is made for a worker any more: it is dead, or was taken away."""
+    """Return whether a worker gets no more pods: it is dead or was removed."""
     has_left = worker in membership.leaving and (pod is None or pod.is_terminated(container))
     return has_left or worker in membership.retired
 
 
 def _is_discarded(job: Job, pod: Pod) -> bool:
-    """Tell whether a pod was deleted because its job was suspended: what it has done is void."""
+    """Return whether a pod was deleted by a suspension of its job: its outcome does not count."""
     deletion_requested, since = pod.metadata.deletion_requested_at, job.status.start_time
     if deletion_requested is None or since is None:
         return False
@@ -220,7 +220,7 @@ def _restart_count(status: ContainerStatus | None) -> int:
 
 
 def _has_terminated(status: ContainerStatus) -> bool:
-    # The kubelet counts a restart when it happens, which is after the first wait for it.
+    # The kubelet counts a restart when it happens, after the first back-off.
     states = (status.state, status.last_state)
     return any(state is not None and state.terminated is not None for state in states)
 
@@ -237,7 +237,7 @@ def _waiting_reason(pod: Pod) -> str:
     ):
         waiting = status.state.waiting if status.state else None
         if waiting and waiting.reason in _WAITING_REASONS:
-            # What a pull says differs from try to try; elsewhere it names what to mend.
+            # Messages of pull errors differ with each attempt; others name the cause.
             detail = "" if waiting.reason in _PULL_ERRORS else waiting.message
             return (
                 f"{_WAITING_REASONS[waiting.reason]}: {detail}"

@@ -1,7 +1,7 @@
-"""The one decision of the controller: what a job needs now. Pure: values in, values out.
+"""The controller's central decision: what a job needs now. Pure: values in, values out.
 
-Only what can be done twice without harm is ever planned, because a plan may be carried out in
-part, or made from a view of the cluster that lags behind.
+Only idempotent changes are planned, because a plan may be applied in part, or be based on stale
+stores.
 """
 
 import datetime
@@ -33,61 +33,61 @@ from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF
 
 @attrs.frozen
 class Policy:
-    """What is settled for all jobs of a controller; its settings, as far as plans need them."""
+    """The controller's settings that plans need, common to all jobs."""
 
     backoff: Backoff = RESTART_BACKOFF
-    # Seconds after its deletion timestamp; 0 means never.
+    # Seconds after the deletion timestamp; 0 disables force deletion.
     force_delete_after_s: float = 0.0
 
 
 @attrs.frozen
 class Plan:
-    """What to write, remove and make, in this order; nothing but the status if all is well.
+    """The writes, deletions and creations of a job, in this order; only its status if up to date.
 
-    The status comes first: nothing is deleted before the reason for it is written down.
+    The status comes first: the reason for a deletion is persisted before the deletion.
     """
 
     status: JobStatus
     notes: tuple[EventNote, ...] = ()
     deleted_pods: tuple[Pod, ...] = ()
-    # Told to go long ago: they are deleted without waiting for their node.
+    # Long past their grace period: deleted without waiting for their nodes.
     force_deleted_pods: tuple[Pod, ...] = ()
     deleted_services: tuple[Service, ...] = ()
     services: tuple[Replica, ...] = ()
     pods: tuple[Replica, ...] = ()
-    # Deleted and kept by Kueue alone, whose successors need their names.
+    # Deleted pods that only Kueue's finalizer keeps, while their replacements need the names.
     kueue_held_pods: tuple[Pod, ...] = ()
-    # Held back until the others run, which they do now.
+    # Gated until the others run, which is now the case.
     ungated_pods: tuple[Pod, ...] = ()
     dependents: DependentChanges = attrs.field(factory=DependentChanges)
-    # The scheduler looks again at the gang whose PodGroup is patched.
+    # Patches a PodGroup to make the scheduler retry the gang.
     gang_retry: GangRetry = attrs.field(factory=GangRetry)
-    # Of elastic jobs: what their scalers get to know, and what is wanted inside launchers; None
-    # leaves the tasks that run alone.
+    # Of elastic jobs: status updates of their scalers, and the wanted exec tasks in launchers; None
+    # leaves running tasks alone.
     scaler_updates: tuple[ScalerUpdate, ...] = ()
     exec_tasks: frozenset[ExecTask] | None = None
     retried_exec_tasks: frozenset[ExecTask] = frozenset()
-    # Whether there is more to do than this; see ``slices``.
+    # Whether changes remain for later plans: see ``plan_slice``.
     has_more: bool = False
-    # Whether the job's own time is over.
+    # Whether the TTL of the finished job has expired.
     ttl_expired: bool = False
-    # Seconds until time alone asks for another plan.
+    # Seconds until the next plan is needed without any change in the cluster.
     requeue_after_s: float | None = None
 
     @property
     def has_writes(self) -> bool:
-        """Return whether children are to be created or changed."""
+        """Return whether any children are created or updated."""
         dependents = self.dependents.created or self.dependents.patched
         return bool(self.pods or self.services or self.ungated_pods or dependents)
 
 
 def earliest(*waits_s: float | None) -> float | None:
-    """Return the shortest of some waits in seconds; None is no wait at all, and 0 is now."""
+    """Return the shortest of some waits in seconds; None means no wait, and 0 means now."""
     return min((wait_s for wait_s in waits_s if wait_s is not None), default=None)
 
 
 def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
-    """Return a plan with what the workers of an elastic job need beside their pods."""
+    """Return a plan extended by the membership changes of an elastic job."""
     if members is None:
         return plan
     return attrs.evolve(
@@ -119,7 +119,7 @@ def plan(
         planned = attrs.evolve(
             planned, notes=(*planned.notes, *job_status.invalid_spec_events(job, planned.status))
         )
-    # Also once the job has ended: a pod that stays holds its share of a quota.
+    # Also after the job's end: a pod that stays counts towards its quota.
     overdue = force_deletions(observed.pods, now, policy.force_delete_after_s)
     requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
     own_status = attrs.evolve(planned.status, written_by_other_operator=False)
@@ -153,7 +153,7 @@ def _plan(
     if outcome is None and (failure := job_limits.exceeded_limit(job, next_status, observed, now)):
         outcome = Completion(failure)
     if outcome is None and job.is_partial:
-        # The pods there are may still end the job; none is created or deleted by a guess.
+        # Running pods may still end the job; none is created or deleted on incomplete information.
         deadline_s = job_limits.deadline_left_s(job, next_status, now)
         patches = dependents.diff_dependents(desired.dependents, observed.dependents).patched
         patched = DependentChanges(patched=patches)
@@ -179,7 +179,7 @@ def _plan(
             services=_missing_services(job, observed, desired.services),
             ungated_pods=tuple(_ungated(job, observed)),
             dependents=changed_dependents,
-            # A write of the PodGroup for another reason does as well.
+            # Any other update of the PodGroup triggers the scheduler as well.
             gang_retry=GangRetry() if changed_dependents.patched else retry,
         )
     next_status, note = job_status.terminal_status(job, next_status, outcome, now)
@@ -219,7 +219,7 @@ def _plan_job_restart(
     now: datetime.datetime,
     backoff: Backoff,
 ) -> Plan:
-    """Remove all pods and services; what has failed stays until its time, to be read."""
+    """Delete all pods and services; failed deciding pods stay until the back-off ends."""
     left_s = job_restarts.backoff_left_s(job, backoff, now)
     services = tuple(observed.services.values())
     if not observed.pods and not services and left_s <= 0:
@@ -247,10 +247,10 @@ def _replicas_to_create(
     desired: Desired,
     dependents_pending: bool,
 ) -> Iterator[Replica]:
-    """Yield the replicas to create now; ``changing`` is whether companions are yet to be written.
+    """Yield the replicas to create now; ``dependents_pending``: some dependents are not up to date.
 
-    A launcher comes last. It reads the names of the others as it starts, and its role names their
-    pods: all have to exist, since a name that is missing may be that of another pod.
+    A launcher comes last. It reads the names of the others at start, and its role names their pods:
+    all of them must exist, since another pod could get the name of a missing one.
     """
     for replica in missing:
         spec = job.replica_spec(replica.type)
@@ -270,7 +270,7 @@ def _others_missing(observed: Observed, replica: Replica) -> bool:
 
 
 def _idle_dependents(observed: Observed, desired: Desired) -> DependentChanges:
-    """Delete what a job has only while it runs; what is retained grants access to no pod."""
+    """Delete dependents that only running jobs have; retained ones grant access to no pod."""
     idle = dependents.diff_dependents(
         desired.idle_dependents, observed.dependents, desired.retained_resources
     )
@@ -278,7 +278,7 @@ def _idle_dependents(observed: Observed, desired: Desired) -> DependentChanges:
 
 
 def _ungated(job: Job, observed: Observed) -> Iterator[Pod]:
-    """Yield the pods that have waited for all replicas of other types to run."""
+    """Yield the gated pods whose job's other replicas all run."""
     for spec in job.replica_specs:
         if not spec.gated:
             continue
@@ -291,7 +291,7 @@ def _ungated(job: Job, observed: Observed) -> Iterator[Pod]:
 
 
 def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
-    """Remove what was created for a job that failed before any of it ran, whatever its policy."""
+    """Delete everything of a job that failed before it ran, whatever its cleanPodPolicy."""
     return attrs.evolve(
         _plan_ttl(job, now),
         deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
@@ -301,7 +301,7 @@ def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.
 
 
 def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
-    """Remove what the policy says; once nothing of it is left to ask for, the job is done."""
+    """Delete what the policy says; once nothing is left to delete, the job is done."""
     pods = tuple(cleanup.pods_to_delete(job, observed))
     services = tuple(cleanup.services_to_delete(job, observed))
     idle = _idle_dependents(observed, desired)
@@ -325,11 +325,11 @@ def _plan_replicas(
             next_status.restarts.get(str(one.replica)), backoff
         )
         if one.state is ReplicaState.MISSING and _is_elastic_worker(job, one.replica):
-            # Whoever has put it onto the roster has seen to that it is time.
+            # The membership plan adds such a worker only when it is due.
             next_restart_at = None
         wait_s = (next_restart_at - now).total_seconds() if next_restart_at else 0
         if wait_s > 0:
-            # A lost pod stays until its replica's turn, so that its logs can be read.
+            # A failed pod stays until its replica's restart, so that its logs can be read.
             waits.append(wait_s)
         elif one.state is ReplicaState.MISSING:
             created.append(one.replica)

@@ -1,4 +1,4 @@
-"""Plans in portions, so that a large job does not hold up other jobs."""
+"""Slices of plans, so that a large job does not delay other jobs."""
 
 from typing import Final
 
@@ -6,9 +6,9 @@ import attrs
 
 from dlctl.reconcilers.plan import Plan
 
-# Children that one reconciliation creates, changes or deletes.
+# Limit of children created, updated or deleted per reconciliation.
 MAX_CHANGES: Final = 256
-# In the order in which they are applied.
+# In order of application.
 _SLICED_FIELDS: Final = (
     "deleted_pods", "force_deleted_pods", "deleted_services", "services", "pods", "kueue_held_pods",
     "ungated_pods",
@@ -16,7 +16,7 @@ _SLICED_FIELDS: Final = (
 
 
 def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
-    """Return a plan of the first steps of another one; the rest is for the next plans."""
+    """Return a plan with the first changes of another; later plans make the remaining ones."""
     parts, remaining = {}, limit
     for name in _SLICED_FIELDS:
         parts[name] = getattr(plan, name)[:remaining]

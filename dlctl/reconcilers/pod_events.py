@@ -1,7 +1,7 @@
-"""What training-operator's users read in events about single pods: exits, troubles, refusals.
+"""Events about single pods that training-operator's users expect: exits, problems, rejections.
 
-Each fact is told once, and not at every reconciliation; of many at a time one message tells. Pure
-but for :class:`Told`, whose loss repeats an event and changes nothing else.
+Each fact is reported once, not at every reconciliation; large batches become one event. Pure except
+for :class:`EventDedup`, whose loss only repeats an event.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.rejected_children import TRANSIENT_CAUSES, without_numbers
 
-# Beyond this many of a batch one event tells of all: a job of 1,000 must not cost 1,000 events.
+# Larger batches become one event: a job of 1,000 replicas must not cost 1,000 events.
 MAX_INDIVIDUAL: Final = 6
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 FAILED_CREATE: Final = "FailedCreate"
@@ -26,16 +26,16 @@ _ENDED: Final = frozenset({JobPhase.CLEAN_UP, JobPhase.DONE})
 
 
 def batched(verb: str, kind: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield what is said of objects to which something was done: ``Created pod: x``."""
+    """Yield messages about an operation on some objects: ``Created pod: x``."""
     names, kind = sorted(names), kind.lower()
     if len(names) <= MAX_INDIVIDUAL:
         yield from (f"{verb} {kind}: {name}" for name in names)
     else:
-        yield f"{verb} {len(names)} {kind}s: {names[0]} and so on"
+        yield f"{verb} {len(names)} {kind}s: {names[0]} and {len(names) - 1} others"
 
 
 def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventNote]:
-    """Yield the exits that the status gets to know of; those that it knows were told before."""
+    """Yield events for exits that are new in the status; known ones were reported before."""
     by_code: dict[int, list[str]] = {}
     tolerated = _newly_tolerated(job, new, observed)
     for one in observed.replicas:
@@ -44,44 +44,46 @@ def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventN
         if one.replica in tolerated or _is_new_exit(job, new, one):
             by_code.setdefault(one.termination.exit_code, []).append(one.pod.metadata.name)
     for code, names in sorted(by_code.items()):
-        message = f"{len(names)} pods exited with code {code}: {names[0]} and so on"
+        others = f"{names[0]} and {len(names) - 1} others"
+        message = f"{len(names)} pods exited with code {code}: {others}"
         messages = [f"Pod: {job.key.namespace}.{name} exited with code {code}" for name in names]
-        for said in messages if len(names) <= MAX_INDIVIDUAL else [message]:
-            yield EventNote("Normal", EXITED_WITH_CODE, said)
+        for text in messages if len(names) <= MAX_INDIVIDUAL else [message]:
+            yield EventNote("Normal", EXITED_WITH_CODE, text)
 
 
 @attrs.define
 class EventDedup:
-    """What has been told of one job, as far as its status does not say."""
+    """The facts reported about one job that its status does not show."""
 
     _seen_problems: frozenset[tuple[str, str]] = frozenset()
     _seen_rejections: frozenset[str] = frozenset()
 
     def pod_problems(self, pods: Sequence[Pod]) -> list[EventNote]:
-        """Return why pods do not run, as far as that is news."""
+        """Return new reasons why pods do not run."""
         found = {(p.metadata.uid, t.reason): t for p in pods for t in _pod_problems(p)}
         fresh: dict[str, list[EventNote]] = {}
         for key, note in found.items():
             if key not in self._seen_problems:
                 fresh.setdefault(note.reason, []).append(note)
-        there = {pod.metadata.uid for pod in pods}
-        # A pull that fails has two reasons in turn, so one that is over is not forgotten.
+        current_uids = {pod.metadata.uid for pod in pods}
+        # A failing pull alternates between two reasons, so past ones are remembered.
         self._seen_problems = (
-            frozenset(t for t in self._seen_problems if t[0] in there) | found.keys()
+            frozenset(t for t in self._seen_problems if t[0] in current_uids) | found.keys()
         )
         return [note for notes in fresh.values() for note in _batch(notes)]
 
     def rejections(self, job: Job, rejected: Mapping[str, Rejection]) -> list[EventNote]:
-        """Return why children could not be created, as far as that is news.
+        """Return new reasons why children could not be created.
 
-        Where users know no events about single pods, a name or a quota is left to the condition.
+        For users who expect no events about single pods, taken names and quotas show in the
+        condition only.
         """
         notes = [
             note
             for name, rejection in rejected.items()
             for note in _rejection_events(job, name, rejection)
         ]
-        # An answer that differs from the last one by a request id is no news.
+        # A message that differs only in a request id is not new.
         new = [note for note in notes if without_numbers(note.message) not in self._seen_rejections]
         self._seen_rejections = frozenset(without_numbers(note.message) for note in notes)
         return _batch(new)
@@ -105,7 +107,7 @@ def _is_new_exit(job: Job, new: JobStatus, one: ObservedReplica) -> bool:
         return one.replica.index not in job.status.completed_indexes(type_)
     if one.state is ReplicaState.FAILED_RETRYABLE:
         return _is_newly_counted(job, new, one)
-    # It ends its job, so the status knows of it when it knows of the job's end.
+    # It fails its job, so the status reports it together with the job's failure.
     ends = (
         one.state is ReplicaState.FAILED_PERMANENT
         and type_ not in job.success_policy.tolerated_types
@@ -114,29 +116,31 @@ def _is_new_exit(job: Job, new: JobStatus, one: ObservedReplica) -> bool:
 
 
 def _is_newly_counted(job: Job, new: JobStatus, one: ObservedReplica) -> bool:
-    """Tell whether the status counts this very pod for the first time."""
+    """Return whether the status counts this pod for the first time."""
     uid = one.pod.metadata.uid if one.pod else ""
     after, before = (s.restarts.get(str(one.replica)) for s in (new, job.status))
     return after is not None and after.pod_uid == uid != (before.pod_uid if before else "")
 
 
 def _newly_tolerated(job: Job, new: JobStatus, observed: Observed) -> frozenset[Replica]:
-    """Return the replicas that have failed since the last status without failing their job.
+    """Return the replicas that have newly failed without failing their job.
 
-    The status has just their number, so the last to end are the new ones.
+    The status has only their number, so the most recently ended ones are the new ones.
     """
     found: list[Replica] = []
     for type_ in job.success_policy.tolerated_types:
-        mine = [one for one in observed.replicas if one.replica.type == type_]
-        lost = [
+        of_type = [one for one in observed.replicas if one.replica.type == type_]
+        retried = [
             o
-            for o in mine
+            for o in of_type
             if o.state is ReplicaState.FAILED_RETRYABLE and _is_newly_counted(job, new, o)
         ]
-        number = _failed_count(new, type_) - _failed_count(job.status, type_) - len(lost)
-        broken = [o for o in mine if o.state is ReplicaState.FAILED_PERMANENT and o.termination]
-        broken.sort(key=_end_time, reverse=True)
-        found += [one.replica for one in broken[: max(number, 0)]]
+        number = _failed_count(new, type_) - _failed_count(job.status, type_) - len(retried)
+        permanent = [
+            o for o in of_type if o.state is ReplicaState.FAILED_PERMANENT and o.termination
+        ]
+        permanent.sort(key=_end_time, reverse=True)
+        found += [one.replica for one in permanent[: max(number, 0)]]
     return frozenset(found)
 
 
@@ -152,16 +156,16 @@ def _failed_count(status: JobStatus, type_: str) -> int:
 def _batch(notes: Sequence[EventNote]) -> list[EventNote]:
     if len(notes) <= MAX_INDIVIDUAL:
         return list(notes)
-    more = f" (and so of {len(notes) - 1} more)"
+    more = f" (and {len(notes) - 1} more like this)"
     return [attrs.evolve(notes[0], message=notes[0].message + more)]
 
 
 def _pod_problems(pod: Pod) -> Iterator[EventNote]:
-    # One that we hold back ourselves is in no trouble.
+    # A gated pod waits by design.
     if pod.metadata.is_terminating or pod.phase.finished or pod.is_gated or pod.status is None:
         return
     name = pod.metadata.name
-    # Reported on together: while an init container runs, the others say nothing of themselves.
+    # Reported together: while an init container runs, the others have no status of interest.
     status = pod.status
     containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
     if containers:
@@ -173,7 +177,7 @@ def _pod_problems(pod: Pod) -> Iterator[EventNote]:
         key=lambda c: c.last_transition_time.timestamp() if c.last_transition_time else 0.0,
         default=None,
     )
-    # A pod without gates was just let go, and the scheduler has yet to say so.
+    # The gates were just removed, and the scheduler has yet to update the condition.
     ungated = not (pod.spec and pod.spec.scheduling_gates)
     if latest is None or (latest.reason == _SCHEDULING_GATED and ungated):
         return

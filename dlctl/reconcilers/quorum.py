@@ -1,4 +1,4 @@
-"""Whether a job that scales has who it takes: a launcher, and workers enough. Pure."""
+"""Whether an elastic job has its quorum: a launcher and enough workers. Pure."""
 
 import datetime
 
@@ -9,7 +9,7 @@ from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 
 def unmet(job: Job, observed: Observed, now: datetime.datetime) -> list[Failure]:
-    """Return why a job cannot begin, or go on, with those it has left."""
+    """Return the failures by which a job cannot start or continue; empty if it can."""
     if job.elasticity is None or job.status.membership is None:
         return []
     launcher = next(
@@ -25,7 +25,7 @@ def unmet(job: Job, observed: Observed, now: datetime.datetime) -> list[Failure]
 
 
 def _can_reach_min(job: Job) -> bool:
-    """Tell whether enough workers are left, or are yet to come."""
+    """Return whether enough workers exist or will exist."""
     membership, elasticity = job.status.membership, job.elasticity
     if membership is None or elasticity is None:
         return True

@@ -1,4 +1,4 @@
-"""One reconciliation of a job: the values that its plan was made from."""
+"""The context of one reconciliation: the values from which its plan was made."""
 
 from collections.abc import Sequence
 
@@ -13,14 +13,14 @@ from dlctl.reconcilers.job_cache import JobCache
 
 @attrs.frozen
 class ReconcileContext:
-    """What a plan is applied with."""
+    """The inputs for applying a plan."""
 
     job: Job
     obj: JobObject
     dialect: Dialect
     cache: JobCache
     renderer: Renderer
-    # Those that the job owns, as the store has them.
+    # The pods that the job owns, from the store.
     pods: Sequence[Pod]
     # Whether any of its pods has ever run.
     has_run: bool

@@ -1,7 +1,7 @@
-"""The children of one job that could not be created: what is stated of them, and when to retry.
+"""The children of one job that could not be created: their messages, and when to retry.
 
-Whatever wakes the job meanwhile, nothing is created before the back-off is over: otherwise a
-refusal whose text differs each time would wake the job by its own status.
+Nothing is created before the back-off ends, whatever triggers a reconciliation: otherwise a
+rejection whose text varies would trigger the next attempt through the job's own status.
 """
 
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ import attrs
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
 
-# The cap is short enough that a quota with room again, or a mended webhook, is noticed soon.
+# The cap is short enough to notice a freed quota or a fixed webhook soon.
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=120.0)
-# What every cluster has now and then, and nobody has to mend.
+# Common in every cluster, and resolved without an administrator.
 TRANSIENT_CAUSES: Final = frozenset({RejectionCause.ALREADY_EXISTS, RejectionCause.FORBIDDEN})
 
 
 @attrs.define
 class RejectedChildren:
-    """What is remembered of one job's refused children: of no consequence if lost."""
+    """The rejected children of one job, kept in memory; losing them changes no decision."""
 
     by_name: Mapping[str, Rejection] = attrs.field(factory=dict)
     _generation: int = 0
@@ -29,7 +29,7 @@ class RejectedChildren:
 
     @property
     def messages(self) -> Mapping[str, str]:
-        """Return why each child waits, in words that stay while the reason does."""
+        """Return why each child waits, with a text that is stable while the reason is."""
         return {name: rejection.message for name, rejection in self.by_name.items()}
 
     @property
@@ -40,16 +40,16 @@ class RejectedChildren:
         )
 
     def left_s(self, generation: int, now_s: float) -> float | None:
-        """Return the seconds until the next try; None if no child waits.
+        """Return the seconds until the next attempt; None if no child waits.
 
-        A spec that has changed is tried at once.
+        A changed spec is tried at once.
         """
         if not self.by_name:
             return None
         return max(self._retry_at_s - now_s, 0.0) if generation == self._generation else 0.0
 
     def update(self, result: CreateResult, generation: int, now_s: float) -> bool:
-        """Take in the result of a try; return whether other children wait than before."""
+        """Store the result of an attempt; return whether other children wait than before."""
         changed = result.rejections.keys() != self.by_name.keys()
         known = self.by_name if generation == self._generation else {}
         if result.names or generation != self._generation:
@@ -66,13 +66,13 @@ class RejectedChildren:
 
 
 def without_numbers(text: str) -> str:
-    """Return a message without request ids, counts and times, which differ from try to try."""
+    """Return a message without request ids, counts and times, which vary between attempts."""
     words = ("#" if any(map(str.isdigit, word)) else word for word in text.split())
     return " ".join(words)
 
 
 def _keep_if_same(old: Rejection | None, new: Rejection) -> Rejection:
-    """Return the old refusal if the new one differs by no more than an id or a count."""
+    """Return the old rejection if the new one differs only in an id or a count."""
     if old is not None and (old.cause, without_numbers(old.message)) == (
         new.cause,
         without_numbers(new.message),

@@ -1,4 +1,4 @@
-"""How many replicas of a type are in which state, while a job runs and when it has ended. Pure."""
+"""How many replicas of a type are in which state, during and after a run. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _WAITING: Final = JobState.UNKNOWN
 
 
 def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaStatus:
-    """Return how the replicas of one type fare."""
+    """Return the status of the replicas of one type."""
     replicas = [o for o in observed.replicas if o.replica.type == spec.type]
     counts = Counter(_state_of(job, o) for o in replicas)
     done = frozenset(o.replica.index for o in replicas if o.state is ReplicaState.SUCCEEDED)
@@ -42,7 +42,7 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
 def final_replica_status(
     job: Job, replica: ReplicaStatus, failure: Failure | None
 ) -> ReplicaStatus:
-    """Return how the replicas of one type are counted of a job that has just ended."""
+    """Return the status of the replicas of one type when their job has just ended."""
     uncounted = job.messages.uncounted_after_finish
     if failure is None:
         not_counted_type_failed = True
@@ -56,7 +56,7 @@ def final_replica_status(
 
 
 def failed_replica_type(failure: Failure) -> str:
-    """Return the type of the replica whose failure it is; none if it is the job's as a whole."""
+    """Return the type of the failed replica; empty if the job as a whole failed."""
     return failure.replica.rpartition("-")[0]
 
 
@@ -68,7 +68,7 @@ def _state_of(job: Job, observed: ObservedReplica) -> JobState:
 
 
 def _count_as_succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:
-    """Count what still runs when its job succeeds as succeeded: nobody looks at it again."""
+    """Count still running replicas of a succeeded job as succeeded: nothing observes them later."""
     counts = dict(replica.count_by_state)
     running = counts.pop(JobState.RUNNING, 0)
     if not running:
@@ -81,7 +81,7 @@ def _count_as_succeeded(job: Job, replica: ReplicaStatus) -> ReplicaStatus:
 
 
 def _common_state(counts: Mapping[JobState, int], replicas: int) -> JobState:
-    """Return the state of all replicas of a type as mx-operator derives it."""
+    """Return the common state of a type's replicas as mx-operator derives it."""
     for state in (JobState.FAILED, JobState.RUNNING):
         if counts.get(state):
             return state

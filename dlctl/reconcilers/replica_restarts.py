@@ -1,7 +1,7 @@
-"""When a replica that was lost may run again: back-off per replica, counted in the status.
+"""When a failed replica may restart: back-off per replica, counted in the status.
 
-Pure. The count and the time of the last end are durable, so the wait is the same whoever
-computes it.
+Pure. The count and the time of the last termination are persistent, so every controller computes
+the same wait.
 """
 
 import datetime
@@ -15,16 +15,17 @@ from dlctl.api.status import JobStatus, RestartRecord
 from dlctl.backoff import Backoff
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
-# A run of ten minutes starts the count over.
+# A run of ten minutes resets the count.
 RESTART_BACKOFF: Final = Backoff(base_s=10.0, cap_s=300.0, reset_s=600.0)
 
 
 def record_restarts(
     status: JobStatus, observed: Observed, backoff: Backoff
 ) -> Mapping[str, RestartRecord]:
-    """Return the restarts with the newly lost replicas added, each pod once.
+    """Return the restarts including newly failed replicas, counting each pod once.
 
-    What the kubelet restarted in a pod that goes is added to the failures: its count goes with it.
+    Restarts in place are added to the failures when the pod is deleted, since its own count is
+    lost.
     """
     restarts = dict(status.restarts)
     for one in observed.replicas:
@@ -42,7 +43,7 @@ def next_restart(
     backoff: Backoff,
     now: datetime.datetime,
 ) -> RestartRecord:
-    """Return the restarts of a replica with its newest loss, of which no pod may be left."""
+    """Return the restarts of a replica after its newest failure, whose pod may be gone."""
     if failed.pod is not None and failed.termination is not None:
         return _with_termination(old, failed, backoff)
     ran_s = (now - old.finished_at).total_seconds() if old else 0.0
@@ -57,7 +58,7 @@ def next_restart(
 
 
 def next_restart_at(restart: RestartRecord | None, backoff: Backoff) -> datetime.datetime | None:
-    """Return when a replica may run again; None if nothing keeps it waiting."""
+    """Return when a replica may restart; None if it need not wait."""
     if restart is None or not restart.attempts:
         return None
     return restart.finished_at + datetime.timedelta(seconds=backoff.delay_s(restart.attempts))
@@ -67,7 +68,7 @@ def _with_termination(
     old: RestartRecord | None, failed: ObservedReplica, backoff: Backoff
 ) -> RestartRecord:
     if failed.pod is None or failed.termination is None:
-        raise ValueError(f"{failed.replica} is lost without a pod that ended")
+        raise ValueError(f"{failed.replica} failed without a terminated pod")
     terminated = failed.termination
     if old and old.pod_uid == failed.pod.metadata.uid:
         return old
@@ -88,16 +89,16 @@ def _with_termination(
 
 
 def _is_deleted_after_restarts(status: JobStatus, one: ObservedReplica) -> bool:
-    """Tell whether the pod is deleted of a replica that the kubelet has restarted in place."""
-    # The restarts of elastic workers are counted when they have ended, for their successors.
+    """Return whether a pod that the kubelet restarted in place is being deleted."""
+    # Restarts of elastic workers are counted at their termination, for their replacements.
     elastic = status.membership is not None and one.replica.type == WORKER
     return one.state is ReplicaState.TERMINATING and one.restarts_in_place > 0 and not elastic
 
 
 def _with_deletion(old: RestartRecord | None, one: ObservedReplica) -> RestartRecord:
-    """Return the restarts with those in a pod that somebody deletes: no try, and no back-off."""
+    """Return the restarts after a deletion: adds restarts in place, but no attempt or back-off."""
     if one.pod is None or one.pod.metadata.deletion_requested_at is None:
-        raise ValueError(f"{one.replica} is terminating without a pod that is deleted")
+        raise ValueError(f"{one.replica} is terminating without a deleted pod")
     uid, requested_at = one.pod.metadata.uid, one.pod.metadata.deletion_requested_at
     if old is None:
         return RestartRecord(

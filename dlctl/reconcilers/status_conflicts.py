@@ -1,7 +1,7 @@
-"""Another writer of a job's status: a second operator that runs beside this one.
+"""Detects another writer of a job's status: a second operator running beside this one.
 
-Each would undo what the other writes. One foreign write is no rival: an operator that is being
-replaced may leave a last one.
+Each would undo the other's writes. A single foreign write is no conflict: an operator that is being
+replaced may still make a last one.
 """
 
 from typing import Final
@@ -13,9 +13,9 @@ from dlctl.api.status import JobStatus
 from dlctl.backoff import Backoff
 from dlctl.dialects import status_codec
 
-# Foreign writes that are further apart have nothing to do with each other.
+# Foreign writes that are further apart are unrelated.
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=300.0, reset_s=900.0)
-# The text stays the same, so that its events are counted up.
+# A constant text, so that repeated events are aggregated.
 REASON: Final = "AnotherOperator"
 MESSAGE: Final = (
     "another controller keeps overwriting the status of this job, and so its record of restarts: "
@@ -26,9 +26,9 @@ MESSAGE: Final = (
 
 @attrs.define
 class StatusConflictDetector:
-    """What is remembered of the statuses of one job: of no consequence if lost."""
+    """The recent writes of one job's status, kept in memory; losing them changes no decision."""
 
-    # Of the status as it was last written by us, or seen: its bytes, and what they mean.
+    # Hashes of the last status written or seen: of its bytes, and of its decoded content.
     _raw_hash: int | None = None
     _semantic_hash: int | None = None
     _foreign_writes: int = 0
@@ -36,13 +36,13 @@ class StatusConflictDetector:
     _retry_at_s: float = float("-inf")
 
     def record_own_write(self, status: msgspec.Raw) -> None:
-        """Remember the status as the server has answered our own write."""
+        """Remember the status in the server's response to dlctl's own write."""
         self._raw_hash, self._semantic_hash = hash(bytes(status)), _semantic_hash(status)
 
     def detect(self, status: msgspec.Raw, now_s: float) -> bool:
-        """Return whether a rival has just changed the status, not for the first time.
+        """Return whether another writer has just changed the status, not for the first time.
 
-        If so, the pause that :meth:`left_s` returns has begun.
+        If so, the pause that :meth:`left_s` returns begins.
         """
         if self._raw_hash is None or hash(bytes(status)) == self._raw_hash:
             return False
@@ -65,7 +65,7 @@ class StatusConflictDetector:
 
 
 def restore_own_status(status: JobStatus, own: JobStatus) -> JobStatus:
-    """Return a status that a rival has left with what ours remembered of the same run."""
+    """Return another writer's status with the restarts and completions that dlctl recorded."""
     if status.start_time != own.start_time:
         return status
     replicas = tuple(

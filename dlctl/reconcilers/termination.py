@@ -1,7 +1,7 @@
-"""How a pod's run ended, and whose doing it was: the program's, or the cluster's.
+"""How a pod's run ended, and whether the program or the cluster caused it.
 
-Pure. Why a run ended matters more than that it did: an eviction must not fail a job, and a bug
-must not be tried for ever.
+Pure. The cause matters more than the end itself: an eviction must not fail a job, and a bug must
+not be retried forever.
 """
 
 import datetime
@@ -12,7 +12,7 @@ import attrs
 from dlctl.api.exit_codes import ExitClass, RetryPolicy, describe_exit_code
 from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod, PodPhase
 
-# What the kubelet and the control plane write into a pod that they, not its program, ended.
+# Reasons set by the kubelet and the control plane for pods that they ended.
 _DISRUPTION_REASONS: Final = frozenset(
     {
         "Evicted", "NodeAffinity", "NodeLost", "NodeShutdown", "PodOSNotSupported", "Preempting",
@@ -20,16 +20,16 @@ _DISRUPTION_REASONS: Final = frozenset(
         "UnexpectedAdmissionError",
     }
 )  # fmt: skip
-# The node has too little of a resource: OutOfcpu, OutOfnvidia.com/gpu.
+# The node lacks a resource: OutOfcpu, OutOfnvidia.com/gpu.
 _OUT_OF_PREFIX: Final = "OutOf"
-# The kubelet sets the condition when the containers have terminated, all others before that.
+# The kubelet sets this condition after the containers have terminated; others come before.
 _TERMINATION_BY_KUBELET: Final = "TerminationByKubelet"
-# What the container runtime and the kubelet say of a container that nobody saw end: its node was
-# down meanwhile. The exit codes that come with it, 255 and 137, are made up.
+# Reasons for containers whose end was not observed because their node was down. The exit codes that
+# come with them, 255 and 137, are fabricated.
 _UNKNOWN_REASONS: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
 OOM_KILLED: Final = "OOMKilled"
 # The kubelet reports the last container's end first, and the phase about a second later. Only the
-# phase comes with the reason why the kubelet has ended the pod: by the container alone an eviction
+# phase comes with the reason why the kubelet ended the pod: by the container alone, an eviction
 # looks like the program's own failure. It gets two seconds, plus one because ``finishedAt`` has no
 # fractions: the container may have ended up to a second later.
 PHASE_WAIT_S: Final = 3.0
@@ -45,18 +45,18 @@ class Termination:
     time: datetime.datetime
     started_at: datetime.datetime | None = None
     exit_code: int | None = None
-    # Not the program's doing: it costs no failure.
+    # Not caused by the program: it does not count as a failure.
     is_disruption: bool = False
 
 
 def termination(
     pod: Pod, container: str, *, rule: RetryPolicy, now: datetime.datetime
 ) -> Termination | None:
-    """Return how the pod's run ended, or None while it goes on or is about to go on.
+    """Return how the pod's run ended, or None while it continues or is about to restart.
 
-    A run that the kubelet will repeat in the same pod has ended only if repeating it is no use.
-    What happens after somebody asked for the pod's deletion is that deletion's doing and no
-    ending. ``now`` stands in for a time that nobody wrote down.
+    A run that the kubelet would repeat in the same pod has ended only if repeating it is useless.
+    Anything after a request to delete the pod is a consequence of the deletion and not a
+    termination. ``now`` replaces missing times.
     """
     status = pod.container_status(container)
     terminated = _last_terminated(status)
@@ -73,15 +73,15 @@ def termination(
     before = _from_container(init, rule, now) if init and not _is_disrupted(pod) else None
     if pod.phase is PodPhase.FAILED:
         return before or _from_pod(pod, rule, now, None)
-    # The kubelet would run the init container again and again.
+    # Otherwise the kubelet would restart the init container indefinitely.
     return before if before and before.exit_class is ExitClass.PERMANENT else None
 
 
 def phase_wait_s(pod: Pod, container: str, now: datetime.datetime) -> float:
-    """Return the seconds to wait for the phase of a pod that has failed; 0 if there is no need.
+    """Return the seconds to wait for the phase of a failed pod; 0 if it is not needed.
 
-    A success is taken at once: its pod may be deleted the next moment. Bounded by ``PHASE_WAIT_S``,
-    by twice as much where the node's clock is ahead.
+    A success counts at once: its pod may be deleted the next moment. Bounded by ``PHASE_WAIT_S``,
+    or twice that if the node's clock is ahead.
     """
     status = pod.container_status(container)
     terminated = status.state.terminated if status and status.state else None
@@ -95,7 +95,7 @@ def phase_wait_s(pod: Pod, container: str, now: datetime.datetime) -> float:
 
 
 def _last_terminated(status: ContainerStatus | None) -> ContainerStateTerminated | None:
-    """Return the present end of a container, or the one before if that failed."""
+    """Return a container's current termination, or its previous one if that failed."""
     if status is None:
         return None
     if status.state and status.state.terminated:
@@ -105,14 +105,14 @@ def _last_terminated(status: ContainerStatus | None) -> ContainerStateTerminated
 
 
 def _is_over(pod: Pod, status: ContainerStatus | None) -> bool:
-    # An end that the kubelet has got over is no part of what disrupts the pod now.
+    # A termination before an in-place restart is unrelated to the pod's current disruption.
     return pod.phase.finished or bool(status and status.state and status.state.terminated)
 
 
 def _will_restart(pod: Pod, exit_class: ExitClass) -> bool:
-    """Tell whether the kubelet runs the container again and that is to be waited for."""
+    """Return whether the kubelet will restart the container and the restart should be awaited."""
     policy = pod.spec.restart_policy if pod.spec else None
-    # The phase alone does not tell: it stays Running while another container runs.
+    # Necessary in addition to the phase, which stays Running while another container runs.
     if pod.phase.finished or policy == "Never" or exit_class is ExitClass.PERMANENT:
         return False
     return exit_class is ExitClass.RETRYABLE or policy == "Always"
@@ -123,8 +123,8 @@ def _is_after_deletion(pod: Pod, terminated: ContainerStateTerminated) -> bool:
     if deletion_requested is None:
         return False
     if not pod.metadata.deletion_grace_period_seconds:
-        # The last word of a node about a pod that it has stopped. Its time has taken the place of
-        # when the deletion was first asked for, and what came before it is not known any more.
+        # The node's final report about a stopped pod. Its deletion timestamp has replaced the
+        # original one, so it is unknown which terminations came before the request.
         return True
     return terminated.finished_at is None or terminated.finished_at >= deletion_requested
 
@@ -141,7 +141,7 @@ def _from_container(
     elif reason in _UNKNOWN_REASONS:
         exit_class, meaning_text = (
             _disruption_exit_class(rule),
-            "nobody saw it end: its node was down or restarted",
+            "its end was not observed: its node was down or restarted",
         )
     container_message = f": {terminated.message.strip()}" if terminated.message else ""
     return Termination(
@@ -168,25 +168,25 @@ def _from_pod(
         message=message or _default_message(terminated),
         time=_time(terminated, now),
         started_at=status.start_time if status else None,
-        # A deadline in the pod's own spec is the user's word, not the cluster's.
+        # A deadline in the pod's own spec is set by the user, not by the cluster.
         is_disruption=reason != "DeadlineExceeded",
     )
 
 
 def _default_message(terminated: ContainerStateTerminated | None) -> str:
     if terminated is None:
-        return "the pod failed without a word from its containers"
+        return "the pod failed, and its containers reported nothing"
     return f"the pod was interrupted, its container exited with code {terminated.exit_code}"
 
 
 def _disruption_exit_class(rule: RetryPolicy) -> ExitClass:
-    # Never means never, also where the cluster is to blame.
+    # Never means never, even if the cluster caused the termination.
     return ExitClass.PERMANENT if rule is RetryPolicy.NONE else ExitClass.RETRYABLE
 
 
 def _time(terminated: ContainerStateTerminated | None, now: datetime.datetime) -> datetime.datetime:
     finished = terminated.finished_at if terminated else None
-    # The node's clock may be ahead of ours, and the wait for a restart begins at this time.
+    # The node's clock may be ahead, and the restart back-off begins at this time.
     return min(finished, now) if finished else now
 
 
@@ -199,9 +199,9 @@ def _is_disrupted(pod: Pod) -> bool:
 
 
 def _is_interrupted(pod: Pod, terminated: ContainerStateTerminated) -> bool:
-    """Tell whether the pod was ended, and its program with it.
+    """Return whether the pod was ended, and its program with it.
 
-    Programs that save a checkpoint when they are asked to end exit with 0 afterwards.
+    Programs that save a checkpoint on SIGTERM exit with 0 afterwards.
     """
     if terminated.exit_code:
         return _is_disrupted(pod)

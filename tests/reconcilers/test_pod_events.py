@@ -139,7 +139,7 @@ def test_many_exits_at_a_time_are_told_as_one() -> None:
     workers = [pod_of(job, Replica("worker", index), 0) for index in range(40)]
     made = planned(job, manifest, pod_of(job, Replica("chief", 0)), *workers)
     messages = [message for _, _, message in event_messages(made)]
-    assert messages == ["40 pods exited with code 0: linear-worker-0 and so on"]
+    assert messages == ["40 pods exited with code 0: linear-worker-0 and 39 others"]
 
 
 def test_jobs_of_other_forms_tell_of_no_pods() -> None:
@@ -221,7 +221,7 @@ def test_one_trouble_of_many_pods_is_told_as_one() -> None:
     job, _ = tf_job(Worker=40)
     pods = [waiting(job, Replica("worker", index), "ErrImagePull") for index in range(40)]
     (note,) = EventDedup().pod_problems(pods)
-    assert note.message.endswith("waiting message: said (and so of 39 more)")
+    assert note.message.endswith("waiting message: said (and 39 more like this)")
 
 
 def rejection(
@@ -258,7 +258,7 @@ def test_list_form_hears_in_events_only_of_what_somebody_has_to_mend(cause: Reje
 
 def test_batch_is_told_by_name_or_as_a_whole() -> None:
     assert list(batched("Deleted", "Pod", ["b", "a"])) == ["Deleted pod: a", "Deleted pod: b"]
-    assert list(batched("Created", "Pod", "gfedcba")) == ["Created 7 pods: a and so on"]
+    assert list(batched("Created", "Pod", "gfedcba")) == ["Created 7 pods: a and 6 others"]
 
 
 def test_pod_that_we_hold_back_ourselves_is_in_no_trouble() -> None:

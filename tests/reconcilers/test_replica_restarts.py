@@ -104,7 +104,7 @@ def test_record_of_a_replica_that_runs_again_is_kept() -> None:
 
 
 def test_lost_replica_without_an_ending_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="worker-0 is lost without a pod that ended"):
+    with pytest.raises(ValueError, match="worker-0 failed without a terminated pod"):
         record_restarts(
             JobStatus(),
             Observed((ObservedReplica(WORKER, ReplicaState.FAILED_RETRYABLE),)),

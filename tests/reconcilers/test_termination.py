@@ -143,7 +143,7 @@ def test_evicted_pod_without_word_of_its_containers_costs_no_failure() -> None:
 def test_end_that_nobody_saw_is_retryable_and_costs_no_failure(code: int, reason: str) -> None:
     end = found(phase="Failed", state=exited(code, reason=reason))
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
-    assert "nobody saw it end" in end.message
+    assert "its end was not observed" in end.message
     again = termination_of(state=RUNNING, last_state=exited(code, reason=reason))
     assert again is None, "the kubelet runs it again in the same pod"
 

@@ -169,7 +169,6 @@ class Creator:
             return f"{_title(child)} is being deleted"
         controller = existing.metadata.controller
         if controller and controller.uid == owner:
-            # An earlier try of ours that the store has not shown yet; or the work of the operator
             # An earlier create that the store does not show yet, or a child of the previous
             # operator, which the store never shows without dlctl's label.
             existing = await label_child(self.client, child.resource, existing)
