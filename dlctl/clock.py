@@ -28,3 +28,8 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+def timestamp(time: datetime.datetime) -> str:
+    """Return the time as the Kubernetes API writes it: in UTC, in whole seconds."""
+    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,7 +5,6 @@ may depend on one.
 """
 
 import asyncio
-import datetime
 import logging
 import random
 from collections import deque
@@ -14,7 +13,7 @@ from typing import Final, Protocol
 
 from dlctl import logs
 from dlctl.api.meta import EVENTS, ObjectKey, ObjectMeta, Resource
-from dlctl.clock import Clock
+from dlctl.clock import Clock, timestamp
 from dlctl.controller.event_correlator import (
     CorrelatedEvent,
     Event,
@@ -155,7 +154,7 @@ class EventRecorder:
             try:
                 patch = {
                     "count": correlated.count,
-                    "lastTimestamp": _timestamp(correlated.last_timestamp),
+                    "lastTimestamp": timestamp(correlated.last_timestamp),
                     "message": truncated(event.message),
                 }
                 await self._sink.patch(EVENTS, ObjectKey(namespace, correlated.name), patch)
@@ -189,8 +188,8 @@ class EventRecorder:
             "reason": event.reason,
             "message": truncated(event.message),
             "count": correlated.count,
-            "firstTimestamp": _timestamp(correlated.first_timestamp),
-            "lastTimestamp": _timestamp(correlated.last_timestamp),
+            "firstTimestamp": timestamp(correlated.first_timestamp),
+            "lastTimestamp": timestamp(correlated.last_timestamp),
             "source": {"component": component},
             "reportingComponent": component,
             "reportingInstance": "",
@@ -216,7 +215,3 @@ class EventRecorder:
                 logs.ERROR: str(error),
             },
         )
-
-
-def _timestamp(time: datetime.datetime) -> str:
-    return time.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

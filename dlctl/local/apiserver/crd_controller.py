@@ -10,13 +10,14 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.meta import CRDS, ObjectKey, Resource
+from dlctl.clock import timestamp
 from dlctl.local.apiserver import deletion, status
 from dlctl.local.apiserver.columns import COLUMNS
 from dlctl.local.apiserver.crd_conditions import condition, is_true, updated_status, with_condition
 from dlctl.local.apiserver.crd_validation import crd_causes, crd_update_causes
 from dlctl.local.apiserver.custom_strategy import CustomStrategy
 from dlctl.local.apiserver.metadata_decoding import TypedDecoder
-from dlctl.local.apiserver.objects import Objects, timestamp
+from dlctl.local.apiserver.objects import Objects
 from dlctl.local.apiserver.request_options import DeleteOptions
 from dlctl.local.apiserver.resources import JSON, Column, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject, table_of

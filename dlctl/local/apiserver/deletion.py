@@ -9,8 +9,9 @@ import datetime
 import attrs
 
 from dlctl.api.meta import ObjectKey
+from dlctl.clock import timestamp
 from dlctl.local.apiserver import resource_traits, status
-from dlctl.local.apiserver.objects import Objects, timestamp
+from dlctl.local.apiserver.objects import Objects
 from dlctl.local.apiserver.request_options import DeleteOptions
 from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.stored_objects import JSON, StoredObject

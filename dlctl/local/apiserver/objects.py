@@ -4,14 +4,13 @@ All methods are synchronous, so each is one transaction. Deletion is in ``deleti
 and patches are not known here.
 """
 
-import datetime
 import uuid
 from collections.abc import Callable, Mapping
 
 import attrs
 
 from dlctl.api.meta import ObjectKey, Resource
-from dlctl.clock import Clock
+from dlctl.clock import Clock, timestamp
 from dlctl.local.apiserver import metadata, resource_traits, status
 from dlctl.local.apiserver.metadata_decoding import decode_metadata
 from dlctl.local.apiserver.request_options import parse_object_version
@@ -31,10 +30,6 @@ _IMMUTABLE_METADATA = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-
-
-def timestamp(moment: datetime.datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @attrs.define

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from dlctl.api.core_types.type_tables import Field
+from dlctl.clock import timestamp
 from dlctl.errors import DlctlError
 from dlctl.local.apiserver.builtin_types import kinds
 from dlctl.local.apiserver.resources import JSON
@@ -91,8 +92,7 @@ def _single(field: Field, raw: Any) -> Any:
 def _time(parts: Mapping[int, Any]) -> str:
     if not parts.get(1):
         return ""
-    moment = datetime.datetime.fromtimestamp(parts[1], datetime.UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.datetime.fromtimestamp(parts[1], datetime.UTC))
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -7,9 +7,8 @@ affinity can still be narrowed.
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from dlctl.clock import Clock
+from dlctl.clock import Clock, timestamp
 from dlctl.local.apiserver.names import qualified_name
-from dlctl.local.apiserver.objects import timestamp
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
 

@@ -10,10 +10,11 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import NAMESPACES, PODS
+from dlctl.clock import timestamp
 from dlctl.local.apiserver import deletion, execs, request_bodies, resource_traits, status
 from dlctl.local.apiserver.endpoints import Endpoints
 from dlctl.local.apiserver.execs import ExecSource, exec_response
-from dlctl.local.apiserver.objects import check_namespace_match, timestamp
+from dlctl.local.apiserver.objects import check_namespace_match
 from dlctl.local.apiserver.request_options import DeleteOptions, boolean, integer
 from dlctl.local.apiserver.requests import (
     ApiRequest,

@@ -6,9 +6,9 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import PODS, ObjectKey, Resource
+from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, status
 from dlctl.local.apiserver.authentication import ISSUER, Tokens
-from dlctl.local.apiserver.objects import timestamp
 from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import Cause
 from dlctl.local.apiserver.stored_objects import JSON, StoredObject

@@ -5,7 +5,7 @@ import os
 import platform
 from typing import Any
 
-from dlctl.local.node.status import timestamp
+from dlctl.clock import timestamp
 
 _POD_LIMIT = "1000"
 

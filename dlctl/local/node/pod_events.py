@@ -11,11 +11,10 @@ from typing import Final, NoReturn
 import attrs
 
 from dlctl.api.meta import EVENTS
-from dlctl.clock import Clock
+from dlctl.clock import Clock, timestamp
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
 from dlctl.local.node.api_types import NodePod
-from dlctl.local.node.status import timestamp
 
 logger = logging.getLogger(__name__)
 

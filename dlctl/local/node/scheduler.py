@@ -10,13 +10,12 @@ from typing import Final, NoReturn
 import attrs
 
 from dlctl.api.meta import PODS, ObjectKey, Resource
-from dlctl.clock import Clock
+from dlctl.clock import Clock, timestamp
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, UnreachableError
 from dlctl.local.node.api_types import NodePod
-from dlctl.local.node.status import timestamp
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 _RETRY_S: Final = 1.0

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from dlctl.clock import timestamp
 from dlctl.local.node.api_types import NodePod
 
 JSON = dict[str, Any]
@@ -137,10 +138,6 @@ def status(
     if pod_state.failure_reason and pod_state.finished:
         wire |= {"reason": pod_state.failure_reason, "message": pod_state.message}
     return wire
-
-
-def timestamp(moment: datetime.datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _conditions(pod_state: PodState, before: Iterable[JSON], now: datetime.datetime) -> list[JSON]:
