@@ -10,7 +10,7 @@ from dlctl.api.meta import CONFIG_MAPS, ObjectKey
 from dlctl.local.apiserver.label_selectors import parse_label_selector
 from dlctl.local.apiserver.selectors import Selector
 from dlctl.local.apiserver.status import StatusError
-from dlctl.local.apiserver.storage import Storage
+from dlctl.local.apiserver.storage import Storage, Watcher
 from dlctl.local.apiserver.stored_objects import EventType, StorageEvent
 from dlctl.local.apiserver.watches import visible_event
 
@@ -56,10 +56,10 @@ class Follower:
         self.objects = listed(self.storage, self.selector, revision)
         self.watcher = self.storage.watch(CONFIG_MAPS, revision, lambda: None)
 
-    watcher: Any = attrs.field(init=False)
+    watcher: Watcher = attrs.field(init=False)
 
     def follow(self) -> Mapping[str, bytes]:
-        for change in self.watcher.take():
+        for change in self.watcher.drain():
             self._apply(change)
         return self.objects
 
