@@ -31,7 +31,7 @@ def template(*containers: str) -> dict[str, Any]:
 
 
 def manifest(api_version: str, kind: str, spec: Any, *, name: str = "linear") -> dict[str, Any]:
-    """Return a job as the server would hold it."""
+    """Return a job as the server stores it."""
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -41,7 +41,7 @@ def manifest(api_version: str, kind: str, spec: Any, *, name: str = "linear") ->
 
 
 def entry(type_: str = "WORKER", replicas: int = 1, **fields: Any) -> dict[str, Any]:
-    """Return an entry of ``replicaSpecs``; a field that is None is left out."""
+    """Return an entry of ``replicaSpecs``; fields that are None are omitted."""
     whole = {"mxReplicaType": type_, "replicas": replicas, "template": template(), **fields}
     return {field: value for field, value in whole.items() if value is not None}
 
@@ -87,20 +87,20 @@ def job_object(wire: Mapping[str, Any]) -> JobObject:
 
 
 def make_job(wire: Mapping[str, Any] | None = None, **spec: Any) -> Job:
-    """Return the job that a manifest is read as, by default that of :func:`mxjob`."""
+    """Return the job decoded from a manifest, by default from :func:`mxjob`."""
     wire = wire or mxjob(**spec)
     return kind_of(wire["apiVersion"], wire["kind"]).read(job_object(wire))
 
 
 def renderer_of(wire: Mapping[str, Any]) -> Renderer:
-    """Return what renders the children of a manifest's job."""
+    """Return the renderer of the children of a manifest's job."""
     kind = kind_of(wire["apiVersion"], wire["kind"])
     obj = job_object(wire)
     return Renderer(kind.read(obj), kind.dialect_of(obj))
 
 
 def exited(code: int, *, reason: str = "", at: datetime.datetime = NOW) -> dict[str, Any]:
-    """Return the wire form of a container's end."""
+    """Return a terminated container state."""
     started = at - datetime.timedelta(seconds=5)
     return {
         "terminated": {
@@ -126,7 +126,7 @@ def make_pod(
     restart_policy: str = "OnFailure",
     **status: Any,
 ) -> Pod:
-    """Return the pod of a replica; ``state`` is that of its one container."""
+    """Return the pod of a replica with the given state of its single container."""
     spec = job.replica_spec(replica.type)
     name = spec.container if spec else "mxnet"
     container: dict[str, Any] = {"name": name, "restartCount": 1 if last_state else 0}
@@ -148,5 +148,5 @@ def make_pod(
 
 
 def observed_of(job: Job, *pods: Pod, now: datetime.datetime = NOW) -> Observed:
-    """Return what is observed of an MXJob that has these pods and no services."""
+    """Return the observation of an MXJob with these pods and no services."""
     return observe(job, Children(pods), now)

@@ -137,7 +137,7 @@ def _fault(dice: random.Random) -> Fault:
 def of_requests(dice: random.Random) -> Iterator[JSON]:
     yield {"status": status.conflict(_JOB, "job")}
     yield {"status": status.too_many_requests("too many", dice.randint(1, 3))}
-    yield {"status": status.internal_error("a fault was asked for")}
+    yield {"status": status.internal_error("injected fault")}
     yield {"status": StatusError(503, "ServiceUnavailable", "not now")}
     yield {"reset": "before"}
     yield {"reset": "after"}

@@ -1,7 +1,7 @@
-"""A pytest plugin for tiers that take longer than a CI run has: a time budget, an order by seed.
+"""A pytest plugin for tiers that exceed the time of a CI run: a time budget, and a seeded order.
 
-Each run takes the tests in another order and skips those that its budget leaves no time for, so
-that coverage adds up over runs. Loaded with ``-p tests.support.budget``.
+Each run shuffles the tests and skips those for which no time is left, so that coverage adds up over
+runs. Loaded with ``-p tests.support.budget``.
 """
 
 import random
@@ -13,12 +13,12 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("budget")
-    group.addoption("--budget-s", type=float, help="start no test later than this many seconds")
-    group.addoption("--order-seed", help="what the order follows from; default: the commit")
+    group.addoption("--budget-s", type=float, help="start no test after this many seconds")
+    group.addoption("--order-seed", help="seed of the order; default: the commit")
 
 
 class _Deadline:
-    """Skips tests once the budget is spent; each xdist worker has one of its own."""
+    """Skips tests once the budget is spent; each xdist worker has its own."""
 
     def __init__(self, budget_s: float) -> None:
         self._budget_s = budget_s
@@ -44,11 +44,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.option.budget_s is not None:
-        # By name, so that every xdist worker has the same order whatever it collected first.
+        # By name, so that every xdist worker has the same order, whatever it collected first.
         items.sort(key=lambda item: item.nodeid)
         order = random.Random(_seed(config))
         order.shuffle(items)
-        # Modules stay together: what their tests share is set up once.
+        # Modules stay together: their tests share fixtures.
         modules = sorted({item.path for item in items})
         order.shuffle(modules)
         items.sort(key=lambda item: modules.index(item.path))

@@ -1,7 +1,7 @@
 """Whether a typed Go client decodes a pod template, by the models of the official Python client.
 
-Nothing here knows dlctl or its tables. Unknown fields are skipped and null is as nothing, as Go has
-it; any other value of a wrong type fails the whole list that the object is in.
+Knows nothing of dlctl or its tables. As in Go, unknown fields are skipped and null counts as
+absent; any other value of a wrong type fails the whole list that contains the object.
 """
 
 import datetime
@@ -13,7 +13,7 @@ from kubernetes_asyncio.client import models
 
 _LIST = re.compile(r"list\[(.+)\]")
 _MAP = re.compile(r"dict\(str, (.+)\)")
-# The generator knows neither quantities nor what is an integer or a string.
+# The generator knows neither quantities nor IntOrString.
 _QUANTITIES = {
     ("V1ResourceRequirements", "limits"),
     ("V1ResourceRequirements", "requests"),
@@ -23,7 +23,7 @@ _QUANTITIES = {
     ("V1ResourceFieldSelector", "divisor"),
     ("V1PodSpec", "overhead"),
 }
-# int64 where it is not int32.
+# int64 instead of int32.
 _LONG = {
     "activeDeadlineSeconds", "deletionGracePeriodSeconds", "expirationSeconds", "fsGroup",
     "generation", "runAsGroup", "runAsUser", "seconds", "supplementalGroups",
@@ -33,18 +33,18 @@ _SUFFIXES = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", *"numkMGTPE"}
 
 
 def undecodable(template: Any) -> list[str]:
-    """Return what Go cannot decode of a PodTemplateSpec: each with its path and its type."""
+    """Return what Go cannot decode of a PodTemplateSpec: path and type of each value."""
     return list(_model(template, "V1PodTemplateSpec", "template"))
 
 
 def fields(model: str) -> dict[str, str]:
-    """Return the types of a model's fields by the names that they have in JSON."""
+    """Return the types of a model's fields by JSON name."""
     found = getattr(models, model)
     return {found.attribute_map[name]: type_ for name, type_ in found.openapi_types.items()}
 
 
 def field_type(model: str, name: str) -> str:
-    """Return the Go type of a field, in the words of the tables: a list as ``[]T``."""
+    """Return the Go type of a field in the notation of the tables: a list is ``[]T``."""
     return _go_type(model, name, fields(model)[name])
 
 
@@ -94,7 +94,7 @@ def _is_integer(value: Any, bits: int) -> bool:
 
 
 def _is_quantity(value: Any) -> bool:
-    """Return what resource.ParseQuantity says, in Go's order: sign, digits, suffix."""
+    """Check a quantity as resource.ParseQuantity does, in Go's order: sign, digits, suffix."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return True
     if not isinstance(value, str):

@@ -1,6 +1,6 @@
-"""A world for jobs whose workers come and go: hollow launchers, and the words to speak of workers.
+"""A cluster harness for elastic jobs: fake launchers, and operations on workers.
 
-Made for a loop that compacts time, as ``world`` is.
+For an event loop that compacts time, like ``harness``.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _FINISHED: Final = ("ScaleSucceeded", "ScaleFailed")
 
 @attrs.define(eq=False)
 class ElasticHarness:
-    """A world with TrainingJobs in it; a job that is not named is the one called linear."""
+    """A cluster with TrainingJobs; the default job is the one called linear."""
 
     cluster: ClusterHarness
     launchers: FakeLaunchers
@@ -44,7 +44,7 @@ class ElasticHarness:
         return created
 
     async def running(self, workers: int = 2, name: str = "linear", **fields: Any) -> None:
-        """Have a job run with so many workers, all of them in the host file."""
+        """Wait until a job runs with this many workers, all in the host file."""
         worker = {"replicas": workers, **fields.pop("worker", {})}
         await self.submit(name=name, worker=worker, **fields)
         await self.until_running(name)
@@ -79,11 +79,11 @@ class ElasticHarness:
         raise LookupError(name)
 
     async def scaler_result(self, name: str) -> tuple[str, str]:
-        """Wait for the end of a ScaleIn or ScaleOut; return how it ended, and what it says."""
+        """Wait until a ScaleIn or ScaleOut finishes; return its phase and message."""
         await self.cluster.until(lambda: self.scaler(name).get("phase") in _FINISHED)
         last = self.scaler(name)["conditions"][-1]
         assert last["type"] == self.scaler(name)["phase"]
-        # The job forgets that it was about it a moment later.
+        # The job drops its reference to the scaler a moment later.
         ours = f"/{name}"
         jobs = self.cluster.objects(JOBS)
         names = [job["metadata"]["name"] for job in jobs]
@@ -101,14 +101,14 @@ class ElasticHarness:
         return self.launchers.container(name, self.cluster.namespace)
 
     def members(self, name: str = "linear") -> list[int]:
-        """Return the workers that the job is to have."""
+        """Return the workers that the job should have."""
         return _numbers(self.cluster.status(name).get("targetWorkers"), name)
 
     def hosts(self, name: str = "linear") -> list[int]:
         return _numbers(self.cluster.status(name).get("currentWorkers"), name)
 
     def listed(self, name: str = "linear") -> list[int]:
-        """Return the workers in the files of the launcher, and of the ConfigMap, if they agree."""
+        """Return the workers in the files of the launcher and in the ConfigMap, if they agree."""
         lines = [f"{host}:1\n" for host in self.launcher(name).hosts]
         (config,) = [
             config
@@ -120,11 +120,11 @@ class ElasticHarness:
         return _numbers(self.launcher(name).hosts, name)
 
     def workers(self, name: str = "linear") -> list[int]:
-        """Return the workers that run."""
+        """Return the running workers."""
         return sorted(int(n.rpartition("-")[2]) for n in self._workers(name) if self.runs(n))
 
     def left(self, name: str = "linear") -> list[str]:
-        """Return the pods and services of workers, whatever they are in."""
+        """Return the remaining pods and services of workers, whatever their state."""
         return sorted({*self._workers(name), *self._of(SERVICES, name)})
 
     def runs(self, pod: str) -> bool:
@@ -139,26 +139,26 @@ class ElasticHarness:
         return str(self.pod(pod)["metadata"].get("uid", ""))
 
     async def end(self, pod: str, code: int = 0) -> None:
-        """Have the program in a pod end."""
+        """Terminate the program in a pod."""
         await self.cluster.node.finish(self.uid(pod), code)
 
     async def become_ready(self, pod: str) -> None:
-        """Have a pod say that it is ready, which has not been until now."""
+        """Report an unready pod as ready."""
         self.cluster.node.unready.discard(pod)
         status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         await self.cluster.user.patch(PODS, self.cluster.key(pod), status, subresource="status")
 
     async def remove(self, pod: str) -> None:
-        """Have a pod be gone from one moment to the next."""
+        """Remove a pod at once."""
         await self.cluster.user.delete(PODS, self.cluster.key(pod), grace_period_s=0)
 
     def event_messages(self, reason: str) -> list[str]:
-        """Return what events of one reason say."""
+        """Return the messages of the events with a reason."""
         found = (e for e in self.cluster.objects(EVENTS) if e["reason"] == reason)
         return [str(event["message"]) for event in found]
 
     def is_consistent(self, name: str = "linear") -> bool:
-        """Tell whether members, hosts, files and running pods are the same, and nothing scales."""
+        """Return whether members, hosts, files and running pods agree, and nothing is scaling."""
         members = self.members(name)
         status = self.cluster.status(name)
         same = members == self.hosts(name) == self.listed(name) == self.workers(name)
@@ -186,15 +186,15 @@ def _names(workers: Sequence[int], job: str) -> list[str]:
 async def start_elastic_cluster(
     options: Options | None = None, *, gently: bool = True
 ) -> AsyncIterator[ElasticHarness]:
-    """Serve a world in which a controller runs; in the end no launcher has suffered by it.
+    """Run a cluster with a controller; check at the end that no launcher was harmed.
 
-    A test of what is not gentle with launchers has to look itself.
+    A test that harms launchers on purpose has to check for itself.
     """
     async with start_cluster(kinds=[KIND], options=options) as cluster:
         server = cluster.server
         assert isinstance(server, ApiServer)
-        stage = ElasticHarness(cluster, FakeLaunchers(server, cluster.clock))
+        harness = ElasticHarness(cluster, FakeLaunchers(server, cluster.clock))
         cluster.start()
-        yield stage
+        yield harness
         assert not cluster.history.violations
-        assert not gently or stage.launchers.violations == [], stage.launchers.violations
+        assert not gently or harness.launchers.violations == [], harness.launchers.violations

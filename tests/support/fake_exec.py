@@ -1,4 +1,4 @@
-"""A command that no process runs: its streams, and an end that a test chooses."""
+"""A command without a process: its streams, and an exit that the test chooses."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import attrs
 
 @attrs.define(eq=False)
 class _Pipe:
-    """What is written at one end is read at the other."""
+    """A pipe: writes at one end are read at the other."""
 
     reader: asyncio.StreamReader = attrs.field(factory=asyncio.StreamReader)
 
@@ -25,7 +25,7 @@ class _Pipe:
 
 @attrs.define(eq=False)
 class FakeExecSession:
-    """A command as the API server sees it, and as whoever plays it does."""
+    """A command, as seen by the API server and by the test that plays it."""
 
     exit_code: "asyncio.Future[int]" = attrs.field(
         factory=lambda: asyncio.get_running_loop().create_future()
@@ -70,7 +70,7 @@ class FakeExecSession:
         self.exit_code.set_result(code)
 
     def break_off(self) -> None:
-        """End as the connection to a node does that has died."""
+        """End as a connection to a node that died."""
         if not self.exit_code.done():
             self.exit_code.set_exception(ConnectionResetError("the node has died"))
 

@@ -1,7 +1,7 @@
-"""A node without processes: it binds pods and reports what a script says becomes of them.
+"""A kubelet without processes: binds pods and reports the outcomes that a script lists.
 
-It learns of pods from what observes the server, and writes over HTTP like a kubelet. It knows
-nothing of controllers. In a real cluster it stands behind ``realnode``.
+It observes the server to learn of pods, and writes over HTTP like a kubelet. It knows nothing of
+controllers. In a real cluster it backs ``real_node``.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ USER_AGENT: Final = "kubelet"
 NODE_NAME: Final = "hollow"
 POD_NET: Final = "10.0.0.0/8"
 _PODS: Final = table_of(PODS)
-# What is said to one who speaks of a pod by a UID that its name does not have any more: the real
-# server finds a change of an immutable field in it.
+# Errors for a pod whose name now belongs to another UID: the real server sees a change of an
+# immutable field.
 _GONE: Final = (NotFoundError, ConflictError, InvalidError)
 
 
@@ -55,9 +55,9 @@ class FakePod:
     ungated: asyncio.Event = attrs.field(factory=asyncio.Event)
     leaving: asyncio.Event = attrs.field(factory=asyncio.Event)
     gone: asyncio.Event = attrs.field(factory=asyncio.Event)
-    # Nothing holds it back from being placed.
+    # Set once no scheduling gate is left.
     released: asyncio.Event = attrs.field(factory=asyncio.Event)
-    # How its program has terminated, once it has for good.
+    # The final state of its terminated container.
     terminated: JSON = attrs.field(factory=dict)
     sidecars_ended: asyncio.Event = attrs.field(factory=asyncio.Event)
 
@@ -66,17 +66,17 @@ class FakePod:
         return self.script.parts[self.replica] if self.script else ReplicaScript((KEEPS_RUNNING,))
 
     def restarts_in_place(self, code: int) -> bool:
-        """Tell whether the kubelet runs a container again in its pod that has exited so."""
+        """Return whether the kubelet restarts a container with this exit code in its pod."""
         policy = self.pod["spec"].get("restartPolicy")
         return bool(policy == "Always" or (code and policy == "OnFailure"))
 
 
 @attrs.define(eq=False)
 class FakeKubelet:
-    """Lives the lives of all pods of a server.
+    """Runs the fake lives of all pods of a server.
 
-    ``scripts`` go by namespace and name of the job; the pods of jobs without one run on. A run
-    takes ``run_s`` seconds, a restart in place as long again.
+    ``scripts`` are by namespace and name of the job; pods of jobs without one keep running. A run
+    takes ``run_s`` seconds, and so does a restart in place.
     """
 
     server: Server
@@ -84,15 +84,15 @@ class FakeKubelet:
     clock: Clock
     scripts: dict[ObjectKey, Script] = attrs.field(factory=dict)
     run_s: float = 0.05
-    # Where pods are placed that come from now on.
+    # The node of pods that start from now on.
     name: str = NODE_NAME
-    # Set while there is room for pods; those that come otherwise wait to be placed.
+    # Set while there is room for pods; otherwise new pods stay unscheduled.
     has_room: asyncio.Event = attrs.field(factory=asyncio.Event)
-    # A pod's last container has terminated so long before its phase says so.
+    # Delay between the termination of a pod's last container and its terminal phase.
     phase_lag_s: float = 1.0
-    # The names of pods that run and are not ready.
+    # Names of pods that run but are not ready.
     unready: set[str] = attrs.field(factory=set)
-    # The names of containers that run on beside a program that has exited.
+    # Names of containers that keep running beside a program that has exited.
     sidecars: set[str] = attrs.field(factory=set)
     _addresses: Iterator[IPv4Address] = attrs.field(init=False, factory=IPv4Network(POD_NET).hosts)
     _pods: dict[str, FakePod] = attrs.field(init=False, factory=dict)
@@ -111,11 +111,11 @@ class FakeKubelet:
                 group.create_task(self._run_pod(life), name=f"pod {life.key}")
 
     async def finish(self, uid: str, code: int = 0) -> None:
-        """Have a pod end now, whatever was to become of it; without a code, well."""
+        """Terminate a pod now, whatever its script says; the default exit code is 0."""
         await self._end(self._pods[uid], code, "")
 
     def finish_sidecars(self, uid: str) -> None:
-        """Have the containers end that run on in a pod whose program has exited."""
+        """Terminate the remaining containers of a pod whose program has exited."""
         self._pods[uid].sidecars_ended.set()
 
     def _on_change(self, change: StorageEvent) -> None:
@@ -168,7 +168,7 @@ class FakeKubelet:
             if not fake_pod.gone.is_set():
                 await self._stop(fake_pod)
         except _GONE:
-            # Deleted under the report: there is nobody to report on.
+            # Deleted during the report: there is nothing left to report on.
             return
         finally:
             del self._pods[fake_pod.uid]
@@ -200,22 +200,22 @@ class FakeKubelet:
                 wait.cancel()
 
     async def _next_run(self, fake_pod: FakePod) -> bool:
-        """Meet the next fate; tell whether the pod runs on with another one."""
+        """Play the next outcome; return whether the pod keeps running with another one."""
         part = fake_pod.part
-        fate = (
+        outcome = (
             part.outcomes[part.finished_count]
             if part.finished_count < len(part.outcomes)
             else KEEPS_RUNNING
         )
         part.started_count = part.finished_count + 1
         await self._wake_others()
-        if fate == KEEPS_RUNNING:
+        if outcome == KEEPS_RUNNING:
             return False
         await self._wait_for_turn(fake_pod)
         if fake_pod.leaving.is_set():
-            # Not met: it is for the pod that comes after this one.
+            # Not played: it is left for the pod's successor.
             return False
-        goes_on = await self._play(fake_pod, fate)
+        goes_on = await self._play(fake_pod, outcome)
         part.finished_count += 1
         await self._wake_others()
         return goes_on
@@ -263,7 +263,7 @@ class FakeKubelet:
         return False
 
     async def _end(self, fake_pod: FakePod, code: int, reason: str) -> None:
-        """Report a program's end as the kubelet does: first the container, later the phase."""
+        """Report an exit as the kubelet does: first the container, later the phase."""
         fake_pod.terminated = self._terminated(fake_pod, code, reason)
         await self._report(fake_pod, "Running", fake_pod.terminated)
         if self._sidecars_of(fake_pod):
@@ -275,7 +275,7 @@ class FakeKubelet:
             await self._report(fake_pod, _final_phase(fake_pod.terminated), fake_pod.terminated)
 
     async def _unless_leaving(self, fake_pod: FakePod, happens: Coroutine[Any, Any, Any]) -> None:
-        """Wait for something, but no longer than until the pod is told to go."""
+        """Wait for something, but only until the pod is being deleted."""
         async with asyncio.TaskGroup() as group:
             waits = [group.create_task(happens), group.create_task(fake_pod.leaving.wait())]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -301,7 +301,7 @@ class FakeKubelet:
         await self._report(fake_pod, "Running", running, last=ended)
 
     async def _stop(self, fake_pod: FakePod) -> None:
-        """Stop a pod that was told to go, and let it go."""
+        """Stop and remove a pod that is being deleted."""
         await asyncio.sleep(self.run_s)
         if fake_pod.gone.is_set():
             return
@@ -330,7 +330,7 @@ class FakeKubelet:
         status = {
             "phase": phase,
             **self._placed(fake_pod),
-            # Another one of a node that is drained stays as it is.
+            # The conditions of a drained pod are kept.
             "conditions": [{"type": "Ready", "status": str(ready)}],
             "containerStatuses": [
                 {
@@ -348,7 +348,7 @@ class FakeKubelet:
         await self.client.patch(PODS, fake_pod.key, body, subresource="status")
 
     def _placed(self, fake_pod: FakePod) -> JSON:
-        """Return what a status says of when and where the pod was started."""
+        """Return the status fields about when and where the pod was started."""
         return {"startTime": fake_pod.started, "podIP": fake_pod.address}
 
     def _terminated(self, fake_pod: FakePod, code: int, reason: str) -> JSON:
@@ -366,14 +366,14 @@ class FakeKubelet:
 
 
 def replica_of(name: str, job: str) -> Replica:
-    """Return which replica a pod's name speaks of."""
+    """Return the replica that a pod's name stands for."""
     own = name.removeprefix(f"{job[:40]}-")
     rest = own.split("-")
     return Replica(rest[0], int(rest[-1])) if rest[-1].isdecimal() else Replica(own, 0)
 
 
 def is_running(pod: Mapping[str, Any]) -> bool:
-    """Tell whether a container of a pod runs; its phase may say so a little longer."""
+    """Return whether a container of the pod runs; the phase may lag behind."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return any("running" in (status.get("state") or {}) for status in statuses)
 

@@ -1,7 +1,7 @@
-"""Launchers without processes: they answer what is run in them as a script of the test says.
+"""Launchers without processes: they respond to exec requests as the test's script says.
 
-They know the commands of ``elastic.commands`` and nothing of who sends them. What must never
-happen to a launcher is noted, whoever did it.
+They know the commands of the membership package and nothing of the sender. Anything that must never
+happen to a launcher is recorded, whoever did it.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ _HEADER: Final = "  sl  local_address rem_address   st tx_queue rx_queue\n"
 
 @attrs.define
 class ExecFault:
-    """What goes wrong with the next orders; an empty field holds for all.
+    """A fault of the next exec requests; an empty field matches all.
 
-    ``after`` tells that the order is carried out nevertheless.
+    With ``after``, the request is executed all the same.
     """
 
     type: FaultType
@@ -52,14 +52,14 @@ class ExecFault:
 
 @attrs.frozen
 class Program:
-    """A script of the user's: how it ends, and when."""
+    """A user's script: its exit code, and its duration."""
 
     code: int = 0
     lasts_s: float = 0.0
 
 
 class ScriptRun(NamedTuple):
-    """One run of a script: when it began, and what it was told."""
+    """One run of a script: its start, and its environment."""
 
     at: float
     path: str
@@ -72,11 +72,11 @@ class LauncherContainer:
     """The inside of one launcher's pod."""
 
     files: dict[str, str]
-    # Of the files; no later delivery of an earlier one changes them.
+    # Edition of the files; a late delivery of an older one is ignored.
     generation: int = 0
-    # When it learnt which workers it is to let go.
+    # When it learned which workers to disconnect from.
     notified_at: dict[str, float] = attrs.field(factory=dict)
-    # The hosts in its file, from when on.
+    # The hosts in its file, with the time of each change.
     listed: list[tuple[float, tuple[str, ...]]] = attrs.field(factory=list)
     ended: bool = False
 
@@ -88,17 +88,18 @@ class LauncherContainer:
 
 @attrs.define(eq=False)
 class FakeLaunchers:
-    """The launchers of a server's jobs; ``breaches`` tells what must not have happened to them."""
+    """The launchers of a server's jobs; ``violations`` lists what must not have happened to
+    them."""
 
     server: ApiServer
     clock: Clock
-    # How long after it has started a worker can be reached by its name; at once, if not said.
+    # How long after its start a worker is reachable by name; default: at once.
     reachable_after_s: dict[str, float] = attrs.field(factory=dict)
-    # How long after it was told a launcher goes on using a worker.
+    # How long a launcher keeps using a worker after it was notified.
     disconnects_s: float = 0.0
-    # When a launcher dials workers that it is late with, by the clock.
+    # When a launcher connects to workers late, by the clock.
     dials_at: dict[str, float] = attrs.field(factory=dict)
-    # Workers whose processes have died, which launchers avoid from then on.
+    # Workers whose processes died; launchers avoid them from then on.
     avoided: set[str] = attrs.field(factory=set)
     programs: dict[str, Program] = attrs.field(factory=dict)
     faults: list[ExecFault] = attrs.field(factory=list)
@@ -113,13 +114,13 @@ class FakeLaunchers:
         self.server.exec_source = self._source
 
     def container(self, job: str = "linear", namespace: str = "default") -> LauncherContainer:
-        """Return the inside of the launcher that a job has now."""
+        """Return the inside of a job's current launcher."""
         stored = self.server.storage.get(PODS, ObjectKey(namespace, f"{job}-launcher"))
         assert stored is not None
         return self.containers[stored.uid]
 
     def uses(self, container: LauncherContainer) -> set[str]:
-        """Return the workers that a launcher has to do with."""
+        """Return the workers that a launcher is using."""
         now = self.clock.monotonic()
         clung_to = {
             name for name, at in container.notified_at.items() if now < at + self.disconnects_s
@@ -145,7 +146,7 @@ class FakeLaunchers:
             self._started.pop(key, None)
             self._end(change.new.uid)
         told_before = change.old is not None and change.old.meta.deletion_timestamp
-        # Tests have pods go at once, to see what comes of it.
+        # Tests remove pods at once to see the consequences.
         graceful = (
             change.new.meta.deletion_timestamp and change.new.meta.deletion_grace_period_seconds
         )
@@ -153,7 +154,7 @@ class FakeLaunchers:
             self._note_worker_end(key, pod)
 
     def _note_worker_end(self, key: ObjectKey, pod: JSON) -> None:
-        """Note the end of a worker that its launcher has to do with."""
+        """Record the end of a worker that its launcher is using."""
         job = pod["metadata"].get("labels", {}).get("training-job-name", "")
         stored = self.server.storage.get(PODS, ObjectKey(key.namespace, f"{job}-launcher"))
         container = self.containers.get(stored.uid) if stored else None
@@ -162,7 +163,7 @@ class FakeLaunchers:
             self.violations.append(f"{key.name} was deleted in use at {self.clock.monotonic():.3f}")
 
     def _begin(self, launcher: ObjectKey) -> LauncherContainer:
-        """Do what the launcher's first step does: copy the hosts from the ConfigMap."""
+        """Do what the launcher's init container does: copy the hosts from the ConfigMap."""
         job = launcher.name.removesuffix("-launcher")
         stored = self.server.storage.get(
             CONFIG_MAPS, ObjectKey(launcher.namespace, f"{job}-config")
@@ -227,10 +228,10 @@ class FakeLaunchers:
         if trouble is None:
             session.end(code)
         elif trouble.type == "fail":
-            session.end(1, said="a fault was asked for")
+            session.end(1, said="injected fault")
         elif trouble.type == "cut":
             session.break_off()
-        # Else it hangs: its client has to know when to give up.
+        # Otherwise it hangs until its client gives up.
 
     async def _write_files(
         self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession

@@ -1,7 +1,7 @@
-"""A whole cluster for tests in one event loop: API server, hollow node, user and controllers.
+"""A whole cluster for tests in one event loop: API server, fake kubelet, user and controllers.
 
-Made for a loop that compacts time (``pytest.mark.looptime``): the constants are those of
-production, and minutes pass in milliseconds. ``realworld`` makes the same of a real cluster, in
+For an event loop that compacts time (``pytest.mark.looptime``): the constants are those of
+production, and minutes pass in milliseconds. ``real_harness`` does the same with a real cluster, in
 real time. Nothing here asserts anything about the product.
 """
 
@@ -40,10 +40,10 @@ _LOOK_S: Final = 5.0
 
 @attrs.frozen
 class WaitTimes:
-    """How long a while is.
+    """Durations of waiting.
 
-    Nothing happens for ``quiet_s``: it has settled. Something has not come for ``patience_s``: it
-    never will. ``lapse_s`` is the most of a long wait that is worth its time.
+    Without a write for ``quiet_s``, the cluster has settled. What has not happened after
+    ``patience_s`` never will. Long waits are cut to ``lapse_s``.
     """
 
     quiet_s: float = 30.0
@@ -53,7 +53,7 @@ class WaitTimes:
 
 @attrs.define(eq=False)
 class RunningController:
-    """A controller at work, and the three ways in which it may end."""
+    """A running controller, and the ways to end it."""
 
     task: asyncio.Task[None]
     manager: Manager
@@ -61,19 +61,19 @@ class RunningController:
     namespace: str
 
     async def kill(self) -> None:
-        """End it where it stands: what it was waiting for it never learns."""
+        """Cancel it at once: it does not see the response it was waiting for."""
         self.task.cancel()
         await asyncio.wait([self.task])
         if not self.task.cancelled():
             self.task.result()
 
     async def stop(self) -> None:
-        """End it as a SIGTERM does."""
+        """Stop it as SIGTERM does."""
         self.stop_asked.set()
         await self.task
 
     def reconcile(self, kind: Kind, name: str = "linear") -> None:
-        """Have it look at a job that has not changed."""
+        """Make it reconcile a job that has not changed."""
         for controller in self.manager._controllers:
             if controller.name == kind.resource.group_resource:
                 controller.queue.add(ObjectKey(self.namespace, name))
@@ -81,7 +81,7 @@ class RunningController:
 
 @attrs.define(eq=False)
 class ClusterHarness:
-    """The cluster; what is read of it is never older than the last thing that was awaited here."""
+    """The cluster; reads are never older than the last thing awaited here."""
 
     server: Server
     user: Client
@@ -129,7 +129,7 @@ class ClusterHarness:
         self._controllers.clear()
 
     async def install(self, kind: Kind) -> None:
-        """Have a kind served; where worlds share a server, another one may have seen to that."""
+        """Install the CRD of a kind, unless another test that shares the server has."""
         for definition in kind_crds(kind):
             with suppress(AlreadyExistsError):
                 await self.user.create(CRDS, "", definition)
@@ -154,7 +154,7 @@ class ClusterHarness:
         decider: str = "",
         script: Script | None = None,
     ) -> JSON:
-        """Create a job with a script for its replicas; one that is invalid has no script."""
+        """Create a job with a script for its replicas; an invalid one has no script."""
         job = {**manifest, "metadata": {"name": manifest["metadata"]["name"]}}
         key = self.key(job["metadata"]["name"])
         if script is None and outcomes is not None:
@@ -174,7 +174,7 @@ class ClusterHarness:
         return [s.decoded(resource) for s in self.server.storage.objects(resource, self.namespace)]
 
     def job(self, name: str = "linear") -> JSON:
-        """Return the one job of a name, whichever kind it is of."""
+        """Return the job with this name, of any kind."""
         for kind in self.kinds:
             stored = self.server.storage.get(kind.resource, self.key(name))
             if stored is not None:
@@ -185,7 +185,7 @@ class ClusterHarness:
         return dict(self.job(name).get("status") or {})
 
     def phase(self, name: str = "linear") -> str:
-        """Return the phase of a job; Kubeflow's statuses hold it apart."""
+        """Return the phase of a job; Kubeflow's statuses keep it in ``status.dlctl``."""
         status = self.status(name)
         return str(status.get("phase") or (status.get("dlctl") or {}).get("phase") or "")
 
@@ -194,7 +194,7 @@ class ClusterHarness:
         return [obj for obj in self.objects(resource) if owner_uid(obj) == uid]
 
     def events(self, name: str = "linear") -> dict[str, str]:
-        """Return what users were told of a job: the last message by reason."""
+        """Return the last message of a job's events by reason."""
         told = [e for e in self.objects(EVENTS) if e["involvedObject"]["name"] == name]
         return {event["reason"]: event["message"] for event in told}
 
@@ -205,18 +205,18 @@ class ClusterHarness:
         return [service["metadata"]["name"] for service in self.objects(SERVICES)]
 
     def condition(self, type_: str, name: str = "linear") -> str:
-        """Return the message of a condition that holds, or nothing."""
+        """Return the message of a condition that is true, or an empty string."""
         stated = self.status(name).get("conditions") or ()
         holding = [c for c in stated if c["type"] == type_ and c["status"] == "True"]
         return str(holding[0]["message"]) if holding else ""
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait for something to hold; if it never does, say what there is instead."""
+        """Wait until the predicate holds; on a timeout, fail with a dump."""
         try:
             async with asyncio.timeout(self.wait_times.patience_s):
                 while not holds():
                     self.history.changed.clear()
-                    # Not all that is waited for is written to the server.
+                    # Not everything that is awaited is written to the server.
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_LOOK_S):
                             await self.history.changed.wait()
@@ -225,18 +225,18 @@ class ClusterHarness:
         await self.sync()
 
     async def advance(self, seconds: float) -> None:
-        """Let so much time pass, or as much of it as is worth it."""
+        """Let this many seconds pass, or fewer on a real cluster."""
         await asyncio.sleep(min(seconds, self.wait_times.max_advance_s))
         await self.sync()
 
     def require_embedded(self, why: str) -> None:
-        """Skip the rest of the test where the cluster is a real one, that other tests share."""
+        """Skip the rest of the test on a real cluster, which other tests share."""
 
     async def sync(self) -> None:
-        """Have all seen here that has been done: of a storage nothing else can be."""
+        """Wait until earlier writes are visible here; a storage is always up to date."""
 
     async def ended(self, name: str = "linear", *, phase: str = "Done") -> JSON:
-        """Wait for the end of a job, and return its status."""
+        """Wait until a job ends; return its status."""
         await self.until(lambda: self.phase(name) == phase)
         return self.status(name)
 
@@ -250,7 +250,7 @@ class ClusterHarness:
                 await self.sync()
 
     def dump(self) -> str:
-        """Return jobs, pods, services and events in a form to be read by people."""
+        """Return jobs, pods, services and events in readable form."""
         found: list[JSON] = []
         for kind in self.kinds:
             jobs = self.objects(kind.resource)
@@ -262,7 +262,7 @@ class ClusterHarness:
         return yaml.safe_dump_all(found, sort_keys=False)
 
 
-# What makes a world, with the arguments of :func:`world`.
+# Starts a cluster, with the arguments of :func:`start_cluster`.
 StartCluster = Callable[..., AbstractAsyncContextManager[ClusterHarness]]
 
 
@@ -274,7 +274,7 @@ async def start_cluster(
     installed: Sequence[Kind] | None = None,
     window: int = 20_000,
 ) -> AsyncIterator[ClusterHarness]:
-    """Serve a cluster with the CRDs of all kinds, or of those that are to be there at first."""
+    """Serve a cluster with the CRDs of all kinds, or of the given ones."""
     tick_on_read()
     try:
         async with AsyncExitStack() as stack:
@@ -283,7 +283,7 @@ async def start_cluster(
                 await whole.install(kind)
             yield whole
     except BaseExceptionGroup as failures:
-        # A test that fails shall say so itself, and not in a group.
+        # A failed test raises its own error, not a group.
         raise first_of(failures) from None
 
 
@@ -296,7 +296,7 @@ async def _built(
     kubelet = await stack.enter_async_context(Client(server.config(), user_agent="kubelet"))
     tasks = await stack.enter_async_context(asyncio.TaskGroup())
     node = FakeKubelet(server, kubelet, clock)
-    nodes = tasks.create_task(node.run(), name="hollow node")
+    nodes = tasks.create_task(node.run(), name="fake kubelet")
     stack.callback(nodes.cancel)
     whole = ClusterHarness(server, user, node, History(server), kinds, options, clock, tasks)
     stack.push_async_callback(whole.kill_all)

@@ -1,4 +1,4 @@
-"""All that has ever been written to a server, and what must have held at every moment of it."""
+"""All writes to a server, and the invariants that must hold at every moment."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ _PODS = table_of(PODS)
 
 
 class Member(NamedTuple):
-    """A replica of one very job: of a job created anew it is another one."""
+    """A replica of a specific job: the one of a recreated job is another."""
 
     job: UID
     replica: Replica
@@ -27,7 +27,7 @@ class Member(NamedTuple):
 
 @attrs.define(eq=False)
 class History:
-    """Follows a server; ``breaches`` tells which invariants did not hold, and when."""
+    """Follows a server; ``violations`` lists the invariants that did not hold, and when."""
 
     server: Server
     created: Counter[Member] = attrs.field(factory=Counter)
@@ -39,7 +39,7 @@ class History:
         self.server.storage.observers.append(self._on_change)
 
     def writes(self, user_agent: str = "dlctl") -> Counter[tuple[str, str]]:
-        """Return what a client has asked to be written: by verb and resource, status apart."""
+        """Return the number of writes of a client by verb and resource, without the status."""
         counted: Counter[tuple[str, str]] = Counter()
         for audited, count in self.server.audit.items():
             if user_agent in audited.user_agent and audited.verb in WRITES:

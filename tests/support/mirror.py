@@ -1,6 +1,6 @@
-"""The objects of one namespace of a server that is elsewhere, kept up to date by watches.
+"""The objects of one namespace of a remote server, kept up to date by watches.
 
-It is read like the embedded server's storage. It lags, but by how much can be waited for.
+Read like the embedded server's storage. It lags, but :meth:`Mirror.caught_up` waits.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ _CATCH_UP_S: Final = 10.0
 class _Table:
     resource: Resource
     objects: dict[ObjectKey, StoredObject] = attrs.field(factory=dict)
-    # By key the version last heard of, also of what is gone.
+    # By key the last seen version, also of deleted objects.
     seen_revisions: dict[ObjectKey, int] = attrs.field(factory=dict)
     changed: asyncio.Event = attrs.field(factory=asyncio.Event)
 
 
 @attrs.define(eq=False)
 class Mirror:
-    """What has been heard of the namespace; ``revision`` counts the changes.
+    """The mirrored objects of the namespace; ``revision`` counts the changes.
 
-    It knows the resources that it was told to follow, and has those from the first object on.
+    Contains the followed resources, from the first object on.
     """
 
     client: Client
@@ -72,7 +72,7 @@ class Mirror:
         return sorted(self._table(resource).objects.values(), key=lambda stored: stored.key.name)
 
     async def caught_up(self) -> None:
-        """Wait until all is known that has happened before this call."""
+        """Wait until everything that happened before this call is known."""
         async with asyncio.timeout(_CATCH_UP_S), asyncio.TaskGroup() as group:
             for table in self._tables.values():
                 group.create_task(self._catch_up(table))
@@ -89,7 +89,7 @@ class Mirror:
         )
         async with watch as lines:
             async for line in lines:
-                # What nests deeper than the decoder can follow shows no more than that it is there.
+                # Objects that nest too deep for the decoder are reduced to their identity.
                 event = msgspec.json.decode(truncate_to_depth(line)[0])
                 if event["type"] == "BOOKMARK":
                     continue
@@ -120,7 +120,7 @@ class Mirror:
 
 
 def _shows(table: _Table, page: ListPage[JSON]) -> bool:
-    """Tell whether a table is as fresh as a list."""
+    """Return whether a table is as fresh as a list."""
     listed = {_key(obj): int(obj["metadata"]["resourceVersion"]) for obj in page.items}
     known = all(table.seen_revisions.get(key, 0) >= version for key, version in listed.items())
     late = [s for s in table.objects.values() if s.key not in listed]

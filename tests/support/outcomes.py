@@ -1,7 +1,7 @@
-"""What is to become of the replicas of a job, one run after the other: a script for a node.
+"""Outcomes of a job's replicas, one run after the other: a script for the fake kubelet.
 
-The replica that decides the job goes last, so that no outcome depends on who was faster. Pure;
-who acts it out is ``hollow``.
+The replica that decides the job goes last, so that no outcome depends on timing. Pure;
+``fake_kubelet`` plays it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from tests.builders import make_job
 
 @attrs.frozen
 class Exit:
-    """The program exits; where its pod may restart it, the next fate is of the same pod."""
+    """The program exits; where its pod may restart it, the next outcome is of the same pod."""
 
     code: int = 0
     reason: str = ""
@@ -23,19 +23,19 @@ class Exit:
 
 @attrs.frozen
 class Evicted:
-    """The node ends the pod for want of memory; its program exits with a code of its own."""
+    """The node evicts the pod for lack of memory; its program exits with the given code."""
 
     code: int = 137
 
 
 @attrs.frozen
 class Deleted:
-    """Somebody deletes the pod while it runs."""
+    """The pod is deleted while it runs."""
 
 
 @attrs.frozen
 class Drained:
-    """The pod's node is drained: it is told to go, for a reason that is not its own."""
+    """The pod's node is drained: the pod is deleted with a disruption condition."""
 
 
 @attrs.frozen
@@ -51,7 +51,7 @@ OOM_KILLED = Exit(137, "OOMKilled")
 
 @attrs.define
 class ReplicaScript:
-    """The script of one replica, and how far it has come."""
+    """The script of one replica, and its progress."""
 
     outcomes: Sequence[Outcome]
     started_count: int = 0
@@ -59,7 +59,7 @@ class ReplicaScript:
 
     @property
     def finished(self) -> bool:
-        """Tell whether nothing will change any more of its own accord."""
+        """Return whether nothing will change any more by itself."""
         if self.finished_count >= len(self.outcomes):
             return True
         return self.started_count > self.finished_count and isinstance(
@@ -71,25 +71,25 @@ class ReplicaScript:
         return self.finished_count >= len(self.outcomes) - 1
 
     def pods(self, restarts_in_place: bool) -> int:
-        """Return how many pods it takes to play all of it."""
+        """Return the number of pods needed to play all of it."""
         ends = [
-            fate
-            for fate in self.outcomes[:-1]
-            if not (restarts_in_place and isinstance(fate, Exit))
-            and not isinstance(fate, KeepsRunning)
+            outcome
+            for outcome in self.outcomes[:-1]
+            if not (restarts_in_place and isinstance(outcome, Exit))
+            and not isinstance(outcome, KeepsRunning)
         ]
         return 1 + len(ends)
 
 
 @attrs.define
 class Script:
-    """The parts of all replicas of a job; ``decider`` is the one whose last fate ends the job."""
+    """The scripts of a job's replicas; the last outcome of ``decider`` ends the job."""
 
     parts: Mapping[Replica, ReplicaScript]
     decider: Replica
 
     def may_end(self, replica: Replica) -> bool:
-        """Tell whether a replica may meet the fate it is at now."""
+        """Return whether a replica may play its current outcome."""
         if replica != self.decider or not self.parts[replica].at_last_outcome:
             return True
         return all(part.finished for other, part in self.parts.items() if other != replica)
@@ -101,9 +101,9 @@ def script_of(
     *,
     decider: str = "",
 ) -> Script:
-    """Return the script of a manifest; replicas that are not named do what they are for.
+    """Return the script of a manifest; replicas that are not named get a default outcome.
 
-    By default the chief decides; servers and MPI's workers run on, and the others end well.
+    By default the chief decides; servers and MPI's workers keep running, and the others succeed.
     """
     job = make_job(manifest)
     given = outcomes or {}
@@ -117,6 +117,6 @@ def script_of(
 
 def _default_outcomes(job: Job, replica: Replica) -> Sequence[Outcome]:
     serves = replica.type in ("server", "ps") and replica != job.success_policy.success_replicas[0]
-    # What mpirun starts in them is no end of theirs.
+    # Processes that mpirun starts in them do not end them.
     sleeps = replica.type == "worker" and bool(job.replica_count("launcher"))
     return (KEEPS_RUNNING,) if serves or sleeps else (DONE,)

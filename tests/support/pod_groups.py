@@ -1,4 +1,4 @@
-"""PodGroups for tests: definitions as small as it gets, and what a gang scheduler says of one."""
+"""PodGroups for tests: minimal CRDs, and the status that a gang scheduler writes."""
 
 import asyncio
 from contextlib import suppress
@@ -36,7 +36,7 @@ def definition(groups: Resource) -> JSON:
     }
     metadata: JSON = {"name": groups.group_resource}
     if groups == COSCHEDULING_POD_GROUPS:
-        # Asked for of who takes a name under k8s.io.
+        # Required for names under k8s.io.
         approval = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"
         metadata["annotations"] = {"api-approved.kubernetes.io": approval}
     return {
@@ -51,7 +51,7 @@ def definition(groups: Resource) -> JSON:
 
 
 async def serve_pod_groups(user: Client, groups: Resource, namespace: str = "default") -> None:
-    """Have PodGroups served; where tests share a server, another one may have seen to that."""
+    """Install the CRD of PodGroups, unless another test that shares the server has."""
     with suppress(AlreadyExistsError):
         await user.create(CRDS, "", definition(groups))
     async with asyncio.timeout(_SERVED_S):
@@ -65,12 +65,12 @@ async def serve_pod_groups(user: Client, groups: Resource, namespace: str = "def
 
 
 def kinds_with_gangs(scheduler: str) -> list[Kind]:
-    """Return the kinds in a cluster with such a scheduler."""
+    """Return the kinds in a cluster with this gang scheduler."""
     return served_kinds(load_frameworks().frameworks, JobDefaults(gang_scheduler_name=scheduler))
 
 
 async def install_with_gangs(cluster: ClusterHarness, scheduler: str) -> list[Kind]:
-    """Have served what a controller needs that goes by such a scheduler; return its kinds."""
+    """Install the CRDs for a controller with this gang scheduler; return its kinds."""
     groups = pod_group_resource(scheduler)
     assert groups is not None
     await serve_pod_groups(cluster.user, groups, cluster.namespace)
@@ -81,11 +81,11 @@ async def install_with_gangs(cluster: ClusterHarness, scheduler: str) -> list[Ki
 
 
 async def start_with_gangs(cluster: ClusterHarness, scheduler: str) -> None:
-    """Start a controller that goes by such a scheduler."""
+    """Start a controller with this gang scheduler."""
     cluster.start(kinds=await install_with_gangs(cluster, scheduler))
 
 
 async def admit(cluster: ClusterHarness, *, phase: str = "Inqueue", name: str = "linear") -> None:
-    """Say of a gang what Volcano does once there is room for it."""
+    """Set a PodGroup's phase, as Volcano does once there is room for the gang."""
     status = {"status": {"phase": phase}}
     await cluster.user.patch(VOLCANO_POD_GROUPS, cluster.key(name), status, subresource="status")

@@ -1,7 +1,7 @@
-"""Stands before a real API server: counts the requests, and lets them meet faults.
+"""A proxy before a real API server that counts requests and injects faults.
 
-It knows the faults of the embedded server, with one difference: a silent watch says nothing after
-what the server sent first, which need not be all of the initial events.
+It supports the faults of the embedded server, with one difference: a silent watch stops after the
+server's first data, which may not be all of the initial events.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.stored_objects import StorageEvent
 
-# Of the connection, not of the request; and what is said of the body here is said anew.
+# Hop-by-hop headers, and those about the body, which are set again here.
 _OURS: Final = frozenset(
     {"authorization", "connection", "content-length", "host", "transfer-encoding", "keep-alive"}
 )
@@ -35,11 +35,11 @@ _GONE_S: Final = 0.05
 
 @attrs.define(eq=False)
 class Proxy:
-    """The handler of all requests that come from the controllers under test."""
+    """The handler of all requests of the controllers under test."""
 
     upstream: aiohttp.ClientSession
     server: str
-    # The newest that is known of; lists that are to be stale are older.
+    # The newest known version; stale lists are older.
     version: int = 0
     faults: Faults = attrs.field(factory=Faults)
     audit: Counter[AuditKey] = attrs.field(factory=Counter)
@@ -50,7 +50,8 @@ class Proxy:
         except StatusError as error:
             return error_response(error)
         except aiohttp.ClientError as error:
-            # Who broke it, the server or its proxy, makes no difference to a client.
+            # To a client it makes no difference whether the server or the proxy broke the
+            # connection.
             raise abort(request) from error
 
     def note(self, change: StorageEvent) -> None:
@@ -85,7 +86,7 @@ class Proxy:
 
 @asynccontextmanager
 async def serve_proxy(config: ClusterConfig) -> AsyncIterator[tuple[Proxy, str]]:
-    """Serve a proxy before a server for the duration of the block; return it with its address."""
+    """Serve a proxy to a server for the duration of the block; yield it with its address."""
     access = await config.credentials.access()
     connector = aiohttp.TCPConnector(ssl=access.tls or True, limit=0)
     session = aiohttp.ClientSession(
@@ -109,7 +110,7 @@ async def serve_proxy(config: ClusterConfig) -> AsyncIterator[tuple[Proxy, str]]
             yield proxy, f"http://127.0.0.1:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()
-    # TLS connections that were aborted need some turns of the loop to be gone.
+    # Aborted TLS connections need some iterations of the loop to close.
     await asyncio.sleep(_GONE_S)
 
 
@@ -126,23 +127,23 @@ async def _streamed(
     response.enable_chunked_encoding()
     await response.prepare(request)
     try:
-        # A client that has gone away is nobody's fault.
+        # A client that has disconnected is not an error.
         with suppress(ConnectionResetError):
             async for chunk in faulty_stream(_lines(answer.content), fault):
                 await response.write(chunk)
             await response.write_eof()
     finally:
         if answer.connection and answer.connection.transport:
-            # Closing politely takes an answer of the server, and the loop may not last so long.
+            # Closing gracefully would wait for the server, and the loop may end before that.
             answer.connection.transport.abort()
     return response
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yield what has come, as soon as it comes, but whole lines only."""
+    """Yield data as soon as it arrives, but only whole lines."""
     begun = b""
     async for chunk in content.iter_any():
         whole, newline, begun = (begun + chunk).rpartition(b"\n")
         if newline:
             yield whole + newline
-    # What follows the last line was cut off on the way.
+    # Data after the last line was cut off in transit.

@@ -1,7 +1,7 @@
-"""A world in a real cluster: real time, a namespace and a node of its own.
+"""The harness on a real cluster: real time, its own namespace and node.
 
-The cluster is that of CONTRACT_KUBECONFIG. Its other nodes must be kwok's, and it may be filled
-with what tests leave: namespaces are not emptied.
+The cluster is the one of CONTRACT_KUBECONFIG. Its other nodes must be kwok's; it may fill up with
+leftovers of tests: namespaces are not emptied.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ KUBECONFIG: Final = os.environ.get("CONTRACT_KUBECONFIG", "")
 _ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 WAIT_TIMES: Final = WaitTimes(quiet_s=1.5, patience_s=60.0, max_advance_s=3.0)
 _OPTIONS: Final = Options(restart_backoff_s=0.5, restart_backoff_cap_s=1.0)
-# Of a watch. The server's bookmarks come once a minute: a fault's silence is not to last as long.
+# Of a watch. The server sends bookmarks once a minute: an injected silence must be shorter.
 _SILENCE_S: Final = 4.0
 _POLL_S: Final = 0.05
 _CREATED_S: Final = 20.0
@@ -44,7 +44,7 @@ _CREATED_S: Final = 20.0
 
 @attrs.frozen
 class RealServer:
-    """A real API server, seen through a mirror and reached through a proxy."""
+    """A real API server, read through a mirror and accessed through a proxy."""
 
     storage: Mirror
     proxy: Proxy
@@ -67,7 +67,7 @@ class RealClusterHarness(ClusterHarness):
     """A namespace of a real cluster."""
 
     mirror: Mirror = attrs.field(kw_only=True)
-    # The same as ``node``.
+    # The same object as ``node``.
     kubelet: RealNode = attrs.field(kw_only=True)
 
     def _client(self) -> Client:
@@ -98,7 +98,7 @@ async def start_real_cluster(
     options: Options = _OPTIONS,
     wait_times: WaitTimes = WAIT_TIMES,
 ) -> AsyncIterator[ClusterHarness]:
-    """Make a namespace in the real cluster, with all kinds installed."""
+    """Create a namespace in the real cluster, with all kinds installed."""
     try:
         async with AsyncExitStack() as stack:
             whole = await _built(stack, kinds, options, wait_times)
@@ -150,7 +150,7 @@ async def _built(
 
 async def _make_namespace(user: Client, name: str) -> None:
     await user.create(NAMESPACES, "", {"metadata": {"name": name}})
-    # Pods are refused until their service account is there.
+    # Pods are rejected until their service account exists.
     async with asyncio.timeout(_CREATED_S):
         while True:
             try:

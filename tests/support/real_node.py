@@ -18,7 +18,7 @@ from tests.support.fake_kubelet import FakeKubelet, FakePod
 JSON = dict[str, Any]
 _NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
 _HOSTNAME: Final = "kubernetes.io/hostname"
-# Nobody else's pods: nobody would run them.
+# For our pods only: others would never run here.
 _RESERVED: Final = {"key": "dlctl-test", "value": "reserved", "effect": "NoSchedule"}
 _LEASES: Final = "kube-node-lease"
 # A node that is silent for ten seconds counts as lost.
@@ -28,7 +28,7 @@ _POLL_S: Final = 0.02
 
 @attrs.define(eq=False, kw_only=True)
 class RealNode(FakeKubelet):
-    """Lives the lives of the pods that the scheduler has bound to it, and ends those of kwok's."""
+    """Plays the pods that the scheduler binds to it, and ends those on kwok's nodes."""
 
     name: str
 
@@ -45,7 +45,7 @@ class RealNode(FakeKubelet):
         await self.client.create(LEASES, _LEASES, lease)
 
     async def renew_lease(self) -> None:
-        """Say that the node is alive, until cancelled."""
+        """Renew the node's lease until cancelled."""
         while True:
             await asyncio.sleep(_RENEWAL_S)
             body = {"spec": self._renewal()}
@@ -56,7 +56,7 @@ class RealNode(FakeKubelet):
         await self.client.delete(LEASES, ObjectKey(_LEASES, self.name))
 
     def with_node_selector(self, job: Mapping[str, Any]) -> JSON:
-        """Return the job with its pods bound to come here."""
+        """Return the job with its pods bound to this node."""
         steered = copy.deepcopy(dict(job))
         for entry in _entries(steered["spec"]):
             pod = entry["template"]["spec"]

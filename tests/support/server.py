@@ -1,6 +1,6 @@
-"""What a world asks of its API server, be it the embedded one or a real one behind a proxy.
+"""The interface of the harness to its API server, embedded or real.
 
-Nothing here tells which one it is.
+Nothing here depends on which one it is.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject
 
 
 class Objects(Protocol):
-    """What there is, and whom to tell of each change."""
+    """The stored objects, and the observers of changes."""
 
     @property
     def revision(self) -> int: ...
@@ -26,7 +26,7 @@ class Objects(Protocol):
 
 
 class Server(Protocol):
-    """An API server that can be looked into, and made to fail those who come through its door."""
+    """An API server whose objects can be inspected, and which can inject faults."""
 
     @property
     def storage(self) -> Objects: ...

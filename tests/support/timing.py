@@ -20,10 +20,10 @@ class LoopClock:
 
 
 def tick_on_read() -> None:
-    """Have the running loop's clock move a tick whenever it is read.
+    """Advance the running loop's clock by a tick on every read.
 
-    Compacted time stands still while there is work. Whoever is woken a rounding error too early,
-    sees so and waits for the rest, would wait at that same moment for ever.
+    Compacted time stands still while there is work. A task that wakes up a rounding error early and
+    waits for the rest would wait forever at that moment.
     """
     loop = asyncio.get_running_loop()
     compacted, ticks = loop.time, itertools.count(1)

@@ -1,4 +1,4 @@
-"""The children of jobs as training-operator leaves them: nothing on them is dlctl's own."""
+"""Children of jobs as training-operator creates them, without anything of dlctl's own."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,12 +10,12 @@ JSON = dict[str, Any]
 
 
 def operator_children(renderer: Renderer) -> Iterator[tuple[Resource, JSON]]:
-    """Yield the children of a job in the order in which they can be created."""
+    """Yield the children of a job in an order in which they can be created."""
     made = [(one.resource, renderer.dependent(one)) for one in renderer.framework.dependents([])]
     made += [(SERVICES, renderer.service(r)) for r in renderer.replicas_with_service()]
     made += [(PODS, renderer.pod(replica)) for replica in renderer.job.replicas]
     for resource, obj in made:
-        # Whose they are, what was asked for, and what a launcher waits for.
+        # The label of dlctl, and the annotations and gates it adds.
         del obj["metadata"]["labels"][MANAGED_BY_LABEL]
         obj["metadata"].pop("annotations", None)
         obj.get("spec", {}).pop("schedulingGates", None)

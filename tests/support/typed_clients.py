@@ -1,7 +1,7 @@
-"""How Kubeflow's typed clients decode what is stored: v1's Go types, field by field.
+"""How Kubeflow's typed clients decode stored objects: v1's Go types, field by field.
 
-Unknown fields are skipped, null is as nothing, and anything else of another type is an error, which
-fails the whole list that the object is in.
+Unknown fields are skipped, null counts as absent, and any other value of a wrong type is an error,
+which fails the whole list that contains the object.
 """
 
 import datetime
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-# RFC 3339: without a zone it is no time to Go.
+# RFC 3339: Go rejects a time without a zone.
 _Time = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
 
 
@@ -69,7 +69,7 @@ class _RunPolicy(msgspec.Struct, rename="camel"):
 
 class _Replica(msgspec.Struct, rename="camel"):
     replicas: int | None = None
-    # Of core/v1's template, that it is an object.
+    # Of core/v1's template, only that it is an object.
     template: dict[str, Any] | None = None
     restart_policy: str | None = None
 
@@ -91,12 +91,12 @@ _SPECS = {"TFJob": _TFJobSpec, "MXJob": _MXJobSpec}
 
 
 def undecodable_status(status: Any) -> str:
-    """Return why a status cannot be decoded, or nothing."""
+    """Return why a status cannot be decoded, or an empty string."""
     return _decode_error(status, _Status)
 
 
 def undecodable_spec(spec: Any, kind: Literal["TFJob", "MXJob"]) -> str:
-    """Return why a spec cannot be decoded, or nothing."""
+    """Return why a spec cannot be decoded, or an empty string."""
     return _decode_error(spec, _SPECS[kind])
 
 
