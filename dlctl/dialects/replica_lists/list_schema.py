@@ -4,7 +4,7 @@ Names of fields and replica types are read in any case, so what a schema can che
 the documented spelling, and the rest when the job is read.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from dlctl.dialects import run_policy
 from dlctl.dialects.field_reader import MAX_REPLICAS
@@ -12,9 +12,6 @@ from dlctl.dialects.kubeflow import replica_map_schema
 from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_schema import pod_template_schema
 from dlctl.frameworks.dljob import DLJob
-
-if TYPE_CHECKING:
-    from dlctl.dialects.replica_lists.replica_list import ReplicaList
 
 JSON = dict[str, Any]
 
@@ -28,7 +25,26 @@ _MAX_REPLICAS_RULE: Final[JSON] = {
 }
 
 
-def replica_list_schema(dialect: "ReplicaList") -> JSON:
+class ListForm(Protocol):
+    """The names and defaults in which the API groups of the list form differ."""
+
+    @property
+    def framework(self) -> type[DLJob]: ...
+    @property
+    def field_prefix(self) -> str: ...
+    @property
+    def type_field(self) -> str: ...
+    @property
+    def default_type(self) -> str: ...
+    @property
+    def port_field(self) -> str: ...
+    @property
+    def default_port(self) -> int: ...
+    @property
+    def storage_kind(self) -> KubeflowKind | None: ...
+
+
+def replica_list_schema(dialect: ListForm) -> JSON:
     framework = dialect.framework
     types = _type_names(framework)
     entry = _entry_schema(
