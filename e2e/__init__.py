@@ -1,1 +1,1 @@
-"""Tests of dlctl on real clusters: they know kubectl and a kubeconfig, and nothing of dlctl."""
+"""Tests of dlctl on real clusters, through kubectl and a kubeconfig alone."""

@@ -13,12 +13,12 @@ from e2e.kubectl import Kubectl
 
 
 def ask(controller: Kubectl, pod: str, path: str) -> str:
-    """Return what a controller answers to an HTTP request."""
+    """Return a controller's response to an HTTP request."""
     return controller("get", "--raw", f"{_pods(controller)}/{pod}:8080/proxy/{path}")
 
 
 def samples(controller: Kubectl) -> Iterator[Sample]:
-    """Yield all figures of all controllers."""
+    """Yield all samples of all controllers."""
     for pod in install.controllers(controller):
         text = ask(controller, pod["metadata"]["name"], "metrics")
         for family in text_string_to_metric_families(text):

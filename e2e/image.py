@@ -43,7 +43,7 @@ _PIP: Final = ("./usr/share/python-wheels", "./usr/lib/python3*/ensurepip")
 
 
 class ImageError(Exception):
-    """The image cannot be built here, or is not as it should be."""
+    """The image cannot be built here, or is not as expected."""
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def build(out: Path, name: str = NAME, context: Path = _PROJECT) -> None:
-    """Build the image of a folder, by default the checkout; what was at ``out`` is replaced."""
+    """Build the image of a folder, by default the checkout; replace what is at ``out``."""
     if os.geteuid() != 0:
         raise ImageError("only root can make a root file system: run this as root")
     base, builder = _bases(_cache())
@@ -162,7 +162,7 @@ def _debian() -> tuple[str, str]:
 def _pip_mounts(folder: Path) -> Iterator[str]:
     """Yield mounts that let pip in the build find packages as pip on this machine does."""
     settings: dict[str, str] = {}
-    # What is stronger comes last.
+    # Higher precedence comes last.
     for line in _run([sys.executable, "-m", "pip", "config", "list"]):
         name, _, quoted = line.partition("=")
         settings[name.rpartition(".")[2]] = "".join(shlex.split(quoted))
@@ -175,7 +175,7 @@ def _pip_mounts(folder: Path) -> Iterator[str]:
 
 
 def _run(command: Sequence[str], *, quiet: bool = False) -> list[str]:
-    """Run a program and return what it wrote; what it says in between goes to stderr."""
+    """Run a program and return its stdout; its stderr is passed on."""
     if shutil.which(command[0]) is None:
         raise ImageError(f"{command[0]} is not there: apt-get install buildah debootstrap")
     done = subprocess.run(

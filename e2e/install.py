@@ -47,7 +47,7 @@ def kustomization(
 
 
 def environment(values: Mapping[str, str]) -> JSON:
-    """Return a patch, for a kustomization, by which controllers run with these settings."""
+    """Return a kustomization patch that runs controllers with these settings."""
     variables = [{"name": name, "value": value} for name, value in values.items()]
     container = {"name": "controller", "env": variables}
     deployment = {
@@ -61,7 +61,7 @@ def environment(values: Mapping[str, str]) -> JSON:
 
 @contextmanager
 def installed(kubectl: Kubectl, folder: Path, namespace: str = NAMESPACE) -> Iterator[None]:
-    """Apply a kustomization, wait for the controllers, and remove all of it in the end."""
+    """Apply a kustomization, wait for the controllers, and finally remove all of it."""
     kubectl("apply", "-k", str(folder))
     try:
         rolled_out(kubectl, namespace)
@@ -76,7 +76,7 @@ def remove(kubectl: Kubectl, folder: Path) -> None:
 
 
 def rolled_out(kubectl: Kubectl, namespace: str = NAMESPACE) -> None:
-    """Wait until all replicas are there and ready, and none that should be gone."""
+    """Wait until all replicas are ready, and no old ones are left."""
     inside = kubectl.within(namespace)
     waiting = ("rollout", "status", "deployment/dlctl", f"--timeout={_ROLLOUT_S:g}s")
     inside(*waiting, within_s=_ROLLOUT_S + 5)
@@ -84,7 +84,7 @@ def rolled_out(kubectl: Kubectl, namespace: str = NAMESPACE) -> None:
 
 @contextmanager
 def with_settings(controller: Kubectl, values: Mapping[str, str]) -> Iterator[None]:
-    """Have controllers run with these settings; ``controller`` is kubectl where they run."""
+    """Run controllers with these settings; ``controller`` is kubectl in their namespace."""
     controller("set", "env", "deployment/dlctl", *(f"{k}={v}" for k, v in values.items()))
     rolled_out(controller)
     yield
@@ -93,13 +93,13 @@ def with_settings(controller: Kubectl, values: Mapping[str, str]) -> Iterator[No
 
 
 def controllers(kubectl: Kubectl, namespace: str = NAMESPACE) -> list[JSON]:
-    """Return the pods of the controller that are not about to go."""
+    """Return the controller's pods that are not terminating."""
     pods = kubectl.within(namespace).items("pods", SELECTOR)
     return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
 
 def leader(kubectl: Kubectl, namespace: str = NAMESPACE) -> str:
-    """Return the name of the pod that holds the lease, or nothing."""
+    """Return the name of the pod that holds the lease, or an empty string."""
     lease = kubectl.within(namespace).get("lease", "dlctl")
     holder = lease["spec"].get("holderIdentity") if lease else ""
     return (holder or "").partition("_")[0]

@@ -13,7 +13,7 @@ import attrs
 
 JSON = dict[str, Any]
 T = TypeVar("T")
-# Between two looks, from the first to the later ones: each costs a process.
+# Interval between polls, from the first to later ones: each costs a process.
 _POLL_S: Final = 0.2
 _POLL_CAP_S: Final = 1.0
 _POLL_GROWTH: Final = 1.3
@@ -21,7 +21,7 @@ _CALL_S: Final = 60.0
 
 
 class KubectlError(Exception):
-    """kubectl refused; the message is what it said."""
+    """kubectl failed; the message is its stderr."""
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ class Kubectl:
         self("apply", "-f", "-", stdin=json.dumps(whole))
 
     def get(self, resource: str, name: str) -> JSON | None:
-        """Return one object, or None where there is none."""
+        """Return one object, or None if it does not exist."""
         found = self("get", resource, name, "-o", "json", "--ignore-not-found")
         return json.loads(found) if found else None
 
@@ -71,7 +71,7 @@ class Kubectl:
         return items
 
     def until(self, probe: Callable[[], T | None], *, within_s: float, what: str) -> T:
-        """Return what the probe finds first; what is false is not found yet."""
+        """Return the first truthy result of the probe."""
         deadline, pause_s = time.monotonic() + within_s, _POLL_S
         while True:
             found = probe()

@@ -19,12 +19,12 @@ _POD: Final = "authentication.kubernetes.io/pod-name"
 
 @attrs.frozen
 class LeaseTerm:
-    """The time of one holder; it has no end while it lasts."""
+    """The term of one holder; it has no end while it lasts."""
 
     holder: str
     since: datetime.datetime
     until: datetime.datetime | None = None
-    # Given back by the holder itself, and not taken from it.
+    # Released by the holder itself, not taken over.
     released: bool = False
 
     @property
@@ -34,7 +34,7 @@ class LeaseTerm:
 
 @attrs.frozen
 class Write:
-    """A request of a controller that changed something; a lease is not meant by that."""
+    """A write request of a controller, except for those to a lease."""
 
     pod: str
     verb: str
@@ -50,7 +50,7 @@ class Write:
 
 
 def terms(changes: Iterable[ObjectChange]) -> list[LeaseTerm]:
-    """Return the terms of all holders, the present one last."""
+    """Return the terms of all holders, the current one last."""
     found: list[LeaseTerm] = []
     holding = ""
     for change in changes:
@@ -68,13 +68,13 @@ def terms(changes: Iterable[ObjectChange]) -> list[LeaseTerm]:
 
 
 def vacant_s(found: Sequence[LeaseTerm]) -> list[float]:
-    """Return how long nobody held the lease after each term whose holder gave it back."""
+    """Return how long nobody held the lease after each term that ended with a release."""
     pairs = itertools.pairwise(found)
     return [(b.since - a.until).total_seconds() for a, b in pairs if a.released and a.until]
 
 
 def writes(audit: Iterable[dict[str, Any]], account: str) -> Iterator[Write]:
-    """Yield the writes of an account that the API server has carried out."""
+    """Yield the successful writes of an account."""
     for event in audit:
         what = event.get("objectRef") or {}
         done = event["user"].get("username") == account and event["verb"] in _WRITES

@@ -26,12 +26,12 @@ _ANSWER_S: Final = 10.0
 
 @attrs.frozen
 class Prometheus:
-    """The HTTP API of one that runs."""
+    """The HTTP API of a running Prometheus."""
 
     url: str
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """Return the data of an answer, or nothing as long as there is none."""
+        """Return the data of a response, or nothing as long as there is none."""
         query = urllib.parse.urlencode(parameters)
         try:
             with urllib.request.urlopen(
@@ -42,7 +42,7 @@ class Prometheus:
             return None
 
     def value(self, expression: str) -> float | None:
-        """Return what an expression is now, if it is one number."""
+        """Return the current value of an expression that is a single number."""
         data = self.ask("query", query=expression) or {"result": ()}
         values = [float(series["value"][1]) for series in data["result"]]
         return values[0] if len(values) == 1 else None
@@ -81,7 +81,7 @@ def scraping(targets: Mapping[str, str], rules: JSON, folder: Path) -> Iterator[
 
 @contextmanager
 def port_forward(kubectl: Kubectl, pod: str, port: int) -> Iterator[str]:
-    """Bring a port of a pod to an address of this machine, which is yielded."""
+    """Forward a port of a pod to this machine; yield the local address."""
     command = kubectl.command("port-forward", f"pod/{pod}", f":{port}", "--address=127.0.0.1")
     with background_process(command, stdout=subprocess.PIPE, text=True) as process:
         # "Forwarding from 127.0.0.1:34567 -> 8080", or its end where that fails.
@@ -92,7 +92,7 @@ def port_forward(kubectl: Kubectl, pod: str, port: int) -> Iterator[str]:
 
 @contextmanager
 def background_process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """Run a program during the block, and end it politely."""
+    """Run a program during the block, then stop it gracefully."""
     with subprocess.Popen(command, **options) as process:
         try:
             yield process

@@ -114,7 +114,7 @@ def _up(plane: ControlPlane, args: argparse.Namespace) -> None:
 
 
 def _load(nodes: Sequence[Node], archives: Sequence[Path]) -> None:
-    # Most of it is unpacking, and each node has a store of its own.
+    # Mostly unpacking, and each node has its own store.
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda node: [node.load(archive) for archive in archives], nodes))
 
@@ -137,7 +137,7 @@ def _down(plane: ControlPlane) -> None:
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:
-    # A second one, which ``timeout`` sends, would keep us from ending the cluster.
+    # A second signal, which ``timeout`` sends, must not interrupt the clean-up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(128 + number)
 
@@ -154,7 +154,7 @@ def _run_inside(args: argparse.Namespace) -> int:
         raise ClusterError("run needs a program: run [options] -- PROGRAM ...")
     if args.nodes and _IN_NAMESPACES not in os.environ:
         _enter_namespaces()
-    # As after Ctrl-C, so that what was started ends also where a timeout ends us.
+    # As after Ctrl-C: clean up even if a timeout ends the command.
     signal.signal(signal.SIGTERM, _leave)
     with tempfile.TemporaryDirectory(prefix="dlctl-e2e-", ignore_cleanup_errors=True) as scratch:
         plane = ControlPlane(Path(scratch), programs.folder(args.k8s))

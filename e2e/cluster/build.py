@@ -14,7 +14,7 @@ from e2e.cluster.programs import Program
 
 
 def build(programs: Sequence[Program], folder: Path) -> list[str]:
-    """Build what is missing; return the names of what was built."""
+    """Build missing programs; return their names."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [program for program in programs if not (folder / program.name).exists()]
     if missing and shutil.which("go") is None:
@@ -26,7 +26,7 @@ def build(programs: Sequence[Program], folder: Path) -> list[str]:
 
 
 def _build(program: Program, folder: Path) -> None:
-    # Whoever comes across a program finds a whole one, also when two build at a time.
+    # Moved into place when complete, even if two builds run at once.
     scratch = folder / f".{program.name}.{os.getpid()}"
     scratch.mkdir()
     try:

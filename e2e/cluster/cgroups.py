@@ -21,18 +21,18 @@ def make(root: str) -> None:
 
 
 def _delegate(root: str) -> None:
-    """Let the groups on the way down hand on what a kubelet sets limits of."""
+    """Enable the controllers that a kubelet needs in the groups on the way down."""
     parent = _MOUNTED
     for name in ("", *root.strip("/").split("/")):
         parent /= name
         for controller in _CONTROLLERS:
-            # One that the machine does not have, or does not hand on itself, is left out.
+            # Controllers that the machine lacks or does not delegate are skipped.
             with suppress(OSError):
                 (parent / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
 def remove(root: str) -> None:
-    """Remove a root and all below; a group in which something still runs stays."""
+    """Remove a root and everything below; groups with running processes stay."""
     for hierarchy in _hierarchies():
         top = hierarchy / root.lstrip("/")
         groups = sorted(top.rglob("*/"), key=lambda group: -len(group.parts))

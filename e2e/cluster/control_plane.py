@@ -21,7 +21,7 @@ from e2e.cluster.processes import Processes
 
 _READY_S: Final = 90.0
 _POLL_S: Final = 0.1
-# So long a real node may be silent.
+# How long a real node may be silent.
 NODE_LOST_S: Final = 10
 _AUDIT_POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
@@ -34,7 +34,7 @@ _KWOK_ANNOTATION: Final = "kwok.x-k8s.io/node"
 
 @attrs.frozen
 class ControlPlane:
-    """A cluster in a folder of its own; what it consists of ends with :meth:`down`."""
+    """A cluster in its own folder; :meth:`down` ends all of its processes."""
 
     directory: Path
     programs: Path
@@ -49,11 +49,11 @@ class ControlPlane:
 
     @property
     def etcd_url(self) -> Path:
-        """Return the file that says where etcd listens, for tests that compact it."""
+        """Return the file with etcd's address, for tests that compact it."""
         return self.directory / "etcd.url"
 
     def up(self, *, for_nodes: bool = False, audit: bool = False) -> None:
-        """Start it; ``for_nodes`` lets pods and kubelets reach the API server, too."""
+        """Start it; with ``for_nodes``, pods and kubelets can reach the API server, too."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if self.processes.running():
             raise ClusterError(f"a cluster is running in {self.directory} already")
@@ -81,7 +81,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            # A cluster that does not survive the machine need not wait for its disk.
+            # The cluster does not survive the machine, so it need not sync its disk.
             "--unsafe-no-fsync",
             "--quota-backend-bytes=8589934592",
         )
@@ -111,7 +111,7 @@ class ControlPlane:
             args += ["--kubelet-preferred-address-types=InternalIP"]
         else:
             args += ["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"]
-            # Loopback is no address that an Endpoints object may hold.
+            # An Endpoints object must not contain a loopback address.
             args += ["--endpoint-reconciler-type=none"]
         if audit:
             policy = self.directory / "audit.json"
@@ -128,7 +128,7 @@ class ControlPlane:
             f"--root-ca-file={identity.authority}",
             "--kube-api-qps=200",
             "--kube-api-burst=400",
-            # A lost node is noticed soon; real nodes report as often.
+            # Detect lost nodes early; real nodes report as often.
             f"--node-monitor-grace-period={NODE_LOST_S}s",
             "--node-monitor-period=1s",
         )

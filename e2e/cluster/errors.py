@@ -1,5 +1,5 @@
-"""What keeps a cluster from being built or started, in words for whoever runs the tests."""
+"""Errors that prevent building or starting a cluster, with messages for those who run the tests."""
 
 
 class ClusterError(Exception):
-    """A cluster that cannot be had; the message says what to look at."""
+    """A cluster cannot be built or started; the message says what to check."""

@@ -26,7 +26,7 @@ _NAMES = (
 
 @attrs.frozen
 class Identity:
-    """The files that prove things; all are there once :meth:`write` has returned."""
+    """The credential files; all exist once :meth:`write` has returned."""
 
     directory: Path
 
@@ -51,7 +51,7 @@ class Identity:
         return self.directory / "tokens.csv"
 
     def write(self) -> str:
-        """Make all of it and return the admin's token."""
+        """Create all files and return the admin's token."""
         authority = trustme.CA()
         leaf = authority.issue_cert(*_NAMES)
         authority.cert_pem.write_to_path(str(self.authority))
@@ -65,7 +65,7 @@ class Identity:
         return token
 
     def write_kubeconfig(self, path: Path, server: str, token: str) -> None:
-        """Write what kubectl connects with, readable by its owner alone."""
+        """Write the kubeconfig, readable by its owner alone."""
         cluster = {"server": server, "certificate-authority": str(self.authority)}
         config = {
             "apiVersion": "v1",

@@ -19,7 +19,7 @@ _PATH: Final = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 @attrs.define
 class _Blobs:
-    """What an archive holds, by digest."""
+    """The contents of an archive, by digest."""
 
     data: dict[str, bytes] = attrs.field(factory=dict)
 

@@ -21,7 +21,7 @@ _PROGRAMS: Final = {
 
 
 def create_bridge(nodes: int) -> None:
-    """Have the bridge ready before anything binds to its addresses."""
+    """Create the bridge before anything binds to its addresses."""
     missing = [package for name, package in _PROGRAMS.items() if shutil.which(name) is None]
     if missing:
         raise ClusterError(f"a real node needs {', '.join(missing)}: apt-get install them")
@@ -33,12 +33,12 @@ def create_bridge(nodes: int) -> None:
         "sysctl -w net.ipv4.ip_forward=1",
     ]
     for step in steps:
-        # Each may have been done before.
+        # Each may already be done.
         subprocess.run(step.split(), capture_output=True, check=False)
 
 
 def start_services(plane: ControlPlane) -> None:
-    """Start what makes names and addresses of services work."""
+    """Start the name server and the service proxy."""
     names = plane.directory / "Corefile"
     names.write_text(node_config.name_server(plane.kubeconfig))
     plane.processes.start("coredns", "-conf", str(names))

@@ -55,11 +55,11 @@ class Node:
 
     @property
     def containerd(self) -> str:
-        """Return the name of the process that starts containers."""
+        """Return the name of containerd's process."""
         return f"containerd-{self.number}"
 
     def up(self) -> None:
-        """Start it; it registers itself and is ready some seconds later."""
+        """Start it; it registers itself and becomes ready some seconds later."""
         (self.directory / "cni").mkdir(parents=True, exist_ok=True)
         cgroups.make(self.cgroup)
         self._start_containerd()
@@ -114,7 +114,7 @@ class Node:
         self._ctr("images", "import", str(archive))
 
     def power_off(self) -> None:
-        """End everything at once, as when somebody pulls the plug."""
+        """Kill everything at once, like a power failure."""
         self.plane.processes.kill(self.kubelet)
         self.plane.processes.kill(self.containerd)
         for pid in cgroups.processes(self.cgroup):
@@ -122,7 +122,7 @@ class Node:
                 os.kill(pid, signal.SIGKILL)
 
     def power_on(self) -> None:
-        """Start what was powered off; the kubelet then runs again what is to run there."""
+        """Start a powered-off node; the kubelet then restarts its containers."""
         self.plane.processes.restart(self.containerd)
         self._wait_for_containerd()
         self.plane.processes.restart(self.kubelet)
@@ -130,7 +130,7 @@ class Node:
     def down(self) -> None:
         """End all containers and the node."""
         processes = self.plane.processes
-        # Before the containers, or it starts them again.
+        # Before the containers: it would restart them.
         processes.kill(self.kubelet)
         if self.containerd in processes.running():
             for container in self._ctr("tasks", "ls", "-q").split():

@@ -23,7 +23,7 @@ _POLL_S: Final = 0.05
 
 @attrs.frozen
 class Entry:
-    """One start of a program, as the list has it."""
+    """One start of a program, as recorded in the list."""
 
     pid: int
     name: str
@@ -55,7 +55,7 @@ class Processes:
         self._start(name or program, [str(self.programs / program), *args])
 
     def restart(self, name: str, *more: str) -> None:
-        """Start anew what has ended, with the arguments that it had at first, and more."""
+        """Restart a terminated program with its original arguments, and more."""
         entries = [entry for entry in self._entries() if entry.name == name]
         if not entries:
             raise ClusterError(f"{name} has never been started here")
@@ -74,18 +74,18 @@ class Processes:
                 env=environment,
                 start_new_session=True,
             )
-        # Whoever ends it will wait for it; the interpreter need not miss that.
+        # Whoever stops it waits for it; the interpreter need not warn.
         process.returncode = 0
         entry = Entry(process.pid, name, command, _stat(process.pid)[1])
         with self._list.open("a") as entries:
             entries.write(f"{json.dumps(attrs.asdict(entry))}\n")
 
     def running(self) -> dict[str, int]:
-        """Return the process of each name that is alive."""
+        """Return the running processes by name."""
         return {entry.name: entry.pid for entry in self._entries() if entry.is_alive}
 
     def stop(self, names: Iterable[str] | None = None) -> None:
-        """End the named ones, or all, first politely; those not running are no error."""
+        """Stop the named processes, or all, gracefully first; stopped ones are no error."""
         running = self.running()
         chosen = [pid for name, pid in running.items() if names is None or name in names]
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -98,7 +98,7 @@ class Processes:
             self._list.unlink(missing_ok=True)
 
     def kill(self, name: str) -> None:
-        """End one as a crash would."""
+        """Kill a process, as a crash would."""
         if pid := self.running().get(name):
             _signal([pid], signal.SIGKILL)
             while not _is_over(pid):
@@ -116,15 +116,15 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def _is_over(pid: int) -> bool:
-    """Tell whether a process has ended; of a child of ours, take notice of it."""
+    """Return whether a process has terminated; reap it if it is a child."""
     with suppress(ChildProcessError):
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    # A zombie has ended; it is its parent that has not noticed.
+    # A zombie has terminated; its parent has not noticed yet.
     return _stat(pid)[0] in ("", "Z")
 
 
 def _stat(pid: int) -> tuple[str, int | None]:
-    """Return the state of a process, and when it began; the state is empty where there is none."""
+    """Return the state of a process and its start time; the state is empty if it does not exist."""
     try:
         # What follows the name, which is in parentheses and may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -46,7 +46,7 @@ class Program:
 
 
 def control_plane(release: Release) -> list[Program]:
-    """Return what serves an API, what pretends to be nodes, and what users speak to it with."""
+    """Return the programs for an API server, fake nodes, and kubectl."""
     names = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     return [
         Program("etcd", "go.etcd.io/etcd/server/v3", _MODULES / "etcd"),
@@ -57,7 +57,7 @@ def control_plane(release: Release) -> list[Program]:
 
 
 def node(release: Release) -> list[Program]:
-    """Return what a real node needs on top of a control plane."""
+    """Return the additional programs of a real node."""
     slim = ("-tags", "no_btrfs no_zfs no_devmapper", *_STRIPPED)
     return [
         *(_kubernetes(name, release) for name in ("kubelet", "kube-proxy")),
@@ -88,7 +88,7 @@ def _kubernetes(name: str, release: Release) -> Program:
 
 
 def folder(release: Release) -> Path:
-    """Return where the programs of a release are kept: another version is another folder."""
+    """Return the folder of a release's programs; each version has its own."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(platform.machine().encode())
     for program in (*control_plane(release), *node(release)):

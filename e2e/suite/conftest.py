@@ -19,9 +19,9 @@ from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
 from e2e.testbed import Testbed
 
-# No other image is sure to be there.
+# No other image is certain to be available.
 SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": jobs.IMAGE}
-# Of how many pods the logs are printed when a test fails.
+# The number of pods whose logs are printed when a test fails.
 _DUMPED: Final = 12
 _FAILED: Final = pytest.StashKey[bool]()
 # A test that breaks what the others share comes after them; what reads their traces, last.
@@ -41,7 +41,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests have measured: properties that they recorded."""
+    """Print the measurements that tests recorded as properties."""
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in report.user_properties if report.when == "call" else ():
             terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {name}: {value}")
@@ -49,7 +49,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Kubectl:
-    """The cluster, without dlctl perhaps."""
+    """The cluster, possibly without dlctl."""
     return Kubectl()
 
 
@@ -65,7 +65,7 @@ def controller(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @contextmanager
 def own_namespace(cluster: Kubectl) -> Iterator[Kubectl]:
-    """Make a namespace in which pods can be created; its end is not waited for."""
+    """Create a namespace in which pods can be created; its deletion is not awaited."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     cluster("create", "namespace", name)
     inside = cluster.within(name)
@@ -79,7 +79,7 @@ def own_namespace(cluster: Kubectl) -> Iterator[Kubectl]:
 
 
 def answers(cluster: Kubectl) -> bool:
-    """Tell whether there is an API server, and it is ready."""
+    """Return whether the API server exists and is ready."""
     try:
         return cluster("get", "--raw", "/readyz", within_s=5) == "ok"
     except KubectlError:
@@ -87,7 +87,7 @@ def answers(cluster: Kubectl) -> bool:
 
 
 def failed(request: pytest.FixtureRequest) -> bool:
-    """Tell a fixture, in the end, whether the test has failed."""
+    """Record for fixtures whether the test has failed."""
     return bool(request.node.stash.get(_FAILED, False))
 
 
@@ -95,7 +95,7 @@ def failed(request: pytest.FixtureRequest) -> bool:
 def kubectl(
     request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
 ) -> Iterator[Kubectl]:
-    """kubectl in a namespace of the test's own, in a cluster with dlctl."""
+    """kubectl in the test's own namespace, in a cluster with dlctl."""
     with own_namespace(cluster) as inside:
         yield inside
         if failed(request):
@@ -104,7 +104,7 @@ def kubectl(
 
 @pytest.fixture(scope="session")
 def testbed() -> Testbed:
-    """The cluster as its owner has it; tests that need this are skipped in any other."""
+    """The cluster as its owner sees it; tests that need this are skipped in any other."""
     directory = os.environ.get("E2E_CLUSTER")
     if not directory:
         pytest.skip("the cluster is not ours to break: `make e2e` without KUBECONFIG has one")
@@ -112,7 +112,7 @@ def testbed() -> Testbed:
 
 
 def dump(kubectl: Kubectl, controller: Kubectl) -> None:
-    """Print what there is, for people."""
+    """Print the state of the cluster, for people."""
     for ask in (
         ("get", "dlctl", "-o", "yaml"),
         ("get", "pods", "-o", "wide"),

@@ -26,7 +26,7 @@ _STEP: Final = re.compile(r"([\d.]+) step (\d+) size (\d+) rank 0 loss [\d.]+$",
 
 @attrs.frozen
 class Step:
-    """A step that has been committed: when, its number, and by how many workers."""
+    """A committed step: its time, its number, and how many workers made it."""
 
     at: float
     number: int
@@ -51,7 +51,7 @@ def submit(
 
 
 def scale(kubectl: Kubectl, kind: str, name: str, **what: Any) -> None:
-    """Make a ScaleIn or ScaleOut: ``toDelete`` or ``toAdd``, and what else it is to say."""
+    """Create a ScaleIn or ScaleOut with ``toDelete`` or ``toAdd``, and further fields."""
     spec = {"selector": {"name": NAME}, "timeout": 300, **what}
     kubectl.apply(
         {
@@ -72,7 +72,7 @@ def phase(kubectl: Kubectl, resource: str, name: str) -> str:
 def until_phase(
     kubectl: Kubectl, resource: str, name: str, wanted: str, *, within_s: float
 ) -> None:
-    """Wait for a phase; one that means that it will never come ends the wait."""
+    """Wait for a phase; stop at one after which it cannot follow."""
 
     def probe() -> bool:
         now = phase(kubectl, resource, name)
@@ -83,7 +83,7 @@ def until_phase(
 
 
 def log(kubectl: Kubectl) -> str:
-    """Return what the launcher has said so far; before it runs, it has said nothing."""
+    """Return the launcher's output so far; empty before it runs."""
     try:
         return kubectl("logs", LAUNCHER)
     except KubectlError:
@@ -95,7 +95,7 @@ def steps(said: str) -> Sequence[Step]:
 
 
 def until_size(kubectl: Kubectl, size: int, *, within_s: float, after: float = 0) -> Step:
-    """Return the first step that so many workers have taken together, after a time."""
+    """Return the first step that this many workers made together after a time."""
 
     def probe() -> Step | None:
         taken = (s for s in steps(log(kubectl)) if s.size == size and s.at > after)
@@ -105,7 +105,7 @@ def until_size(kubectl: Kubectl, size: int, *, within_s: float, after: float = 0
 
 
 def workers(kubectl: Kubectl) -> list[str]:
-    """Return the names of the workers' pods that are not about to go."""
+    """Return the names of the workers' pods that are not terminating."""
     pods: list[JSON] = kubectl.items("pods", WORKERS)
     return sorted(
         pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]

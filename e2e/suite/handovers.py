@@ -1,4 +1,4 @@
-"""The lease and the controllers while tests make it change hands: by force, and in order."""
+"""The lease and the controllers, with leadership changes: forced, and graceful."""
 
 import datetime
 import time
@@ -21,7 +21,7 @@ _HANDOVER_S: Final = 60.0
 
 @attrs.frozen
 class LeaseHandovers:
-    """What is recorded of lease and controllers, and the ways to end a term."""
+    """The records of lease and controllers, and the ways to end a term."""
 
     controller: Kubectl
     lease: ChangeRecord
@@ -31,14 +31,14 @@ class LeaseHandovers:
         return leadership.terms(self.lease.changes())
 
     def kill(self, testbed: Testbed) -> float:
-        """End all processes of the leader; return the seconds until another leads."""
+        """Kill all processes of the leader; return the seconds until another leads."""
         leader = self.settled()
         began = time.time()
         testbed.kill_pod(self._ready()[leader.pod]["metadata"]["uid"])
         return self.succeeded(leader).since.timestamp() - began
 
     def delete(self) -> float:
-        """Have the leader's pod deleted; return the seconds from then until another leads."""
+        """Delete the leader's pod; return the seconds from then until another leads."""
         leader = self.settled()
         began = time.time()
         self.controller("delete", "pod", leader.pod, "--wait=false")

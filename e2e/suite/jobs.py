@@ -60,7 +60,7 @@ def ended(
 def running(
     kubectl: Kubectl, name: str, resource: str = "mxjobs.kubeflow.org", *, within_s: float = 60
 ) -> JSON:
-    """Wait until all replicas of a job run, and return its status."""
+    """Wait until all replicas of a job run; return its status."""
 
     def probe() -> JSON | None:
         found = status(kubectl, name, resource)
@@ -72,7 +72,7 @@ def running(
 def start_until_released(
     kubectl: Kubectl, name: str = WAITING, /, pod: JSON | None = None, **counts: int
 ) -> JSON:
-    """Have a job run until it is told to end, and return its status."""
+    """Create a job that runs until it is told to end, wait until it runs, and return its status."""
     fields = {"terminationGracePeriodSeconds": 1, **(pod or {})}
     entries = [
         replicas(type_, count, _WAIT, **fields)
@@ -84,7 +84,7 @@ def start_until_released(
 
 
 def release(kubectl: Kubectl, name: str = WAITING) -> JSON:
-    """Tell a job to end, see that it succeeds, and return its status."""
+    """Tell a job to end, check that it succeeds, and return its status."""
     names: list[str] = [pod["metadata"]["name"] for pod in kubectl.items("pods")]
     chiefs = (n for n in names if n.startswith(f"{name}-worker-") and n.endswith("-0"))
     kubectl("exec", next(chiefs), "--", "touch", "/tmp/go")
@@ -94,7 +94,7 @@ def release(kubectl: Kubectl, name: str = WAITING) -> JSON:
 
 
 def events(kubectl: Kubectl, name: str, reason: str = "") -> list[str]:
-    """Return what users were told of a job, for one reason or for all."""
+    """Return the messages of a job's events, for one reason or for all."""
     return [e["message"] for e in kubectl.items("events") if _is_about(e, name, reason)]
 
 
