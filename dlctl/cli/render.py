@@ -57,8 +57,8 @@ def with_all_workers_listed(job: Job) -> Job:
     """Return a job as its last pod sees it: a job that scales lists all of its workers."""
     if job.elasticity is None:
         return job
-    roster = initial_membership(job.replica_count(WORKER))
-    return with_members(job, attrs.evolve(roster, hosts=roster.members))
+    membership = initial_membership(job.replica_count(WORKER))
+    return with_members(job, attrs.evolve(membership, hosts=membership.members))
 
 
 def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:

@@ -89,8 +89,8 @@ class LeaseLock:
         lease = await self._read()
         if lease is None:
             # Deleted by a third party: it remains ours as long as nobody else creates it.
-            anew = {**lease_record.new_lease(self.key), "spec": lease_record.spec(self._lease)}
-            return await self._create(anew)
+            lease = {**lease_record.new_lease(self.key), "spec": lease_record.spec(self._lease)}
+            return await self._create(lease)
         if lease_record.holder(lease) != self.identity:
             taker = lease_record.holder(lease) or "nobody"
             raise LeaseLostError(f"the lease {self.key} was lost: it is held by {taker}")

@@ -1,4 +1,4 @@
-"""A node of a real cluster that has no kubelet: the hollow node stands behind it.
+"""A node of a real cluster that has no kubelet: the fake kubelet stands behind it.
 
 Jobs with a script are steered here. All other pods go to kwok's nodes: it makes them run, this
 says how they end. But it deletes by name, so that pods with a successor are not for it.

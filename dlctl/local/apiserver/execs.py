@@ -142,7 +142,7 @@ async def _receive(socket: web.WebSocketResponse, session: ExecSession) -> None:
         if data[:1] == bytes([_RESIZE]):
             _resize(session.streams, data[1:])
         elif stdin is not None:
-            # A command that stops reading is not an error; its exit code tells the outcome.
+            # A command that stops reading is not an error; its exit code shows the outcome.
             with suppress(ConnectionError):
                 await _write_stdin(stdin, data)
     session.kill()

@@ -145,7 +145,7 @@ class Agent:
     ) -> NoReturn:
         signal.set_wakeup_fd(-1)
         netns_fd = self._bridge.netns_fd(start.pod) if self._bridge else None
-        # Containers must not keep the node's socket open: its end tells the others that the agent
+        # Containers must not keep the node's socket open: its end shows the others that the agent
         # is gone.
         kept = {report_fd, netns_fd, requests.fileno()}
         for fd in {int(name) for name in os.listdir("/dev/fd")} - kept:

@@ -36,12 +36,12 @@ class PodEvents:
 
     def warn(self, pod: NodePod, reason: str, message: str) -> None:
         """Queue a warning; never blocks."""
-        told = (pod.metadata.uid, reason, message)
-        if told in self._recorded or self._queue.full():
+        warning = (pod.metadata.uid, reason, message)
+        if warning in self._recorded or self._queue.full():
             return
         if len(self._recorded) >= _RECORDED_LIMIT:
             self._recorded.clear()
-        self._recorded.add(told)
+        self._recorded.add(warning)
         self._queue.put_nowait((pod, reason, message))
 
     async def run(self) -> NoReturn:
