@@ -162,8 +162,8 @@ class Membership:
     scaling: ScaleOperation | None = None
     # Workers that leave draining nodes; their replacements are already members.
     evacuating: ScaleOperation | None = None
-    # Incremented with each change of the hosts, to recognize late deliveries of older ones. Zero if
-    # unknown.
+    # Increases with each change of the hosts, so that late writes of older hosts are recognized.
+    # Zero if unknown.
     generation: int = 0
 
     @property
@@ -175,8 +175,8 @@ class Membership:
     @property
     def present(self) -> tuple[int, ...]:
         """Return all workers with pods: the members, and those being added or removed."""
-        passing = self.scaling.workers if self.scaling else ()
-        return tuple(sorted({*self.members, *passing, *self.leaving}))
+        scaling = self.scaling.workers if self.scaling else ()
+        return tuple(sorted({*self.members, *scaling, *self.leaving}))
 
     def add(self, workers: Iterable[int]) -> Self:
         return attrs.evolve(self, members=tuple(sorted({*self.members, *workers})))

@@ -156,7 +156,7 @@ class Gang:
         return spec
 
     def _min_resources(self, remaining: int) -> JSON:
-        """Return the requests of the first ``remaining`` members by priority and of later pods."""
+        """Return the requests of the top ``remaining`` members and of replicas created last."""
         counted = [(spec, spec.replicas) for spec in self.job.replica_specs if spec.create_last]
         # Sorting is stable: specs of equal priority keep the framework's order.
         for spec in sorted(self._members, key=_priority, reverse=True):

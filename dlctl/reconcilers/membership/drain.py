@@ -1,4 +1,4 @@
-"""How workers are taken away: once the launcher has disconnected, their pods are deleted. Pure."""
+"""Removal of workers: their pods are deleted once the launcher has disconnected. Pure."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -21,9 +21,9 @@ def unused_workers(
 ) -> tuple[tuple[int, ...] | None, MembershipPlan]:
     """Return the leaving workers that the launcher does not use although it uses others.
 
-    None while that is not known, and the plan with the checks that find it out. There are two, a
-    while apart: a launcher that dials its workers one after another uses some of them a little
-    before the others. If the launcher cannot be inspected after retries, they count as unused.
+    None while this is unknown; the plan includes the checks for it. There are two, some time apart,
+    because a launcher that connects to its workers one after another uses some of them earlier than
+    others. If the launcher cannot be inspected after retries, all of them count as unused.
     """
     leaving = tuple(i for i in operation.workers if i in state.hosts and state.pod(i))
     if state.launcher is None or not leaving:
@@ -38,9 +38,9 @@ def unused_workers(
 def has_left(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> tuple[bool, MembershipPlan]:
-    """Return whether the pods of the leaving workers are gone, and the plan that brings it about.
+    """Return whether the pods of the leaving workers are gone, and the plan to delete them.
 
-    They are deleted once the launcher has disconnected, or a script of the user's has run.
+    They are deleted once the launcher has disconnected, or the scaler's script has run.
     """
     is_drained, plan = (True, plan) if operation.done else _drained(state, plan, operation)
     if not is_drained:
@@ -52,19 +52,19 @@ def has_left(
 def _unused(
     state: MembershipState, plan: MembershipPlan, check: CheckInUse, workers: Sequence[int]
 ) -> tuple[tuple[int, ...] | None, MembershipPlan]:
-    """Return those of the workers that the launcher does not use, None while it is not known."""
+    """Return the given workers that the launcher does not use; None while this is unknown."""
     outcome = state.outcomes.get(check)
     if outcome is None:
         return None, plan.with_exec_task(check)
     if outcome.error and outcome.attempts < _MAX_TRIES:
-        # An error of the API server says nothing about workers, and each lost index counts.
+        # Errors of the API server are unrelated to workers, and each lost index counts.
         return None, plan.with_exec_task(check, retry=True)
     if outcome.error:
         return tuple(workers), plan.with_exec_task(check)
     used = outcome.result
     found = tuple(i for i in workers if state.pod_name(i) not in used) if used else ()
     if found and check.confirms and outcome.attempts == 1:
-        # The first try follows at once upon what it is to confirm.
+        # The first attempt follows immediately after the check that it should confirm.
         return None, plan.with_exec_task(check, retry=True)
     return found, plan.with_exec_task(check)
 
@@ -72,7 +72,7 @@ def _unused(
 def _drained(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> tuple[bool, MembershipPlan]:
-    """Return whether the launcher has disconnected from these workers, or has run out of time."""
+    """Return whether the launcher has disconnected from these workers, or its time is up."""
     remaining = [p for p in state.pods(operation.workers) if not p.metadata.is_terminating]
     if not state.is_launched or not remaining:
         return True, plan

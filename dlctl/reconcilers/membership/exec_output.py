@@ -1,4 +1,4 @@
-"""What the output of commands in a launcher means: who answers, and who is still in use. Pure."""
+"""Decodes the output of commands in a launcher: reachable workers, and workers in use. Pure."""
 
 import enum
 import ipaddress
@@ -20,11 +20,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class InspectionError(DlctlError):
-    """The launcher's image lacks what is needed to look into it."""
+    """The launcher's image lacks the programs to inspect it."""
 
 
 class ProbeMethod(enum.StrEnum):
-    """How it was found out that workers answer; by nothing, they were all taken to."""
+    """How the launcher probed the workers; with ``nothing``, all of them count as reachable."""
 
     SSH = "ssh"
     NAMES = "names"
@@ -33,7 +33,7 @@ class ProbeMethod(enum.StrEnum):
 
 @attrs.frozen
 class ProbeResult:
-    """Which workers answer, seen from the launcher, and what is known of why others do not."""
+    """The workers that the launcher can reach, and known reasons why it cannot reach others."""
 
     reachable: frozenset[str]
     reasons: Mapping[str, str] = attrs.field(factory=dict)
@@ -41,9 +41,9 @@ class ProbeResult:
 
 
 def parse_probe(output: bytes, workers: Collection[str]) -> ProbeResult:
-    """Read what a probe has said; a worker of which it says nothing does not answer."""
+    """Decode the output of a probe; a worker that it does not list is unreachable."""
     reachable: set[str] = set()
-    reasons = dict.fromkeys(workers, "it was not looked for")
+    reasons = dict.fromkeys(workers, "it was not probed")
     method = ProbeMethod.SSH
     for line in output.decode(errors="replace").split("\n"):
         result, _, rest = line.strip().partition(" ")
@@ -54,21 +54,21 @@ def parse_probe(output: bytes, workers: Collection[str]) -> ProbeResult:
             reachable.add(worker)
             del reasons[worker]
         elif result == "no" and worker in reasons:
-            reasons[worker] = reason or "it did not answer in time"
+            reasons[worker] = reason or "it did not respond in time"
     return ProbeResult(frozenset(reachable), reasons, method)
 
 
 def parse_workers_in_use(
     output: bytes, workers: Mapping[str, str], *, port: int = SSH_PORT
 ) -> frozenset[str]:
-    """Return which of the workers, addresses by name, the launcher has to do with.
+    """Return which of the workers (addresses by name) the launcher uses.
 
-    It has if it is connected to one's sshd, or on the way, or runs a program that is to reach it
-    by its name. A worker without an address may be known by its name alone.
+    It uses a worker if it is connected or connecting to the worker's sshd, or runs a program whose
+    target is the worker's name. A worker without an address is matched by name only.
     """
     sockets, *processes = _PROCESS_HEADER.split(output)
     if b"rem_address" not in sockets or not processes:
-        raise InspectionError("the launcher does not tell what it is connected to")
+        raise InspectionError("the launcher's image cannot list its connections")
     peers = set(_peers(sockets.decode(), port))
     named = {name for process in processes for name in _targets(_argv(process))}
     return frozenset(
@@ -79,7 +79,7 @@ def parse_workers_in_use(
 
 
 def _peers(table: str, port: int) -> Iterator[Address]:
-    """Yield whom the rows of ``/proc/net/tcp`` and ``tcp6`` are connected to at the port."""
+    """Yield the peers of the connections to the port in ``/proc/net/tcp`` and ``tcp6``."""
     for row in table.splitlines():
         columns = row.split()
         if len(columns) > 3 and columns[3] in _OPEN_STATES:
@@ -89,23 +89,23 @@ def _peers(table: str, port: int) -> Iterator[Address]:
 
 
 def _parse_address(digits: str) -> Address:
-    # Words of four bytes, each written as a number of the machine, which are little-endian.
+    # Groups of four bytes, each in the byte order of the machine, little-endian.
     groups = [bytes.fromhex(digits[i : i + 8])[::-1] for i in range(0, len(digits), 8)]
     return _unmapped(ipaddress.ip_address(b"".join(groups)))
 
 
 def _unmapped(address: Address) -> Address:
-    """Return an IPv4 address as such, also where it stands in an IPv6 one."""
+    """Return the IPv4 address of an IPv4-mapped IPv6 address, else the address itself."""
     return getattr(address, "ipv4_mapped", None) or address
 
 
 def _argv(process: bytes) -> Sequence[str]:
-    # What follows the last NUL was cut off, and may be the beginning of another name.
+    # The text after the last NUL is truncated and may be a prefix of another name.
     return [word.decode(errors="replace") for word in process.split(b"\0")[:-1]]
 
 
 def _targets(words: Sequence[str]) -> Iterator[str]:
-    """Yield whom the program is to reach by name; before a script there is its interpreter."""
+    """Yield the host names that a program connects to; a script follows its interpreter."""
     for position, word in enumerate(words[:2]):
         rest = words[position + 1 :]
         program = word.rpartition("/")[2]

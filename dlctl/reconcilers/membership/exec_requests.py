@@ -1,9 +1,9 @@
-"""What is run in a launcher by ``sh``: the words of commands and their input. Pure.
+"""Shell commands for launchers: their arguments and input. Pure.
 
-The scripts are constants for any POSIX shell. What comes from users goes in as arguments, or as
-lines of the input where it grows with the number of workers: a command travels in a URL, of which
-proxies take 8 KiB, and an input may be of any length. No script waits for the end of its input,
-which in the older protocol has none, and none needs a program that small images lack.
+The scripts are constants for any POSIX shell. User input is passed as arguments, or, if its size
+grows with the number of workers, as input lines: a command travels in a URL, which proxies limit to
+8 KiB, while input may have any length. No script waits for the end of its input, which the older
+protocol cannot signal, and none requires a program that small images lack.
 """
 
 import re
@@ -16,15 +16,14 @@ from dlctl.api.elastic import Script
 from dlctl.errors import TerminalError
 
 SSH_TIMEOUT_S: Final = 10
-# An ssh takes some 5 MiB of what the launcher may have.
+# An ssh process takes about 5 MiB of the launcher's memory limit.
 MAX_PARALLEL_SSH: Final = 16
 MAX_CMDLINE_CHARS: Final = 512
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
-# Arguments: generation, path, number of lines, path, number of lines... A command whose stream was
-# cut or whose controller died runs on, so it compares generations under a lock before it renames
-# anything.
+# Arguments: generation, path, number of lines, path, number of lines... A command survives the loss
+# of its stream or controller, so it compares generations under a lock before it renames anything.
 # The generation is written first: a command that is killed between two files is repeated with it.
 _WRITE_FILES_SCRIPT: Final = """\
 umask 077
@@ -39,7 +38,7 @@ each() {
   done
 }
 fill() {
-  # For the mode and the owner, if there are any to keep.
+  # Keeps the mode and owner of an existing file.
   cp -p "$1" "$2" 2>/dev/null
   left=$3
   while [ "$left" -gt 0 ]; do
@@ -62,9 +61,9 @@ fi
 tries=8
 until lock; do
   if [ "$tries" -eq 0 ]; then
-    # A directory stays when its owner is killed; the next delivery finds the way free.
+    # The directory of a killed owner remains: it is removed for the next attempt.
     rmdir "$last.lock" 2>/dev/null
-    echo "another delivery holds $last.lock" >&2
+    echo "another write holds $last.lock" >&2
     exit 1
   fi
   tries=$((tries - 1))
@@ -79,28 +78,28 @@ printf '%s\\n' "$generation" >"$last" || exit 1
 each put "$@"
 """
 
-# Arguments: number of lines, number at a time, seconds for each.
+# Arguments: number of lines, number of parallel probes, seconds for each.
 _PROBE_SCRIPT: Final = """\
 if command -v ssh >/dev/null; then by=ssh
 elif command -v getent >/dev/null; then by=names
 else by=nothing
 fi
 echo "by $by"
-# Some are too old to be told the seconds in this way.
+# Old versions take the seconds in another form.
 if timeout 5 true 2>/dev/null; then bound="timeout $3"; fi
 newline='
 '
 seek() {
   case $by in
   ssh)
-    said=$($bound ssh -n -T -o BatchMode=yes -o StrictHostKeyChecking=no \\
+    why=$($bound ssh -n -T -o BatchMode=yes -o StrictHostKeyChecking=no \\
       -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ConnectTimeout=3 \\
       -o PasswordAuthentication=no "$1" true 2>&1 >/dev/null) ;;
   names)
-    said='its name does not resolve'
+    why='its name does not resolve'
     $bound getent hosts "$1" >/dev/null 2>&1 ;;
   esac
-  if [ $? -eq 0 ]; then echo "ok $1"; else printf 'no %s %.200s\\n' "$1" "${said##*"$newline"}"; fi
+  if [ $? -eq 0 ]; then echo "ok $1"; else printf 'no %s %.200s\\n' "$1" "${why##*"$newline"}"; fi
 }
 left=$1
 while [ "$left" -gt 0 ]; do
@@ -112,7 +111,7 @@ done
 wait
 """
 
-# Not `cat`: it would not tell where the words of one process end and those of the next begin.
+# Not `cat`, whose output does not separate the arguments of different processes.
 _LIST_CONNECTIONS_SCRIPT: Final = """\
 cat /proc/net/tcp /proc/net/tcp6 2>/dev/null
 echo
@@ -120,15 +119,15 @@ head -c "$1" /proc/[0-9]*/cmdline 2>/dev/null
 exit 0
 """
 
-# Arguments: seconds, path, and the variables. The workers are the one line of the input.
+# Arguments: seconds, path, and the variables. The workers are the only line of the input.
 _RUN_SCRIPT: Final = """\
 IFS= read -r workers || exit 1
 seconds=$1 path=$2
 shift 2
 if timeout 5 true 2>/dev/null; then bound="timeout $seconds"; fi
-# A link may lead there as well.
+# After resolving links.
 case $(readlink -f "$path" 2>/dev/null) in
-/proc/*|/dev/*) echo "$path leads to /proc or /dev, where no scripts are" >&2; exit 126 ;;
+/proc/*|/dev/*) echo "$path leads to /proc or /dev, which contain no scripts" >&2; exit 126 ;;
 esac
 for variable in "$@"; do export "$variable"; done
 exec $bound sh -- "$path" "$workers" </dev/null
@@ -137,7 +136,7 @@ exec $bound sh -- "$path" "$workers" </dev/null
 
 @attrs.frozen
 class ExecRequest:
-    """A command, what it is given to read, and for how long it may run."""
+    """A command, its input, and its timeout in seconds."""
 
     command: Sequence[str]
     stdin: bytes
@@ -145,10 +144,10 @@ class ExecRequest:
 
 
 def write_files(files: Mapping[str, str], generation: int) -> ExecRequest:
-    """Write files, each complete at any moment; each ends with a newline, if there is anything.
+    """Write files, each atomically and ending with a newline unless empty.
 
-    Files of a later generation stay as they are, and the command succeeds. Edition 0 is unknown and
-    replaces any. The generation and a lock are kept in the folder of the first file.
+    Files of a later generation are kept, and the command succeeds. Generation 0 means unknown and
+    replaces any. The generation and a lock are stored in the directory of the first file.
     """
     lines: list[str] = []
     words: list[str] = []
@@ -160,10 +159,10 @@ def write_files(files: Mapping[str, str], generation: int) -> ExecRequest:
 
 
 def probe_workers(workers: Collection[str]) -> ExecRequest:
-    """Look which of the workers answer; the output is for :func:`~.answers.reach`."""
+    """Probe which workers respond; :func:`~.exec_output.parse_probe` decodes the output."""
     for worker in workers:
         if not _HOST_NAME.fullmatch(worker):
-            raise TerminalError(f"{worker!r} is no name of a host")
+            raise TerminalError(f"{worker!r} is not a valid host name")
     rounds = -(-len(workers) // MAX_PARALLEL_SSH)
     words = [str(len(workers)), str(MAX_PARALLEL_SSH), str(SSH_TIMEOUT_S)]
     return ExecRequest(
@@ -172,18 +171,18 @@ def probe_workers(workers: Collection[str]) -> ExecRequest:
 
 
 def list_connections() -> ExecRequest:
-    """Look what the launcher is connected to and which programs run in it."""
+    """List the launcher's connections and processes."""
     return ExecRequest(_sh(_LIST_CONNECTIONS_SCRIPT, str(MAX_CMDLINE_CHARS)), b"", 10.0)
 
 
 def run_script(script: Script, workers: Iterable[str]) -> ExecRequest:
-    """Run a script of the user's with the workers in one word; it is told what to do by those.
+    """Run a user's script with a comma-separated list of workers as its argument.
 
-    It may use up all of its time; what comes on top is for the way to it.
+    The script has its full timeout; the additional seconds are for the request itself.
     """
     for name, _ in script.env:
         if not _VARIABLE_NAME.fullmatch(name):
-            raise TerminalError(f"{name!r} is no name of an environment variable")
+            raise TerminalError(f"{name!r} is not a valid name of an environment variable")
     variables = [f"{name}={value}" for name, value in script.env]
     words = _sh(_RUN_SCRIPT, str(script.timeout_s), script.path, *variables)
     return ExecRequest(words, _stdin([",".join(workers)]), script.timeout_s + 10.0)
@@ -191,7 +190,7 @@ def run_script(script: Script, workers: Iterable[str]) -> ExecRequest:
 
 def _sh(script: str, *words: str) -> Sequence[str]:
     if any("\0" in word for word in words):
-        raise TerminalError("a word of a command holds a NUL, which none can")
+        raise TerminalError("the arguments of a command must not contain NUL")
     return ["sh", "-c", script, "sh", *words]
 
 

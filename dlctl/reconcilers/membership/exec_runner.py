@@ -1,4 +1,4 @@
-"""Runs tasks in launchers, one command each; retries are up to the caller."""
+"""Runs tasks in launchers, one command per task; the caller decides on retries."""
 
 import attrs
 
@@ -28,8 +28,7 @@ class ExecRunner:
     async def exec(self, owner: ObjectKey, task: ExecTask) -> object:
         """Run a task and return its result.
 
-        Of a probe that is a :class:`ProbeResult`, of a check the names of the workers in use, of
-        others nothing.
+        A :class:`ProbeResult` for a probe, the names of the workers in use for a check, else None.
 
         :raises DlctlError: if it has failed.
         """
@@ -46,7 +45,7 @@ class ExecRunner:
         return None
 
     async def _check_uid(self, launcher: LauncherContainer) -> None:
-        """Raise LauncherGoneError if the name is another pod's; an exec knows no UID."""
+        """Raise LauncherGoneError if another pod has the name; exec requests take no UID."""
         pod = await self.client.get(PODS, launcher.pod, Object)
         if pod.metadata.uid != launcher.uid or pod.metadata.is_terminating:
-            raise LauncherGoneError(f"the launcher {launcher.pod} has gone, or is about to")
+            raise LauncherGoneError(f"the launcher {launcher.pod} is gone or terminating")

@@ -17,12 +17,12 @@ class LauncherContainer:
 
 @attrs.frozen
 class WriteFiles:
-    """Write files, by path, in the launcher; done once they or a later generation are there."""
+    """Write files, by path, in the launcher; done once they or a later generation are written."""
 
     launcher: LauncherContainer
     files: tuple[tuple[str, str], ...]
     # :attr:`Membership.generation` of their hosts. A new generation writes the same files again:
-    # another controller may have written others meanwhile.
+    # another controller may have written other contents meanwhile.
     generation: int
 
 
@@ -40,7 +40,7 @@ class CheckInUse:
 
     launcher: LauncherContainer
     workers: frozenset[tuple[str, str]]
-    # Whether it confirms an earlier check that found some unused.
+    # Whether the check confirms an earlier one that found unused workers.
     confirms: bool = False
 
 

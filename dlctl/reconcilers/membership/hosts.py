@@ -1,7 +1,7 @@
-"""The launcher's host file: it lists the workers that the launcher can reach. Pure.
+"""The launcher's host file: the workers that the launcher can reach. Pure.
 
-Launchers give up hosts that are listed before their names resolve and their sshd answers, and the
-training may fail with them.
+Launchers give up on hosts that are listed before their names resolve and their sshd responds, and
+training may fail as a result.
 """
 
 import datetime
@@ -26,13 +26,13 @@ BATCH_WINDOW_S: Final = 5.0
 def reachable(
     state: MembershipState, plan: MembershipPlan, workers: Collection[int]
 ) -> tuple[frozenset[int], MembershipPlan]:
-    """Return those of the workers that the launcher can reach, and the plan with the probe.
+    """Return the workers that the launcher can reach, and the plan with the probe.
 
-    A worker whose node is about to go is not worth listing.
+    Workers on draining nodes are excluded.
     """
     ready = _ready(state, workers)
     if state.launcher is not None and state.elasticity.attach is AttachMode.KUBEXEC:
-        # The API server takes commands to each pod that runs.
+        # Commands go through the API server, which reaches every running pod.
         return ready, plan
     task = _probe_task(state, ready)
     if task is None:
@@ -46,13 +46,13 @@ def reachable(
 
 
 def is_probing(state: MembershipState, workers: Collection[int]) -> bool:
-    """Return whether the outcome of a probe of these workers is still awaited."""
+    """Return whether a probe of these workers is still running."""
     task = _probe_task(state, _ready(state, workers))
     return task is not None and task not in state.outcomes
 
 
 def unreachable_message(state: MembershipState, workers: Collection[int]) -> str:
-    """Return why workers do not answer, as far as probes have shown."""
+    """Return why workers cannot be reached, according to the last probe."""
     task = _probe_task(state, _ready(state, workers))
     outcome = state.outcomes.get(task) if task else None
     reasons = outcome.result.reasons if outcome and outcome.result else {}
@@ -64,12 +64,12 @@ def unreachable_message(state: MembershipState, workers: Collection[int]) -> str
     if outcome and outcome.error:
         reasons_shown.append(outcome.error)
     if state.launcher is None:
-        reasons_shown.append("the launcher does not run")
+        reasons_shown.append("the launcher is not running")
     return "; ".join(reasons_shown[:_MAX_REASONS])
 
 
 def update_hosts(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """Keep the host file of a launched job up to date, and have it written."""
+    """Plan the host file of a launched job, and the task that writes it."""
     present = set(state.membership.present) - state.membership.retired
     kept = {i for i in state.membership.hosts if i in present and not _is_leaving(state, i)}
     waiting = [i for i in state.alive if i not in kept and i not in state.membership.leaving]
@@ -91,7 +91,7 @@ def _late_batch(
 ) -> tuple[frozenset[int], MembershipPlan]:
     """Return the late workers to list now.
 
-    Each write interrupts the training, so they wait a moment for others that are coming.
+    Each update interrupts the training, so they wait a moment for others that are starting.
     """
     found, plan = reachable(state, plan, waiting)
     coming = [i for i in waiting if i not in found and not state.on_draining_node(i)]
@@ -105,7 +105,7 @@ def _late_batch(
 
 
 def write_task(state: MembershipState, membership: Membership) -> WriteFiles | None:
-    """Return the task that writes the hosts to the launcher, None if it does not run."""
+    """Return the task that writes the hosts to the launcher; None if it is not running."""
     if state.launcher is None:
         return None
     files = state.host_files(sorted(membership.hosts))
@@ -113,16 +113,16 @@ def write_task(state: MembershipState, membership: Membership) -> WriteFiles | N
 
 
 def is_written(state: MembershipState, membership: Membership) -> bool:
-    """Return whether the launcher's files have these hosts and no others."""
+    """Return whether the launcher's files contain exactly these hosts."""
     task = write_task(state, membership)
     outcome = None if task is None else state.outcomes.get(task)
     return outcome is not None and not outcome.error
 
 
 def plan_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """Have a launcher that is missing created, with its first hosts, once workers are ready.
+    """Plan the creation of a missing launcher, with its first hosts, once workers are ready.
 
-    That is when all of them are, or enough of them have been for long enough.
+    It needs all workers, or enough of them after ``start_after_s``.
     """
     launcher_replica = state.launcher_replica
     if launcher_replica is None or launcher_replica.state is not ReplicaState.MISSING:
@@ -142,7 +142,7 @@ def plan_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPla
 
 
 def _waits_since(state: MembershipState) -> datetime.datetime:
-    """Return when the wait for workers began: with the job, or with its last restart."""
+    """Return since when the job waits for workers: its start, or its last restart."""
     status = state.job.status
     since = [
         c.last_transition_time
@@ -154,7 +154,7 @@ def _waits_since(state: MembershipState) -> datetime.datetime:
 
 
 def _probe_task(state: MembershipState, ready: frozenset[int]) -> ProbeWorkers | None:
-    """Return the task that finds which of the ready workers answer, None if there is no need."""
+    """Return the task that probes the ready workers; None if no probe is needed."""
     if not ready or state.launcher is None or state.elasticity.attach is AttachMode.KUBEXEC:
         return None
     return ProbeWorkers(state.launcher, frozenset(state.pod_names(sorted(ready))))
@@ -167,20 +167,20 @@ def _ready(state: MembershipState, workers: Collection[int]) -> frozenset[int]:
 def _still_needed(
     state: MembershipState, plan: MembershipPlan, listed: Collection[int]
 ) -> tuple[frozenset[int], MembershipPlan]:
-    """Return the evacuating workers that stay listed: without them there would be too few."""
+    """Return the evacuating workers that stay listed because too few others are."""
     evacuating = state.membership.evacuating
     if evacuating is None or len(listed) >= state.elasticity.min_replicas:
         return frozenset(), plan
-    # The rest of the time is for the launcher to disconnect from them.
+    # The second half of the drain time is for the launcher to disconnect from them.
     wait_s = state.left_s(evacuating, state.policy.drain_timeout_s / 2)
     if wait_s <= 0:
         return frozenset(), plan
-    there = state.hosts.intersection(state.membership.present) - state.membership.retired
-    return there.intersection(evacuating.workers), plan.with_wait(wait_s)
+    existing = state.hosts.intersection(state.membership.present) - state.membership.retired
+    return existing.intersection(evacuating.workers), plan.with_wait(wait_s)
 
 
 def _is_leaving(state: MembershipState, worker: int) -> bool:
-    """Return whether a worker leaves, and no script has to run first."""
+    """Return whether a worker is leaving and no script has to run first."""
     operation = state.membership.scaling
     scaler = state.scaler(operation.uid) if operation else None
     if (
@@ -189,7 +189,7 @@ def _is_leaving(state: MembershipState, worker: int) -> bool:
         and not operation.ready
         and worker in operation.workers
     ):
-        # It is not known yet whether the launcher uses it.
+        # It is not known yet whether the launcher uses the worker.
         return False
     by_script = bool(operation and not operation.done and scaler and scaler.script)
     if by_script and operation and worker in operation.workers:

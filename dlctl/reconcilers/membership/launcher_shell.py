@@ -1,6 +1,6 @@
-"""What is said to a running launcher: commands in its container, and what comes of them.
+"""Commands in a running launcher's container, and their results.
 
-One call is one command. It is not known here why anybody asks, nor what follows.
+One call is one command. The callers decide on retries and consequences.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,20 +17,20 @@ from dlctl.reconcilers.membership import exec_output, exec_requests
 from dlctl.reconcilers.membership.exec_output import InspectionError, ProbeResult
 from dlctl.reconcilers.membership.exec_requests import ExecRequest
 
-# A thousand processes and ten thousand connections.
+# Enough for a thousand processes and ten thousand connections.
 _CONNECTIONS_LIMIT: Final = OutputLimit(4 << 20)
-# Of one worker: its name, and why it does not answer.
+# Per worker: its name, and why it does not respond.
 _PROBE_BYTES: Final = 512
-# What a script wrote last says why it has failed.
+# The last output of a script shows why it failed.
 _SCRIPT_LIMIT: Final = OutputLimit(keep_end=True)
 
 
 class CommandFailedError(DlctlError):
-    """A command in a launcher has ended with another exit code than zero."""
+    """A command in a launcher has exited with a non-zero code."""
 
 
 class Execute(Protocol):
-    """What is needed of a client: its :meth:`~dlctl.kube.client.Client.execute`."""
+    """The required part of a client: its :meth:`~dlctl.kube.client.Client.execute`."""
 
     async def __call__(
         self,
@@ -48,10 +48,10 @@ class Execute(Protocol):
 
 @attrs.frozen
 class LauncherShell:
-    """A shell in one container; each use of it has a deadline.
+    """A shell in one container; each command has a timeout.
 
-    A command that was cut off by its deadline, or a cancellation, may run on: kubelets do not end
-    what nobody listens to any more.
+    A command may keep running after its timeout or cancellation: kubelets do not end commands whose
+    client has disconnected.
     """
 
     execute: Execute
@@ -59,34 +59,32 @@ class LauncherShell:
     container: str
 
     async def write_files(self, files: Mapping[str, str], generation: int) -> None:
-        """Put the texts into files, by path; whoever reads one sees the old or the new one.
+        """Write files by path, each atomically.
 
-        It succeeds as well if the files are of a later edition already, and leaves those alone.
+        If the existing files are of a later generation, they are kept, and the command succeeds.
         """
-        await self._run(
-            exec_requests.write_files(files, generation), "the files were not delivered"
-        )
+        await self._run(exec_requests.write_files(files, generation), "writing the files failed")
 
     async def probe_workers(self, workers: Collection[str]) -> ProbeResult:
-        """Find out which of the workers answer; one that is asked counts as used meanwhile."""
+        """Return which of the workers respond; probed workers count as used meanwhile."""
         request = exec_requests.probe_workers(workers)
         limit = OutputLimit(_PROBE_BYTES * max(len(workers), 128))
-        completed = await self._run(request, "the workers were not looked for", limit)
+        completed = await self._run(request, "probing the workers failed", limit)
         return exec_output.parse_probe(completed.stdout, workers)
 
     async def workers_in_use(self, workers: Mapping[str, str]) -> frozenset[str]:
-        """Return which of the workers, addresses by name, the launcher has to do with.
+        """Return which of the workers (addresses by name) the launcher uses.
 
-        :raises UnreadableError: if the output does not say.
+        :raises InspectionError: if the launcher cannot be inspected.
         """
-        failure = "the launcher was not looked into"
+        failure = "inspecting the launcher failed"
         completed = await self._run(exec_requests.list_connections(), failure, _CONNECTIONS_LIMIT)
         if completed.truncated:
-            raise InspectionError("the launcher has more connections than can be looked at")
+            raise InspectionError("the launcher has too many connections to inspect")
         return exec_output.parse_workers_in_use(completed.stdout, workers)
 
     async def run_script(self, script: Script, workers: Iterable[str]) -> None:
-        """Run a script of the user's; each of the workers is a ``name:slots``."""
+        """Run a user's script; each worker is passed as ``name:slots``."""
         request = exec_requests.run_script(script, workers)
         await self._run(request, f"the script {script.path} failed", _SCRIPT_LIMIT)
 

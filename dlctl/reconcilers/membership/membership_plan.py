@@ -1,4 +1,4 @@
-"""The plan for a job's members: a frozen value, of which each rule returns the next version."""
+"""The plan for a job's members: an immutable value; each rule returns an updated copy."""
 
 import datetime
 from collections.abc import Iterable, Mapping
@@ -28,45 +28,42 @@ class ScalerUpdate:
 
 @attrs.frozen
 class MembershipPlan:
-    """The next membership of a job, and all that is to be written, deleted and run for it.
-
-    Each method returns a new plan.
-    """
+    """The next membership of a job, and the writes, deletions and exec tasks for it."""
 
     membership: Membership
-    # The membership that is persisted, and the time of the decision: a generation is made of both.
+    # The persisted membership and the current time, from which the next generation is derived.
     persisted: Membership
     now: datetime.datetime
     restarts: Mapping[str, RestartRecord] = attrs.field(factory=dict)
-    # Of the job, in the order in which they are stated.
+    # Conditions of the job, in the order in which they are set.
     conditions: tuple[Condition, ...] = ()
     notes: tuple[EventNote, ...] = ()
     scaler_updates: Mapping[UID, ScalerUpdate] = attrs.field(factory=dict)
     deleted_pods: tuple[Pod, ...] = ()
     exec_tasks: frozenset[ExecTask] = frozenset()
-    # Those of ``exec_tasks`` that have ended and are to run again.
+    # Finished ones of ``exec_tasks`` to run again.
     retries: frozenset[ExecTask] = frozenset()
     # Whether the launcher may be created.
     create_launcher: bool = False
-    # Seconds until time alone makes a difference.
+    # Seconds until the next plan is needed without any change in the cluster.
     waits_s: tuple[float, ...] = ()
 
     @classmethod
     def unchanged(cls, state: MembershipState) -> Self:
-        """Return the plan that leaves everything as it is."""
+        """Return the plan that changes nothing."""
         restarts = state.job.status.restarts
         return cls(state.membership, state.membership, state.now, restarts=restarts)
 
     def with_membership(self, membership: Membership) -> Self:
-        """Return the plan with this membership; its generation grows if the hosts change."""
+        """Return the plan with this membership; a change of hosts increases its generation."""
         generation = self.persisted.generation
         if membership.hosts != self.persisted.hosts:
-            # The time: a status that has lost its memory must not fall behind the launcher's files.
+            # From the time: after the loss of a status, generations must not fall behind the files.
             generation = max(generation + 1, int(self.now.timestamp()))
         return attrs.evolve(self, membership=attrs.evolve(membership, generation=generation))
 
     def with_restart(self, replica: Replica, record: RestartRecord | None) -> Self:
-        """Return the plan with the restarts of a replica; None forgets them."""
+        """Return the plan with the restarts of a replica; None removes them."""
         restarts = {name: old for name, old in self.restarts.items() if name != str(replica)}
         if record is not None:
             restarts[str(replica)] = record
@@ -83,7 +80,7 @@ class MembershipPlan:
         return attrs.evolve(self, scaler_updates=updates)
 
     def with_deleted_pods(self, pods: Iterable[Pod]) -> Self:
-        """Return the plan with these pods deleted, as far as they are not terminating already."""
+        """Return the plan with these pods deleted, unless they are terminating already."""
         deleted = tuple(pod for pod in pods if not pod.metadata.is_terminating)
         return attrs.evolve(self, deleted_pods=(*self.deleted_pods, *deleted))
 

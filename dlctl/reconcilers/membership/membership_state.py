@@ -17,7 +17,7 @@ from dlctl.reconcilers.membership.exec_tasks import ExecTask, LauncherContainer
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF
 
-# Statuses are read with indexes of at most this many.
+# The decoder of statuses limits indexes to this length.
 _MAX_INDEX_DIGITS = 9
 
 
@@ -26,34 +26,34 @@ class MembershipPolicy:
     """Settings for all elastic jobs; durations in seconds."""
 
     backoff: Backoff = RESTART_BACKOFF
-    # After this time a job starts with the workers it has, if they are as many as its minimum.
+    # After this time a job starts with the ready workers, if they reach its minimum.
     start_after_s: float = 120
-    # How long a launcher may go on using workers that leave.
+    # How long a launcher may keep using leaving workers.
     drain_timeout_s: float = 60
-    # How long new workers may take, unless their ScaleOut names a time.
+    # The timeout of new workers, unless their ScaleOut has its own.
     scale_out_timeout_s: float = 600
 
 
 @attrs.frozen
 class MembershipState:
-    """One job, its children, its scalers and the outcomes of its tasks, at one moment."""
+    """A snapshot of one job, its children, its scalers and the outcomes of its tasks."""
 
     job: Job
     observed: Observed
     membership: Membership
     elasticity: Elasticity
     now: datetime.datetime
-    # How many workers the spec asks for, and how many processes each has room for.
+    # The number of workers in the spec, and the number of processes per worker.
     desired_replicas: int
     slots: int = 1
     policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
-    # Those not finished, in order of creation, and those that have their result.
+    # Pending scalers in order of creation, and finished ones.
     scalers: Sequence[Scaler] = ()
     finished_scalers: Sequence[Scaler] = ()
     outcomes: Mapping[ExecTask, TaskOutcome] = attrs.field(factory=dict)
-    # Nodes that are about to go.
+    # Nodes that are about to be removed.
     draining_nodes: frozenset[str] = frozenset()
-    # The files of a launcher, by path, from the workers to list.
+    # Returns the launcher's host files, by path, for the given workers.
     host_files: Callable[[Sequence[int]], Mapping[str, str]] = lambda hosts: {}
 
     @cached_property
@@ -62,17 +62,17 @@ class MembershipState:
 
     @cached_property
     def hosts(self) -> frozenset[int]:
-        """Return the workers that the launcher knows: to look one up among many."""
+        """Return the listed workers as a set, for fast look-up."""
         return frozenset(self.membership.hosts)
 
     @property
     def launcher_replica(self) -> ObservedReplica | None:
-        """Return the launcher, whatever has become of it."""
+        """Return the launcher, in whatever state."""
         return next((o for o in self.observed.replicas if o.replica.type == LAUNCHER), None)
 
     @property
     def launcher(self) -> LauncherContainer | None:
-        """Return where the launcher runs, if it does."""
+        """Return the container of a running launcher, or None."""
         one, spec = self.launcher_replica, self.job.replica_spec(LAUNCHER)
         if one is None or spec is None or one.pod is None:
             return None
@@ -82,20 +82,20 @@ class MembershipState:
 
     @property
     def is_launched(self) -> bool:
-        """Tell whether there is a launcher that has not ended: it may know the workers' names."""
+        """Return whether there is a launcher that has not ended: it may know the workers' names."""
         one = self.launcher_replica
-        there = (ReplicaState.PENDING, ReplicaState.RUNNING, ReplicaState.TERMINATING)
-        return one is not None and one.state in there
+        active = (ReplicaState.PENDING, ReplicaState.RUNNING, ReplicaState.TERMINATING)
+        return one is not None and one.state in active
 
     @property
     def alive(self) -> tuple[int, ...]:
-        """Return the members that have not ended, and whose nodes do not go."""
+        """Return the members that have not ended and are not being evacuated."""
         evacuating = self.membership.evacuating.workers if self.membership.evacuating else ()
         gone = self.membership.retired.union(evacuating)
         return tuple(i for i in self.membership.members if i not in gone)
 
     def left_s(self, change: ScaleOperation, limit_s: float) -> float:
-        """Return the seconds that a change has left of those that it may take."""
+        """Return the seconds until an operation reaches a time limit."""
         return (change.since + datetime.timedelta(seconds=limit_s) - self.now).total_seconds()
 
     def pod_name(self, worker: int) -> str:
@@ -109,23 +109,23 @@ class MembershipState:
         return one.pod if one else None
 
     def pods(self, workers: Iterable[int]) -> tuple[Pod, ...]:
-        """Return the pods that these workers have."""
+        """Return the existing pods of these workers."""
         return tuple(pod for worker in workers if (pod := self.pod(worker)))
 
     @property
     def max_index(self) -> int:
-        """Return the highest index with which the name of a worker is not too long."""
+        """Return the highest index with which a worker's name is not too long."""
         digits = MAX_LENGTH - len(self.pod_name(0)) + 1
         return int(10 ** min(digits, _MAX_INDEX_DIGITS)) - 1
 
     def ready_since(self, worker: int) -> datetime.datetime | None:
-        """Return when a worker became ready, if its node says so."""
+        """Return when a worker became ready, or None."""
         pod = self.pod(worker)
         ready = pod.condition("Ready") if pod else None
         return ready.last_transition_time if ready else None
 
     def is_ready(self, worker: int) -> bool:
-        """Tell whether a worker's pod runs and says that it is ready."""
+        """Return whether a worker's pod is running and ready."""
         one = self.workers.get(worker)
         if one is None or one.pod is None or one.state is not ReplicaState.RUNNING:
             return False
@@ -136,7 +136,7 @@ class MembershipState:
         return next((one for one in self.scalers if one.uid == UID(uid)), None)
 
     def on_draining_node(self, worker: int) -> bool:
-        """Tell whether the node of a worker is about to go."""
+        """Return whether a worker's node is about to be removed."""
         pod = self.pod(worker)
         return pod is not None and _node_name(pod) in self.draining_nodes
 

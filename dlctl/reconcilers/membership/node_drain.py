@@ -1,4 +1,4 @@
-"""Workers on nodes that are about to go: they leave in time, and others replace them. Pure.
+"""Moves workers off nodes that are about to be removed: replacements are created in time. Pure.
 
 It waits for no other operation: the node would not wait either.
 """
@@ -13,7 +13,7 @@ from dlctl.reconcilers.membership.selection import free_indexes
 
 
 def evacuate(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """Take workers off such nodes; their successors come when there is room for them."""
+    """Evacuate workers from draining nodes, and add replacements as far as names allow."""
     evacuating = state.membership.evacuating
     if evacuating is not None:
         is_evacuated, plan = _is_evacuated(state, plan, evacuating)
@@ -25,7 +25,7 @@ def evacuate(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
 
 
 def complete(plan: MembershipPlan) -> MembershipPlan:
-    """End an evacuation of a job whose pods all go."""
+    """End an evacuation of a job whose pods are all deleted."""
     evacuating = plan.membership.evacuating
     if evacuating is None:
         return plan
@@ -35,7 +35,7 @@ def complete(plan: MembershipPlan) -> MembershipPlan:
 
 def _evacuate_more(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     leaving = state.membership.leaving
-    # Unlisted workers stay until their nodes go: their successors might get no better nodes.
+    # Unlisted workers stay until their nodes are removed: replacements might get no better nodes.
     listed = (i for i in state.alive if i in state.hosts and i not in leaving)
     draining = tuple(i for i in listed if state.on_draining_node(i))
     if not draining or state.launcher is None or state.job.status.phase is not JobPhase.RUNNING:
@@ -46,14 +46,14 @@ def _evacuate_more(state: MembershipState, plan: MembershipPlan) -> MembershipPl
     evacuating = ScaleOperation(False, (*before, *draining), since)
     plan = plan.with_membership(plan.membership.with_evacuating(evacuating).add(successors))
     left, coming = ", ".join(state.pod_names(draining)), ", ".join(state.pod_names(successors))
-    message = f"the nodes of {left} are about to go: {coming} will take their places"
+    message = f"the nodes of {left} are about to be removed: {coming} will replace them"
     return plan.with_note(EventNote("Warning", "TrainingJobNodeGoing", message))
 
 
 def _is_evacuated(
     state: MembershipState, plan: MembershipPlan, evacuating: ScaleOperation
 ) -> tuple[bool, MembershipPlan]:
-    # Some stay listed until their successors have come.
+    # Some stay listed until their replacements are ready.
     if state.hosts.intersection(evacuating.workers):
         return False, plan
     return has_left(state, plan, evacuating)

@@ -1,6 +1,6 @@
-"""The one decision about an elastic job's workers: the members, and what they need. Pure.
+"""The central decision about an elastic job's workers: its members and their needs. Pure.
 
-It comes before the plan for the job's children, which creates and deletes pods for the members.
+It precedes the plan for the job's children, which creates and deletes pods for the members.
 """
 
 import attrs
@@ -21,7 +21,7 @@ _STOPPED_PHASES = (JobPhase.SUSPENDED, JobPhase.RESTARTING)
 
 
 def with_members(job: Job, membership: Membership) -> Job:
-    """Return a job with the workers of its membership, and those that join or leave."""
+    """Return a job whose worker spec lists its members, and workers being added or removed."""
     members = membership.present
     specs = tuple(
         attrs.evolve(spec, explicit_indexes=members, replicas=len(members))
@@ -35,7 +35,7 @@ def with_members(job: Job, membership: Membership) -> Job:
 
 
 def plan_membership(state: MembershipState) -> MembershipPlan:
-    """Return the members of an elastic job, and what they need, now."""
+    """Return the plan for the members of an elastic job."""
     plan = MembershipPlan.unchanged(state)
     phase = state.job.status.phase
     if phase in _FINISHED_PHASES:
@@ -53,13 +53,13 @@ def plan_membership(state: MembershipState) -> MembershipPlan:
         _update_launcher,
         _add_progress_conditions,
     ):
-        # Each step decides on the members as the one before has left them.
+        # Each step starts from the members that the previous one returned.
         plan = step(attrs.evolve(state, membership=plan.membership), plan)
     return plan
 
 
 def with_membership_plan(job: Job, plan: MembershipPlan | None) -> Job:
-    """Return the job as its membership is planned: members, restarts, conditions."""
+    """Return the job with its planned membership, restarts and conditions."""
     if plan is None:
         return job
     status: JobStatus = job.status
@@ -73,7 +73,7 @@ def with_membership_plan(job: Job, plan: MembershipPlan | None) -> Job:
 
 
 def _finish(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """End all operations of a job that has finished; its scalers fail."""
+    """End all operations of a finished job; its pending scalers fail."""
     plan = plan.with_membership(plan.membership.with_scaling(None).with_evacuating(None))
     for scaler in state.scalers:
         over = f"{state.job.resource.kind} {state.job.key} has ended"
@@ -99,7 +99,7 @@ def _accept_scalers(state: MembershipState, plan: MembershipPlan) -> MembershipP
 
 
 def _follow_replicas(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """Follow the number in the spec at once, as long as no launcher knows any worker."""
+    """Follow the replicas in the spec at once while no launcher knows any worker."""
     if state.is_launched or plan.membership.hosts:
         return plan
     return plan.with_membership(
@@ -131,7 +131,7 @@ def _update_launcher(state: MembershipState, plan: MembershipPlan) -> Membership
 
 
 def _add_progress_conditions(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """State how far the job has come, each step once."""
+    """Add conditions for the progress of the job, each of them once."""
     job, now, current = state.job, state.now, state.job.status.conditions
     created = [one for one in state.workers.values() if one.state is not ReplicaState.MISSING]
     reached = []
@@ -149,5 +149,5 @@ def _add_progress_conditions(state: MembershipState, plan: MembershipPlan) -> Me
 
 
 def _has_result(state: MembershipState, uid: str) -> bool:
-    """Tell whether a scaler has its result already, and only the job has yet to learn of it."""
+    """Return whether a scaler is already finished, which the job does not reflect yet."""
     return any(one.uid == uid for one in state.finished_scalers)

@@ -1,6 +1,6 @@
-"""The I/O around decisions on elastic jobs: reads their input, and applies what they ask for.
+"""The I/O of elastic jobs: collects the input of membership plans, and applies them.
 
-It waits for no launcher: commands run as background tasks, whose end enqueues the job.
+It never waits for launchers: commands run as background tasks, whose completion enqueues the job.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -44,12 +44,12 @@ from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.merge_patch import merge_patch
 from dlctl.reconcilers.observe import Children, observe
 
-# The index of unfinished scalers by the job that they are for.
+# The index of pending scalers, by job.
 BY_JOB: Final = "job"
-# The index of nodes, and its one value: that of nodes which are about to go.
+# The index of nodes, and its only value: nodes that are about to be removed.
 DRAINING: Final = "going"
 _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
-# Between two checks whether the launcher has disconnected: no event says so.
+# Between two checks whether the launcher has disconnected: there is no event for it.
 _CHECK_INTERVAL_S: Final = 0.25
 # Before unused workers are checked again: a launcher may be about to connect to the next one.
 _CONFIRM_S: Final = 1.0
@@ -66,17 +66,17 @@ class MembershipReconciler:
     recorder: EventRecorder
     clock: Clock
     policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
-    # Indexed by whether they are about to go.
+    # Indexed by their drain signals; None if these are disabled.
     nodes: Store[Node] | None = None
 
     async def plan(self, job: Job, children: Children, size: int) -> MembershipPlan | None:
-        """Decide on an elastic job's members now; None if there is nothing to decide.
+        """Plan an elastic job's members; None if there is nothing to decide.
 
-        For a large job (``size`` pods), a thread does it.
+        For a large job (``size`` pods), this runs in a thread.
         """
         finished = job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE)
         if job.elasticity is None or (job.is_partial and not finished):
-            # By a spec that is known in part no worker is chosen.
+            # A partially decoded spec is not enough to choose workers.
             return None
         now = self.clock.now()
         desired_replicas = job.replica_count(WORKER)
@@ -102,9 +102,9 @@ class MembershipReconciler:
     async def patch_scalers(
         self, job: Job, updates: Iterable[ScalerUpdate], *, finished: bool
     ) -> None:
-        """Write the statuses of scalers: of those that are finished, or of the others.
+        """Write the statuses of scalers: only the finished ones, or only the others.
 
-        :raises ConflictError: if one is not as the stores have it.
+        :raises ConflictError: if one has changed since the stores showed it.
         """
         for update in updates:
             if update.status.phase.finished is finished:
@@ -113,7 +113,7 @@ class MembershipReconciler:
     def set_wanted(
         self, key: ObjectKey, wanted: Collection[ExecTask] | None, retried: Iterable[ExecTask]
     ) -> None:
-        """Run the wanted tasks in the launcher, and no others; None leaves them as they are."""
+        """Run exactly the wanted tasks in the launcher; None leaves running tasks alone."""
         if wanted is None:
             return
         outcomes = self.tasks.outcomes(key)
@@ -124,7 +124,7 @@ class MembershipReconciler:
                 self.tasks.retry(key, task, after_s=pause_s)
 
     def _pending_scalers(self, job: Job) -> Iterator[Scaler]:
-        """Yield the unfinished scalers of a job in order of creation, the oldest first."""
+        """Yield the pending scalers of a job, the oldest first."""
         found = [
             scaler_reconciler.read_scaler(obj, resource)
             for resource, store in self.scaler_stores.items()
@@ -134,7 +134,7 @@ class MembershipReconciler:
         yield from sorted(found, key=lambda one: (one.created, one.full_name))
 
     def _finished_scaler(self, membership: Membership) -> Iterator[Scaler]:
-        """Yield the scaler of the change under way, if it has its result already."""
+        """Yield the scaler of the current operation, if it is already finished."""
         update = membership.scaling
         kind, _, name = update.scaler.partition(":") if update else ("", "", "")
         namespace, _, name = name.partition("/")
@@ -146,10 +146,10 @@ class MembershipReconciler:
                     yield found
 
     async def readopt(self, job: Job, pods: Iterable[Pod]) -> bool:
-        """Label pods of the job that are in use and have lost our label; tell whether any had.
+        """Label pods in use that have lost dlctl's label; return whether there were any.
 
-        The store does not show them, so each that is missing is looked up by its name, before it
-        is taken for one that was deleted.
+        Stores do not contain such pods, so missing ones are looked up by name before they count as
+        deleted.
         """
         membership, running = job.status.membership, job.status.phase is JobPhase.RUNNING
         if not running or membership is None or not membership.hosts or job.run_policy.suspended:
@@ -206,25 +206,25 @@ class MembershipReconciler:
         return patched
 
     def _draining_nodes(self) -> frozenset[str]:
-        going = self.nodes.indexed(DRAINING, DRAINING) if self.nodes else ()
-        return frozenset(node.metadata.name for node in going)
+        draining = self.nodes.indexed(DRAINING, DRAINING) if self.nodes else ()
+        return frozenset(node.metadata.name for node in draining)
 
 
 def scale_target(obj: ScalerObject) -> ObjectKey | None:
-    """Return which job a scaler is for, if it says so."""
+    """Return the job that a scaler names, or None."""
     name = scaler_reconciler.read_scaler(obj, SCALE_INS).job
     return ObjectKey(obj.metadata.namespace or "", name) if name else None
 
 
 def index_by_job(obj: ScalerObject) -> Iterator[str]:
-    """Yield what stores index scalers by: none, once it is finished."""
+    """Yield the index key of a scaler: its job, or none once it is finished."""
     scaler = scaler_reconciler.read_scaler(obj, SCALE_INS)
     if scaler.job and not scaler.status.phase.finished:
         yield str(ObjectKey(obj.metadata.namespace or "", scaler.job))
 
 
 def _belongs_to_other_job(obj: ScalerObject, job: Job) -> bool:
-    """Tell whether a scaler belongs to a job of before that had the same name: it goes with it."""
+    """Return whether a scaler belongs to an earlier job of the same name, with which it goes."""
     owners = obj.metadata.owner_references or ()
     same = (o for o in owners if (o.group, o.kind) == (job.resource.group, job.resource.kind))
     return any(owner.uid != job.uid for owner in same)

@@ -1,6 +1,6 @@
-"""ScaleIns and ScaleOuts apart from their jobs: finished ones expire, and some have no job at all.
+"""Scalers apart from their jobs: finished ones expire, and those without a job fail.
 
-What a request comes to while its job exists is the business of the job's reconciler.
+While the job exists, its own reconciler processes the scaler.
 """
 
 import datetime
@@ -23,23 +23,23 @@ from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 
 logger = logging.getLogger(__name__)
 
-# A job may be applied a little later than what scales it.
+# A job may be applied a little later than its scaler.
 GRACE_S: Final = 120.0
 
 
 def read_scaler(obj: ScalerObject, resource: Resource) -> Scaler:
-    """Read a request; one that cannot be read fails by its flaw, and its job goes on."""
+    """Decode a scaler; a malformed one has an ``invalid_reason``, and its job continues."""
     try:
         with wrap_content_errors("reading"):
             return scalers.read(obj, resource)
     except ContentError as error:
-        logger.exception("content cannot be handled", extra={"step": error.step})
+        logger.exception("cannot process a scaler's content", extra={"step": error.step})
         return scalers.unread(obj, resource, invalid_reason=str(error))
 
 
 @attrs.frozen
 class ScalerReconciler:
-    """Deletes finished requests of one kind after ``ttl_s``, and fails those without a job."""
+    """Deletes finished scalers of one kind after ``ttl_s``, and fails those without a job."""
 
     resource: Resource
     scalers: Store[ScalerObject]
@@ -48,11 +48,11 @@ class ScalerReconciler:
     client: Client
     recorder: EventRecorder
     clock: Clock
-    # Seconds after the end; 0 keeps them.
+    # Seconds after the end; 0 keeps finished scalers.
     ttl_s: float = 0.0
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Take one request one step further, if it is not its job's reconciler's to do."""
+        """Advance a scaler by one step, unless its job's reconciler does."""
         obj = self.scalers.get(key)
         if obj is None or obj.metadata.is_terminating:
             return Result()
@@ -80,7 +80,7 @@ class ScalerReconciler:
 
     async def _fail_without_job(self, obj: ScalerObject, scaler: Scaler) -> Result:
         if ObjectKey(scaler.key.namespace, scaler.job) in self.jobs:
-            # It may be deleted before it has begun with the request.
+            # The job may be deleted before it has started to process the scaler.
             return Result(requeue_after_s=GRACE_S)
         left_s = self._left_s(scaler.created, GRACE_S)
         if left_s > 0:

@@ -1,4 +1,4 @@
-"""The next statuses of scalers and the events that go with them. Pure."""
+"""The next statuses of scalers, and the events about them. Pure."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def scaler_created(plan: MembershipPlan, scaler: Scaler) -> MembershipPlan:
 
 
 def scaling_started(plan: MembershipPlan, scaler: Scaler, pods: Sequence[str]) -> MembershipPlan:
-    """Say that a scaler's operation has started, and which pods it is about."""
+    """Set the Scaling phase of a scaler, with the pods of its operation."""
     condition = training_conditions.scaler_scaling(scaler, plan.now)
     update = _with_condition(plan, scaler, condition)
     status = attrs.evolve(update.status, phase=ScalerPhase.SCALING, pods=tuple(pods))
@@ -31,7 +31,7 @@ def script_executed(plan: MembershipPlan, scaler: Scaler) -> MembershipPlan:
 
 
 def scaling_finished(plan: MembershipPlan, scaler: Scaler, failure: str = "") -> MembershipPlan:
-    """Say how a scaler's operation has ended: without a failure it has succeeded."""
+    """Set the result of a scaler: failed with a message, or succeeded without one."""
     condition = training_conditions.scaler_finished(
         scaler, plan.now, ok=not failure, message=failure
     )
@@ -44,6 +44,6 @@ def scaling_finished(plan: MembershipPlan, scaler: Scaler, failure: str = "") ->
 
 def _with_condition(plan: MembershipPlan, scaler: Scaler, condition: Condition) -> ScalerUpdate:
     update = plan.scaler_updates.get(scaler.uid) or ScalerUpdate(scaler, scaler.status)
-    # The newest condition stands last: ``kubectl get`` shows it.
+    # The newest condition is last: ``kubectl get`` shows it.
     kept = conditions.without_condition(update.status.conditions, condition.type)
     return attrs.evolve(update, status=attrs.evolve(update.status, conditions=(*kept, condition)))

@@ -1,6 +1,6 @@
-"""Scale operations that the spec or a scaler asks for: one at a time, the oldest first. Pure.
+"""Scale operations requested by the spec or a scaler: one at a time, the oldest first. Pure.
 
-The workers of an operation are persisted before anything is done for it, and never chosen again.
+The workers of an operation are persisted before it has any effect, and never chosen again.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from dlctl.reconcilers.observe import ReplicaState
 
 
 def adopt(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """Go on with an operation that another operator has started, with the workers it chose."""
+    """Continue an operation that another operator has started, with the workers it chose."""
     if not state.job.status.written_by_other_operator or state.membership.scaling is not None:
         return plan
     for scaler in state.scalers:
@@ -42,7 +42,7 @@ def adopt(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
 
 
 def start(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """Start the next operation that is asked for: by the spec, or by a scaler."""
+    """Start the next requested operation: from the spec, or from a scaler."""
     if state.desired_replicas != state.membership.observed_replicas:
         return _follow_spec(state, plan)
     for scaler in state.scalers:
@@ -58,7 +58,7 @@ def start(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
 def scale_in(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> MembershipPlan:
-    """Take an operation that removes workers one step further."""
+    """Advance an operation that removes workers by one step."""
     scaler = state.scaler(operation.uid)
     if not operation.ready:
         return _check_leaving(state, plan, operation)
@@ -71,14 +71,14 @@ def scale_in(
 def scale_out(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> MembershipPlan:
-    """Take an operation that adds workers one step further."""
+    """Advance an operation that adds workers by one step."""
     scaler = state.scaler(operation.uid)
     if operation.done:
         return _await_host_update(state, plan, operation, scaler)
     if scaler is not None:
         return _scale_out_by_scaler(state, plan, operation, scaler)
     if operation.uid:
-        # Nobody asks for them any more, and the launcher does not know them yet.
+        # No scaler requests the workers any more, and the launcher does not know them yet.
         return _finish(state, plan, operation, "it was deleted")
     return _scale_out_by_spec(state, plan, operation)
 
@@ -86,7 +86,7 @@ def scale_out(
 def finish(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> MembershipPlan:
-    """End an operation whose scaler has its result: the controller ended before the job had it."""
+    """End an operation whose scaler is finished: the controller ended before updating the job."""
     ok = any(one.uid == operation.uid and one.succeeded for one in state.finished_scalers)
     if ok:
         plan = _add(plan, operation) if operation.is_scale_out else _remove(plan, operation)
@@ -94,7 +94,7 @@ def finish(
 
 
 def complete(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """End an operation of a job whose pods all go: the next ones will be as it wanted."""
+    """End an operation of a job whose pods are all deleted; the members become as requested."""
     operation = plan.membership.scaling
     if operation is None:
         return plan
@@ -117,7 +117,7 @@ def _choose(state: MembershipState, scaler: Scaler) -> tuple[int, ...]:
 def _reject(
     state: MembershipState, plan: MembershipPlan, scaler: Scaler, reason: str
 ) -> MembershipPlan:
-    """Fail a scaler that asks for what cannot be."""
+    """Fail a scaler whose request cannot be met."""
     plan = scaler_status.scaling_finished(plan, scaler, reason)
     return plan.with_condition(
         training_conditions.scaling_finished(state.job, scaler.full_name, state.now, ok=False)
@@ -125,7 +125,7 @@ def _reject(
 
 
 def _follow_spec(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """Start what brings the number of workers to that in the spec."""
+    """Start the operation that changes the number of workers to that in the spec."""
     more = state.desired_replicas - len(state.alive)
     plan = plan.with_membership(
         attrs.evolve(plan.membership, observed_replicas=state.desired_replicas)
@@ -152,7 +152,7 @@ def _start(
 def _check_leaving(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> MembershipPlan:
-    """Note who is not in use, while all are in the host file; without a script, they leave it."""
+    """Record unused workers while all are in the host file; without a script, they leave it."""
     unused, plan = unused_workers(state, plan, operation)
     if unused is None:
         return plan
@@ -190,7 +190,7 @@ def _remove(plan: MembershipPlan, operation: ScaleOperation) -> MembershipPlan:
 def _finish(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, failure: str = ""
 ) -> MembershipPlan:
-    """End an operation; if it has failed, its workers are no members."""
+    """End an operation; the new workers of a failed one do not become members."""
     plan = plan.with_membership(plan.membership.with_scaling(None))
     plan = plan.with_condition(
         training_conditions.scaling_finished(state.job, operation.scaler, state.now, ok=not failure)
@@ -202,9 +202,9 @@ def _finish(
 def _reachable(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, wait_s: float
 ) -> tuple[frozenset[int], MembershipPlan]:
-    """Return those that answer; the launcher is asked for all at once, or when time is up.
+    """Return the reachable workers, probed all together or at the timeout.
 
-    A probe for each that becomes ready would leave several running in the launcher at a time.
+    A probe for each worker that becomes ready would run several in the launcher at once.
     """
     if wait_s > 0 and not all(state.is_ready(worker) for worker in operation.workers):
         return frozenset(), plan
@@ -214,7 +214,7 @@ def _reachable(
 def _arrived(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
 ) -> tuple[tuple[int, ...] | None, MembershipPlan]:
-    """Return the workers that came, once that is decided; none if too few, None if undecided."""
+    """Return the workers to add, once decided; () if too few came, None if undecided."""
     wait_s = state.left_s(operation, _timeout_s(state, scaler))
     found, plan = _reachable(state, plan, operation, wait_s)
     if len(found) == len(operation.workers):
@@ -222,7 +222,7 @@ def _arrived(
     if wait_s > 0:
         return None, plan.with_wait(wait_s)
     if hosts.is_probing(state, operation.workers):
-        # By a controller that has just started, too: it must not discard workers that came in time.
+        # Also after a restart of the controller: it must not discard workers that came in time.
         return None, plan
     min_count = len(operation.workers) if scaler.min_count is None else scaler.min_count
     return tuple(sorted(found)) if found and len(found) >= min_count else (), plan
@@ -243,7 +243,7 @@ def _scale_out_by_scaler(
         reasons = hosts.unreachable_message(state, operation.workers)
         return _finish(state, plan, operation, f"execution timeout: {reasons}")
     if scaler.script or len(arrived) < len(operation.workers):
-        # Persisted first: a script that runs is told of no others, whatever late ones do meanwhile.
+        # Persisted first: the running script knows only these workers, even if others come late.
         ready = attrs.evolve(operation, workers=arrived, ready=True)
         return plan.with_membership(plan.membership.with_scaling(ready))
     return _list_arrived(state, plan, operation, scaler)
@@ -265,15 +265,15 @@ def _list_arrived(
 def _await_host_update(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler | None
 ) -> MembershipPlan:
-    """End an operation whose workers are listed, once the launcher has the list, or in time.
+    """End an operation whose workers are listed, once the launcher has the list or at the timeout.
 
-    They stay in both cases: the launcher may have it.
+    The workers stay members in both cases: the launcher may have the list.
     """
     written = state.launcher is None or hosts.is_written(state, plan.membership)
     wait_s = state.left_s(operation, _timeout_s(state, scaler) + state.policy.drain_timeout_s)
     if not written and wait_s > 0:
         return plan.with_wait(wait_s)
-    failure = "" if written else "the launcher could not be told of them in time"
+    failure = "" if written else "the launcher's host file was not updated in time"
     return _finish(state, _add(plan, operation), operation, failure)
 
 
@@ -285,7 +285,7 @@ def _timeout_s(state: MembershipState, scaler: Scaler | None) -> float:
 def _scale_out_by_spec(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> MembershipPlan:
-    """Add the workers that the spec asks for once they are there; late ones join when they come."""
+    """Add the workers that the spec requests once they are reachable; late ones join later."""
     wait_s = state.left_s(operation, state.policy.scale_out_timeout_s)
     found, plan = _reachable(state, plan, operation, wait_s)
     changed = state.desired_replicas != state.membership.observed_replicas

@@ -1,7 +1,7 @@
 """The scripts of scalers: programs in the launcher that take part in an operation. Pure.
 
-A script that has run is run again only if the controller ends before that is persisted. One that
-fails is retried after a pause, up to its scaler's back-off limit.
+A script runs a second time only if the controller ends before the first run is persisted. A failed
+script is retried after a pause, up to its scaler's back-off limit.
 """
 
 from dlctl.api import conditions
@@ -16,7 +16,7 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 def run_script(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
 ) -> tuple[str | None, MembershipPlan]:
-    """Return None once a scaler's script has run, a failure if it cannot, else an empty string."""
+    """Return None once a scaler's script has run, a failure message, or "" while it is pending."""
     if conditions.is_true(scaler.status.conditions, training_conditions.SCRIPT_EXECUTED):
         return None, plan
     if scaler.script is None or state.launcher is None:

@@ -1,7 +1,7 @@
-"""Which workers join, which leave, and which indexes new ones get. Pure.
+"""Selects the workers to add and remove, and the indexes of new ones. Pure.
 
-An index is reused only if the launcher used its worker until the end: launchers avoid the names of
-workers that failed.
+An index is reused only if the launcher used its worker until the end: launchers blacklist the names
+of failed workers.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from dlctl.reconcilers.membership.membership_state import MembershipState
 
 
 class ScaleRejectedError(Exception):
-    """A scale request that cannot be met; the message goes to its author."""
+    """A scale request that cannot be met; the message is for the user."""
 
 
 def initial_membership(count: int) -> Membership:
@@ -22,7 +22,7 @@ def initial_membership(count: int) -> Membership:
 
 
 def follow_replicas(membership: Membership, count: int, last: int) -> Membership:
-    """Return the membership of a job without a launcher, for the number in its spec."""
+    """Return the membership of a job without a launcher, adjusted to the replicas in its spec."""
     if membership.observed_replicas == count:
         return membership
     kept = tuple(i for i in membership.members if i not in membership.retired)[:count]
@@ -35,8 +35,8 @@ def follow_replicas(membership: Membership, count: int, last: int) -> Membership
 def free_indexes(membership: Membership, count: int, last: int) -> tuple[int, ...]:
     """Return indexes for new workers: the next ones that no retired worker had.
 
-    After ``last``, the highest for which names are short enough, come the lowest free ones. There
-    may be fewer than ``count``.
+    ``last`` is the highest index whose pod name is short enough; after it, the lowest free indexes
+    follow. There may be fewer than ``count``.
     """
     first = max(membership.present, default=-1) + 1
     lower = (index for index in range(first) if index not in membership.present)
@@ -85,7 +85,7 @@ def choose_removed(state: MembershipState, scaler: Scaler) -> tuple[int, ...]:
 
 
 def choose_last(state: MembershipState, count: int) -> tuple[int, ...]:
-    """Return the workers to remove first: unlisted ones, then those of the highest indexes."""
+    """Return the workers to remove first: those not in the host file, then the highest indexes."""
     ordered = sorted(state.alive, key=lambda i: (i in state.hosts, -i))
     return tuple(sorted(ordered[:count]))
 

@@ -1,7 +1,7 @@
-"""Workers that end while their job goes on, and their successors. Pure.
+"""Workers that end while their job runs, and their replacements. Pure.
 
-A worker that the launcher has used gets a successor of another name: the first at once, later ones
-after a back-off that counts all predecessors. One that was never listed is created again.
+A worker that the launcher has used is replaced by one with another name: first at once, later after
+a back-off that counts all predecessors. A worker that was never listed is created again.
 """
 
 import datetime
@@ -34,12 +34,12 @@ def _record_failure(
     message = _failure_message(state.pod_name(index), one)
     plan = plan.with_membership(plan.membership.retire([index]))
     plan = plan.with_note(EventNote("Warning", "TrainingJobWorkerFailed", message))
-    # A worker with restarts left counts as one that returns.
+    # A worker whose restarts are recorded counts as one that will be replaced.
     return plan.with_restart(one.replica, restart if replaceable else None)
 
 
 def replace_failed(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
-    """Add successors of retired workers, as many and as soon as the policy has it."""
+    """Add replacements of retired workers, within the limits and delays of the policy."""
     for index in state.membership.members:
         restart = plan.restarts.get(str(Replica(WORKER, index)))
         if index in state.membership.retired and restart is not None:
@@ -63,15 +63,15 @@ def _replace(
     plan = plan.with_membership(plan.membership.remove([index]).add([successor]))
     plan = plan.with_restart(Replica(WORKER, successor), restart)
     plan = plan.with_restart(Replica(WORKER, index), None)
-    message = f"worker {state.pod_name(successor)} takes the place of {state.pod_name(index)}"
+    message = f"worker {state.pod_name(successor)} replaces {state.pod_name(index)}"
     return plan.with_note(EventNote("Normal", "TrainingJobWorkerCreated", message))
 
 
 def _at_max(state: MembershipState, plan: MembershipPlan) -> bool:
-    """Tell whether as many workers as there may be have come meanwhile."""
+    """Return whether the job has its maximum number of workers, including those being added."""
     max_replicas = state.elasticity.max_replicas
-    there = [i for i in plan.membership.present if i not in plan.membership.retired]
-    return max_replicas is not None and len(there) >= max_replicas
+    current = [i for i in plan.membership.present if i not in plan.membership.retired]
+    return max_replicas is not None and len(current) >= max_replicas
 
 
 def _has_failed(state: MembershipState, index: int, one: ObservedReplica) -> bool:
@@ -82,13 +82,13 @@ def _has_failed(state: MembershipState, index: int, one: ObservedReplica) -> boo
         and one.pod is not None
         and one.termination is not None
     ):
-        # It is made again under its name, no more often than others are replaced.
+        # It is created again under its name, within the same limit as replacements.
         return _is_beyond_limit(state, _next_restart(state, one))
     return one.state in (ReplicaState.FAILED_PERMANENT, ReplicaState.SUCCEEDED)
 
 
 def _next_restart(state: MembershipState, one: ObservedReplica) -> RestartRecord:
-    """Return the restarts of a worker with its newest loss."""
+    """Return the restarts of a worker after its newest failure."""
     old = state.job.status.restarts.get(str(one.replica))
     return replica_restarts.next_restart(old, one, state.policy.backoff, state.now)
 

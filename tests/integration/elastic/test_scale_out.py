@@ -245,7 +245,7 @@ async def test_launcher_that_cannot_be_told_holds_nobody_up_for_ever() -> None:
         stage.launchers.faults = [ExecFault("fail", "deliver", times=100)]
         await stage.scale_out(toAdd=TWO, timeout=30)
         phase, message = await stage.scaler_result("out")
-        assert (phase, "could not be told" in message) == ("ScaleFailed", True)
+        assert (phase, "was not updated" in message) == ("ScaleFailed", True)
         # It may be that it knows of them.
         assert stage.workers() == stage.members() == [0, 1, 2]
 

@@ -161,8 +161,8 @@ def test_reach_tells_who_answers_and_why_others_do_not() -> None:
         frozenset({"a"}),
         {
             "b": "ssh: connect to host b port 22: Connection refused",
-            "c": "it did not answer in time",
-            "d": "it was not looked for",
+            "c": "it did not respond in time",
+            "d": "it was not probed",
         },
         ProbeMethod.SSH,
     )

@@ -87,7 +87,7 @@ def test_message_says_why_workers_are_unreachable() -> None:
     assert hosts.unreachable_message(state, (0, 1)) == (
         "linear-worker-1 is not ready; linear-worker-0 does not answer: refused"
     )
-    assert "the launcher does not run" in hosts.unreachable_message(
+    assert "the launcher is not running" in hosts.unreachable_message(
         make_state(launched=False), (0,)
     )
 

@@ -158,7 +158,7 @@ async def test_input_that_breaks_off_leaves_the_old_file_and_no_other(
 async def test_place_that_cannot_be_written_to_is_told(
     launcher: LauncherShell, tmp_path: Path
 ) -> None:
-    with pytest.raises(CommandFailedError, match=r"not delivered: exit code 1: .*hostfile"):
+    with pytest.raises(CommandFailedError, match=r"files failed: exit code 1: .*hostfile"):
         await launcher.write_files({str(tmp_path / "absent" / "hostfile"): "a\n"}, 1)
 
 
@@ -231,7 +231,7 @@ async def test_lock_of_a_delivery_that_was_killed_does_not_stay(
     machine.lacks_all_but(*COREUTILS)
     (tmp_path / ".generation.lock").mkdir()
     path = str(tmp_path / "hostfile")
-    with pytest.raises(CommandFailedError, match="another delivery holds"):
+    with pytest.raises(CommandFailedError, match="another write holds"):
         await launcher.write_files({path: "new\n"}, 1)
     assert files(tmp_path) == {}
     await launcher.write_files({path: "new\n"}, 1)
