@@ -12,12 +12,13 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
-from docs.generate import fields, flags, metrics
+from docs.generate import conditions, fields, flags, metrics
 
 _PLACE: Final = re.compile(r"^<!-- (generated|flags): ([\w -]+) -->$", re.MULTILINE)
 # The roles of reStructuredText in docstrings.
 _ROLE: Final = re.compile(r":(?:attr|class|func|meth|mod):(?=<code>)")
 _TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "condition messages": conditions.condition_messages,
     "fields": fields.all_fields,
     "flags": flags.all_flags,
     "flags of training-operator": flags.training_operator_flags,

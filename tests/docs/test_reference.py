@@ -9,7 +9,7 @@ import pytest
 from dlctl.cli.settings import file_key
 from dlctl.metrics import Metrics
 from dlctl.options import Options, flag
-from docs.generate import fields, flags, metrics
+from docs.generate import conditions, fields, flags, metrics
 from tests.docs.pages import PAGES, ROOT
 
 _OPTIONS: Final = [field.name for field in attrs.fields(Options)]
@@ -50,6 +50,12 @@ def test_each_metric_is_listed_with_its_labels() -> None:
 def test_metric_that_a_page_names_exists() -> None:
     named = {(p.name, name) for p in PAGES for name in _METRIC.findall(p.read_text())}
     assert {(page, name) for page, name in named if not hasattr(Metrics(), name)} == set()
+
+
+def test_messages_are_those_of_each_family() -> None:
+    table = conditions.condition_messages()
+    assert "| TFJob `kubeflow.org/v1` | TFJob ml/mnist is running. | " in table
+    assert "| job(ml/mnist) successfully completed. | " in table
 
 
 @pytest.mark.slow

@@ -5,12 +5,15 @@ In the embedded world time is compacted; in a real one a test has what time it t
 
 import pytest
 
+from tests.support.documented import documented
 from tests.support.harness import start_cluster
 from tests.support.real_harness import KUBECONFIG, start_real_cluster
 
-_EMBEDDED = pytest.param(start_cluster, id="embedded", marks=pytest.mark.looptime(noop_cycles=8))
+_EMBEDDED = pytest.param(
+    documented(start_cluster), id="embedded", marks=pytest.mark.looptime(noop_cycles=8)
+)
 _REAL = pytest.param(
-    start_real_cluster, id="real", marks=[pytest.mark.real, pytest.mark.timeout(150)]
+    documented(start_real_cluster), id="real", marks=[pytest.mark.real, pytest.mark.timeout(150)]
 )
 
 

@@ -70,9 +70,11 @@ async def test_ended_job_that_keeps_its_pods_is_written_once_and_they_are_not(
 ) -> None:
     async with start_cluster() as cluster:
         stated = (CREATED, STOPPED, SUCCEEDED)
-        fates = {replica: [DONE] for replica in ("chief-0", "ps-0", "worker-0", "worker-1")}
+        outcomes = {replica: [DONE] for replica in ("chief-0", "ps-0", "worker-0", "worker-1")}
         done = timestamp(cluster.clock.now())
-        await left_behind(cluster, tf_job(), *stated, fates=fates, completionTime=done, **AT_END)
+        await left_behind(
+            cluster, tf_job(), *stated, outcomes=outcomes, completionTime=done, **AT_END
+        )
         cluster.start()
         await cluster.until(lambda: cluster.phase() == "Done")
         await cluster.settled()
@@ -160,8 +162,8 @@ async def test_autoscaler_that_another_operator_has_left_goes_with_the_run(
     async with start_cluster() as cluster:
         kind = kind_of("kubeflow.org/v1", "PyTorchJob")
         manifest = elastic(**policy)
-        fates = {"worker-0": [DONE], "worker-1": [DONE]}
-        job = await cluster.submit(manifest, fates, decider="worker-0")
+        outcomes = {"worker-0": [DONE], "worker-1": [DONE]}
+        job = await cluster.submit(manifest, outcomes, decider="worker-0")
         for resource, child in children_left(renderer_of({**manifest, **job})):
             if resource == HORIZONTAL_POD_AUTOSCALERS or stated is at_work:
                 await cluster.user.create(resource, cluster.namespace, child)

@@ -179,8 +179,8 @@ async def test_job_that_was_taken_over_ends_as_any_other(start_cluster: StartClu
 
 async def test_end_that_nobody_saw_is_noticed_at_once(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
-        fates = {**RUNS, "chief-0": [DONE]}
-        await left_behind(cluster, tf_job(), CREATED, RUNNING, fates=fates, **RUN)
+        outcomes = {**RUNS, "chief-0": [DONE]}
+        await left_behind(cluster, tf_job(), CREATED, RUNNING, outcomes=outcomes, **RUN)
         await cluster.until(lambda: "Succeeded" in phases(cluster))
         cluster.start()
         await cluster.ended()
@@ -191,8 +191,8 @@ async def test_end_that_nobody_saw_is_noticed_at_once(start_cluster: StartCluste
 
 async def test_replica_that_was_lost_in_between_runs_again(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
-        fates: Mapping[str, Sequence[Outcome]] = {**RUNS, "worker-1": [Exit(143), KEEPS_RUNNING]}
-        await left_behind(cluster, tf_job("ExitCode"), CREATED, RUNNING, fates=fates, **RUN)
+        outcomes: Mapping[str, Sequence[Outcome]] = {**RUNS, "worker-1": [Exit(143), KEEPS_RUNNING]}
+        await left_behind(cluster, tf_job("ExitCode"), CREATED, RUNNING, outcomes=outcomes, **RUN)
         await cluster.until(lambda: "Failed" in phases(cluster))
         cluster.start()
         await cluster.until(lambda: max(cluster.history.created.values()) == 2)
@@ -209,10 +209,12 @@ AT_END: Final = counts({"succeeded": 1}, {"succeeded": 1}, {"succeeded": 2})
 
 async def test_job_that_had_ended_stays_so(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
-        fates = {**RUNS, "chief-0": [DONE]}
+        outcomes = {**RUNS, "chief-0": [DONE]}
         done = timestamp(cluster.clock.now())
         stated = (CREATED, STOPPED, SUCCEEDED)
-        await left_behind(cluster, tf_job(), *stated, fates=fates, completionTime=done, **AT_END)
+        await left_behind(
+            cluster, tf_job(), *stated, outcomes=outcomes, completionTime=done, **AT_END
+        )
         before, children = cluster.status(), uids(cluster)
         cluster.start()
         await cluster.until(lambda: cluster.phase() == "Done")

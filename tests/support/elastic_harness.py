@@ -15,6 +15,7 @@ from dlctl.local.apiserver.server import ApiServer
 from dlctl.options import Options
 from tests.builders import kind_of
 from tests.dialects.et_operator.manifests import GROUP, elastic_job
+from tests.support.documented import documented
 from tests.support.fake_kubelet import is_running
 from tests.support.fake_launcher import FakeLaunchers, LauncherContainer
 from tests.support.harness import ClusterHarness, start_cluster
@@ -190,7 +191,7 @@ async def start_elastic_cluster(
 
     A test that harms launchers on purpose has to check for itself.
     """
-    async with start_cluster(kinds=[KIND], options=options) as cluster:
+    async with documented(start_cluster)(kinds=[KIND], options=options) as cluster:
         server = cluster.server
         assert isinstance(server, ApiServer)
         harness = ElasticHarness(cluster, FakeLaunchers(server, cluster.clock))
