@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import attrs
 import yaml
 
 from dlctl.api.job import Job
@@ -34,9 +33,9 @@ def _jobs() -> Iterator[tuple[str, Job]]:
         manifest: dict[str, Any] = next(yaml.safe_load_all(path.read_text()))
         kind = kind_of_api_version(kinds, manifest["apiVersion"], manifest["kind"])
         if kind is not None:
+            manifest["metadata"] |= {"name": _KEY.name, "namespace": _KEY.namespace}
             obj = as_job_object(manifest)
-            job = kind.dialect_of(obj).read(obj, kind.resource)
-            yield manifest["apiVersion"], attrs.evolve(job, key=_KEY)
+            yield manifest["apiVersion"], kind.dialect_of(obj).read(obj, kind.resource)
 
 
 def _row(api_version: str, job: Job) -> tuple[str, ...]:
@@ -50,8 +49,8 @@ def _row(api_version: str, job: Job) -> tuple[str, ...]:
         exit_code=1,
     )
     said = (
-        job.messages.running(job),
-        job.messages.succeeded(job),
-        job.messages.failed(job, failure, 1),
+        job.messages.running(),
+        job.messages.succeeded(),
+        job.messages.failed(failure, 1),
     )
     return (f"{job.resource.kind} `{api_version}`", *said)
