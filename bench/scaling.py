@@ -22,7 +22,7 @@ from e2e.kubectl import Kubectl
 from e2e.suite import elastic, jobs, scaling
 from e2e.suite.conftest import SETTINGS, own_namespace
 from e2e.suite.elastic import SCALERS
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 
 TURNS: Final = 20
 LOSSES: Final = 5
@@ -33,7 +33,7 @@ REPLACED_S: Final = 1.0
 DELAY_S: Final = 0.2
 
 
-def turns(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
+def turns(kubectl: Kubectl, testbed: ClusterTestbed) -> list[Figure]:
     """Have one worker more and one less by name, again and again."""
     scaling.start(kubectl, scaling.job())
     there, wrong = [0, 1], 0
@@ -61,13 +61,13 @@ def turns(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
     ]
 
 
-def took_s(kubectl: Kubectl, testbed: Testbed, resource: str, name: str) -> float:
+def took_s(kubectl: Kubectl, testbed: ClusterTestbed, resource: str, name: str) -> float:
     """Return the seconds from a scaler's making to the last word on it."""
     told = scaling.times(testbed, kubectl, "patch", f"{resource}/status", name)
     return told[-1] - scaling.times(testbed, kubectl, "create", resource, name)[0]
 
 
-def losses(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
+def losses(kubectl: Kubectl, testbed: ClusterTestbed) -> list[Figure]:
     """Lose one worker after another, each for the first time."""
     scaling.start(kubectl, scaling.job(restartPolicy="Always", replicas=LOSSES))
     waits_s = []
@@ -81,7 +81,7 @@ def losses(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
     return [held("lost worker to its replacement", waits_s, REPLACED_S)]
 
 
-def delays(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
+def delays(kubectl: Kubectl, testbed: ClusterTestbed) -> list[Figure]:
     """Make other jobs, before and while the script of one runs."""
     scaling.start(kubectl, scaling.job())
     before_s = others(kubectl, testbed, "before")
@@ -101,7 +101,7 @@ def delays(kubectl: Kubectl, testbed: Testbed) -> list[Figure]:
     ]
 
 
-def others(kubectl: Kubectl, testbed: Testbed, when: str) -> list[float]:
+def others(kubectl: Kubectl, testbed: ClusterTestbed, when: str) -> list[float]:
     """Make jobs, and return the seconds until each had its first pod."""
     waits_s = []
     for number in range(OTHERS):
@@ -126,7 +126,7 @@ def spread(seconds: Sequence[float]) -> str:
 def main() -> bool:
     cluster = Kubectl()
     release = Release(os.environ.get("K8S", Release.NEWEST))
-    bed = Testbed(Path(os.environ["E2E_CLUSTER"]), programs.folder(release))
+    bed = ClusterTestbed(Path(os.environ["E2E_CLUSTER"]), programs.folder(release))
     good = True
     with tempfile.TemporaryDirectory() as folder:
         environment = install.environment(SETTINGS)
@@ -138,7 +138,7 @@ def main() -> bool:
     return good
 
 
-MEASURES: Final[dict[str, Callable[[Kubectl, Testbed], list[Figure]]]] = {
+MEASURES: Final[dict[str, Callable[[Kubectl, ClusterTestbed], list[Figure]]]] = {
     f"{TURNS} ScaleOuts, and {TURNS} ScaleIns by name": turns,
     f"{LOSSES} workers lost": losses,
     f"{OTHERS} jobs beside a slow script": delays,

@@ -22,7 +22,7 @@ from e2e.kubectl import JSON
 
 
 @attrs.frozen
-class Testbed:
+class ClusterTestbed:
     """A cluster of plain processes on this machine, by its folder."""
 
     directory: Path

@@ -17,7 +17,7 @@ from e2e.cluster import programs
 from e2e.cluster.programs import Release
 from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 
 # No other image is certain to be available.
 SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": jobs.IMAGE}
@@ -103,12 +103,14 @@ def kubectl(
 
 
 @pytest.fixture(scope="session")
-def testbed() -> Testbed:
+def testbed() -> ClusterTestbed:
     """The cluster as its owner sees it; tests that need this are skipped in any other."""
     directory = os.environ.get("E2E_CLUSTER")
     if not directory:
         pytest.skip("the cluster is not ours to break: `make e2e` without KUBECONFIG has one")
-    return Testbed(Path(directory), programs.folder(Release(os.environ.get("K8S", Release.NEWEST))))
+    return ClusterTestbed(
+        Path(directory), programs.folder(Release(os.environ.get("K8S", Release.NEWEST)))
+    )
 
 
 def dump(kubectl: Kubectl, controller: Kubectl) -> None:

@@ -9,7 +9,7 @@ import attrs
 from e2e import leadership
 from e2e.kubectl import JSON, Kubectl
 from e2e.leadership import LeaseTerm
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 from e2e.watching import ChangeRecord
 
 # What a controller is deployed with.
@@ -30,7 +30,7 @@ class LeaseHandovers:
     def terms(self) -> list[LeaseTerm]:
         return leadership.terms(self.lease.changes())
 
-    def kill(self, testbed: Testbed) -> float:
+    def kill(self, testbed: ClusterTestbed) -> float:
         """Kill all processes of the leader; return the seconds until another leads."""
         leader = self.settled()
         began = time.time()

@@ -11,7 +11,7 @@ from e2e import leadership
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import elastic, jobs
 from e2e.suite.elastic import JOBS, LAUNCHER, NAME
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 
 # Waits as long as WAIT_S in the scaler's environment says.
 SCRIPT: Final = "/tmp/wait.sh"
@@ -114,7 +114,7 @@ def scaled(kubectl: Kubectl, kind: str, name: str, **what: Any) -> JSON:
 
 
 def times(
-    testbed: Testbed, kubectl: Kubectl, verb: str, resource: str, name: str = ""
+    testbed: ClusterTestbed, kubectl: Kubectl, verb: str, resource: str, name: str = ""
 ) -> list[float]:
     """Return when such requests were granted, in seconds since the epoch."""
     found = []

@@ -13,7 +13,7 @@ from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
 from e2e.suite.conftest import answers
 from e2e.suite.handovers import LEASE_S
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 
 _AWAY_S: Final = 30.0
 _BACK_S: Final = 60.0
@@ -33,7 +33,7 @@ def healthy(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
 
 
 def test_api_server_is_killed_and_comes_back(
-    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")
     testbed.processes.kill("kube-apiserver")
@@ -50,7 +50,7 @@ def test_api_server_is_killed_and_comes_back(
 
 
 def test_standby_that_missed_a_compaction_lists_anew_and_then_leads_well(
-    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed
+    kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed
 ) -> None:
     before = running_job(kubectl, "kept")
     running_job(kubectl, "removed")
@@ -87,7 +87,7 @@ def test_standby_that_missed_a_compaction_lists_anew_and_then_leads_well(
 
 
 def test_leader_in_a_black_hole_gives_way(
-    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")
     leader = next(p for p in install.controllers(cluster) if name(p) == install.leader(cluster))
@@ -116,7 +116,7 @@ def test_leader_in_a_black_hole_gives_way(
 
 
 def test_all_controllers_in_a_black_hole_come_back(
-    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")
     with testbed.partitioned(*(address(pod) for pod in install.controllers(cluster))):
@@ -159,7 +159,7 @@ def lease_time(cluster: Kubectl, field: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(lease["spec"][field])
 
 
-def last_renewal(testbed: Testbed, leader: JSON) -> datetime.datetime:
+def last_renewal(testbed: ClusterTestbed, leader: JSON) -> datetime.datetime:
     """Return when the API server last took a renewal from a controller."""
     key = "authentication.kubernetes.io/pod-name"
     times = (

@@ -14,7 +14,7 @@ from e2e import install
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs, kubeflow_grants, scaling_grants
 from e2e.suite.conftest import answers, own_namespace
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 
 OTHERS: Final = {
     "kubeflow": "mxjobs.kubeflow.org",
@@ -148,7 +148,7 @@ def await_server(cluster: Kubectl) -> None:
 
 
 @pytest.fixture(scope="module")
-def used(testbed: Testbed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]]:
+def used(testbed: ClusterTestbed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]]:
     """What the account has used in the whole run."""
     # Lists are for servers that do not stream them: 1.33, unless it is told to.
     with testbed.without_feature("WatchList"):
@@ -170,7 +170,7 @@ def used(testbed: Testbed, cluster: Kubectl, controller: Kubectl) -> Iterator[se
     await_server(cluster)
 
 
-def requests(testbed: Testbed, controller: Kubectl) -> Iterator[JSON]:
+def requests(testbed: ClusterTestbed, controller: Kubectl) -> Iterator[JSON]:
     """Yield what the account that is there now has asked for: not one of an installation before."""
     account = controller.get("serviceaccount", "dlctl")
     assert account
@@ -187,7 +187,7 @@ def test_account_uses_all_that_is_granted(used: set[Grant]) -> None:
 
 
 @pytest.mark.usefixtures("used")
-def test_account_is_refused_nothing(testbed: Testbed, controller: Kubectl) -> None:
+def test_account_is_refused_nothing(testbed: ClusterTestbed, controller: Kubectl) -> None:
     # Admission says no as well, such as to pods in a namespace that is going; that is not meant.
     # A server that has just begun does not know its rules yet, so its last word counts.
     decisions = {

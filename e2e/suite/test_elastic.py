@@ -14,7 +14,7 @@ from e2e import install
 from e2e.kubectl import Kubectl
 from e2e.suite import elastic
 from e2e.suite.elastic import JOBS, LAUNCHER, NAME, SCALERS
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 from e2e.watching import watching
 
 _PREFIX: Final = os.environ.get("E2E_FRAMEWORKS", "")
@@ -119,7 +119,7 @@ def test_workers_are_gone_soon_after_the_launcher_has_let_go_of_them(
 
 
 def test_killed_worker_is_replaced_and_training_goes_on(
-    kubectl: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     elastic.submit(kubectl, _PREFIX, steps=100_000, restartPolicy="Always")
     elastic.until_size(kubectl, 2, within_s=_START_S)

@@ -12,7 +12,7 @@ from e2e import install, leadership
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
 from e2e.suite.handovers import LEASE_S, LeaseHandovers
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 from e2e.watching import ChangeRecord, watching
 
 _ACCOUNT: Final = f"system:serviceaccount:{install.NAMESPACE}:dlctl"
@@ -47,7 +47,7 @@ def handovers(controller: Kubectl) -> Iterator[LeaseHandovers]:
 
 
 def test_standby_takes_over_when_the_leader_is_killed(
-    kubectl: Kubectl, testbed: Testbed, handovers: LeaseHandovers, record_property: Measured
+    kubectl: Kubectl, testbed: ClusterTestbed, handovers: LeaseHandovers, record_property: Measured
 ) -> None:
     with watching(kubectl, "pods") as pods:
         jobs.start_until_released(kubectl, SCHEDULER=1, WORKER=2)
@@ -82,7 +82,7 @@ def test_rollout_hands_over_within_seconds(
 
 @pytest.mark.timeout(900)
 def test_twenty_handovers_make_no_pod_twice_and_lose_no_job(
-    kubectl: Kubectl, testbed: Testbed, handovers: LeaseHandovers, record_property: Measured
+    kubectl: Kubectl, testbed: ClusterTestbed, handovers: LeaseHandovers, record_property: Measured
 ) -> None:
     pretend = [pretended_job(f"job-{index}") for index in range(_JOBS)]
     late = pretend[-_LATE:]
@@ -205,7 +205,7 @@ def assert_made_once(pods: ChangeRecord, disturbed: Set[str]) -> None:
     assert not wrong
 
 
-def assert_only_leaders_wrote(testbed: Testbed, handovers: LeaseHandovers) -> dict[str, int]:
+def assert_only_leaders_wrote(testbed: ClusterTestbed, handovers: LeaseHandovers) -> dict[str, int]:
     """Return how often what was written since the first of the recorded terms."""
     terms = handovers.terms()
     counts: dict[str, int] = defaultdict(int)

@@ -10,7 +10,7 @@ from e2e import install
 from e2e.cluster.control_plane import NODE_LOST_S
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 
 _NAME: Final = "survivor"
 # How long the pods of the job stay on a node that cannot be reached, and may take to end.
@@ -42,7 +42,7 @@ def forcing(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
 
 
 def test_pod_on_a_dead_node_keeps_its_name_unless_somebody_says_otherwise(
-    kubectl: Kubectl, testbed: Testbed
+    kubectl: Kubectl, testbed: ClusterTestbed
 ) -> None:
     lost = running_pod(kubectl)
     with testbed.powered_off(lost["spec"]["nodeName"]):
@@ -60,7 +60,7 @@ def test_pod_on_a_dead_node_keeps_its_name_unless_somebody_says_otherwise(
 
 @pytest.mark.usefixtures("forcing")
 def test_job_goes_on_elsewhere_when_a_node_dies_with_the_leader_on_it(
-    kubectl: Kubectl, cluster: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     leader = cluster.until(lambda: leading(cluster), within_s=60, what="a leader")
     assert len({pod["spec"]["nodeName"] for pod in install.controllers(cluster)}) == 2, "no standby"

@@ -13,7 +13,7 @@ from e2e.kubectl import Kubectl
 from e2e.suite import elastic, jobs, scaling
 from e2e.suite.elastic import JOBS, NAME, SCALERS
 from e2e.suite.handovers import LEASE_S
-from e2e.testbed import Testbed
+from e2e.testbed import ClusterTestbed
 from e2e.watching import watching
 
 _SUSPENDED: Final = "job-supervisor.kube-ai.io/job-suspended"
@@ -30,7 +30,7 @@ Measured = Callable[[str, object], None]
 
 
 def test_job_goes_through_et_operators_conditions_and_few_writes(
-    kubectl: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job())
     status = jobs.status(kubectl, NAME, JOBS)
@@ -57,7 +57,7 @@ def test_job_goes_through_et_operators_conditions_and_few_writes(
 
 
 def test_named_workers_go_once_the_launcher_has_let_go_and_no_others(
-    kubectl: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job(replicas=3))
     elastic.scale(kubectl, "ScaleIn", "typo", toDelete={"podNames": scaling.names([0, 7])})
@@ -92,7 +92,7 @@ def test_kubectl_scale_and_suspension_keep_the_workers_that_are_asked_for(
 
 
 def test_lost_worker_is_replaced_at_once_under_another_name(
-    kubectl: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job(restartPolicy="Always"))
     made = len(scaling.times(testbed, kubectl, "create", "pods"))
@@ -106,7 +106,9 @@ def test_lost_worker_is_replaced_at_once_under_another_name(
     assert elastic.workers(kubectl) == scaling.names([1, 2])
 
 
-def test_workers_flee_from_a_node_that_is_about_to_go(kubectl: Kubectl, testbed: Testbed) -> None:
+def test_workers_flee_from_a_node_that_is_about_to_go(
+    kubectl: Kubectl, testbed: ClusterTestbed
+) -> None:
     going, staying = (node["metadata"]["name"] for node in kubectl.items("nodes", "type!=kwok")[:2])
     launcher = {"nodeSelector": {"kubernetes.io/hostname": staying}}
     scaling.start(kubectl, scaling.job(launcher=launcher, pod=preferring(going)))
@@ -124,7 +126,7 @@ def test_workers_flee_from_a_node_that_is_about_to_go(kubectl: Kubectl, testbed:
 
 
 def test_script_of_one_job_delays_no_other(
-    kubectl: Kubectl, testbed: Testbed, record_property: Measured
+    kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job())
     env = [{"name": "WAIT_S", "value": str(_SCRIPT_S)}]
@@ -145,7 +147,7 @@ def test_script_of_one_job_delays_no_other(
 
 
 def test_scale_out_goes_on_when_the_leader_is_killed_in_the_middle(
-    kubectl: Kubectl, controller: Kubectl, testbed: Testbed
+    kubectl: Kubectl, controller: Kubectl, testbed: ClusterTestbed
 ) -> None:
     scaling.start(kubectl, scaling.job())
     with watching(kubectl, "pods", "--selector", elastic.WORKERS) as pods:
