@@ -64,8 +64,7 @@ def job_crd(kind: Kind) -> JSON:
 
 def _version(name: str, dialect: Dialect, kind: Kind, *, is_storage: bool) -> JSON:
     schema = _schema(dialect, kind)
-    stored = kind.dialects[kind.resource.version]
-    is_repeated = not is_storage and type(dialect) is type(stored)
+    is_repeated = not is_storage and dialect is kind.dialects[kind.resource.version]
     return {
         "name": name,
         "served": True,

@@ -41,20 +41,6 @@ LISTED = tfjob(
         "terminationPolicy": {"chief": {"replicaName": "MASTER", "replicaIndex": 0}},
     },
 )
-TORCH_LISTED: JSON = {
-    "apiVersion": "kubeflow.org/v1alpha1",
-    "kind": "PyTorchJob",
-    "metadata": {"name": "a"},
-    "spec": {
-        "backend": "tcp",
-        "masterPort": "23456",
-        "replicaSpecs": [
-            {"replicaType": "MASTER", "replicas": 1, "template": template("pytorch")},
-            {"replicaType": "WORKER", "replicas": 3, "template": template("pytorch")},
-        ],
-        "terminationPolicy": {"master": {"replicaName": "MASTER", "replicaRank": 0}},
-    },
-}
 TOP = {"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": 60}
 DRAFT = {"tfReplicaSpecs": tf_map("Chief", "PS", "Eval"), "restartPolicy": "OnFailure"}
 # The versions of other kinds that were maps already.
@@ -65,7 +51,6 @@ OLDER_MAPS = {
 }
 OLDER = [
     pytest.param(LISTED, id="v1alpha1"),
-    pytest.param(TORCH_LISTED, id="PyTorchJob v1alpha1"),
     pytest.param(tfjob("v1alpha2", DRAFT), id="v1alpha2, draft"),
     pytest.param(
         tfjob("v1alpha2", {"tfReplicaSpecs": tf_map("ps", "WORKER"), **TOP}), id="v1alpha2"
@@ -121,27 +106,6 @@ async def test_job_of_an_older_version_goes_by_the_same_rules(api: Api) -> None:
     assert "Chief and Master exclude each other" in await refusal(api, both)
     boss = tfjob("v1alpha1", {"replicaSpecs": [{**entry("WORKER"), "tfReplicaType": "BOSS"}]})
     assert "tfReplicaType must be one of MASTER, PS, WORKER" in await refusal(api, boss)
-
-
-@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-async def test_field_of_v1_alone_is_refused_in_older_versions_and_kept_when_they_are_written(
-    api: Api, version: str
-) -> None:
-    await api.define(definition_of("PyTorchJob"))
-    new = job("PyTorchJob", {"elasticPolicy": {"maxReplicas": 3}})
-    older = (
-        TORCH_LISTED if version == "v1alpha1" else {**new, "apiVersion": f"kubeflow.org/{version}"}
-    )
-    spec = {**older["spec"], "elasticPolicy": {"maxReplicas": "three"}}
-    refused = await refusal(api, {**older, "spec": spec})
-    assert "elasticPolicy: Invalid value" in refused
-    assert "is a field of v1: write apiVersion kubeflow.org/v1" in refused
-
-    assert await refusal(api, new) == ""
-    path = f"{api.path('pytorchjobs', 'a', group=f'kubeflow.org/{version}')}/status"
-    answer = await api.patch(path, {"status": {"startTime": "2026-01-01T12:00:00Z"}})
-    assert answer.code == 200, answer.body
-    assert answer.body["spec"] == new["spec"]
 
 
 @pytest.mark.parametrize("wire", [pytest.param(wire, id=stem) for stem, wire in MANIFESTS])

@@ -10,12 +10,11 @@ import pytest
 from tests.builders import mxjob
 from tests.contract.api import Api
 from tests.contract.jobs import GROUP, JSON, definition_of, plural, refusal
-from tests.contract.test_kubeflow_versions import LISTED, TORCH_LISTED
+from tests.contract.test_kubeflow_versions import LISTED
 from tests.support.typed_clients import undecodable_spec, undecodable_status
 
 FORMS = [
     pytest.param(LISTED, id="TFJob"),
-    pytest.param(TORCH_LISTED, id="PyTorchJob"),
     pytest.param({**mxjob(), "metadata": {"name": "a"}}, id="MXJob"),
 ]
 STATUSES: dict[str, Any] = {
@@ -38,18 +37,8 @@ STATUSES: dict[str, Any] = {
     },
 }
 SPECS: dict[str, Any] = {
-    "replica specs of v1": {
-        "tfReplicaSpecs": {"Worker": 3},
-        "mxReplicaSpecs": {"Worker": 3},
-        "pytorchReplicaSpecs": {"Worker": 3},
-    },
-    "replica specs that are a list": {
-        "tfReplicaSpecs": [],
-        "mxReplicaSpecs": [],
-        "pytorchReplicaSpecs": [],
-    },
-    "elasticity in words": {"elasticPolicy": {"maxReplicas": "many"}},
-    "processes by number": {"nprocPerNode": 2},
+    "replica specs of v1": {"tfReplicaSpecs": {"Worker": 3}, "mxReplicaSpecs": {"Worker": 3}},
+    "replica specs that are a list": {"tfReplicaSpecs": [], "mxReplicaSpecs": []},
     "policy that is a word": {"runPolicy": "All"},
     "limit in words": {"runPolicy": {"backoffLimit": "two"}},
     "scheduling that is a word": {"runPolicy": {"schedulingPolicy": "gang"}},

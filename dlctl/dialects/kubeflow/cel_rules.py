@@ -36,18 +36,6 @@ def replica_specs_required(field: str) -> JSON:
     }
 
 
-def fields_of_v1(kind: KubeflowKind) -> list[JSON]:
-    """Return the rules of an older version's spec that it has no field of v1's alone."""
-    return [
-        {
-            "rule": f"!has(self.{field})",
-            "message": "is a field of v1: write apiVersion kubeflow.org/v1",
-            "fieldPath": f".{field}",
-        }
-        for field in kind.fields_of_v1
-    ]
-
-
 def child_name_length(field: str) -> JSON:
     """Return the rule at the root that the names of all replicas are short enough.
 

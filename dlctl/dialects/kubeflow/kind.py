@@ -40,8 +40,6 @@ class KubeflowKind:
     older_versions: Sequence[str] = ()
     # Makes the form of v1alpha1, a list of replica specs, if the kind had one.
     list_form: Callable[["KubeflowKind"], Dialect] | None = None
-    # The fields of the list form, beside the list itself, that v1 keeps; if None, it keeps all.
-    list_properties: Mapping[str, JSON] | None = None
     # Former names of replica types, in lower case.
     type_aliases: Mapping[str, str] = attrs.field(factory=dict)
     # Spellings of replica types other than with one capital.
@@ -67,8 +65,6 @@ class KubeflowKind:
     shows_age_first: bool = False
     # The schemas of the fields in spec beside replicas and policies.
     spec_properties: Mapping[str, JSON] = attrs.field(factory=dict)
-    # Those among them that only v1 has: they are refused in older versions, not repeated there.
-    fields_of_v1: Collection[str] = ()
     # Rules in CEL of the spec, and of the map of replica specs in it.
     spec_rules: Sequence[JSON] = ()
     replica_rules: Sequence[JSON] = ()
@@ -87,20 +83,6 @@ class KubeflowKind:
     @property
     def replica_specs_field(self) -> str:
         return f"{self.field_prefix}ReplicaSpecs"
-
-    @property
-    def older_spec_properties(self) -> Mapping[str, JSON]:
-        """Return the schemas of the same fields in the versions before v1."""
-        refused = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        return {
-            name: refused if name in self.fields_of_v1 else schema
-            for name, schema in self.spec_properties.items()
-        }
-
-    @property
-    def keeps_unknown_fields(self) -> bool:
-        """Tell whether v1 has to store fields that only another form knows."""
-        return self.list_form is not None and self.list_properties is None
 
     @property
     def container_names(self) -> Sequence[str]:

@@ -30,10 +30,6 @@ JSON = dict[str, Any]
 Specs = Sequence[ReplicaSpec]
 _SUCCESS_POLICIES: Final = ("", "AllWorkers")
 _JOB_MODES: Final = ("", "MXTrain", "MXTune")
-# Of pytorch-operator's list form; it ignored ``backend`` and the ``masterPort`` beside it.
-_LIST_STRINGS: Final = (
-    "RuntimeId", "pytorchImage", "schedulerName", "jobMode", "cleanupPodPolicy", "backend"
-)  # fmt: skip
 _MPI_DISTRIBUTIONS: Final = ("", "OpenMPI")
 # Of the kinds whose deletion training-operator reports as that of a pod.
 _DELETED_AS_POD: Final = "SuccessfulDeletePod"
@@ -48,12 +44,13 @@ def served_kinds(frameworks: Mapping[str, type[DLJob]]) -> Iterator[Kind]:
 
 def _dialects(kind: KubeflowKind) -> Iterator[tuple[str, Dialect]]:
     """Yield the versions of a kind; the first one is stored."""
-    yield "v1", ReplicaMap(kind)
+    map_form = ReplicaMap(kind)
+    yield "v1", map_form
     if kind.list_form is not None:
         yield "v1alpha1", kind.list_form(kind)
     # Of one form with the first, and read as such: which of them it was is not stored.
     for version in kind.older_versions:
-        yield version, ReplicaMap(kind, is_v1=False)
+        yield version, map_form
 
 
 def _check_tensorflow(fields: FieldReader, specs: Specs) -> None:
@@ -123,12 +120,6 @@ _PYTORCH: Final = KubeflowKind(
     port_name="pytorchjob-port",
     metric_label="pytorch",
     older_versions=("v1alpha2", "v1beta1", "v1beta2"),
-    list_form=list_forms.pytorch_operator_v1alpha1,
-    list_properties={
-        **{name: {"type": "string"} for name in _LIST_STRINGS},
-        "masterPort": {"x-kubernetes-int-or-string": True},
-        "terminationPolicy": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-    },
     default_restart_policy="OnFailure",
     is_scalable=True,
     spec_properties={
@@ -138,7 +129,6 @@ _PYTORCH: Final = KubeflowKind(
         },
         "elasticPolicy": elastic_policy_schema.pytorch_schema(),
     },
-    fields_of_v1=["elasticPolicy"],
     spec_rules=elastic_policy_schema.PYTORCH_RULES,
     replica_rules=(cel_rules.at_most_one("Master"), cel_rules.at_least_one("Worker")),
     check=elastic_policy_schema.check_pytorch,

@@ -25,10 +25,9 @@ _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
 
 
-def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
-    unknown_fields = _PRESERVE_UNKNOWN if kind.keeps_unknown_fields else {}
+def replica_map_schema(kind: KubeflowKind) -> JSON:
+    unknown_fields = _PRESERVE_UNKNOWN if kind.list_form else {}
     field = kind.replica_specs_field
-    rules = kind.spec_rules if is_v1 else cel_rules.fields_of_v1(kind) or kind.spec_rules
     schema: JSON = {
         "type": "object",
         "description": "What the job consists of and what becomes of it.",
@@ -38,9 +37,9 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
             "runPolicy": _run_policy(unknown_fields),
             # Where the operators before training-operator had them.
             **_policies(),
-            **(kind.spec_properties if is_v1 else kind.older_spec_properties),
+            **kind.spec_properties,
         },
-        "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *rules],
+        "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind.spec_rules],
     }
     if kind.list_form:
         listed = {
@@ -48,7 +47,7 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
             "maxItems": MAX_REPLICA_TYPES * 2,
             "items": {"type": "object", **_PRESERVE_UNKNOWN},
         }
-        schema["properties"].update(replicaSpecs=listed, **(kind.list_properties or {}))
+        schema["properties"]["replicaSpecs"] = listed
         schema["x-kubernetes-validations"].append(cel_rules.replica_specs_required(field))
     else:
         schema["required"] = [field]
@@ -136,7 +135,7 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
         "maxProperties": MAX_REPLICA_TYPES,
         "additionalProperties": entry,
         "x-kubernetes-validations": [
-            *cel_rules.replica_specs_rules(kind, case_insensitive=kind.keeps_unknown_fields),
+            *cel_rules.replica_specs_rules(kind, case_insensitive=kind.list_form is not None),
             *kind.replica_rules,
         ],
     }

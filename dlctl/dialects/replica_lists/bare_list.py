@@ -69,10 +69,10 @@ class BareList(Dialect):
         )
 
     def read_status(self, obj: JobObject) -> JobStatus:
-        return list_status.read(obj.status, TYPE_FIELD)
+        return list_status.read(obj.status, "")
 
     def write_status(self, status: JobStatus) -> JSON:
-        return list_status.write(status, TYPE_FIELD)
+        return list_status.write(status, "")
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         return {"pod_name": job.child_name(replica), "job_name": job.key.name}

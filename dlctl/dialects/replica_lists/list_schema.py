@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from dlctl.dialects import run_policy
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.kubeflow import cel_rules, replica_map_schema
+from dlctl.dialects.kubeflow import replica_map_schema
 from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_schema import pod_template_schema
 from dlctl.frameworks.dljob import DLJob
@@ -41,12 +41,6 @@ class ListForm(Protocol):
     @property
     def default_port(self) -> int: ...
     @property
-    def chief_field(self) -> str: ...
-    @property
-    def chief_index_field(self) -> str: ...
-    @property
-    def case_insensitive_templates(self) -> bool: ...
-    @property
     def storage_kind(self) -> KubeflowKind | None: ...
 
 
@@ -67,8 +61,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
                 "maximum": 65535,
                 "description": f"Where replicas meet; {dialect.default_port} if left out.",
             },
-        },
-        case_insensitive=dialect.case_insensitive_templates,
+        }
     )
     entry["x-kubernetes-validations"] = [
         _known_type_rule(dialect.type_field, framework),
@@ -101,7 +94,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
                 "type": "string",
                 "description": "Image of a SERVER entry that has no template.",
             },
-            "terminationPolicy": _termination_policy(dialect),
+            "terminationPolicy": _termination_policy(),
         },
     }
     if dialect.storage_kind is not None:
@@ -113,7 +106,7 @@ def _add_v1_properties(schema: JSON, storage_kind: KubeflowKind) -> None:
     """Type what v1 has in its spec as v1 does: jobs of this form are decoded as jobs of v1."""
     field = storage_kind.replica_specs_field
     properties = schema["properties"]
-    for name, property_schema in storage_kind.older_spec_properties.items():
+    for name, property_schema in storage_kind.spec_properties.items():
         properties.setdefault(name, property_schema)
     properties["runPolicy"]["properties"].update(
         managedBy={"type": "string"},
@@ -126,8 +119,7 @@ def _add_v1_properties(schema: JSON, storage_kind: KubeflowKind) -> None:
             "message": f"is of another version: write apiVersion kubeflow.org/v1 with {field}, "
             "or list replicaSpecs",
             "fieldPath": f".{field}",
-        },
-        *cel_rules.fields_of_v1(storage_kind),
+        }
     ]
 
 
@@ -174,7 +166,7 @@ def status_schema(*, shared: bool = False) -> JSON:
     }
 
 
-def _entry_schema(properties: JSON, *, case_insensitive: bool = True) -> JSON:
+def _entry_schema(properties: JSON) -> JSON:
     replicas = {
         "type": "integer",
         "format": "int32",
@@ -187,26 +179,26 @@ def _entry_schema(properties: JSON, *, case_insensitive: bool = True) -> JSON:
         **_PRESERVE_UNKNOWN,
         "properties": {
             "replicas": replicas,
-            "template": pod_template_schema(case_insensitive=case_insensitive),
+            "template": pod_template_schema(case_insensitive=True),
             **properties,
         },
     }
 
 
-def _termination_policy(dialect: ListForm) -> JSON:
+def _termination_policy() -> JSON:
     chief = {
         "type": "object",
         **_PRESERVE_UNKNOWN,
         "properties": {
             "replicaName": {"type": "string"},
-            dialect.chief_index_field: {"type": "integer", "minimum": 0},
+            "replicaIndex": {"type": "integer", "minimum": 0},
         },
     }
     return {
         "type": "object",
         **_PRESERVE_UNKNOWN,
         "description": "Names the replica whose end is the job's end.",
-        "properties": {dialect.chief_field: chief},
+        "properties": {"chief": chief},
     }
 
 
