@@ -85,7 +85,7 @@ class Manager:
         init=False, factory=list
     )
     _recorder: EventRecorder = attrs.field(init=False)
-    _expectations: Expectations = attrs.field(init=False)
+    _writer: ObjectWriter = attrs.field(init=False)
     _pods: Informer[Pod] = attrs.field(init=False)
     _services: Informer[Service] = attrs.field(init=False)
     _dependent_informers: dict[Resource, Informer[DependentObject]] = attrs.field(
@@ -94,7 +94,7 @@ class Manager:
 
     def __attrs_post_init__(self) -> None:
         self._recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
-        self._expectations = Expectations(self.clock)
+        self._writer = ObjectWriter(self.client, Expectations(self.clock))
         self._pods = self._build_informer(PODS, Pod, MANAGED_BY_SELECTOR)
         self._services = self._build_informer(SERVICES, Service, MANAGED_BY_SELECTOR)
         for kind in self.kinds:
@@ -237,7 +237,7 @@ class Manager:
             self._services.store,
             {resource: informer.store for resource, informer in dependents.items()},
             self._build_executor(kind, membership),
-            Adopter(self.client, self._expectations, self.clock, transient),
+            Adopter(self.client, self._writer.expectations, self.clock, transient),
             self.clock,
             _policy(self.options),
         )
@@ -256,10 +256,9 @@ class Manager:
         crd = CRDCheck(kind.resource, self.metrics, self.clock)
         self._crd_checks.append(crd)
         name = kind.resource.group_resource
-        writer = ObjectWriter(self.client, self._expectations)
         return Executor(
-            JobWriter(kind.resource, writer, crd),
-            ChildWriter(writer),
+            JobWriter(kind.resource, self._writer, crd),
+            ChildWriter(self._writer),
             membership,
             JobEvents(kind.resource, self._recorder),
             JobMetrics(self.metrics, name, kind.metric_label),
@@ -296,8 +295,7 @@ class Manager:
         membership = MembershipReconciler(
             {resource: informer.store for resource, informer in scalers.items()},
             BackgroundTasks(exec_runner.exec, queue.add, limiter=_exec_limiter(options)),
-            self.client,
-            self._expectations,
+            self._writer,
             self._recorder,
             self.clock,
             _membership_policy(options),

@@ -4,15 +4,13 @@ It never waits for launchers: commands run as background tasks, whose completion
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from dlctl.api.elastic import LAUNCHER, WORKER, Membership, Scaler, ScalerObject
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import (
-    MANAGED_BY,
-    MANAGED_BY_LABEL,
     PODS,
     Object,
     ObjectKey,
@@ -26,14 +24,13 @@ from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
-from dlctl.controller.expectations import Expectations
+from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.store import Store
-from dlctl.kube.client import Client
 from dlctl.kube.errors import NotFoundError
-from dlctl.reconcilers.children.adoption import is_controlled_by, label_patch
+from dlctl.reconcilers.children.adoption import is_controlled_by, label_child
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
@@ -61,8 +58,7 @@ class MembershipReconciler:
 
     scaler_stores: Mapping[Resource, Store[ScalerObject]]
     tasks: BackgroundTasks[ObjectKey, ExecTask]
-    client: Client
-    expectations: Expectations
+    writer: ObjectWriter
     recorder: EventRecorder
     clock: Clock
     policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
@@ -161,17 +157,15 @@ class MembershipReconciler:
         return any([await self._readopt_pod(job, name) for name in names if name not in shown])
 
     async def _readopt_pod(self, job: Job, name: str) -> bool:
-        key = ObjectKey(job.key.namespace, name)
+        client, key = self.writer.client, ObjectKey(job.key.namespace, name)
         try:
-            pod = await self.client.get(PODS, key, Object)
+            pod = await client.get(PODS, key, Object)
         except NotFoundError:
             return False
         if not is_controlled_by(pod, job.uid) or pod.metadata.is_terminating:
             return False
-        if pod.metadata.label(MANAGED_BY_LABEL) != MANAGED_BY:
-            patch = label_patch(key, pod.metadata.resource_version)
-            pod = await self.client.patch(PODS, key, patch, Object)
-        self.expectations.expect_write(job.uid, PODS, pod.metadata.resource_version)
+        pod = await label_child(client, PODS, pod)
+        self.writer.expectations.expect_write(job.uid, PODS, pod.metadata.resource_version)
         return True
 
     async def _patch_scaler(self, job: Job, update: ScalerUpdate) -> None:
@@ -181,29 +175,20 @@ class MembershipReconciler:
             return
         if not obj.metadata.owner_references:
             owner = owner_reference(job.resource, name=job.key.name, uid=job.uid)
-            obj = await self._patch(job, scaler, obj, {"metadata": {"ownerReferences": [owner]}})
+            owned = {"metadata": {"ownerReferences": [owner]}}
+            obj = await self.writer.patch(job.uid, scaler.resource, obj, owned)
         old = scalers.write_status(scaler.status, scaler.resource)
         first = not scaler.status.conditions
         new = scalers.write_status(update.status, scaler.resource)
         if patch := merge_patch({} if first else old, new):
-            await self._patch(job, scaler, obj, {"status": patch}, subresource="status")
+            await self.writer.patch(
+                job.uid, scaler.resource, obj, {"status": patch}, subresource="status"
+            )
         if update.note is not None:
             note = update.note
             self.recorder.record(
                 scaler.resource, obj.metadata, note.type, note.reason, note.message
             )
-
-    async def _patch(
-        self, job: Job, scaler: Scaler, obj: Object, body: dict[str, Any], subresource: str = ""
-    ) -> Object:
-        version = {"resourceVersion": obj.metadata.resource_version}
-        body = {**body, "metadata": {**body.get("metadata", {}), **version}}
-        resource = scaler.resource
-        patched = await self.client.patch(
-            resource, scaler.key, body, Object, subresource=subresource
-        )
-        self.expectations.expect_write(job.uid, resource, patched.metadata.resource_version)
-        return patched
 
     def _draining_nodes(self) -> frozenset[str]:
         draining = self.nodes.indexed(DRAINING, DRAINING) if self.nodes else ()
