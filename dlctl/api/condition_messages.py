@@ -30,7 +30,7 @@ class ConditionMessages:
     emits_child_kinds: bool = False
     # Whether events report how each pod ended, why it does not run, and its deletion.
     emits_pod_events: bool = False
-    # The reason of the event about a child whose name is taken; empty for no such event.
+    # The reason of the event about a child whose name is taken; without it, no event.
     name_conflict_reason: str = ""
     # The source component of events.
     event_source: str = "dlctl"

@@ -84,8 +84,8 @@ def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
     except InvalidJobError as error:
         raise ConfigError(f"{kind.singular} {obj.metadata.name}: {error}") from error
     renderer = Renderer(with_all_workers_listed(job), kind.dialect_of(obj))
-    for companion in renderer.dependents(()):
-        yield renderer.dependent(companion)
+    for dependent in renderer.dependents(()):
+        yield renderer.dependent(dependent)
     for replica in renderer.replicas_with_service():
         yield renderer.service(replica)
     for replica in renderer.job.replicas:

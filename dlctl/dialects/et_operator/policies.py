@@ -51,7 +51,7 @@ def read_elasticity(
         replace_succeeded=policy is RestartPolicy.ALWAYS,
         replacement_limit=worker.optional_integer("backoffLimit", maximum=_MAX_INT32),
         job_restart_limit=limit if restarts_job else 0,
-        # What says nothing is made again; et-operator left such a job without a launcher for ever.
+        # Restart by default: under et-operator, such a job never got another launcher.
         requires_launcher=launcher.string("restartPolicy").lower() == RestartPolicy.NEVER.lower(),
     )
 
