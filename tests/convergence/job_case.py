@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.api.job import Replica
 from dlctl.api.meta import ObjectKey
-from tests.support.outcomes import Outcome, Script, script_of
+from tests.support.outcomes import Deleted, Drained, Outcome, Script, script_of
 
 
 @attrs.frozen
@@ -30,6 +30,14 @@ class JobCase:
     def pods(self) -> Mapping[str, int]:
         """Return how many pods it takes, by replica."""
         return {str(r): part.pods(self._in_place(r)) for r, part in self.script().parts.items()}
+
+    def deleted(self) -> set[str]:
+        """Return the replicas of which a pod is deleted before its end."""
+        return {
+            replica
+            for replica, outcomes in self.fates.items()
+            if any(isinstance(outcome, Deleted | Drained) for outcome in outcomes)
+        }
 
     def _in_place(self, replica: Replica) -> bool:
         return self.restart_policies[replica.type] in ("OnFailure", "Always")

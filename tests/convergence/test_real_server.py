@@ -11,11 +11,10 @@ from typing import Final
 
 import attrs
 import pytest
-import yaml
 
 from dlctl.options import Options
 from tests.convergence.cases import Case, case_of
-from tests.convergence.runs import Stage, outcome
+from tests.convergence.runs import Stage, comparable, outcome
 from tests.support.real_harness import WAIT_TIMES, start_real_cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(200)]
@@ -46,4 +45,4 @@ async def test_job_ends_as_without_faults(seed: int) -> None:
     undisturbed, disturbed = await asyncio.gather(
         outcome(case.undisturbed(), STAGE), outcome(case, STAGE)
     )
-    assert yaml.safe_dump(disturbed) == yaml.safe_dump(undisturbed)
+    assert comparable(case, disturbed) == comparable(case, undisturbed)
