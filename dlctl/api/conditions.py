@@ -5,7 +5,7 @@
 
 import datetime
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
@@ -29,6 +29,13 @@ class Condition:
     message: str
     last_transition_time: datetime.datetime
     last_update_time: datetime.datetime
+
+    @classmethod
+    def at(
+        cls, now: datetime.datetime, type_: str, reason: str, message: str, *, status: bool = True
+    ) -> Self:
+        """Return a condition that is set now."""
+        return cls(type_, status, reason, message, last_transition_time=now, last_update_time=now)
 
 
 def is_true(conditions: Sequence[Condition], type_: str) -> bool:

@@ -13,15 +13,15 @@ from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
 from dlctl.dialects.dialect import Dialect
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers import job_status
+from dlctl.reconcilers import invalid_status
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.fault_log import FaultLog
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_events import JobEvents
 from dlctl.reconcilers.job_metrics import JobMetrics
-from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.job_writer import JobWriter
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
@@ -84,7 +84,7 @@ class Executor:
     ) -> Result:
         """Fail an invalid job of which nothing has run, permanently and with the reason."""
         kind, generation = self.jobs.resource.kind, obj.metadata.generation or 0
-        new, note = job_status.invalid_status(old, kind, generation, reason, self.clock.now())
+        new, note = invalid_status.invalid_status(old, kind, generation, reason, self.clock.now())
         await self.jobs.patch_status(dialect, obj, old, new, cache)
         self.metrics.count_training_operator(obj.key.namespace, old, new)
         self.events.record(obj, note)
@@ -96,12 +96,14 @@ class Executor:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         kind, reason = self.jobs.resource.kind, str(error)
         if self.faults.report(cache, error):
-            self.events.record(obj, EventNote("Warning", f"{kind}Invalid", reason))
+            self.events.record(
+                obj, EventNote("Warning", invalid_status.invalid_reason(kind), reason)
+            )
         try:
             with wrap_content_errors("reading the status"):
                 old = dialect.read_status(obj)
             generation = obj.metadata.generation or 0
-            new = job_status.malformed_status(old, kind, generation, reason, self.clock.now())
+            new = invalid_status.malformed_status(old, kind, generation, reason, self.clock.now())
             await self.jobs.patch_status(dialect, obj, old, new, cache)
         except ContentError as second:
             self.faults.report(cache, second)

@@ -10,7 +10,7 @@ from dlctl.api.meta import PODS, SERVICES, Object, Resource
 from dlctl.api.pods import Pod
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.reconcilers.children.creation import CreateResult
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.pod_events import batched
 

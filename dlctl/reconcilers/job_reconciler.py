@@ -30,10 +30,10 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.crd_check import OutdatedCRDError
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_decoding import decode_job
-from dlctl.reconcilers.job_status import EventNote
 from dlctl.reconcilers.job_writer import JobGoneError
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_membership_plan

@@ -9,7 +9,7 @@ from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.backoff import Backoff
 from dlctl.reconcilers import replica_restarts
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 

@@ -22,8 +22,9 @@ from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
 from dlctl.reconcilers.children.kueue import held_by_kueue
 from dlctl.reconcilers.children.placement import outdated_pods
 from dlctl.reconcilers.completion import Completion, completion
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.force_deletion import force_deletions
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.invalid_status import invalid_spec_events
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 from dlctl.reconcilers.observe import Observed, ReplicaState
@@ -117,7 +118,7 @@ def plan(
         )
     if job.invalid_reason:
         planned = attrs.evolve(
-            planned, notes=(*planned.notes, *job_status.invalid_spec_events(job, planned.status))
+            planned, notes=(*planned.notes, *invalid_spec_events(job, planned.status))
         )
     # Also after the job's end: a pod that stays counts towards its quota.
     overdue = force_deletions(observed.pods, now, policy.force_delete_after_s)

@@ -13,7 +13,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.pods import ContainerStatus, Pod
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.rejected_children import TRANSIENT_CAUSES, without_numbers
 

@@ -22,7 +22,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.watch_events import EventDecoder, ObjectEvent
 from dlctl.kube.decoding import decode_page
-from dlctl.reconcilers import job_status, large_jobs
+from dlctl.reconcilers import invalid_status, large_jobs
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError
@@ -95,7 +95,7 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
         # The controller gets over it, but whatever it is, a reader should have refused it by name.
         raise read.error
     if read.job is None:
-        told, note = job_status.invalid_status(
+        told, note = invalid_status.invalid_status(
             read.status, kind.resource.kind, 1, str(read.error), NOW
         )
         msgspec.json.encode((dialect.write_status(told), note.message))

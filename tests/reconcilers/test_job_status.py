@@ -9,9 +9,9 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.reconcilers import job_status
+from dlctl.reconcilers import invalid_status, job_status
 from dlctl.reconcilers.completion import Completion
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed
 from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF, record_restarts
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
@@ -267,7 +267,7 @@ def test_failure_is_concluded_with_its_first_cause() -> None:
 
 
 def test_invalid_job_fails_for_good_and_is_told_why() -> None:
-    failed, note = job_status.invalid_status(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
+    failed, note = invalid_status.invalid_status(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
     assert (failed.phase, failed.state) == (JobPhase.FAILED, JobState.FAILED)
     assert (failed.reason, failed.observed_generation) == ("spec: is wrong", 1)
     assert failed.completion_time == NOW
@@ -276,7 +276,7 @@ def test_invalid_job_fails_for_good_and_is_told_why() -> None:
 
 
 def event_messages(before: Job, now: Job) -> list[str]:
-    return [note.message for note in job_status.invalid_spec_events(before, now.status)]
+    return [note.message for note in invalid_status.invalid_spec_events(before, now.status)]
 
 
 def test_running_job_whose_spec_cannot_be_read_is_blocked_and_told_of_once() -> None:

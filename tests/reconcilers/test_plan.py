@@ -10,7 +10,7 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState, JobStatus
-from dlctl.reconcilers import job_status
+from dlctl.reconcilers import invalid_status
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, Policy, plan
@@ -315,7 +315,7 @@ def test_late_success_of_the_chief_does_not_mend_a_failed_job() -> None:
 
 def test_job_that_failed_before_it_ran_has_nothing_and_is_not_revived() -> None:
     job = make_job(runPolicy={"ttlSecondsAfterFinished": 60})
-    failed, _ = job_status.invalid_status(
+    failed, _ = invalid_status.invalid_status(
         job.status, "MXJob", job.generation, "spec: is wrong", NOW
     )
     job = attrs.evolve(job, status=failed)

@@ -10,7 +10,7 @@ from dlctl.api.meta import PODS, SERVICES, Resource
 from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod, PodSchedulingGate, PodSpec, Service
 from dlctl.api.status import JobPhase
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, Policy, plan
 from dlctl.reconcilers.pod_events import EventDedup, batched

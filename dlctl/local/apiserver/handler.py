@@ -29,7 +29,7 @@ from dlctl.local.apiserver.requests import (
     StreamedResponse,
     UpgradeResponse,
 )
-from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 from dlctl.local.apiserver.status import StatusError
 
 logger = logging.getLogger(__name__)
@@ -54,9 +54,7 @@ class RequestHandler:
 
     tokens: Tokens
     authorizer: Authorizer
-    find: Callable[[RequestInfo], ServedResource | None]
-    # Whether anything is served in the group and version of a path.
-    is_known: Callable[[RequestInfo], bool]
+    registry: ResourceRegistry
     serve: Callable[[ServedResource, ApiRequest], Response]
     documents: Documents
     faults: Faults
@@ -88,8 +86,8 @@ class RequestHandler:
         call = await to_api_request(request, wanted, user)
         if not user.is_superuser:
             self.authorizer.authorize(user, call)
-        served = self.find(wanted)
-        if served is None and not self.is_known(wanted):
+        served = self.registry.find(wanted.group, wanted.version, wanted.plural)
+        if served is None and not self.registry.serves(wanted.group, wanted.version):
             return _unserved_path()
         if served is None or not _is_complete(wanted, served):
             raise status.unknown_path()

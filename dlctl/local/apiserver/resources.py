@@ -82,3 +82,7 @@ class ResourceRegistry:
 
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
         return self._served.get((group, version, plural))
+
+    def serves(self, group: str, version: str) -> bool:
+        """Return whether anything is served in a group and version."""
+        return any((group, version) == key[:2] for key in self._served)

@@ -28,8 +28,7 @@ from dlctl.local.apiserver.garbage_collector import GarbageCollector
 from dlctl.local.apiserver.handler import AuditKey, LargeRequest, RequestHandler
 from dlctl.local.apiserver.objects import Objects
 from dlctl.local.apiserver.rbac import Authorizer
-from dlctl.local.apiserver.request_info import RequestInfo
-from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.resources import JSON, ResourceRegistry
 from dlctl.local.apiserver.storage import WINDOW, Storage
 from dlctl.local.apiserver.subresources import LogSource, Subresources
 from dlctl.local.apiserver.tables import table_convertor
@@ -114,45 +113,73 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
 ) -> AsyncIterator[ApiServer]:
     """Serve the API for the duration of the block, with an empty storage."""
     clock = clock or SystemClock()
-    storage, registry = Storage(window), ResourceRegistry()
-    objects = Objects(storage, clock)
+    objects, registry = Objects(Storage(window), clock), ResourceRegistry()
+    collector = _install_resources(objects, registry)
+    tokens = Tokens(token or secrets.token_urlsafe(24), objects.storage, clock)
+    endpoints = Endpoints(objects, table_convertor(clock), bookmark_interval_s)
+    subresources = Subresources(endpoints, TokenRequests(tokens))
+    handler = _request_handler(registry, tokens, subresources, faults or Faults())
+    identity = certificates.issue_serving_certificate(host) if tls else None
+    context = identity.context if identity else None
+    async with _http_runner(handler) as runner:
+        await web.TCPSite(runner, host, port, ssl_context=context).start()
+        server = ApiServer(
+            url=f"{'https' if tls else 'http'}://{host}:{runner.addresses[0][1]}",
+            token=tokens.admin_token,
+            ca_pem=identity.ca_pem if identity else None,
+            storage=objects.storage,
+            registry=registry,
+            objects=objects,
+            faults=handler.faults,
+            audit=handler.audit,
+            subresources=subresources,
+            runner=runner,
+            identity=identity,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            collecting = tasks.create_task(collector.run(), name="garbage collector")
+            yield server
+            collecting.cancel()
+
+
+def _install_resources(objects: Objects, registry: ResourceRegistry) -> GarbageCollector:
+    """Serve the built-in resources and CRDs, with the rules that go beyond one object."""
     builtins.register(registry)
     reviews.register(registry)
     CRDController(objects, registry).attach()
-    life = namespaces.NamespaceLifecycle(objects, registry)
-    objects.prepare_for_create["namespaces"] = namespaces.prepare_for_create
+    lifecycle = namespaces.NamespaceLifecycle(objects, registry)
+    objects.check_namespace = lifecycle.check
+    objects.prepare_for_create |= {
+        "namespaces": namespaces.prepare_for_create,
+        "pods": scheduling_gates.scheduling_gated_condition(objects.clock),
+        "services": ClusterIPAllocator(objects.storage).prepare_for_create,
+    }
     objects.prepare_for_update["namespaces"] = namespaces.prepare_for_update
-    objects.prepare_for_create["pods"] = scheduling_gates.scheduling_gated_condition(clock)
-    objects.prepare_for_create["services"] = ClusterIPAllocator(storage).prepare_for_create
-    objects.check_namespace = life.check
-    collector = GarbageCollector(objects, registry, life)
+    collector = GarbageCollector(objects, registry, lifecycle)
     _create_namespaces(objects, registry)
+    return collector
 
-    endpoints = Endpoints(objects, table_convertor(clock), bookmark_interval_s)
-    tokens = Tokens(token or secrets.token_urlsafe(24), storage, clock)
-    authorizer = Authorizer(storage)
-    subresources = Subresources(endpoints, TokenRequests(tokens))
 
-    def find(target: RequestInfo) -> ServedResource | None:
-        return registry.find(target.group, target.version, target.plural)
-
-    def knows(target: RequestInfo) -> bool:
-        versions = {(each.resource.group, each.resource.version) for each in registry}
-        return (target.group, target.version) in versions
-
-    front = RequestHandler(
+def _request_handler(
+    registry: ResourceRegistry, tokens: Tokens, subresources: Subresources, faults: Faults
+) -> RequestHandler:
+    authorizer = Authorizer(tokens.storage)
+    return RequestHandler(
         tokens=tokens,
         authorizer=authorizer,
-        find=find,
-        is_known=knows,
+        registry=registry,
         serve=reviews.with_reviews(subresources.serve, authorizer),
         documents=documents(registry),
-        faults=faults or Faults(),
+        faults=faults,
     )
-    identity = certificates.issue_serving_certificate(host) if tls else None
+
+
+@asynccontextmanager
+async def _http_runner(handler: RequestHandler) -> AsyncIterator[web.ServerRunner]:
+    """Handle HTTP requests on any site that is added, for the duration of the block."""
     runner = web.ServerRunner(
         web.Server(
-            front,
+            handler,
             request_factory=LargeRequest,
             # A watch must end when its client has disconnected.
             handler_cancellation=True,
@@ -162,26 +189,7 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=identity.context if identity else None)
-        await site.start()
-        address = runner.addresses[0]
-        server = ApiServer(
-            url=f"{'https' if tls else 'http'}://{host}:{address[1]}",
-            token=tokens.admin_token,
-            ca_pem=identity.ca_pem if identity else None,
-            storage=storage,
-            registry=registry,
-            objects=objects,
-            faults=front.faults,
-            audit=front.audit,
-            subresources=subresources,
-            runner=runner,
-            identity=identity,
-        )
-        async with asyncio.TaskGroup() as tasks:
-            collecting = tasks.create_task(collector.run(), name="garbage collector")
-            yield server
-            collecting.cancel()
+        yield runner
     finally:
         await runner.cleanup()
 

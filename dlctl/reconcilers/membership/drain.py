@@ -7,7 +7,7 @@ import attrs
 
 from dlctl.api.elastic import ScaleOperation
 from dlctl.api.pods import Pod
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership import hosts
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan

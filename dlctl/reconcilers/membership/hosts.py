@@ -12,7 +12,7 @@ import attrs
 
 from dlctl.api.elastic import AttachMode, Membership
 from dlctl.dialects.et_operator import training_conditions
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ProbeWorkers, WriteFiles
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState

@@ -12,7 +12,7 @@ from dlctl.api.job import Replica
 from dlctl.api.meta import UID
 from dlctl.api.pods import Pod
 from dlctl.api.status import RestartRecord
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_state import MembershipState
 

@@ -5,7 +5,7 @@ It waits for no other operation: the node would not wait either.
 
 from dlctl.api.elastic import ScaleOperation
 from dlctl.api.status import JobPhase
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.drain import has_left
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState

@@ -8,7 +8,7 @@ from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Scaler, ScalerPhase
 from dlctl.dialects.et_operator import training_conditions
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 
 

@@ -10,7 +10,7 @@ from dlctl.api.elastic import WORKER
 from dlctl.api.job import Replica
 from dlctl.api.status import RestartRecord
 from dlctl.reconcilers import replica_restarts
-from dlctl.reconcilers.job_status import EventNote
+from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.selection import free_indexes

@@ -1,0 +1,126 @@
+"""The conditions that follow from a job's replicas: Running, Restarting and Blocked. Pure."""
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from dlctl.api import conditions
+from dlctl.api.conditions import Condition
+from dlctl.api.job import Job
+from dlctl.api.pods import PodPhase
+from dlctl.reconcilers.invalid_status import invalid_reason
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+
+_MAX_LISTED: Final = 3
+# States in which a replica that ran before does not run now.
+_NOT_RUNNING: Final = frozenset(
+    {ReplicaState.MISSING, ReplicaState.TERMINATING, ReplicaState.PENDING}
+)
+
+
+def is_running(job: Job, observed: Observed) -> bool:
+    """Return whether a replica that makes the job Running runs."""
+    running = {o.replica for o in observed.replicas if o.state is ReplicaState.RUNNING}
+    return any(replica in running for replica in job.success_policy.running_replicas)
+
+
+def restarting_replicas(job: Job, observed: Observed) -> list[ObservedReplica]:
+    """Return the replicas that make the job Restarting."""
+    in_place = job.messages.emits_in_place_restarts
+    return [
+        one
+        for one in observed.replicas
+        if one.state is ReplicaState.FAILED_RETRYABLE or (one.is_restarting and in_place)
+    ]
+
+
+def with_running(
+    current: tuple[Condition, ...],
+    job: Job,
+    observed: Observed,
+    restarting: Sequence[ObservedReplica],
+    now: datetime.datetime,
+) -> tuple[Condition, ...]:
+    """Return the conditions with Running or Restarting set, if the job does either."""
+    if restarting:
+        message = job.messages.restarting(type_counts(restarting), causes(restarting))
+        return with_true(current, job, conditions.RESTARTING, message, now)
+    if is_running(job, observed):
+        return with_true(current, job, conditions.RUNNING, job.messages.running(), now)
+    if conditions.is_true(current, conditions.RUNNING) and (
+        missing := _missing_deciders(job, observed)
+    ):
+        # Kueue withdraws the quota of a job that does not return to Running in time.
+        message = job.messages.interrupted(type_counts(missing), causes(missing))
+        return with_true(current, job, conditions.RESTARTING, message, now)
+    return current
+
+
+def with_blocked(
+    current: tuple[Condition, ...], job: Job, observed: Observed, now: datetime.datetime
+) -> tuple[Condition, ...]:
+    """Return the conditions with Blocked set if something needs attention, else without it."""
+    full = job.messages.emits_blocked
+    # What a user must fix is reported on every job, even if its users do not expect the condition.
+    messages = [job.invalid_reason] if job.invalid_reason else []
+    messages += [m for n, m in observed.blocked.items() if full or n in observed.actionable]
+    messages += [
+        f"{o.replica} waits: {o.waiting_reason}"
+        for o in observed.replicas
+        if full and o.waiting_reason
+    ]
+    if not messages:
+        return conditions.without_condition(current, conditions.BLOCKED)
+    reason = invalid_reason(job.resource.kind) if job.invalid_reason else ""
+    return with_true(current, job, conditions.BLOCKED, _first(messages), now, reason=reason)
+
+
+def with_true(
+    current: tuple[Condition, ...],
+    job: Job,
+    type_: str,
+    message: str,
+    now: datetime.datetime,
+    *,
+    reason: str = "",
+) -> tuple[Condition, ...]:
+    """Return the conditions with one true; its reason is that of the job's kind by default."""
+    reason = reason or job.messages.reason(type_)
+    return conditions.with_condition(current, Condition.at(now, type_, reason, message))
+
+
+def type_counts(replicas: Iterable[ObservedReplica]) -> Mapping[str, int]:
+    """Return how many of these replicas each type has."""
+    counts = Counter(one.replica.type for one in replicas)
+    return {type_: counts[type_] for type_ in sorted(counts)}
+
+
+def causes(replicas: Iterable[ObservedReplica]) -> str:
+    """Name the first of these replicas, with how they ended."""
+    return _first(
+        [
+            f"{o.replica}: {o.termination.reason}, {o.termination.message}"
+            if o.termination
+            else f"{o.replica}"
+            for o in replicas
+        ]
+    )
+
+
+def _first(messages: Sequence[str]) -> str:
+    more = len(messages) - _MAX_LISTED
+    return "; ".join(messages[:_MAX_LISTED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _missing_deciders(job: Job, observed: Observed) -> list[ObservedReplica]:
+    """Return the deciding replicas whose pods are missing, terminating or not started yet."""
+    deciding = [o for o in observed.replicas if o.replica in job.success_policy.running_replicas]
+    return [o for o in deciding if o.state in _NOT_RUNNING and not _is_started(o)]
+
+
+def _is_started(one: ObservedReplica) -> bool:
+    # Between two runs of a container, and before its first report, the pod counts as started.
+    return one.state is ReplicaState.PENDING and (
+        one.is_restarting or (one.pod is not None and one.pod.phase is not PodPhase.PENDING)
+    )
