@@ -17,7 +17,7 @@ NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 class FakeClock:
-    """Stands still until it is told otherwise."""
+    """A clock that only moves when it is set."""
 
     time_s = 0.0
 
@@ -64,7 +64,7 @@ def test_first_occurrence_is_a_new_event(correlator: EventCorrelator, clock: Fak
     assert report.first_timestamp == report.last_timestamp == clock.now()
 
 
-def test_name_of_an_event_is_that_of_its_object_and_a_number(correlator: EventCorrelator) -> None:
+def test_event_name_is_the_objects_name_and_a_number(correlator: EventCorrelator) -> None:
     names = {correlated(correlator, event(str(n))).name for n in range(5)}
 
     assert len(names) == 5
@@ -92,10 +92,10 @@ def test_same_occurrence_raises_the_count_of_the_same_event(
         pytest.param(event(reason="Other"), id="reason"),
         pytest.param(event(type_="Normal"), id="type"),
         pytest.param(event(name="another"), id="object"),
-        pytest.param(event(uid="2"), id="object created anew"),
+        pytest.param(event(uid="2"), id="object recreated"),
     ],
 )
-def test_occurrence_that_differs_is_an_event_of_its_own(
+def test_different_occurrence_is_a_separate_event(
     correlator: EventCorrelator, other: Event
 ) -> None:
     first = correlated(correlator, event())
@@ -105,7 +105,7 @@ def test_occurrence_that_differs_is_an_event_of_its_own(
     assert second.name != first.name
 
 
-def test_tenth_different_message_is_combined_with_those_that_follow(
+def test_tenth_and_later_similar_messages_are_combined(
     correlator: EventCorrelator,
 ) -> None:
     reports = [correlated(correlator, event(f"failure {n}")) for n in range(12)]
@@ -132,7 +132,7 @@ def test_messages_of_different_reasons_are_not_similar(correlator: EventCorrelat
     assert all(report.count == 1 for report in reports)
 
 
-def test_similar_messages_are_counted_anew_after_ten_quiet_minutes(
+def test_similar_messages_are_counted_from_zero_after_ten_quiet_minutes(
     correlator: EventCorrelator, clock: FakeClock
 ) -> None:
     for n in range(10):
@@ -155,7 +155,7 @@ def test_similar_messages_that_come_slowly_but_steadily_are_combined(
     assert messages[-1].startswith(AGGREGATE_PREFIX)
 
 
-def test_object_that_goes_on_is_heard_25_times_and_then_every_five_minutes(
+def test_noisy_object_gets_a_burst_of_25_events_then_one_every_five_minutes(
     correlator: EventCorrelator, clock: FakeClock
 ) -> None:
     heard = [correlator.correlate(event()) for _ in range(30)]
@@ -167,11 +167,11 @@ def test_object_that_goes_on_is_heard_25_times_and_then_every_five_minutes(
     report = correlated(correlator, event())
     assert correlator.correlate(event()) is None
 
-    # What was not heard has happened all the same.
+    # Suppressed occurrences still count.
     assert report.count == 32
 
 
-def test_object_that_was_quiet_for_long_has_no_more_than_a_burst_again(
+def test_long_quiet_object_gets_no_more_than_a_burst(
     correlator: EventCorrelator, clock: FakeClock
 ) -> None:
     correlated(correlator, event())
@@ -180,7 +180,7 @@ def test_object_that_was_quiet_for_long_has_no_more_than_a_burst_again(
     assert sum(correlator.correlate(event()) is not None for _ in range(40)) == 25
 
 
-def test_noise_of_one_object_or_type_does_not_silence_another(correlator: EventCorrelator) -> None:
+def test_noisy_object_or_type_does_not_limit_another(correlator: EventCorrelator) -> None:
     for _ in range(30):
         correlator.correlate(event())
 
@@ -188,7 +188,7 @@ def test_noise_of_one_object_or_type_does_not_silence_another(correlator: EventC
     assert correlator.correlate(event(type_="Normal")) is not None
 
 
-def test_memory_is_bounded_by_forgetting_what_was_seen_longest_ago(
+def test_cache_is_bounded_and_evicts_the_least_recently_used(
     correlator: EventCorrelator,
 ) -> None:
     first = correlated(correlator, event(name="first"))
@@ -202,7 +202,7 @@ def test_memory_is_bounded_by_forgetting_what_was_seen_longest_ago(
     assert correlated(correlator, event(name="first")).name != first.name
 
 
-def test_memory_is_bounded_however_long_the_messages_are(correlator: EventCorrelator) -> None:
+def test_cache_is_bounded_for_messages_of_any_length(correlator: EventCorrelator) -> None:
     tracemalloc.start()
     try:
         for number in range(3_000):

@@ -30,7 +30,7 @@ UNREACHABLE = UnreachableError("connection refused")
 
 
 class LoopClock:
-    """The loop's time, from a fixed date on."""
+    """Loop time, starting at a fixed date."""
 
     def now(self) -> datetime.datetime:
         passed = datetime.timedelta(seconds=self.monotonic())
@@ -42,7 +42,7 @@ class LoopClock:
 
 @attrs.define
 class FakeSink:
-    """A server that answers requests with the given errors first, and then takes them."""
+    """A server that fails the first requests with the given errors, and accepts the rest."""
 
     errors: list[Exception] = attrs.field(factory=list)
     delay_s: float = 0.0
@@ -83,7 +83,7 @@ def recorder(sink: FakeSink, metrics: Metrics) -> EventRecorder:
 
 @asynccontextmanager
 async def running(recorder: EventRecorder) -> AsyncIterator[None]:
-    """Report in the background; at the end, everything that was recorded."""
+    """Run the recorder in the background; on exit, send everything that was recorded."""
     async with asyncio.TaskGroup() as group:
         group.create_task(recorder.run())
         yield
@@ -119,7 +119,7 @@ async def test_event_names_object_reason_time_and_source(
     assert (body["count"], body["source"]) == (1, {"component": "dlctl"})
 
 
-async def test_name_of_the_source_can_be_chosen(sink: FakeSink, metrics: Metrics) -> None:
+async def test_event_source_is_configurable(sink: FakeSink, metrics: Metrics) -> None:
     recorder = EventRecorder(sink, clock=LoopClock(), metrics=metrics, component="dlctl-node")
     async with running(recorder):
         warn(recorder)
@@ -138,7 +138,7 @@ async def test_repeated_event_is_patched(recorder: EventRecorder, sink: FakeSink
     assert body == {"count": 2, "lastTimestamp": "2026-01-01T00:01:30Z", "message": "it broke"}
 
 
-async def test_repeated_event_that_the_server_has_dropped_is_created_again(
+async def test_repeated_event_that_expired_on_the_server_is_created_again(
     recorder: EventRecorder, sink: FakeSink
 ) -> None:
     async with running(recorder):
@@ -151,7 +151,7 @@ async def test_repeated_event_that_the_server_has_dropped_is_created_again(
     assert "resourceVersion" not in sink.created[1]["metadata"]
 
 
-async def test_event_that_the_server_refuses_is_dropped_after_one_try(
+async def test_rejected_event_is_dropped_after_one_attempt(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics
 ) -> None:
     sink.errors = [FORBIDDEN]
@@ -180,7 +180,7 @@ async def test_unreachable_server_is_tried_twelve_times_ten_seconds_apart(
     assert dropped(metrics, "unreachable") == 1
 
 
-async def test_event_gets_through_when_the_server_comes_back(
+async def test_event_is_recorded_when_the_server_comes_back(
     recorder: EventRecorder, sink: FakeSink
 ) -> None:
     sink.errors = [UNREACHABLE] * 3
@@ -191,7 +191,7 @@ async def test_event_gets_through_when_the_server_comes_back(
     assert len(sink.created) == 1
 
 
-async def test_create_whose_answer_was_lost_counts_as_done(
+async def test_create_whose_response_was_lost_counts_as_done(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics
 ) -> None:
     sink.errors = [UNREACHABLE, EXISTS]
@@ -203,7 +203,7 @@ async def test_create_whose_answer_was_lost_counts_as_done(
     assert dropped(metrics, "rejected") == 0
 
 
-async def test_only_one_try_is_made_once_the_recorder_closes(
+async def test_closing_recorder_makes_only_one_attempt(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics
 ) -> None:
     sink.errors = [UNREACHABLE] * 100
@@ -215,7 +215,7 @@ async def test_only_one_try_is_made_once_the_recorder_closes(
     assert dropped(metrics, "unreachable") == 3
 
 
-async def test_closing_cuts_a_pause_between_two_tries_short(
+async def test_closing_ends_a_pause_between_two_attempts(
     recorder: EventRecorder, sink: FakeSink
 ) -> None:
     sink.errors = [UNREACHABLE] * 100
@@ -237,7 +237,7 @@ async def test_slow_server_loses_no_event_even_when_the_recorder_closes(
     assert [body["message"] for body in sink.created] == [str(number) for number in range(9)]
 
 
-async def test_full_line_drops_what_comes_and_never_blocks(
+async def test_full_queue_drops_new_events_and_never_blocks(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics
 ) -> None:
     for number in range(event_recorder.MAX_QUEUED_EVENTS + 5):
@@ -250,7 +250,7 @@ async def test_full_line_drops_what_comes_and_never_blocks(
     assert dropped(metrics, "full") == 5
 
 
-async def test_closed_recorder_takes_nothing(
+async def test_closed_recorder_drops_events(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics
 ) -> None:
     recorder.close()
@@ -261,7 +261,7 @@ async def test_closed_recorder_takes_nothing(
     assert dropped(metrics, "closing") == 1
 
 
-async def test_noisy_object_is_limited(
+async def test_noisy_object_is_rate_limited(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics
 ) -> None:
     async with running(recorder):
@@ -272,7 +272,7 @@ async def test_noisy_object_is_limited(
     assert dropped(metrics, "rate limited") == 15
 
 
-async def test_long_message_is_cut(recorder: EventRecorder, sink: FakeSink) -> None:
+async def test_long_message_is_truncated(recorder: EventRecorder, sink: FakeSink) -> None:
     async with running(recorder):
         warn(recorder, "x" * 5000)
         warn(recorder, "x" * 5000)
@@ -280,7 +280,7 @@ async def test_long_message_is_cut(recorder: EventRecorder, sink: FakeSink) -> N
     assert len(sink.created[0]["message"]) == len(sink.patched[0][1]["message"]) == 1024
 
 
-async def test_cancelling_the_recorder_stops_it_in_the_middle_of_its_tries(
+async def test_cancelling_the_recorder_stops_its_attempts(
     recorder: EventRecorder, sink: FakeSink
 ) -> None:
     sink.errors = [UNREACHABLE] * 100
@@ -292,7 +292,7 @@ async def test_cancelling_the_recorder_stops_it_in_the_middle_of_its_tries(
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_proxys_page_is_no_answer_and_the_event_is_tried_again(
+async def test_event_is_retried_after_an_error_page_of_a_proxy(
     recorder: EventRecorder, sink: FakeSink
 ) -> None:
     sink.errors = [UnexpectedResponseError("Object: JSON is malformed")]
@@ -302,7 +302,7 @@ async def test_proxys_page_is_no_answer_and_the_event_is_tried_again(
         assert len(sink.created) == 1
 
 
-async def test_error_that_nobody_has_thought_of_costs_one_event(
+async def test_unforeseen_error_costs_one_event(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics, caplog: pytest.LogCaptureFixture
 ) -> None:
     sink.errors = [RuntimeError("a bug")]
@@ -315,7 +315,7 @@ async def test_error_that_nobody_has_thought_of_costs_one_event(
     assert "a bug" in caplog.text
 
 
-async def test_events_that_are_left_at_the_end_are_counted(
+async def test_events_left_at_the_end_are_counted(
     recorder: EventRecorder, sink: FakeSink, metrics: Metrics
 ) -> None:
     sink.delay_s = 1e6

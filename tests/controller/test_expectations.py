@@ -12,7 +12,7 @@ NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 class FakeClock:
-    """Stands still until it is told otherwise."""
+    """A clock that only moves when it is set."""
 
     time_s = 0.0
 
@@ -56,13 +56,13 @@ def test_owner_that_has_written_nothing_is_ready(expectations: Expectations) -> 
 @pytest.mark.parametrize(
     ("version", "ready"),
     [
-        pytest.param("", False, id="store was never filled"),
-        pytest.param("99", False, id="fewer digits, though a greater string"),
-        pytest.param("100", True, id="the very version"),
+        pytest.param("", False, id="store has not synced"),
+        pytest.param("99", False, id="fewer digits, but a greater string"),
+        pytest.param("100", True, id="the same version"),
         pytest.param("1000", True, id="later"),
     ],
 )
-def test_owner_is_ready_when_the_store_has_reached_the_version_written(
+def test_owner_is_ready_once_the_store_has_the_written_version(
     expectations: Expectations, version: str, ready: bool
 ) -> None:
     expectations.expect_write(OWNER, PODS, "100")
@@ -70,7 +70,7 @@ def test_owner_is_ready_when_the_store_has_reached_the_version_written(
     assert expectations.satisfied(OWNER, {PODS: FakeStore(version)}) is ready
 
 
-def test_highest_version_written_counts_in_whatever_order_answers_come(
+def test_highest_written_version_counts_whatever_the_order_of_responses(
     expectations: Expectations,
 ) -> None:
     for version in ("9", "11", "10"):
@@ -80,7 +80,7 @@ def test_highest_version_written_counts_in_whatever_order_answers_come(
     assert expectations.satisfied(OWNER, {PODS: FakeStore("11")})
 
 
-def test_all_resources_written_must_catch_up(expectations: Expectations) -> None:
+def test_all_written_resources_must_catch_up(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, PODS, "5")
     expectations.expect_write(OWNER, SERVICES, "6")
 
@@ -88,29 +88,29 @@ def test_all_resources_written_must_catch_up(expectations: Expectations) -> None
     assert expectations.satisfied(OWNER, {PODS: FakeStore("9"), SERVICES: FakeStore("6")})
 
 
-def test_record_is_dropped_once_it_is_shown(expectations: Expectations) -> None:
+def test_fulfilled_expectation_is_dropped(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, PODS, "5")
     assert expectations.satisfied(OWNER, {PODS: FakeStore("5")})
 
-    # A store that starts over shows less; that was our last look at this write all the same.
+    # A store that starts over shows less, but the expectation is already fulfilled.
     assert expectations.satisfied(OWNER, {PODS: FakeStore("")})
     assert len(expectations) == 0
 
 
-def test_record_that_is_not_shown_yet_stays(expectations: Expectations) -> None:
+def test_unfulfilled_expectation_stays(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, PODS, "5")
 
     for _ in range(2):
         assert not expectations.satisfied(OWNER, {PODS: FakeStore("4")})
 
 
-def test_writes_for_one_owner_do_not_hold_up_another(expectations: Expectations) -> None:
+def test_writes_for_one_owner_do_not_delay_another(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, PODS, "5")
 
     assert expectations.satisfied(UID("another"), {PODS: FakeStore("4")})
 
 
-def test_job_created_anew_under_the_same_name_has_nothing_to_wait_for(
+def test_job_recreated_under_the_same_name_has_no_expectations(
     expectations: Expectations,
 ) -> None:
     expectations.expect_write(OWNER, PODS, "5")
@@ -118,7 +118,7 @@ def test_job_created_anew_under_the_same_name_has_nothing_to_wait_for(
     assert expectations.satisfied(UID("job, born again"), {PODS: FakeStore("4")})
 
 
-def test_deletion_is_shown_when_the_object_is_terminating_or_gone(
+def test_deletion_is_observed_when_the_object_is_terminating_or_gone(
     expectations: Expectations,
 ) -> None:
     expectations.expect_deletion(OWNER, PODS, UID("a"))
@@ -130,7 +130,7 @@ def test_deletion_is_shown_when_the_object_is_terminating_or_gone(
     assert expectations.satisfied(OWNER, {PODS: gone})
 
 
-def test_deletion_of_a_predecessor_does_not_wait_for_its_successor(
+def test_deletion_is_not_confused_with_a_new_object_of_the_same_name(
     expectations: Expectations,
 ) -> None:
     expectations.expect_deletion(OWNER, PODS, UID("old"))
@@ -138,7 +138,7 @@ def test_deletion_of_a_predecessor_does_not_wait_for_its_successor(
     assert expectations.satisfied(OWNER, {PODS: FakeStore("7", [pod("new")])})
 
 
-def test_deletion_is_not_shown_by_a_store_that_has_yet_to_show_the_creation(
+def test_deletion_is_not_observed_by_a_store_that_lacks_the_creation(
     expectations: Expectations,
 ) -> None:
     expectations.expect_write(OWNER, PODS, "5")
@@ -149,7 +149,7 @@ def test_deletion_is_not_shown_by_a_store_that_has_yet_to_show_the_creation(
     assert expectations.satisfied(OWNER, {PODS: FakeStore("6")})
 
 
-def test_record_expires_five_minutes_after_the_last_write(
+def test_expectation_expires_five_minutes_after_the_last_write(
     expectations: Expectations, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     behind = {PODS: FakeStore("1")}
@@ -176,7 +176,7 @@ def test_deleted_owner_can_be_forgotten(expectations: Expectations) -> None:
     assert len(expectations) == 0
 
 
-def test_records_that_nobody_asks_for_do_not_pile_up(
+def test_unchecked_expectations_do_not_accumulate(
     expectations: Expectations, clock: FakeClock
 ) -> None:
     for number in range(1000):
@@ -186,7 +186,7 @@ def test_records_that_nobody_asks_for_do_not_pile_up(
     assert len(expectations) == 31
 
 
-def test_write_to_a_resource_without_a_store_is_a_mistake(expectations: Expectations) -> None:
+def test_write_to_a_resource_without_a_store_raises(expectations: Expectations) -> None:
     expectations.expect_write(OWNER, SERVICES, "5")
 
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""Slots that tenants share."""
+"""Fair sharing of slots between tenants."""
 
 import asyncio
 from collections import Counter
@@ -45,7 +45,7 @@ async def test_one_slot_serves_all() -> None:
     assert log == ["a", "b", "a"]
 
 
-async def test_slot_of_one_that_is_cancelled_is_free_again() -> None:
+async def test_slot_of_a_cancelled_holder_is_released() -> None:
     slots, log = FairSemaphore(2), list[str]()
     async with asyncio.timeout(100), asyncio.TaskGroup() as group:
         first = group.create_task(use(slots, "a", 1000, log))
@@ -59,7 +59,7 @@ async def test_slot_of_one_that_is_cancelled_is_free_again() -> None:
     assert log == ["a", "a"]
 
 
-async def test_slot_that_is_granted_in_the_moment_of_a_cancellation_is_not_lost() -> None:
+async def test_slot_granted_during_a_cancellation_is_not_lost() -> None:
     slots, log = FairSemaphore(1), list[str]()
     async with asyncio.timeout(100), asyncio.TaskGroup() as group:
         first = group.create_task(use(slots, "a", 1, log))

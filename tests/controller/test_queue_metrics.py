@@ -24,7 +24,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(f"workqueue_{name}", labels)
 
 
-async def test_depth_adds_and_retries_are_counted(queue: WorkQueue[str], metrics: Metrics) -> None:
+async def test_depth_adds_and_retries_are_exported(queue: WorkQueue[str], metrics: Metrics) -> None:
     queue.add("a")
     queue.add("b", priority=-100)
     queue.add_after("c", 5)
@@ -35,7 +35,7 @@ async def test_depth_adds_and_retries_are_counted(queue: WorkQueue[str], metrics
     assert value(metrics, "retries_total") == 1
 
 
-async def test_times_of_waiting_and_working_are_kept(
+async def test_queue_and_work_durations_are_observed(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     queue.add("a")
@@ -49,7 +49,9 @@ async def test_times_of_waiting_and_working_are_kept(
     assert value(metrics, "depth", priority="0") == 0
 
 
-async def test_unfinished_work_is_as_of_now(queue: WorkQueue[str], metrics: Metrics) -> None:
+async def test_unfinished_work_is_computed_on_scrape(
+    queue: WorkQueue[str], metrics: Metrics
+) -> None:
     assert value(metrics, "unfinished_work_seconds") == 0
     assert value(metrics, "longest_running_processor_seconds") == 0
     for key in "ab":
@@ -61,9 +63,7 @@ async def test_unfinished_work_is_as_of_now(queue: WorkQueue[str], metrics: Metr
     assert value(metrics, "longest_running_processor_seconds") == pytest.approx(8)
 
 
-async def test_priorities_beyond_a_limit_share_a_label(
-    queue: WorkQueue[str], metrics: Metrics
-) -> None:
+async def test_excess_priorities_share_a_label(queue: WorkQueue[str], metrics: Metrics) -> None:
     for priority in range(MAX_PRIORITIES + 3):
         queue.add(str(priority), priority=priority)
 

@@ -30,7 +30,7 @@ def queue() -> WorkQueue[str]:
 
 
 class ScriptedReconciler:
-    """A reconciler that answers one after the other, then succeeds; remembers what it was given."""
+    """A reconciler that returns the given results in turn, then succeeds; it records its keys."""
 
     def __init__(self, *answers: Result | Exception) -> None:
         self.answers = list(answers)
@@ -63,7 +63,7 @@ Make = Callable[[Callable[[str], Awaitable[Result]]], Controller[str]]
 
 
 async def run_for(controller: Controller[str], seconds: float) -> None:
-    """Run the controller for so long on the loop's clock, then stop it."""
+    """Run the controller for this long in loop time, then stop it."""
     async with asyncio.TaskGroup() as group:
         group.create_task(controller.run())
         await asyncio.sleep(seconds)
@@ -82,7 +82,7 @@ def results(metrics: Metrics) -> dict[str, float]:
     return {result: number for result, number in counts.items() if number}
 
 
-async def test_success_is_not_repeated_and_ends_the_back_off(
+async def test_success_does_not_requeue_and_resets_the_backoff(
     make: Make, queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     reconcile = ScriptedReconciler(CONFLICT, CONFLICT)
@@ -94,7 +94,7 @@ async def test_success_is_not_repeated_and_ends_the_back_off(
     assert results(metrics) == {"error": 2, "success": 1}
 
 
-async def test_error_of_one_key_does_not_hold_up_another(make: Make, queue: WorkQueue[str]) -> None:
+async def test_error_of_one_key_does_not_delay_another(make: Make, queue: WorkQueue[str]) -> None:
     reconcile = ScriptedReconciler(RuntimeError("a bug"))
     queue.add("a")
     queue.add("b")
@@ -103,7 +103,7 @@ async def test_error_of_one_key_does_not_hold_up_another(make: Make, queue: Work
     assert reconcile.keys == ["a", "b"]
 
 
-async def test_terminal_error_neither_requeues_nor_ends_the_back_off(
+async def test_terminal_error_neither_requeues_nor_resets_the_backoff(
     make: Make, queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     reconcile = ScriptedReconciler(CONFLICT, TerminalError("there is nothing to be done"))
@@ -117,7 +117,7 @@ async def test_terminal_error_neither_requeues_nor_ends_the_back_off(
     assert count(metrics, "controller_runtime_reconcile_errors_total") == 2
 
 
-async def test_requeue_goes_on_with_the_back_off(
+async def test_requeue_continues_the_backoff(
     make: Make, queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     reconcile = ScriptedReconciler(*[Result(requeue=True)] * 3)
@@ -128,7 +128,7 @@ async def test_requeue_goes_on_with_the_back_off(
     assert results(metrics) == {"requeue": 3, "success": 1}
 
 
-async def test_requeue_after_ends_the_back_off_and_waits_as_long_as_it_says(
+async def test_requeue_after_resets_the_backoff_and_waits_as_long_as_given(
     make: Make, queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     reconcile = ScriptedReconciler(CONFLICT, Result(requeue_after_s=30, requeue=True), CONFLICT)
@@ -140,7 +140,7 @@ async def test_requeue_after_ends_the_back_off_and_waits_as_long_as_it_says(
 
 
 @pytest.mark.parametrize("seconds", [pytest.param(0, id="now"), pytest.param(-5, id="past")])
-async def test_requeue_after_no_time_is_at_once(
+async def test_requeue_after_zero_or_less_is_immediate(
     make: Make, queue: WorkQueue[str], seconds: float
 ) -> None:
     reconcile = ScriptedReconciler(Result(requeue_after_s=seconds))
@@ -166,7 +166,7 @@ async def test_requeued_key_keeps_its_priority(make: Make, queue: WorkQueue[str]
     assert seen == ["low", "other", "low"]
 
 
-async def test_error_outside_of_dlctl_is_counted_as_a_bug_and_logged_once(
+async def test_foreign_exception_is_counted_as_a_bug_and_logged_once(
     make: Make, queue: WorkQueue[str], metrics: Metrics, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue.add("a")
@@ -179,7 +179,7 @@ async def test_error_outside_of_dlctl_is_counted_as_a_bug_and_logged_once(
     assert all(record.exc_info for record in failures)
 
 
-async def test_reconciliation_that_takes_too_long_is_cancelled_counted_and_tried_again(
+async def test_reconcile_timeout_is_counted_and_retried(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     started: list[float] = []
@@ -199,7 +199,7 @@ async def test_reconciliation_that_takes_too_long_is_cancelled_counted_and_tried
     assert results(metrics) == {"error": 1, "success": 1}
 
 
-async def test_timeout_of_the_reconcilers_own_is_not_counted_as_ours(
+async def test_reconcilers_own_timeout_is_not_counted_as_a_reconcile_timeout(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     async def reconcile(_: str) -> Result:
@@ -214,7 +214,7 @@ async def test_timeout_of_the_reconcilers_own_is_not_counted_as_ours(
     assert results(metrics) == {"error": 1}
 
 
-async def test_cancelled_reconciliation_is_not_counted_as_a_timeout(
+async def test_cancelled_reconcile_is_not_counted_as_a_timeout(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     async def reconcile(_: str) -> Result:
@@ -231,12 +231,12 @@ async def test_cancelled_reconciliation_is_not_counted_as_a_timeout(
     assert count(metrics, "controller_runtime_reconcile_timeouts_total") == 0
     assert results(metrics) == {}
     assert count(metrics, "controller_runtime_active_workers") == 0
-    # The key was given back, so it can be had again.
+    # The key was marked done, so it can be taken again.
     queue.add("a")
     assert await queue.get() == "a"
 
 
-async def test_no_key_is_taken_before_the_stores_are_filled(
+async def test_no_key_is_processed_before_the_stores_have_synced(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     reconcile = ScriptedReconciler()
@@ -247,7 +247,7 @@ async def test_no_key_is_taken_before_the_stores_are_filled(
     assert reconcile.seen == [("added before the start", 7)]
 
 
-async def test_stores_that_are_never_filled_end_the_controller_with_an_error(
+async def test_stores_that_never_sync_fail_the_controller(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     waits = [asyncio.Event().wait]
@@ -259,7 +259,7 @@ async def test_stores_that_are_never_filled_end_the_controller_with_an_error(
         await controller.run()
 
 
-async def test_cancelling_while_the_stores_fill_is_no_error_of_theirs(
+async def test_cancellation_during_sync_is_not_a_sync_error(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     controller = Controller(
@@ -281,14 +281,14 @@ async def test_controller_runs_only_once(make: Make) -> None:
         await controller.run()
 
 
-async def test_controller_without_workers_is_refused(
+async def test_controller_without_workers_is_rejected(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     with pytest.raises(ValueError, match="expected workers >= 1"):
         Controller(NAME, queue, ScriptedReconciler(), metrics, workers=0)
 
 
-async def test_workers_work_at_the_same_time_but_never_on_one_key(
+async def test_workers_run_concurrently_but_never_on_the_same_key(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     at_work: list[str] = []
@@ -328,7 +328,7 @@ async def test_active_workers_are_those_with_a_key(queue: WorkQueue[str], metric
     assert count(metrics, "controller_runtime_reconcile_time_seconds_count") == 1
 
 
-async def test_stop_finishes_what_is_ready_and_takes_nothing_new(
+async def test_stop_processes_ready_keys_and_accepts_no_new_ones(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     finished: list[str] = []
@@ -346,7 +346,7 @@ async def test_stop_finishes_what_is_ready_and_takes_nothing_new(
     assert finished == ["a", "b"]
 
 
-async def test_stop_cancels_what_outlasts_the_grace(
+async def test_stop_cancels_work_after_the_grace_period(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     cleaned_up = False
@@ -368,7 +368,7 @@ async def test_stop_cancels_what_outlasts_the_grace(
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_stop_without_a_grace_waits_for_the_work(
+async def test_stop_without_a_grace_period_waits_for_the_work(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     async def reconcile(_: str) -> Result:
@@ -385,16 +385,14 @@ async def test_stop_without_a_grace_waits_for_the_work(
     assert results(metrics) == {"success": 1}
 
 
-async def test_stop_before_the_start_leaves_nothing_to_run(make: Make) -> None:
+async def test_controller_stopped_before_its_start_runs_nothing(make: Make) -> None:
     controller = make(ScriptedReconciler())
     await controller.stop(grace_s=1)
 
     await controller.run()
 
 
-async def test_each_attempt_is_logged_with_an_id_of_its_own(
-    make: Make, queue: WorkQueue[str]
-) -> None:
+async def test_each_reconcile_is_logged_with_its_own_id(make: Make, queue: WorkQueue[str]) -> None:
     seen: list[dict[str, object]] = []
 
     async def reconcile(_: str) -> Result:

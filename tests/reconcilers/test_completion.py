@@ -1,4 +1,4 @@
-"""Who decides that a job has ended, and which failure is named as the cause."""
+"""When a job is complete, and which failure is its cause."""
 
 import datetime
 from typing import Any
@@ -24,11 +24,11 @@ def completion_of(*pods: Pod) -> Completion | None:
     return completion(JOB, observed_of(JOB, *pods), NOW)
 
 
-def test_job_whose_replicas_are_yet_to_come_has_not_ended() -> None:
+def test_job_with_missing_replicas_is_not_complete() -> None:
     assert completion_of() is None
 
 
-def test_chief_success_is_the_jobs() -> None:
+def test_chief_success_completes_the_job() -> None:
     assert completion_of(pod(SCHEDULER, state=exited(0))) == Completion()
 
 
@@ -38,12 +38,12 @@ def test_chief_success_beats_worker_failure() -> None:
     )
 
 
-def test_success_of_all_but_the_chief_is_not_the_jobs() -> None:
+def test_success_of_all_but_the_chief_does_not_complete_the_job() -> None:
     pods = [pod(replica, state=exited(0)) for replica in JOB.replicas if replica != SCHEDULER]
     assert completion_of(pod(SCHEDULER, state=RUNNING), *pods) is None
 
 
-def test_other_chief_decides_where_the_policy_names_it() -> None:
+def test_chief_is_the_replica_that_the_policy_names() -> None:
     chief = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
     job = make_job(terminationPolicy=chief)
     assert completion(job, observed_of(job, make_pod(job, FIRST, state=exited(0))), NOW) is None
@@ -52,7 +52,7 @@ def test_other_chief_decides_where_the_policy_names_it() -> None:
 
 
 @pytest.mark.parametrize("replica", [SCHEDULER, FIRST])
-def test_permanent_exit_fails_the_job_whichever_replicas_it_is(replica: Replica) -> None:
+def test_permanent_exit_of_any_replica_fails_the_job(replica: Replica) -> None:
     ended = completion_of(pod(replica, state=exited(1)))
     assert ended is not None
     assert ended.failure is not None
@@ -68,7 +68,7 @@ def test_permanent_exit_fails_the_job_though_the_kubelet_runs_the_container_agai
     assert "not found" in ended.failure.message
 
 
-def test_first_failure_in_time_is_the_cause() -> None:
+def test_earliest_failure_is_the_cause() -> None:
     ended = completion_of(
         pod(FIRST, state=exited(2, at=NOW)),
         pod(SECOND, state=exited(139, at=EARLIER)),
@@ -83,8 +83,8 @@ def test_first_failure_in_time_is_the_cause() -> None:
     [
         pytest.param({"phase": "Failed", "state": exited(137)}, id="retryable exit"),
         pytest.param({"phase": "Failed", "reason": "Evicted"}, id="eviction"),
-        pytest.param({"state": exited(143)}, id="about to be run again"),
+        pytest.param({"state": exited(143)}, id="about to be restarted"),
     ],
 )
-def test_loss_that_another_try_may_better_ends_nothing(status: dict[str, Any]) -> None:
+def test_retryable_failure_does_not_fail_the_job(status: dict[str, Any]) -> None:
     assert completion_of(pod(SCHEDULER, **status)) is None

@@ -1,4 +1,4 @@
-"""What is read of jobs that have begun and whose specs cannot be read as a whole."""
+"""Decoding jobs that have started and whose specs are partly invalid."""
 
 from typing import Any
 
@@ -44,13 +44,13 @@ def job_of(found: DecodedJob) -> Job:
 
 def holds_policy(job: Job) -> bool:
     policy = job.run_policy
-    said = (
+    found = (
         policy.active_deadline_s,
         policy.clean_pod_policy,
         policy.ttl_after_finished_s,
         policy.suspended,
     )
-    return said == (100, CleanPodPolicy.ALL, 50, False)
+    return found == (100, CleanPodPolicy.ALL, 50, False)
 
 
 def with_type(job: JSON, name: str) -> JSON:
@@ -58,19 +58,19 @@ def with_type(job: JSON, name: str) -> JSON:
     return job
 
 
-def test_spec_that_can_be_read_is_read_as_it_is() -> None:
+def test_valid_spec_is_decoded_unchanged() -> None:
     job = job_of(decode(tf_job()))
     assert (job.invalid_reason, job.is_partial) == ("", False)
 
 
-def test_job_that_has_not_begun_is_none() -> None:
+def test_invalid_job_that_has_not_started_is_not_decoded() -> None:
     found = decode(with_type(tf_job(), "Boss"), status={})
     assert found.job is None
     assert "Boss" in str(found.error)
 
 
 @pytest.mark.parametrize("status", [RUNNING, OWN], ids=["another operator's", "ours"])
-def test_type_that_is_not_known_is_left_out(status: JSON) -> None:
+def test_unknown_replica_type_is_left_out(status: JSON) -> None:
     job = job_of(decode(with_type(tf_job(), "Boss"), status))
     assert set(job.replicas) == {Replica("chief", 0), Replica("worker", 0), Replica("worker", 1)}
     assert job.is_partial
@@ -80,7 +80,7 @@ def test_type_that_is_not_known_is_left_out(status: JSON) -> None:
 
 
 @pytest.mark.parametrize("status", [RUNNING, OWN], ids=["another operator's", "ours"])
-def test_policy_that_is_not_known_is_left_out_and_pods_are_still_made(status: JSON) -> None:
+def test_unknown_policy_is_left_out_and_pods_are_still_created(status: JSON) -> None:
     wire = tf_job(runPolicy={**POLICY, "cleanPodPolicy": "Never", "backoffLimit": "many"})
     job = job_of(decode(wire, status))
     assert not job.is_partial
@@ -89,7 +89,7 @@ def test_policy_that_is_not_known_is_left_out_and_pods_are_still_made(status: JS
     assert "cleanPodPolicy" in job.invalid_reason or "backoffLimit" in job.invalid_reason
 
 
-def test_template_that_cannot_be_read_keeps_the_names_of_its_containers() -> None:
+def test_malformed_template_keeps_its_container_names() -> None:
     wire = tf_job()
     broken = wire["spec"]["tfReplicaSpecs"]["Worker"]["template"]
     broken["metadata"] = {"labels": {"a": 1}}
@@ -99,7 +99,7 @@ def test_template_that_cannot_be_read_keeps_the_names_of_its_containers() -> Non
     assert [spec.container for spec in job.replica_specs] == ["tensorflow"] * 2
 
 
-def test_last_good_spec_is_followed_under_the_policies_of_now() -> None:
+def test_last_valid_spec_is_used_with_the_current_run_policy() -> None:
     good = tf_job()
     bad = with_type(tf_job(runPolicy={"suspend": True}), "Boss")
     job = job_of(decode(bad, good=good))
@@ -109,7 +109,7 @@ def test_last_good_spec_is_followed_under_the_policies_of_now() -> None:
     assert "Boss" in job.invalid_reason
 
 
-def test_word_for_suspend_that_means_nothing_starts_no_suspended_job() -> None:
+def test_malformed_suspend_does_not_resume_a_suspended_job() -> None:
     suspended = {**RUNNING, "dlctl": {"phase": "Suspended", "observedGeneration": 1}}
     wire = tf_job(runPolicy={"suspend": "maybe"})
     assert job_of(decode(wire, suspended)).run_policy.suspended
@@ -124,10 +124,10 @@ def test_word_for_suspend_that_means_nothing_starts_no_suspended_job() -> None:
         pytest.param([], id="a list"),
         pytest.param({"tfReplicaSpecs": 5}, id="specs of a wrong type"),
         pytest.param({"tfReplicaSpecs": {}}, id="no specs"),
-        pytest.param({"tfReplicaSpecs": {"Boss": None}}, id="none that is known"),
+        pytest.param({"tfReplicaSpecs": {"Boss": None}}, id="only unknown types"),
     ],
 )
-def test_job_of_which_nothing_can_be_read_keeps_its_status(spec: Any) -> None:
+def test_undecodable_job_keeps_its_status(spec: Any) -> None:
     job = job_of(decode(manifest("kubeflow.org/v1", "TFJob", spec)))
     assert (tuple(job.replicas), job.is_partial) == ((), True)
     assert job.status.phase is JobPhase.RUNNING
@@ -147,7 +147,7 @@ def test_job_of_which_nothing_can_be_read_keeps_its_status(spec: Any) -> None:
         pytest.param(training_job("PyTorchJob", Boss=1), id="PyTorchJob"),
     ],
 )
-def test_every_form_can_be_read_in_part(wire: JSON) -> None:
+def test_every_kind_can_be_decoded_in_part(wire: JSON) -> None:
     status = {**OWN, "phase": "Running", "state": "Running"}
     job = job_of(decode(wire, status))
     assert job.is_partial
@@ -155,13 +155,13 @@ def test_every_form_can_be_read_in_part(wire: JSON) -> None:
 
 
 class Malicious(Kind):
-    """A kind whose reading fails in a way that nobody has thought of."""
+    """A kind whose decoding fails with an unforeseen error."""
 
     def read(self, obj: JobObject) -> Job:
         raise RecursionError("deep")
 
 
-def test_whatever_reading_raises_is_the_objects_own_fault() -> None:
+def test_any_error_of_decoding_becomes_a_content_error() -> None:
     kind = kind_of("kubeflow.org/v1", "TFJob")
     strange = Malicious(kind.resource, kind.dialects)
     new = decode_job(strange, job_object(tf_job()))

@@ -1,4 +1,4 @@
-"""What a run policy limits: failures, time, and how long a job that has ended stays."""
+"""Limits of the run policy: backoff limit, active deadline and TTL."""
 
 import datetime
 from typing import Any
@@ -39,7 +39,7 @@ def restarted(failures: int) -> dict[str, RestartRecord]:
     return {"worker-1": RestartRecord(failures, failures, "gone", "Error", NOW)}
 
 
-def test_job_fails_at_its_deadline_and_is_woken_for_it() -> None:
+def test_job_fails_at_its_active_deadline_and_is_requeued_for_it() -> None:
     job = created(limited(activeDeadlineSeconds=60))
     early = planned(job, after_s=59)
     assert (early.status.phase, early.requeue_after_s) == (JobPhase.RUNNING, 1)
@@ -74,7 +74,7 @@ def test_deadline_does_not_undo_a_success() -> None:
         (3, 3, JobState.FAILED),
     ],
 )
-def test_limit_counts_failures_of_replicas_that_were_replaced(
+def test_backoff_limit_counts_failures_of_replaced_pods(
     limit: int, failures: int, state: JobState
 ) -> None:
     restarts = restarted(failures) if failures else {}
@@ -82,27 +82,27 @@ def test_limit_counts_failures_of_replicas_that_were_replaced(
     assert made.status.state is state
 
 
-def test_limit_counts_what_the_kubelet_runs_again_in_place() -> None:
+def test_backoff_limit_counts_restarts_in_place() -> None:
     job = created(limited(backoffLimit=2), restarts=restarted(1))
     made = planned(job, state=RUNNING, last_state=exited(137))
     assert made.status.failure
     assert made.status.failure.reason == "BackoffLimitExceeded"
 
 
-def test_limit_does_not_count_restarts_in_a_pod_that_has_finished() -> None:
+def test_backoff_limit_ignores_restarts_in_a_finished_pod() -> None:
     job = created(limited(backoffLimit=1))
     made = planned(job, phase="Succeeded", state=exited(0), last_state=exited(137), **restarts(5))
     assert made.status.state is JobState.RUNNING
 
 
 def restarts(count: int) -> dict[str, Any]:
-    """Return the init container of a pod that was restarted so often."""
+    """Return the status of an init container with this many restarts."""
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
     init = {"name": "fetch", "state": waiting, "lastState": exited(137), "restartCount": count}
     return {"initContainerStatuses": [init]}
 
 
-def test_limit_counts_init_containers_that_crash() -> None:
+def test_backoff_limit_counts_crashes_of_init_containers() -> None:
     job = created(limited(backoffLimit=3))
     waiting = {"waiting": {"reason": "PodInitializing"}}
     going = planned(job, phase="Pending", state=waiting, **restarts(2))
@@ -122,7 +122,7 @@ LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0
         pytest.param({"phase": "Failed", "reason": "Evicted"}, id="evicted"),
     ],
 )
-def test_limit_counts_restarts_in_a_pod_that_is_gone(goes: dict[str, Any]) -> None:
+def test_backoff_limit_counts_restarts_in_a_deleted_pod(goes: dict[str, Any]) -> None:
     job = created(limited(backoffLimit=2))
     leaving = planned(job, last_state=exited(137), **goes)
     assert leaving.status.state is JobState.RUNNING
@@ -150,21 +150,21 @@ def test_pod_that_is_deleted_after_restarts_is_replaced_at_once() -> None:
     assert made.pods == (FIRST,)
 
 
-def test_restarts_before_a_suspension_are_forgiven() -> None:
+def test_restarts_before_a_suspension_do_not_count() -> None:
     later = NOW + datetime.timedelta(seconds=30)
     job = created(limited(backoffLimit=1), start_time=later)
     made = planned(job, after_s=30, last_state=exited(137), metadata=LEAVING, state=RUNNING)
     assert (made.status.state, made.status.restarts) == (JobState.RUNNING, {})
 
 
-def test_limit_does_not_count_what_was_not_the_programs_doing() -> None:
+def test_backoff_limit_ignores_disruptions() -> None:
     evicted = planned(created(limited(backoffLimit=1)), phase="Failed", reason="Evicted")
     assert evicted.status.state is JobState.RUNNING
     assert evicted.status.restarts["worker-0"].failures == 0
 
 
 @pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.FAILED])
-def test_job_that_has_ended_is_deleted_when_its_time_is_over(state: JobState) -> None:
+def test_finished_job_is_deleted_after_its_ttl(state: JobState) -> None:
     ended = JobStatus(JobPhase.DONE, state, start_time=NOW, completion_time=NOW)
     job = attrs.evolve(limited(ttlSecondsAfterFinished=30), status=ended)
     early = planned(job, after_s=10)
@@ -172,7 +172,7 @@ def test_job_that_has_ended_is_deleted_when_its_time_is_over(state: JobState) ->
     assert planned(job, after_s=30).ttl_expired
 
 
-def test_job_without_such_a_time_stays() -> None:
+def test_finished_job_without_a_ttl_is_kept() -> None:
     ended = JobStatus(JobPhase.DONE, JobState.SUCCEEDED, completion_time=NOW)
     made = planned(attrs.evolve(limited(), status=ended), after_s=1e8)
     assert (made.ttl_expired, made.requeue_after_s) == (False, None)

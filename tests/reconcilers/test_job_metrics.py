@@ -10,7 +10,7 @@ def jobs(metrics: Metrics) -> dict[tuple[str, str], float]:
     return {(s.labels["namespace"], s.labels["phase"]): s.value for s in family.samples}
 
 
-def test_job_counts_in_the_phase_it_is_in() -> None:
+def test_job_counts_in_its_phase() -> None:
     metrics = Metrics()
     figures = JobMetrics(metrics, "mxjobs.kubeflow.org")
     figures.phase_changed("a", None, JobPhase.NEW)
@@ -30,7 +30,7 @@ def test_namespace_without_jobs_leaves_no_series() -> None:
     assert jobs(metrics) == {("b", "New"): 1}
 
 
-def test_deletion_counts_for_training_operator_if_the_job_was_taken_up() -> None:
+def test_deletion_counts_in_training_operators_metric_if_the_job_was_created() -> None:
     metrics = Metrics()
     figures = JobMetrics(metrics, "tfjobs.kubeflow.org", "tensorflow")
     for phase in (JobPhase.NEW, JobPhase.RUNNING):

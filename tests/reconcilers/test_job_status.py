@@ -1,4 +1,4 @@
-"""The next status, from the last one and what is observed."""
+"""The next status of a job, from its last one and the observed replicas."""
 
 import datetime
 from typing import Any
@@ -34,7 +34,7 @@ def running_status(
 
 
 def after(job: Job, *pods: Pod, now: datetime.datetime = NOW, **kwargs: Any) -> Job:
-    """Return the job with the status that seeing these pods gives it."""
+    """Return the job with the status that follows from these pods."""
     return attrs.evolve(job, status=running_status(job, *pods, now=now, **kwargs)[0])
 
 
@@ -42,7 +42,7 @@ def condition_types(job_status: JobStatus) -> list[str]:
     return [c.type for c in job_status.conditions if c.status]
 
 
-def test_new_job_is_being_created() -> None:
+def test_new_job_is_creating() -> None:
     begun, notes = running_status(make_job())
     assert (begun.phase, begun.state) == (JobPhase.CREATING, JobState.RUNNING)
     assert (begun.start_time, begun.observed_generation) == (NOW, 1)
@@ -51,7 +51,7 @@ def test_new_job_is_being_created() -> None:
     assert notes == ()
 
 
-def test_job_runs_when_its_chief_does() -> None:
+def test_job_is_running_when_its_chief_is() -> None:
     job = make_job()
     worker_only = after(job, pod(job, WORKER, state=RUNNING))
     assert worker_only.status.phase is JobPhase.CREATING
@@ -60,7 +60,7 @@ def test_job_runs_when_its_chief_does() -> None:
     assert condition_types(chief_too.status) == ["Created", "Running"]
 
 
-def test_seeing_the_same_again_changes_nothing() -> None:
+def test_unchanged_observation_changes_nothing() -> None:
     job = make_job()
     pods = [
         pod(job, SCHEDULER, state=RUNNING),
@@ -93,7 +93,7 @@ def test_replica_statuses_count_the_replicas_of_each_type() -> None:
         pytest.param([exited(0), exited(1)], JobState.FAILED, id="any failed"),
         pytest.param([exited(0), RUNNING], JobState.RUNNING, id="any running"),
         pytest.param([exited(0), exited(0)], JobState.SUCCEEDED, id="all succeeded"),
-        pytest.param([exited(0), {}], JobState.UNKNOWN, id="not all known"),
+        pytest.param([exited(0), {}], JobState.UNKNOWN, id="some unknown"),
     ],
 )
 def test_common_state_of_a_type_is_derived_as_by_mx_operator(
@@ -105,21 +105,21 @@ def test_common_state_of_a_type_is_derived_as_by_mx_operator(
     assert workers.state is common
 
 
-def test_worker_that_exited_0_is_done_even_when_its_pod_is_gone() -> None:
+def test_worker_that_exited_0_is_completed_even_without_its_pod() -> None:
     job = make_job()
     done = after(job, pod(job, WORKER, state=exited(0)))
     assert done.status.completed_indexes("worker") == {0}
     assert after(done).status.completed_indexes("worker") == {0}
 
 
-def test_worker_that_exited_0_stays_done_while_the_job_is_scaled_down() -> None:
+def test_worker_that_exited_0_stays_completed_while_the_job_is_scaled_down() -> None:
     job = make_job(workers=2)
     done = after(job, pod(job, Replica("worker", 1), state=exited(0)))
     smaller = after(attrs.evolve(make_job(workers=1), status=done.status))
     assert smaller.status.completed_indexes("worker") == {1}
 
 
-def test_lost_replica_makes_the_job_restart_and_is_told_once() -> None:
+def test_failed_replica_makes_the_job_restarting_with_one_event() -> None:
     job = make_job()
     lost = pod(job, WORKER, phase="Failed", state=exited(137))
     seen, notes = running_status(job, pod(job, SCHEDULER, state=RUNNING), lost)
@@ -133,13 +133,13 @@ def test_lost_replica_makes_the_job_restart_and_is_told_once() -> None:
     assert notes == ()
 
 
-def test_restart_by_the_kubelet_is_stated() -> None:
+def test_restart_by_the_kubelet_is_reported() -> None:
     job = make_job()
     crashing = pod(job, WORKER, state={"waiting": {}}, last_state=exited(137))
     assert condition_types(after(job, crashing).status) == ["Created", "Restarting"]
 
 
-def test_job_runs_again_once_the_lost_replica_does() -> None:
+def test_job_is_running_again_once_the_failed_replica_is() -> None:
     job = make_job()
     chief = pod(job, SCHEDULER, state=RUNNING)
     lost = after(job, chief, pod(job, WORKER, phase="Failed", state=exited(137)))
@@ -156,10 +156,10 @@ def running_before(job: Job) -> Job:
     [
         pytest.param(None, id="gone"),
         pytest.param({"state": RUNNING, "metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}}),
-        pytest.param({"phase": "Pending"}, id="made again"),
+        pytest.param({"phase": "Pending"}, id="recreated"),
     ],
 )
-def test_job_whose_deciding_pod_is_gone_does_not_run(chief: dict[str, Any] | None) -> None:
+def test_job_whose_deciding_pod_is_gone_is_not_running(chief: dict[str, Any] | None) -> None:
     ran = running_before(make_job())
     pods = [pod(ran, WORKER, state=RUNNING)]
     pods += [pod(ran, SCHEDULER, **chief)] if chief else []
@@ -170,7 +170,7 @@ def test_job_whose_deciding_pod_is_gone_does_not_run(chief: dict[str, Any] | Non
     assert condition.message == "waiting for the pods of scheduler-0, which ran and are gone"
     assert gone.status.phase is JobPhase.RUNNING
 
-    # How far its pod has come back is no reason for a write.
+    # The progress of its new pod causes no write.
     for phase in ("Pending", "Running"):
         coming = [pod(gone, SCHEDULER, phase=phase), *pods[:1]]
         assert running_status(gone, *coming)[0].conditions == gone.status.conditions
@@ -181,7 +181,7 @@ def test_job_whose_deciding_pod_is_gone_does_not_run(chief: dict[str, Any] | Non
     ]
 
 
-def test_job_runs_on_while_its_deciding_pod_does() -> None:
+def test_job_stays_running_while_its_deciding_pod_runs() -> None:
     ran = running_before(make_job())
     assert condition_types(running_status(ran, pod(ran, SCHEDULER, state=RUNNING))[0]) == [
         "Created",
@@ -189,7 +189,7 @@ def test_job_runs_on_while_its_deciding_pod_does() -> None:
     ]
 
 
-def test_job_runs_on_while_the_kubelet_restarts_its_container() -> None:
+def test_job_stays_running_while_the_kubelet_restarts_its_container() -> None:
     wire = training_job("TFJob", Chief=1, Worker=1)
     chief = Replica("chief", 0)
     ran = after(make_job(wire), pod(make_job(wire), chief, state=RUNNING))
@@ -200,7 +200,7 @@ def test_job_runs_on_while_the_kubelet_restarts_its_container() -> None:
     assert condition_types(running_status(ran, unreported)[0]) == ["Created", "Running"]
 
 
-def test_job_of_which_one_of_many_deciding_pods_is_left_runs_on() -> None:
+def test_job_stays_running_with_one_of_many_deciding_pods() -> None:
     wire = training_job("PyTorchJob", Master=1, Worker=2)
     del wire["spec"]["pytorchReplicaSpecs"]["Master"]
     job = make_job(wire)
@@ -218,7 +218,7 @@ def test_job_of_which_one_of_many_deciding_pods_is_left_runs_on() -> None:
     assert condition_types(running_status(ran, *none_left)[0]) == ["Created", "Restarting"]
 
 
-def test_many_lost_replicas_are_told_of_in_short() -> None:
+def test_many_failed_replicas_are_summarized() -> None:
     job = make_job(workers=5)
     pods = [
         pod(job, Replica("worker", index), phase="Failed", reason="Evicted") for index in range(5)
@@ -228,7 +228,7 @@ def test_many_lost_replicas_are_told_of_in_short() -> None:
     assert note.message.endswith("; and 2 more")
 
 
-def test_blocked_condition_comes_and_goes() -> None:
+def test_blocked_condition_is_set_and_removed() -> None:
     job = make_job()
     blocked = after(job, blocked={"linear-worker": "the name is taken"})
     assert condition_types(blocked.status) == ["Created", "Blocked"]
@@ -250,7 +250,7 @@ def terminal_status(verdict: Completion) -> tuple[JobStatus, EventNote]:
     return job_status.terminal_status(job, job.status, verdict, LATER)
 
 
-def test_success_is_concluded() -> None:
+def test_terminal_status_of_a_successful_job() -> None:
     ended, note = terminal_status(Completion())
     assert (ended.phase, ended.state, ended.reason) == (JobPhase.CLEAN_UP, JobState.SUCCEEDED, "")
     assert (ended.completion_time, ended.failure) == (LATER, None)
@@ -258,15 +258,15 @@ def test_success_is_concluded() -> None:
     assert (note.type, note.reason) == ("Normal", "MXJobSucceeded")
 
 
-def test_failure_is_concluded_with_its_first_cause() -> None:
+def test_terminal_status_of_a_failed_job_names_the_cause() -> None:
     ended, note = terminal_status(Completion(FAILURE))
-    said = "worker-0 (pod pod-of-worker-0) failed: exit code 1"
-    assert (ended.state, ended.reason, ended.failure) == (JobState.FAILED, said, FAILURE)
+    message = "worker-0 (pod pod-of-worker-0) failed: exit code 1"
+    assert (ended.state, ended.reason, ended.failure) == (JobState.FAILED, message, FAILURE)
     assert condition_types(ended) == ["Created", "Failed"]
-    assert note == EventNote("Warning", "MXJobFailed", said)
+    assert note == EventNote("Warning", "MXJobFailed", message)
 
 
-def test_invalid_job_fails_for_good_and_is_told_why() -> None:
+def test_invalid_job_fails_permanently_with_the_reason() -> None:
     failed, note = invalid_status.invalid_status(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
     assert (failed.phase, failed.state) == (JobPhase.FAILED, JobState.FAILED)
     assert (failed.reason, failed.observed_generation) == ("spec: is wrong", 1)
@@ -279,36 +279,36 @@ def event_messages(before: Job, now: Job) -> list[str]:
     return [note.message for note in invalid_status.invalid_spec_events(before, now.status)]
 
 
-def test_running_job_whose_spec_cannot_be_read_is_blocked_and_told_of_once() -> None:
+def test_running_job_with_an_invalid_spec_is_blocked_with_one_event() -> None:
     job = make_job()
     chief = pod(job, SCHEDULER, state=RUNNING)
     broken = attrs.evolve(after(job, chief), invalid_reason="spec: is wrong", generation=2)
-    said = after(broken, chief, now=LATER)
-    assert said.status.phase is JobPhase.RUNNING
-    assert condition_types(said.status) == ["Created", "Running", "Blocked"]
-    assert said.status.conditions[-1].reason == "MXJobInvalid"
-    assert event_messages(broken, said) == ["spec: is wrong"]
+    blocked = after(broken, chief, now=LATER)
+    assert blocked.status.phase is JobPhase.RUNNING
+    assert condition_types(blocked.status) == ["Created", "Running", "Blocked"]
+    assert blocked.status.conditions[-1].reason == "MXJobInvalid"
+    assert event_messages(broken, blocked) == ["spec: is wrong"]
 
-    again = after(attrs.evolve(said, generation=3), chief, now=LATER)
-    assert again.status.conditions == said.status.conditions
-    assert event_messages(said, again) == []
+    again = after(attrs.evolve(blocked, generation=3), chief, now=LATER)
+    assert again.status.conditions == blocked.status.conditions
+    assert event_messages(blocked, again) == []
 
-    worse = attrs.evolve(said, invalid_reason="spec: is worse")
+    worse = attrs.evolve(blocked, invalid_reason="spec: is worse")
     assert event_messages(worse, after(worse, chief, now=LATER)) == ["spec: is worse"]
 
-    mended = after(attrs.evolve(said, invalid_reason=""), chief, now=LATER)
-    assert condition_types(mended.status) == ["Created", "Running"]
+    corrected = after(attrs.evolve(blocked, invalid_reason=""), chief, now=LATER)
+    assert condition_types(corrected.status) == ["Created", "Running"]
 
 
-def test_suspended_job_whose_spec_cannot_be_read_says_so_too() -> None:
+def test_suspended_job_with_an_invalid_spec_is_blocked() -> None:
     job = attrs.evolve(make_job(), invalid_reason="spec: is wrong")
-    said, _ = job_status.suspended_status(job, NOW)
-    assert set(condition_types(said)) == {"Created", "Blocked", "Suspended"}
-    again, notes = job_status.suspended_status(attrs.evolve(job, status=said), LATER)
-    assert (again, notes) == (said, ())
+    blocked, _ = job_status.suspended_status(job, NOW)
+    assert set(condition_types(blocked)) == {"Created", "Blocked", "Suspended"}
+    again, notes = job_status.suspended_status(attrs.evolve(job, status=blocked), LATER)
+    assert (again, notes) == (blocked, ())
 
 
-def test_type_that_cannot_be_read_now_keeps_its_completed_indexes() -> None:
+def test_undecodable_type_keeps_its_completed_indexes() -> None:
     job = make_job()
     worker = ReplicaStatus("worker", JobState.RUNNING, {}, frozenset({0}))
     before = attrs.evolve(job.status, phase=JobPhase.RUNNING, replica_statuses=(worker,))
@@ -322,13 +322,13 @@ def test_type_that_cannot_be_read_now_keeps_its_completed_indexes() -> None:
     assert after(part).status.completed_indexes("worker") == {0}
 
 
-def test_observed_without_replicas_is_no_obstacle() -> None:
+def test_status_without_observed_replicas_is_unknown() -> None:
     job = make_job()
     seen, _ = job_status.running_status(job, Observed(()), {}, NOW)
     assert [r.state for r in seen.replica_statuses] == [JobState.UNKNOWN] * 3
 
 
-def test_what_still_runs_when_the_job_succeeds_is_counted_as_succeeded() -> None:
+def test_replicas_that_run_when_the_job_succeeds_count_as_succeeded() -> None:
     job = make_job(workers=2)
     running = ReplicaStatus(
         "worker", JobState.RUNNING, {JobState.RUNNING: 1, JobState.SUCCEEDED: 1}, frozenset({0})

@@ -1,4 +1,4 @@
-"""Large jobs are planned beside the event loop."""
+"""Large jobs are decoded and planned in a thread."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Merge patches: the smallest that lead from one object to the other."""
+"""Minimal merge patches between two objects."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from dlctl.reconcilers.merge_patch import merge_patch
 
 JSON = dict[str, Any]
 KEYS = st.sampled_from(["a", "b", "c"])
-# Null cannot be a value in a merge patch: there it removes.
+# In a merge patch null removes a field, so it cannot be a value.
 VALUES = st.recursive(
     st.booleans() | st.text(max_size=2) | st.lists(st.text(max_size=2), max_size=2),
     lambda inner: st.dictionaries(KEYS, inner, max_size=3),
@@ -48,12 +48,12 @@ def test_equal_objects_need_no_patch(both: JSON) -> None:
         pytest.param({}, {"a": 1}, {"a": 1}, id="field added"),
         pytest.param({"a": 1}, {}, {"a": None}, id="field removed"),
         pytest.param({"a": 1, "b": 2}, {"a": 3, "b": 2}, {"a": 3}, id="field changed"),
-        pytest.param({"a": [1, 2]}, {"a": [1, 3]}, {"a": [1, 3]}, id="list replaced whole"),
+        pytest.param({"a": [1, 2]}, {"a": [1, 3]}, {"a": [1, 3]}, id="list replaced as a whole"),
         pytest.param(
-            {"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, {"a": {"c": 3}}, id="field within"
+            {"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, {"a": {"c": 3}}, id="nested field"
         ),
-        pytest.param({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}, id="object for a number"),
+        pytest.param({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}, id="number replaced by an object"),
     ],
 )
-def test_patch_says_no_more_than_what_differs(old: JSON, new: JSON, patch: JSON) -> None:
+def test_patch_contains_only_the_differences(old: JSON, new: JSON, patch: JSON) -> None:
     assert merge_patch(old, new) == patch

@@ -1,4 +1,4 @@
-"""What each replica is in, read from its pod."""
+"""The state of each replica, from its pod."""
 
 from typing import Any
 
@@ -42,18 +42,16 @@ def test_replica_without_a_pod_is_missing() -> None:
             {"phase": "Failed", "reason": "Evicted"}, ReplicaState.FAILED_RETRYABLE, id="eviction"
         ),
         pytest.param(
-            {"state": RUNNING, "metadata": LEAVING}, ReplicaState.TERMINATING, id="being deleted"
+            {"state": RUNNING, "metadata": LEAVING}, ReplicaState.TERMINATING, id="terminating"
         ),
         pytest.param(
             {"phase": "Failed", "reason": "Evicted", "metadata": LEAVING},
             ReplicaState.TERMINATING,
-            id="evicted and being deleted",
+            id="evicted and terminating",
         ),
     ],
 )
-def test_situation_of_a_replica_is_read_from_its_pod(
-    pod: dict[str, Any], situation: ReplicaState
-) -> None:
+def test_replica_state_follows_from_its_pod(pod: dict[str, Any], situation: ReplicaState) -> None:
     assert observed(**pod).state is situation
 
 
@@ -64,27 +62,27 @@ def test_situation_of_a_replica_is_read_from_its_pod(
         pytest.param({"waiting": {"reason": "CrashLoopBackOff"}}, exited(137), id="waiting"),
     ],
 )
-def test_container_that_the_kubelet_will_run_again_is_restarting(
+def test_container_that_the_kubelet_will_restart_is_restarting(
     state: dict[str, Any], last_state: dict[str, Any] | None
 ) -> None:
     one = observed(state=state, last_state=last_state)
     assert (one.state, one.is_restarting) == (ReplicaState.PENDING, True)
 
 
-def test_container_that_starts_for_the_first_time_is_not_restarting() -> None:
+def test_container_in_its_first_start_is_not_restarting() -> None:
     assert not observed(
         phase="Pending", state={"waiting": {"reason": "ContainerCreating"}}
     ).is_restarting
 
 
-def test_replica_recorded_as_completed_is_done_even_without_a_pod() -> None:
+def test_replica_recorded_as_completed_stays_so_without_a_pod() -> None:
     done = ReplicaStatus("worker", JobState.SUCCEEDED, {}, frozenset({0}))
     job = attrs.evolve(JOB, status=JobStatus(replica_statuses=(done,)))
     assert observed_of(job).states[WORKER] is ReplicaState.SUCCEEDED
 
 
 @pytest.mark.parametrize(
-    ("reason", "said"),
+    ("reason", "expected"),
     [
         ("ErrImagePull", "its image cannot be pulled"),
         ("ImagePullBackOff", "its image cannot be pulled"),
@@ -92,18 +90,20 @@ def test_replica_recorded_as_completed_is_done_even_without_a_pod() -> None:
         ("ContainerCreating", ""),
     ],
 )
-def test_container_that_cannot_start_says_why(reason: str, said: str) -> None:
-    assert observed(phase="Pending", state={"waiting": {"reason": reason}}).waiting_reason == said
+def test_waiting_reason_of_a_container_that_cannot_start(reason: str, expected: str) -> None:
+    assert (
+        observed(phase="Pending", state={"waiting": {"reason": reason}}).waiting_reason == expected
+    )
 
 
-def test_init_container_that_cannot_start_says_why() -> None:
+def test_waiting_reason_of_an_init_container_that_cannot_start() -> None:
     init = [{"name": "fetch", "state": {"waiting": {"reason": "InvalidImageName"}}}]
     assert observed(phase="Pending", initContainerStatuses=init).waiting_reason == (
         "its image name is malformed"
     )
 
 
-def test_pod_that_no_node_takes_says_why() -> None:
+def test_waiting_reason_of_an_unschedulable_pod() -> None:
     condition = {
         "type": "PodScheduled",
         "status": "False",
@@ -113,12 +113,12 @@ def test_pod_that_no_node_takes_says_why() -> None:
     assert "insufficient memory" in observed(phase="Pending", conditions=[condition]).waiting_reason
 
 
-def test_pod_that_the_spec_does_not_account_for_is_surplus() -> None:
+def test_pod_beyond_the_spec_is_surplus() -> None:
     pod = make_pod(JOB, Replica("worker", 7))
     assert observed_of(JOB, pod).surplus_pods == (pod,)
 
 
-def test_service_that_is_being_deleted_is_not_there() -> None:
+def test_terminating_service_counts_as_missing() -> None:
     gone: dict[str, Any] = {"name": "b", "deletionTimestamp": NOW}
     services = [
         Service(metadata=make_pod(JOB, WORKER, metadata={"name": "a"}).metadata),

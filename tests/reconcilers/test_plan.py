@@ -1,4 +1,4 @@
-"""The decisions: which children to make and remove, when to wake, when a job is done."""
+"""Plans: which children are created and deleted, when to requeue, when a job is done."""
 
 import datetime
 from typing import Any
@@ -69,7 +69,7 @@ def test_new_job_gets_its_service_and_all_its_pods() -> None:
     assert made.requeue_after_s is None
 
 
-def test_job_that_has_all_it_needs_gets_nothing() -> None:
+def test_complete_job_needs_no_writes() -> None:
     job = make_job()
     pods, services = whole(job), (service(job),)
     running = applied(job, planned(job, *pods, services=services))
@@ -83,20 +83,20 @@ def test_local_job_gets_one_pod_and_no_service() -> None:
     assert (made.services, made.pods) == ((), (FIRST,))
 
 
-def test_pod_deleted_from_outside_is_made_again_at_once() -> None:
+def test_pod_deleted_by_others_is_recreated_at_once() -> None:
     job = applied(make_job(), planned(make_job(), *whole(make_job())))
     made = planned(job, *whole(job)[:-1])
     assert made.pods == (SECOND,)
     assert made.status.restarts == {}
 
 
-def test_replica_whose_pod_is_still_leaving_waits_for_its_name() -> None:
+def test_replica_with_a_terminating_pod_waits_for_its_name() -> None:
     job = make_job()
     made = planned(job, *whole(job, worker0={"state": RUNNING, "metadata": LEAVING}))
     assert (made.pods, made.deleted_pods) == ((), ())
 
 
-def test_pod_that_does_not_leave_is_removed_by_force_when_its_time_is_over() -> None:
+def test_stuck_terminating_pod_is_force_deleted_after_its_time() -> None:
     job = make_job()
     pods = whole(job, worker0={"state": RUNNING, "metadata": STUCK})
     waiting = planned(job, *pods, policy=IMPATIENT)
@@ -104,7 +104,7 @@ def test_pod_that_does_not_leave_is_removed_by_force_when_its_time_is_over() -> 
 
     over = planned(job, *pods, now=seconds(60.4), policy=IMPATIENT)
     assert names(over.force_deleted_pods) == [job.child_name(FIRST)]
-    # The name is not free before the store shows so.
+    # The name stays taken until the store shows the deletion.
     assert (over.pods, over.deleted_pods, over.requeue_after_s) == ((), (), None)
 
     gone = planned(
@@ -114,21 +114,21 @@ def test_pod_that_does_not_leave_is_removed_by_force_when_its_time_is_over() -> 
     assert gone.status.restarts == {}
 
 
-def test_pod_that_does_not_leave_stays_where_nothing_is_set() -> None:
+def test_stuck_terminating_pod_is_kept_without_the_setting() -> None:
     job = make_job()
     pods = whole(job, worker0={"state": RUNNING, "metadata": STUCK})
     made = planned(job, *pods, now=seconds(1e6))
     assert (made.force_deleted_pods, made.requeue_after_s) == ((), None)
 
 
-def test_surplus_pod_that_does_not_leave_is_removed_by_force_too() -> None:
+def test_stuck_surplus_pod_is_force_deleted_too() -> None:
     pods = whole(make_job(), worker1={"state": RUNNING, "metadata": STUCK})
     made = planned(make_job(workers=1), *pods, now=seconds(60), policy=IMPATIENT)
     assert made.force_deleted_pods == (pods[-1],)
 
 
 @pytest.mark.parametrize("policy", ["All", "None"])
-def test_pod_that_does_not_leave_is_removed_by_force_also_when_the_job_has_ended(
+def test_stuck_pod_of_a_finished_job_is_force_deleted_too(
     policy: str,
 ) -> None:
     job = make_job(cleanupPodPolicy=policy)
@@ -139,7 +139,7 @@ def test_pod_that_does_not_leave_is_removed_by_force_also_when_the_job_has_ended
     assert over == Plan(job.status, force_deleted_pods=(stuck,))
 
 
-def test_clean_up_leaves_force_for_later() -> None:
+def test_clean_up_does_not_force_delete_at_first() -> None:
     job = make_job()
     job = applied(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
     stuck = make_pod(job, FIRST, state=RUNNING, metadata=STUCK)
@@ -147,7 +147,7 @@ def test_clean_up_leaves_force_for_later() -> None:
     assert (made.status.phase, made.requeue_after_s) == (JobPhase.DONE, 51)
 
 
-def test_plan_wakes_for_whichever_comes_first() -> None:
+def test_requeue_is_at_the_earliest_deadline() -> None:
     job = make_job()
     pods = whole(job, worker0=LOST, worker1={"state": RUNNING, "metadata": STUCK})
     assert planned(job, *pods, policy=IMPATIENT).requeue_after_s == 10
@@ -155,7 +155,7 @@ def test_plan_wakes_for_whichever_comes_first() -> None:
     assert due.requeue_after_s == 50
 
 
-def test_lost_pod_stays_until_its_replicas_turn() -> None:
+def test_failed_pod_is_kept_until_its_restart_is_due() -> None:
     job = make_job()
     pods = whole(job, worker0=LOST)
     first = planned(job, *pods)
@@ -171,7 +171,7 @@ def test_lost_pod_stays_until_its_replicas_turn() -> None:
     assert due.requeue_after_s is None
 
 
-def test_replica_whose_lost_pod_was_removed_early_still_waits_for_its_turn() -> None:
+def test_replica_whose_failed_pod_was_deleted_early_still_waits_for_its_backoff() -> None:
     job = make_job()
     job = applied(job, planned(job, *whole(job, worker1=LOST)))
     rest = whole(job)[:-1]
@@ -180,34 +180,34 @@ def test_replica_whose_lost_pod_was_removed_early_still_waits_for_its_turn() -> 
     assert planned(job, *rest, now=seconds(10)).pods == (SECOND,)
 
 
-def test_plan_wakes_for_the_replica_whose_turn_is_next() -> None:
+def test_requeue_is_at_the_next_restart() -> None:
     job = make_job()
     earlier = {"phase": "Failed", "state": exited(137, at=seconds(-4))}
     made = planned(job, *whole(job, worker0=LOST, worker1=earlier))
     assert made.requeue_after_s == 6
 
 
-def test_worker_that_exited_0_is_not_run_again_even_when_its_pod_is_gone() -> None:
+def test_worker_that_exited_0_is_not_restarted_even_without_its_pod() -> None:
     job = make_job()
     job = applied(job, planned(job, *whole(job, worker1={"state": exited(0)})))
     assert planned(job, *whole(job)[:-1], services=(service(job),)) == Plan(job.status)
 
 
-def test_scale_down_removes_what_is_surplus() -> None:
+def test_scale_down_deletes_surplus_children() -> None:
     job = make_job(workers=2)
     pods = whole(job)
     made = planned(make_job(workers=1), *pods)
     assert names(made.deleted_pods) == [job.child_name(SECOND)]
 
 
-def test_service_that_nobody_dials_any_more_is_removed() -> None:
+def test_service_that_is_no_longer_needed_is_deleted() -> None:
     job = make_job()
     surplus = service(job, SECOND)
     made = planned(job, *whole(job), services=(service(job), surplus))
     assert made.deleted_services == (surplus,)
 
 
-def test_scale_up_makes_what_is_lacking() -> None:
+def test_scale_up_creates_missing_children() -> None:
     pods = whole(make_job(workers=1))
     assert planned(make_job(workers=2), *pods).pods == (SECOND,)
 
@@ -220,7 +220,7 @@ def test_scale_up_makes_what_is_lacking() -> None:
         pytest.param("None", [], False, id="none"),
     ],
 )
-def test_clean_up_removes_what_the_policy_says(
+def test_clean_up_follows_the_clean_pod_policy(
     policy: str, removed: list[str], services_too: bool
 ) -> None:
     job = make_job(cleanupPodPolicy=policy)
@@ -239,7 +239,7 @@ def test_clean_up_removes_what_the_policy_says(
 
 
 @pytest.mark.parametrize("policy", ["All", "Running", "None"])
-def test_clean_up_comes_to_an_end_and_only_once(policy: str) -> None:
+def test_clean_up_finishes_once(policy: str) -> None:
     job = make_job(cleanupPodPolicy=policy)
     pods = tuple(whole(job, scheduler0={"phase": "Succeeded", "state": exited(0)}))
     services: tuple[Service, ...] = (service(job),)
@@ -255,7 +255,7 @@ def test_clean_up_comes_to_an_end_and_only_once(policy: str) -> None:
     assert planned(job, *pods, services=services) == Plan(job.status)
 
 
-def test_clean_up_is_done_when_the_rest_is_already_leaving() -> None:
+def test_clean_up_is_done_once_the_remaining_pods_are_terminating() -> None:
     job = make_job()
     job = applied(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
     assert job.status.phase is JobPhase.CLEAN_UP
@@ -263,7 +263,7 @@ def test_clean_up_is_done_when_the_rest_is_already_leaving() -> None:
     assert planned(job, leaving).status.phase is JobPhase.DONE
 
 
-def test_clean_up_removes_surplus_pods_too() -> None:
+def test_clean_up_deletes_surplus_pods_too() -> None:
     job = make_job(workers=1)
     surplus = make_pod(job, Replica("worker", 9), state=RUNNING)
     made = planned(job, surplus, *whole(job, scheduler0={"state": exited(0)}))
@@ -280,7 +280,7 @@ def test_clean_up_removes_surplus_pods_too() -> None:
     ],
 )
 @pytest.mark.parametrize("policy", ["All", "None"])
-def test_job_that_is_done_gets_nothing_whatever_happens(
+def test_finished_job_needs_no_writes_whatever_its_pods_do(
     state: dict[str, Any] | None, policy: str
 ) -> None:
     job = make_job(cleanupPodPolicy=policy)
@@ -290,7 +290,7 @@ def test_job_that_is_done_gets_nothing_whatever_happens(
     assert planned(job, *pods) == Plan(done)
 
 
-def test_failure_is_written_before_anything_is_removed() -> None:
+def test_failure_is_in_the_status_of_the_plan_that_deletes_pods() -> None:
     job = make_job()
     made = planned(job, *whole(job, worker0={"state": exited(1)}))
     assert made.status.phase is JobPhase.CLEAN_UP
@@ -306,14 +306,14 @@ def test_permanent_exit_fails_the_job_though_the_kubelet_runs_the_container_agai
     assert made.status.state is JobState.FAILED
 
 
-def test_late_success_of_the_chief_does_not_mend_a_failed_job() -> None:
+def test_late_success_of_the_chief_does_not_revive_a_failed_job() -> None:
     job = make_job()
     job = applied(job, planned(job, *whole(job, worker0={"state": exited(1)})))
     made = planned(job, *whole(job, scheduler0={"state": exited(0)}))
     assert made.status.state is JobState.FAILED
 
 
-def test_job_that_failed_before_it_ran_has_nothing_and_is_not_revived() -> None:
+def test_job_that_failed_before_it_ran_has_no_children_and_is_not_revived() -> None:
     job = make_job(runPolicy={"ttlSecondsAfterFinished": 60})
     failed, _ = invalid_status.invalid_status(
         job.status, "MXJob", job.generation, "spec: is wrong", NOW
@@ -323,12 +323,12 @@ def test_job_that_failed_before_it_ran_has_nothing_and_is_not_revived() -> None:
     made = planned(job, left)
     assert (made.status, made.deleted_pods, made.requeue_after_s) == (failed, (left,), 60.0)
 
-    mended = planned(attrs.evolve(job, generation=2))
-    assert (mended.status, mended.pods, mended.services) == (failed, (), ())
+    corrected = planned(attrs.evolve(job, generation=2))
+    assert (corrected.status, corrected.pods, corrected.services) == (failed, (), ())
     assert planned(job, now=NOW + datetime.timedelta(seconds=60)).ttl_expired
 
 
-def test_job_that_is_known_in_part_is_judged_and_otherwise_left_alone() -> None:
+def test_partially_decoded_job_can_end_but_gets_no_writes() -> None:
     job = applied(make_job(), planned(make_job(), *whole(make_job())))
     part = attrs.evolve(job, is_partial=True, invalid_reason="spec: is wrong")
     surplus = make_pod(job, Replica("evaluator", 0), state=RUNNING)

@@ -1,4 +1,4 @@
-"""What holds of every plan, whatever the pods of a job are in and were in before."""
+"""Properties of every plan, whatever the states of a job's pods."""
 
 import datetime
 from typing import Any
@@ -41,16 +41,16 @@ PODS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     },
     optional={"reason": st.sampled_from(["Evicted", "DeadlineExceeded"])},
 )  # fmt: skip
-# What becomes of the pods of a job: one sight after another, each a pod or none for a replica.
-SIGHTS = st.lists(st.lists(st.none() | PODS, min_size=4, max_size=4), min_size=1, max_size=4)
+# Successive snapshots of a job's pods, each with a pod or none for each replica.
+SNAPSHOTS = st.lists(st.lists(st.none() | PODS, min_size=4, max_size=4), min_size=1, max_size=4)
 
 
-def pods_of(job: Job, sight: list[dict[str, Any] | None]) -> list[Pod]:
-    # The job has fewer replicas than a sight has pods at times: then some are surplus.
+def pods_of(job: Job, snapshot: list[dict[str, Any] | None]) -> list[Pod]:
+    # A snapshot may have more pods than the job has replicas: the rest are surplus.
     replicas = [*job.replicas, Replica("worker", 8), Replica("worker", 9)]
     return [
         make_pod(job, replica, **{**state, "metadata": _metadata(job, replica, state)})
-        for replica, state in zip(replicas, sight, strict=False)
+        for replica, state in zip(replicas, snapshot, strict=False)
         if state is not None
     ]
 
@@ -70,37 +70,37 @@ def planned(job: Job, pods: list[Pod]) -> Plan:
 
 
 def on_the_wire(job: Job, status: JobStatus) -> JobStatus:
-    """Return the status as it comes back from the server."""
+    """Return the status after encoding and decoding it."""
     dialect = KIND.dialects[job.resource.version]
     raw = msgspec.Raw(msgspec.json.encode(dialect.write_status(status)))
     return dialect.read_status(JobObject(status=raw))
 
 
-def history(job: Job, sights: list[list[dict[str, Any] | None]]) -> tuple[Job, list[Pod]]:
-    """Return the job after all sights but the last, and the pods of the last."""
-    for sight in sights[:-1]:
-        made = planned(job, pods_of(job, sight))
+def history(job: Job, snapshots: list[list[dict[str, Any] | None]]) -> tuple[Job, list[Pod]]:
+    """Return the job after all snapshots except the last, and the pods of the last."""
+    for snapshot in snapshots[:-1]:
+        made = planned(job, pods_of(job, snapshot))
         job = attrs.evolve(job, status=on_the_wire(job, made.status))
-    return job, pods_of(job, sights[-1])
+    return job, pods_of(job, snapshots[-1])
 
 
 @settings(max_examples=60)
-@given(job=JOBS, sights=SIGHTS)
+@given(job=JOBS, snapshots=SNAPSHOTS)
 def test_planning_again_from_the_resulting_status_plans_nothing_new(
-    job: Job, sights: list[list[dict[str, Any] | None]]
+    job: Job, snapshots: list[list[dict[str, Any] | None]]
 ) -> None:
-    job, pods = history(job, sights)
+    job, pods = history(job, snapshots)
     once = planned(job, pods)
     again = planned(attrs.evolve(job, status=on_the_wire(job, once.status)), pods)
     assert again == attrs.evolve(once, notes=())
 
 
 @settings(max_examples=60)
-@given(job=JOBS, sights=SIGHTS)
-def test_no_replica_gets_a_second_pod_and_none_that_is_done_gets_another(
-    job: Job, sights: list[list[dict[str, Any] | None]]
+@given(job=JOBS, snapshots=SNAPSHOTS)
+def test_no_replica_gets_a_second_pod_and_completed_ones_get_none(
+    job: Job, snapshots: list[list[dict[str, Any] | None]]
 ) -> None:
-    job, pods = history(job, sights)
+    job, pods = history(job, snapshots)
     made = planned(job, pods)
     there = {pod.metadata.name for pod in pods}
     for replica in made.pods:
@@ -110,11 +110,11 @@ def test_no_replica_gets_a_second_pod_and_none_that_is_done_gets_another(
 
 
 @settings(max_examples=60)
-@given(job=JOBS, sights=SIGHTS)
-def test_what_a_status_has_counted_is_never_forgotten(
-    job: Job, sights: list[list[dict[str, Any] | None]]
+@given(job=JOBS, snapshots=SNAPSHOTS)
+def test_counts_in_the_status_never_decrease(
+    job: Job, snapshots: list[list[dict[str, Any] | None]]
 ) -> None:
-    before, pods = history(job, sights)
+    before, pods = history(job, snapshots)
     after = planned(before, pods).status
     for type_ in FRAMEWORK.replica_types:
         assert before.status.completed_indexes(type_) <= after.completed_indexes(type_)
@@ -127,15 +127,15 @@ def test_what_a_status_has_counted_is_never_forgotten(
 
 
 @settings(max_examples=60)
-@given(job=JOBS, sights=SIGHTS)
-def test_no_replica_of_a_job_that_goes_on_is_left_waiting_for_nothing(
-    job: Job, sights: list[list[dict[str, Any] | None]]
+@given(job=JOBS, snapshots=SNAPSHOTS)
+def test_no_replica_of_a_running_job_is_left_without_action_or_wake_up(
+    job: Job, snapshots: list[list[dict[str, Any] | None]]
 ) -> None:
-    job, pods = history(job, sights)
+    job, pods = history(job, snapshots)
     made = planned(job, pods)
     if made.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE):
         return
-    # Of these the kubelet or the API server will tell more.
+    # The kubelet or the API server will report changes of these.
     alive = {p.metadata.name for p in pods if not p.phase.finished or p.metadata.is_terminating}
     alive |= {p.metadata.name for p in made.deleted_pods}
     for replica in job.replicas:

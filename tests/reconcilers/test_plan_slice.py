@@ -1,4 +1,4 @@
-"""Portions of plans: in order, and complete in the end."""
+"""Slices of plans: in order, and complete in the end."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ from tests.builders import make_job, make_pod, training_job
 
 
 @given(deleted=st.integers(0, 5), services=st.integers(0, 5), pods=st.integers(0, 5))
-def test_first_slice_is_of_the_first_steps(deleted: int, services: int, pods: int) -> None:
+def test_first_slice_contains_the_first_steps(deleted: int, services: int, pods: int) -> None:
     job = make_job(training_job("JAXJob", Worker=5))
     replicas = tuple(job.replicas)
     there = tuple(make_pod(job, replica) for replica in replicas)
@@ -27,6 +27,6 @@ def test_first_slice_is_of_the_first_steps(deleted: int, services: int, pods: in
     assert part.has_more == (len(steps) > 4)
 
 
-def test_plan_of_a_small_job_stays_as_it_is() -> None:
+def test_plan_of_a_small_job_is_not_sliced() -> None:
     whole = Plan(JobStatus(), pods=(Replica("worker", 0),))
     assert first_slice(whole) == whole

@@ -47,7 +47,7 @@ def event_messages(made: Plan) -> list[tuple[str, str, str]]:
     return [(note.type, note.reason, note.message) for note in made.notes]
 
 
-def test_exit_is_told_once_and_not_again_when_the_status_knows_of_it() -> None:
+def test_exit_is_reported_once_and_not_if_the_status_has_it() -> None:
     job, manifest = tf_job()
     pods = [pod_of(job, ONE), pod_of(job, TWO, 0)]
     first = planned(job, manifest, *pods)
@@ -57,7 +57,7 @@ def test_exit_is_told_once_and_not_again_when_the_status_knows_of_it() -> None:
     assert not planned(later, manifest, *pods).notes
 
 
-def test_failure_is_told_with_its_exit_in_the_words_of_training_operator() -> None:
+def test_failure_is_reported_with_training_operators_exit_message() -> None:
     job, manifest = tf_job()
     made = planned(job, manifest, pod_of(job, ONE), pod_of(job, TWO, 1))
     assert event_messages(made) == [
@@ -73,7 +73,7 @@ def test_permanent_exit_code_is_a_warning() -> None:
     assert event_messages(made)[-1] == ("Warning", "TFJobFailed", message)
 
 
-def test_restart_is_told_with_the_exit_before_it() -> None:
+def test_restart_is_reported_with_the_preceding_exit() -> None:
     job, manifest = tf_job("ExitCode")
     pods = [pod_of(job, ONE), pod_of(job, TWO, 143)]
     made = planned(job, manifest, *pods)
@@ -85,7 +85,7 @@ def test_restart_is_told_with_the_exit_before_it() -> None:
     assert not planned(attrs.evolve(job, status=made.status), manifest, *pods).notes
 
 
-def test_exit_is_not_told_again_when_the_job_is_suspended() -> None:
+def test_exit_is_not_reported_again_when_the_job_is_suspended() -> None:
     job, manifest = tf_job("ExitCode")
     pods = [pod_of(job, ONE), pod_of(job, TWO, 143)]
     known = attrs.evolve(job, status=planned(job, manifest, *pods).status)
@@ -94,7 +94,7 @@ def test_exit_is_not_told_again_when_the_job_is_suspended() -> None:
     assert "ExitedWithCode" not in [reason for _, reason, _ in event_messages(made)]
 
 
-def test_exits_of_workers_that_a_job_can_do_without_are_told_once_each() -> None:
+def test_exits_of_tolerated_workers_are_reported_once_each() -> None:
     job, manifest = tf_job(PS=1, Worker=4)
     manifest["spec"]["enableDynamicWorker"] = True
     job = make_job(manifest)
@@ -122,7 +122,7 @@ def test_exits_of_workers_that_a_job_can_do_without_are_told_once_each() -> None
         assert not planned(job, manifest, *pods).notes
 
 
-def test_exit_of_an_earlier_run_is_void_when_the_job_is_resumed() -> None:
+def test_exit_before_a_suspension_is_not_reported_after_it() -> None:
     job, manifest = tf_job()
     later = NOW + datetime.timedelta(seconds=5)
     started = attrs.evolve(job.status, phase=JobPhase.CREATING, start_time=later)
@@ -134,7 +134,7 @@ def test_exit_of_an_earlier_run_is_void_when_the_job_is_resumed() -> None:
     assert not made.status.completed_indexes("worker")
 
 
-def test_many_exits_at_a_time_are_told_as_one() -> None:
+def test_many_exits_become_one_event() -> None:
     job, manifest = tf_job(Chief=1, Worker=40)
     workers = [pod_of(job, Replica("worker", index), 0) for index in range(40)]
     made = planned(job, manifest, pod_of(job, Replica("chief", 0)), *workers)
@@ -142,7 +142,7 @@ def test_many_exits_at_a_time_are_told_as_one() -> None:
     assert messages == ["40 pods exited with code 0: linear-worker-0 and 39 others"]
 
 
-def test_jobs_of_other_forms_tell_of_no_pods() -> None:
+def test_other_kinds_emit_no_pod_events() -> None:
     job = make_job()
     assert not job.messages.emits_pod_events
     assert job.messages.event_source == "dlctl"
@@ -153,7 +153,7 @@ def waiting(job: Job, replica: Replica, reason: str, message: str = "said") -> P
     return make_pod(job, replica, phase="Pending", state=state)
 
 
-def test_trouble_of_a_pod_is_told_once_and_each_reason_by_itself() -> None:
+def test_each_waiting_reason_of_a_pod_is_reported_once() -> None:
     job, _ = tf_job()
     memory = EventDedup()
     pulls = [waiting(job, ONE, reason) for reason in ("ErrImagePull", "ImagePullBackOff")]
@@ -165,12 +165,12 @@ def test_trouble_of_a_pod_is_told_once_and_each_reason_by_itself() -> None:
         )
     ]
     assert [note.reason for note in memory.pod_problems(pulls[1:])] == ["ImagePullBackOff"]
-    # The two go on in turn.
+    # Both reasons alternate.
     assert not memory.pod_problems(pulls[:1])
     assert not memory.pod_problems(pulls[1:])
 
 
-def test_trouble_of_a_new_pod_is_told_anew() -> None:
+def test_waiting_reason_of_a_new_pod_is_reported_again() -> None:
     job, _ = tf_job()
     memory = EventDedup()
     memory.pod_problems([waiting(job, ONE, "ErrImagePull")])
@@ -178,14 +178,14 @@ def test_trouble_of_a_new_pod_is_told_anew() -> None:
     assert memory.pod_problems([waiting(job, ONE, "ErrImagePull")])
 
 
-def test_pod_that_is_merely_starting_is_no_trouble() -> None:
+def test_starting_pod_has_no_waiting_reason() -> None:
     job, _ = tf_job()
     assert not EventDedup().pod_problems(
         [waiting(job, ONE, "ContainerCreating", ""), pod_of(job, TWO)]
     )
 
 
-def test_container_that_crashed_is_told_with_its_code() -> None:
+def test_crashed_container_is_reported_with_its_code() -> None:
     job, _ = tf_job()
     crashed = exited(137, reason="OOMKilled")
     pod = make_pod(job, ONE, phase="Running", state=crashed)
@@ -195,7 +195,7 @@ def test_container_that_crashed_is_told_with_its_code() -> None:
 
 
 @pytest.mark.parametrize("last", ["False", "True"])
-def test_condition_that_changed_last_says_why_a_pod_without_containers_waits(last: str) -> None:
+def test_last_changed_condition_explains_a_pod_without_containers(last: str) -> None:
     job, _ = tf_job()
     conditions = [
         condition("Initialized", "True", NOW - datetime.timedelta(seconds=5)),
@@ -217,7 +217,7 @@ def condition(type_: str, status: str, since: datetime.datetime) -> JSON:
     }
 
 
-def test_one_trouble_of_many_pods_is_told_as_one() -> None:
+def test_same_waiting_reason_of_many_pods_becomes_one_event() -> None:
     job, _ = tf_job(Worker=40)
     pods = [waiting(job, Replica("worker", index), "ErrImagePull") for index in range(40)]
     (note,) = EventDedup().pod_problems(pods)
@@ -230,7 +230,7 @@ def rejection(
     return {"linear-worker-0": Rejection(cause, resource, f"it waits: {error}", error)}
 
 
-def test_refusal_is_told_once_until_it_is_another() -> None:
+def test_rejection_is_reported_once_until_it_changes() -> None:
     job, _ = tf_job()
     memory, quota = EventDedup(), rejection("exceeded quota: q")
     (note,) = memory.rejections(job, quota)
@@ -242,7 +242,7 @@ def test_refusal_is_told_once_until_it_is_another() -> None:
     assert memory.rejections(job, quota)
 
 
-def test_refusal_with_another_request_id_is_told_once() -> None:
+def test_rejection_with_another_request_id_is_not_reported_again() -> None:
     job, _ = tf_job()
     memory = EventDedup()
     assert memory.rejections(job, rejection("webhook denied request 7f3a91"))
@@ -250,18 +250,18 @@ def test_refusal_with_another_request_id_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("cause", list(RejectionCause))
-def test_list_form_hears_in_events_only_of_what_somebody_has_to_mend(cause: RejectionCause) -> None:
+def test_list_form_gets_events_only_about_actionable_rejections(cause: RejectionCause) -> None:
     found = EventDedup().rejections(make_job(), rejection("no", cause=cause))
     usual = cause in (RejectionCause.FORBIDDEN, RejectionCause.ALREADY_EXISTS)
     assert [note.reason for note in found] == ([] if usual else ["FailedCreatePod"])
 
 
-def test_batch_is_told_by_name_or_as_a_whole() -> None:
+def test_small_batch_is_listed_and_a_large_one_is_counted() -> None:
     assert list(batched("Deleted", "Pod", ["b", "a"])) == ["Deleted pod: a", "Deleted pod: b"]
     assert list(batched("Created", "Pod", "gfedcba")) == ["Created 7 pods: a and 6 others"]
 
 
-def test_pod_that_we_hold_back_ourselves_is_in_no_trouble() -> None:
+def test_gated_pod_has_no_waiting_reason() -> None:
     job, _ = tf_job()
     gated = condition("PodScheduled", "False", NOW)
     pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])
@@ -272,7 +272,7 @@ def test_pod_that_we_hold_back_ourselves_is_in_no_trouble() -> None:
     )
 
 
-def test_pod_that_was_just_let_go_is_in_no_trouble() -> None:
+def test_pod_that_was_just_ungated_has_no_waiting_reason() -> None:
     job, _ = tf_job()
     gated = {**condition("PodScheduled", "False", NOW), "reason": "SchedulingGated"}
     pod = make_pod(job, ONE, phase="Pending", conditions=[gated], containerStatuses=[])

@@ -1,4 +1,4 @@
-"""Children that were refused: when they are tried again, and what is said of them meanwhile."""
+"""Rejected children: when they are retried, and how they are reported meanwhile."""
 
 import pytest
 
@@ -15,31 +15,31 @@ def rejection(
     )
 
 
-def test_without_refusals_there_is_nothing_to_wait_for() -> None:
+def test_no_wait_without_rejections() -> None:
     assert RejectedChildren().left_s(1, 0.0) is None
 
 
-def test_each_try_in_vain_doubles_the_wait_up_to_a_cap() -> None:
-    refusals, waits = RejectedChildren(), []
+def test_each_rejected_attempt_doubles_the_backoff_up_to_a_cap() -> None:
+    rejected, waits = RejectedChildren(), []
     for _ in range(2_000):
-        refusals.update(rejection("a"), 1, 0.0)
-        waits.append(refusals.left_s(1, 0.0))
+        rejected.update(rejection("a"), 1, 0.0)
+        waits.append(rejected.left_s(1, 0.0))
     assert waits[:3] == [BACKOFF.base_s, 2 * BACKOFF.base_s, 4 * BACKOFF.base_s]
     assert waits[-1] == BACKOFF.cap_s
 
 
-def test_child_that_was_created_beside_them_begins_the_back_off_again() -> None:
-    refusals = RejectedChildren()
+def test_created_child_resets_the_backoff_of_rejected_ones() -> None:
+    rejected = RejectedChildren()
     for _ in range(4):
-        refusals.update(rejection("b"), 1, 0.0)
-    refusals.update(CreateResult({PODS: ["a"]}, rejection("b").rejections), 1, 0.0)
-    assert refusals.left_s(1, 0.0) == BACKOFF.base_s
+        rejected.update(rejection("b"), 1, 0.0)
+    rejected.update(CreateResult({PODS: ["a"]}, rejection("b").rejections), 1, 0.0)
+    assert rejected.left_s(1, 0.0) == BACKOFF.base_s
 
 
-def test_another_spec_is_tried_at_once() -> None:
-    refusals = RejectedChildren()
-    refusals.update(rejection("a"), 1, 0.0)
-    assert refusals.left_s(2, 0.0) == 0.0
+def test_changed_spec_is_tried_at_once() -> None:
+    rejected = RejectedChildren()
+    rejected.update(rejection("a"), 1, 0.0)
+    assert rejected.left_s(2, 0.0) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -52,34 +52,34 @@ def test_another_spec_is_tried_at_once() -> None:
         pytest.param(CreateResult(), True, id="none"),
     ],
 )
-def test_only_other_names_are_a_change(then: CreateResult, *, changed: bool) -> None:
-    refusals = RejectedChildren()
-    assert refusals.update(rejection("a"), 1, 0.0)
-    assert refusals.update(then, 1, 10.0) is changed
+def test_only_changed_rejections_count_as_a_change(then: CreateResult, *, changed: bool) -> None:
+    rejected = RejectedChildren()
+    assert rejected.update(rejection("a"), 1, 0.0)
+    assert rejected.update(then, 1, 10.0) is changed
 
 
-def test_text_that_differs_by_a_request_id_stays_as_it_was() -> None:
-    refusals = RejectedChildren()
-    refusals.update(rejection("a", error="denied, request 4f1c"), 1, 0.0)
-    refusals.update(rejection("a", error="denied, request 9b77"), 1, 10.0)
-    assert refusals.messages == {"a": "a: denied, request 4f1c"}
-    refusals.update(rejection("a", error="quota, request 9b77"), 1, 20.0)
-    assert refusals.messages == {"a": "a: quota, request 9b77"}
+def test_message_that_differs_only_in_a_request_id_is_kept() -> None:
+    rejected = RejectedChildren()
+    rejected.update(rejection("a", error="denied, request 4f1c"), 1, 0.0)
+    rejected.update(rejection("a", error="denied, request 9b77"), 1, 10.0)
+    assert rejected.messages == {"a": "a: denied, request 4f1c"}
+    rejected.update(rejection("a", error="quota, request 9b77"), 1, 20.0)
+    assert rejected.messages == {"a": "a: quota, request 9b77"}
 
 
-def test_text_about_another_spec_is_always_the_new_one() -> None:
-    refusals = RejectedChildren()
-    refusals.update(rejection("a", error="port 123456 is out of range"), 1, 0.0)
-    refusals.update(rejection("a", error="port 99999 is out of range"), 2, 10.0)
-    assert refusals.messages == {"a": "a: port 99999 is out of range"}
+def test_message_about_a_changed_spec_is_replaced() -> None:
+    rejected = RejectedChildren()
+    rejected.update(rejection("a", error="port 123456 is out of range"), 1, 0.0)
+    rejected.update(rejection("a", error="port 99999 is out of range"), 2, 10.0)
+    assert rejected.messages == {"a": "a: port 99999 is out of range"}
 
 
-def test_what_is_more_than_a_name_or_a_quota_is_known() -> None:
-    refusals = RejectedChildren()
+def test_rejections_beyond_names_and_quota_are_actionable() -> None:
+    rejected = RejectedChildren()
     both = {
         **rejection("a").rejections,
         **rejection("b", cause=RejectionCause.DENIED).rejections,
         **rejection("c", cause=RejectionCause.ALREADY_EXISTS).rejections,
     }
-    refusals.update(CreateResult(rejections=both), 1, 0.0)
-    assert refusals.actionable == {"b"}
+    rejected.update(CreateResult(rejections=both), 1, 0.0)
+    assert rejected.actionable == {"b"}

@@ -20,7 +20,7 @@ LAUNCHER, WORKER = Replica("launcher", 0), Replica("worker", 1)
 
 
 def counts(failed: Replica | None = None) -> dict[str, dict[JobState, int]]:
-    """Return how an MPI job is counted at its end, by type; with no failure, at its success."""
+    """Return the final replica counts of an MPI job by type; without a failure, of a success."""
     pods = [
         make_pod(JOB, replica, phase="Failed", state=exited(1))
         if replica == failed
@@ -37,12 +37,12 @@ def failure_of(replica: str) -> Failure:
     return Failure(replica=replica, pod="p", reason="Error", message="exit code 1", time=NOW)
 
 
-def test_workers_of_mpi_are_not_counted_once_the_launcher_has_ended() -> None:
+def test_mpi_workers_are_not_counted_once_the_launcher_has_ended() -> None:
     assert counts() == {"launcher": {JobState.SUCCEEDED: 1}, "worker": {}}
     assert counts(LAUNCHER) == {"launcher": {JobState.FAILED: 1}, "worker": {}}
 
 
-def test_workers_of_mpi_are_counted_where_one_of_them_has_failed_the_job() -> None:
+def test_mpi_workers_are_counted_if_one_of_them_failed_the_job() -> None:
     workers = {JobState.RUNNING: 1, JobState.FAILED: 1}
     assert counts(WORKER) == {"launcher": {JobState.RUNNING: 1}, "worker": workers}
 
@@ -50,18 +50,18 @@ def test_workers_of_mpi_are_counted_where_one_of_them_has_failed_the_job() -> No
 @pytest.mark.parametrize(
     ("replica", "reason"), [("worker-1", "MPIJobMPIJobFailed"), ("", "MPIJobFailed")]
 )
-def test_failure_of_the_job_as_a_whole_has_the_plain_reason(replica: str, reason: str) -> None:
+def test_job_level_failure_has_the_default_reason(replica: str, reason: str) -> None:
     verdict = Completion(failure_of(replica))
     ended, note = job_status.terminal_status(JOB, JobStatus(), verdict, NOW)
     assert ended.conditions[-1].reason == reason
     assert note.reason == "MPIJobFailed"
 
 
-def test_failure_of_the_job_as_a_whole_is_no_replicas() -> None:
+def test_job_level_failure_has_no_failed_replica_type() -> None:
     assert failed_replica_type(failure_of("worker-12")) == "worker"
     assert failed_replica_type(attrs.evolve(failure_of("worker-12"), replica="")) == ""
 
 
-def test_restart_is_told_of_mpi_with_how_many() -> None:
-    told: Any = JOB.messages.restarting({"worker": 2}, "")
-    assert told == "MPIJob linear is restarting because 2 Worker replica(s) failed."
+def test_mpi_restart_is_reported_with_the_count() -> None:
+    message: Any = JOB.messages.restarting({"worker": 2}, "")
+    assert message == "MPIJob linear is restarting because 2 Worker replica(s) failed."

@@ -1,4 +1,4 @@
-"""How long a lost replica waits, and what its tries and failures are counted by."""
+"""How long a failed replica waits, and how its attempts and failures are counted."""
 
 import datetime
 from typing import Any
@@ -20,7 +20,7 @@ JOB = make_job()
 
 
 def failed(*, uid: str = "pod-1", ran_s: float | None = 5, **end: Any) -> Observed:
-    """Return the sight of one worker whose pod ended after so many seconds."""
+    """Return a snapshot of one worker whose pod ended after this many seconds."""
     started = None if ran_s is None else NOW - datetime.timedelta(seconds=ran_s)
     ended = Termination(
         ExitClass.RETRYABLE, "Error", "exit code 137", NOW, started_at=started, **end
@@ -29,27 +29,27 @@ def failed(*, uid: str = "pod-1", ran_s: float | None = 5, **end: Any) -> Observ
     return Observed((ObservedReplica(WORKER, ReplicaState.FAILED_RETRYABLE, pod, ended),))
 
 
-def after(*sights: Observed) -> RestartRecord:
-    """Return the worker's record after these sights, each with the status the last one left."""
+def after(*snapshots: Observed) -> RestartRecord:
+    """Return the worker's record after these snapshots, one status after another."""
     status = JobStatus()
-    for sight in sights:
-        status = JobStatus(restarts=record_restarts(status, sight, BACKOFF))
+    for snapshot in snapshots:
+        status = JobStatus(restarts=record_restarts(status, snapshot, BACKOFF))
     return status.restarts["worker-0"]
 
 
 @pytest.mark.parametrize(
     ("tries", "delay_s"), [(1, 10), (2, 20), (3, 40), (5, 160), (6, 300), (7, 300), (10_000, 300)]
 )
-def test_wait_doubles_from_ten_seconds_to_five_minutes(tries: int, delay_s: float) -> None:
+def test_backoff_doubles_from_ten_seconds_to_five_minutes(tries: int, delay_s: float) -> None:
     assert BACKOFF.delay_s(tries) == delay_s
 
 
-def test_wait_is_configurable() -> None:
+def test_backoff_is_configurable() -> None:
     assert Backoff(base_s=1, cap_s=3).delay_s(2) == 2
     assert Backoff(base_s=1, cap_s=3).delay_s(3) == 3
 
 
-def test_wait_begins_when_the_replica_ended() -> None:
+def test_backoff_starts_when_the_replica_ended() -> None:
     assert next_restart_at(after(failed()), BACKOFF) == NOW + datetime.timedelta(seconds=10)
 
 
@@ -57,32 +57,32 @@ def test_replica_that_never_ended_does_not_wait() -> None:
     assert next_restart_at(None, BACKOFF) is None
 
 
-def test_pod_is_counted_once_however_often_it_is_seen() -> None:
+def test_pod_is_counted_once_however_often_it_is_observed() -> None:
     record = after(failed(), failed(), failed())
     assert (record.failures, record.attempts, record.pod_uid) == (1, 1, "pod-1")
 
 
-def test_each_pod_adds_a_try() -> None:
+def test_each_failed_pod_adds_an_attempt() -> None:
     record = after(failed(uid="pod-1"), failed(uid="pod-2"), failed(uid="pod-3"))
     assert (record.failures, record.attempts, record.pod_uid) == (3, 3, "pod-3")
 
 
-def test_disruption_adds_a_try_and_no_failure() -> None:
+def test_disruption_adds_an_attempt_but_no_failure() -> None:
     record = after(failed(uid="pod-1", is_disruption=True), failed(uid="pod-2", is_disruption=True))
     assert (record.failures, record.attempts) == (0, 2)
 
 
-def test_long_run_starts_the_wait_anew_and_keeps_the_failures() -> None:
+def test_long_run_resets_the_backoff_but_keeps_the_failures() -> None:
     record = after(failed(uid="pod-1"), failed(uid="pod-2"), failed(uid="pod-3", ran_s=600))
     assert (record.failures, record.attempts) == (3, 1)
 
 
 @pytest.mark.parametrize("ran_s", [599.0, None])
-def test_run_that_was_short_or_of_unknown_length_does_not(ran_s: float | None) -> None:
+def test_short_run_or_one_of_unknown_length_does_not_reset_the_backoff(ran_s: float | None) -> None:
     assert after(failed(uid="pod-1"), failed(uid="pod-2", ran_s=ran_s)).attempts == 2
 
 
-def test_record_tells_how_the_pod_ended() -> None:
+def test_record_contains_how_the_pod_ended() -> None:
     record = after(failed(exit_code=137))
     assert (record.reason, record.exit_code, record.finished_at) == ("Error", 137, NOW)
 
@@ -91,19 +91,19 @@ def test_record_tells_how_the_pod_ended() -> None:
     "situation",
     [situation for situation in ReplicaState if situation is not ReplicaState.FAILED_RETRYABLE],
 )
-def test_replica_that_is_not_lost_is_not_counted(situation: ReplicaState) -> None:
+def test_replica_that_has_not_failed_is_not_counted(situation: ReplicaState) -> None:
     assert (
         record_restarts(JobStatus(), Observed((ObservedReplica(WORKER, situation),)), BACKOFF) == {}
     )
 
 
-def test_record_of_a_replica_that_runs_again_is_kept() -> None:
+def test_record_of_a_restarted_replica_is_kept() -> None:
     status = JobStatus(restarts=record_restarts(JobStatus(), failed(), BACKOFF))
     running = Observed((ObservedReplica(WORKER, ReplicaState.RUNNING),))
     assert record_restarts(status, running, BACKOFF) == status.restarts
 
 
-def test_lost_replica_without_an_ending_is_a_mistake_of_the_caller() -> None:
+def test_failed_replica_without_a_termination_raises() -> None:
     with pytest.raises(ValueError, match="worker-0 failed without a terminated pod"):
         record_restarts(
             JobStatus(),

@@ -1,4 +1,4 @@
-"""Statuses in which nothing but counts has changed are written at a bounded rate."""
+"""Statuses that differ only in counts are written at a limited rate."""
 
 import attrs
 import pytest
@@ -33,7 +33,9 @@ def status(active: int, completed: frozenset[int] = frozenset()) -> JobStatus:
         pytest.param(5000, 1.0, 9.0, id="large job"),
     ],
 )
-def test_counts_alone_wait(workers: int, since_write_s: float, held_back_s: float) -> None:
+def test_status_that_differs_only_in_counts_is_delayed(
+    workers: int, since_write_s: float, held_back_s: float
+) -> None:
     job = running_job(workers, 1)
     plan = debounce_counts(job, Plan(status(2), notes=(NOTE,)), since_write_s)
     assert (plan.status, plan.notes) == (job.status, ())
@@ -53,11 +55,11 @@ def test_counts_are_written_after_the_interval() -> None:
         pytest.param(attrs.evolve(status(2), reason="other"), id="reason"),
     ],
 )
-def test_anything_else_is_written_at_once(new: JobStatus) -> None:
+def test_other_changes_are_written_at_once(new: JobStatus) -> None:
     plan = Plan(new, notes=(NOTE,))
     assert debounce_counts(running_job(2, 1), plan, 0.0) == plan
 
 
-def test_earlier_wake_up_is_kept() -> None:
+def test_earlier_requeue_is_kept() -> None:
     plan = debounce_counts(running_job(2, 1), Plan(status(2), requeue_after_s=0.1), 0.0)
     assert plan.requeue_after_s == 0.1

@@ -1,4 +1,4 @@
-"""A job that is suspended has no pods and says so; resumed, it begins anew."""
+"""A suspended job has no pods; once resumed, it starts over."""
 
 import datetime
 
@@ -57,7 +57,7 @@ def test_job_that_is_suspended_from_the_start_has_not_started() -> None:
     assert [(note.type, note.reason) for note in made.notes] == [("Normal", "MXJobSuspended")]
 
 
-def test_suspending_removes_pods_and_services_and_keeps_the_start() -> None:
+def test_suspending_deletes_pods_and_services_and_keeps_the_start_time() -> None:
     before = running()
     job = job_of(before, suspended=True)
     leaving = make_pod(job, next(job.replicas), state=RUNNING, metadata=LEAVING)
@@ -73,7 +73,7 @@ def test_suspending_removes_pods_and_services_and_keeps_the_start() -> None:
     assert (again.status, again.notes) == (made.status, ())
 
 
-def test_resumed_job_begins_anew_and_counts_its_time_from_then() -> None:
+def test_resumed_job_starts_over_with_a_new_start_time() -> None:
     suspended = planned(job_of(running(), suspended=True))
     made = planned(job_of(suspended, suspended=False), now=LATER)
     assert len(made.pods) == 4
@@ -84,7 +84,7 @@ def test_resumed_job_begins_anew_and_counts_its_time_from_then() -> None:
     assert [type_ for type_, *_ in condition_types(runs)] == ["Created", "Suspended", "Running"]
 
 
-def test_worker_that_had_exited_0_runs_again_after_a_suspension() -> None:
+def test_worker_that_exited_0_runs_again_after_a_suspension() -> None:
     job = job_of(running(), suspended=False)
     *others, last = job.replicas
     done = make_pod(job, last, phase="Succeeded", state=exited(0))
@@ -95,7 +95,7 @@ def test_worker_that_had_exited_0_runs_again_after_a_suspension() -> None:
     assert last in made.pods
 
 
-def test_job_that_has_ended_is_not_suspended_any_more() -> None:
+def test_finished_job_is_not_suspended() -> None:
     job = job_of(running(), suspended=False)
     pods = [make_pod(job, r, phase="Succeeded", state=exited(0)) for r in job.replicas]
     ended = planned(job, *pods)

@@ -1,4 +1,4 @@
-"""How a run ended and whose doing it was, case by case."""
+"""How a pod terminated and why, case by case."""
 
 import datetime
 from typing import Any
@@ -36,29 +36,29 @@ def found(**pod: Any) -> Termination:
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
-def test_pod_whose_container_has_not_ended_has_no_ending(phase: str) -> None:
+def test_running_pod_has_no_termination(phase: str) -> None:
     assert termination_of(phase=phase) is None
     assert termination_of(phase=phase, state=RUNNING) is None
     assert termination_of(phase=phase, containerStatuses=None) is None
 
 
-def test_exit_zero_is_success_while_a_sidecar_keeps_the_pod_running() -> None:
+def test_exit_zero_is_success_even_if_a_sidecar_keeps_the_pod_running() -> None:
     assert found(state=exited(0)).exit_class is ExitClass.SUCCESS
 
 
-def test_succeeded_pod_is_success_even_without_word_of_its_containers() -> None:
+def test_succeeded_pod_is_success_even_without_container_statuses() -> None:
     assert found(phase="Succeeded", containerStatuses=None).exit_class is ExitClass.SUCCESS
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Never"])
 @pytest.mark.parametrize("phase", ["Running", "Failed"])
-def test_permanent_exit_is_an_ending_under_every_policy(phase: str, policy: str) -> None:
+def test_permanent_exit_is_a_termination_under_every_policy(phase: str, policy: str) -> None:
     end = found(phase=phase, state=exited(1), restart_policy=policy)
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 1)
     assert end.message == "exit code 1 (general error)"
 
 
-def test_permanent_exit_is_an_ending_though_the_kubelet_runs_the_container_again() -> None:
+def test_permanent_exit_is_a_termination_even_if_the_kubelet_restarts_the_container() -> None:
     end = found(state=RUNNING, last_state=exited(2))
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 2)
 
@@ -71,19 +71,19 @@ def test_permanent_exit_is_an_ending_though_the_kubelet_runs_the_container_again
         pytest.param(RUNNING, exited(130), id="running again"),
     ],
 )
-def test_retryable_exit_that_the_kubelet_repeats_is_no_ending(
+def test_retryable_exit_that_the_kubelet_restarts_is_no_termination(
     state: dict[str, Any], last_state: dict[str, Any] | None
 ) -> None:
     assert termination_of(state=state, last_state=last_state) is None
 
 
-def test_retryable_exit_of_a_failed_pod_is_an_ending() -> None:
+def test_retryable_exit_of_a_failed_pod_is_a_termination() -> None:
     end = found(phase="Failed", state=exited(137), restart_policy="Never")
     assert end.exit_class is ExitClass.RETRYABLE
     assert not end.is_disruption
 
 
-def test_retryable_exit_under_never_is_an_ending_while_a_sidecar_keeps_the_pod_running() -> None:
+def test_retryable_exit_under_never_is_a_termination_even_if_a_sidecar_runs() -> None:
     end = found(phase="Running", state=exited(143), restart_policy="Never")
     assert end.exit_class is ExitClass.RETRYABLE
 
@@ -93,18 +93,18 @@ def test_success_after_a_retryable_exit_is_success() -> None:
 
 
 @pytest.mark.parametrize("rule", RetryPolicy)
-def test_code_that_the_table_does_not_list_is_what_the_dialect_says(rule: RetryPolicy) -> None:
+def test_unlisted_exit_code_is_classified_by_the_dialect(rule: RetryPolicy) -> None:
     end = found(phase="Failed", state=exited(134), rule=rule)
     assert end.exit_class is rule.exit_class(134)
 
 
-def test_out_of_memory_is_permanent_whatever_the_code_says() -> None:
+def test_out_of_memory_is_permanent_whatever_the_code() -> None:
     end = found(state=RUNNING, last_state=exited(137, reason="OOMKilled"))
     assert (end.exit_class, end.reason) == (ExitClass.PERMANENT, "OOMKilled")
     assert "out of memory" in end.message
 
 
-def test_last_words_of_a_container_are_passed_on() -> None:
+def test_termination_message_is_included() -> None:
     state = exited(1)
     state["terminated"]["message"] = "no such file: data.rec\n"
     assert found(state=state).message == "exit code 1 (general error): no such file: data.rec"
@@ -128,7 +128,7 @@ def test_disruption_is_retryable_and_costs_no_failure_whatever_the_code(
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
 
 
-def test_evicted_pod_without_word_of_its_containers_costs_no_failure() -> None:
+def test_evicted_pod_without_container_statuses_costs_no_failure() -> None:
     end = found(phase="Failed", reason="Evicted", message="low on disk", containerStatuses=None)
     assert (end.reason, end.message, end.is_disruption) == ("Evicted", "low on disk", True)
 
@@ -137,10 +137,10 @@ def test_evicted_pod_without_word_of_its_containers_costs_no_failure() -> None:
     ("code", "reason"),
     [
         pytest.param(255, "Unknown", id="containerd, after the node was restarted"),
-        pytest.param(137, "ContainerStatusUnknown", id="kubelet that does not find it any more"),
+        pytest.param(137, "ContainerStatusUnknown", id="kubelet that has lost it"),
     ],
 )
-def test_end_that_nobody_saw_is_retryable_and_costs_no_failure(code: int, reason: str) -> None:
+def test_unobserved_exit_is_retryable_and_costs_no_failure(code: int, reason: str) -> None:
     end = found(phase="Failed", state=exited(code, reason=reason))
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
     assert "its end was not observed" in end.message
@@ -148,12 +148,12 @@ def test_end_that_nobody_saw_is_retryable_and_costs_no_failure(code: int, reason
     assert again is None, "the kubelet runs it again in the same pod"
 
 
-def test_exit_code_of_the_program_s_own_is_no_end_that_nobody_saw() -> None:
+def test_exit_code_255_of_the_program_is_not_an_unobserved_exit() -> None:
     assert found(state=exited(255)).exit_class is ExitClass.PERMANENT
 
 
 @pytest.mark.parametrize("phase", ["Running", "Failed"])
-def test_pod_evicted_from_a_lost_node_has_no_ending(phase: str) -> None:
+def test_pod_evicted_from_a_lost_node_has_no_termination(phase: str) -> None:
     lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
     asked = NOW - MINUTE
     assert (
@@ -162,12 +162,12 @@ def test_pod_evicted_from_a_lost_node_has_no_ending(phase: str) -> None:
     )
 
 
-def test_success_stands_though_the_pod_was_disrupted() -> None:
+def test_success_stands_even_if_the_pod_was_disrupted() -> None:
     assert found(state=exited(0), **DISRUPTED).exit_class is ExitClass.SUCCESS
 
 
 def disrupted(reason: str, after_s: float) -> dict[str, Any]:
-    """Return the condition of a pod, set so many seconds after NOW."""
+    """Return a pod condition set this many seconds after NOW."""
     since = (NOW + datetime.timedelta(seconds=after_s)).isoformat()
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     return {"conditions": [{**condition, "lastTransitionTime": since}]}
@@ -179,7 +179,7 @@ def disrupted(reason: str, after_s: float) -> dict[str, Any]:
         pytest.param({"phase": "Failed", "reason": "Evicted"}, id="evicted"),
         pytest.param({"phase": "Failed", "reason": "Terminated"}, id="node shutdown"),
         pytest.param({"phase": "Failed", "reason": "OutOfnvidia.com/gpu"}, id="admission"),
-        pytest.param({"phase": "Failed"}, id="failed though no container has"),
+        pytest.param({"phase": "Failed"}, id="failed without a failed container"),
         pytest.param(
             {"phase": "Failed", **disrupted("TerminationByKubelet", 1)}, id="by the kubelet"
         ),
@@ -187,7 +187,7 @@ def disrupted(reason: str, after_s: float) -> dict[str, Any]:
         pytest.param(disrupted("EvictionByEvictionAPI", 0), id="evicted in the same second"),
     ],
 )
-def test_exit_zero_of_a_pod_that_was_ended_is_an_interruption(status: dict[str, Any]) -> None:
+def test_exit_zero_of_a_terminated_pod_is_an_interruption(status: dict[str, Any]) -> None:
     end = found(state=exited(0, at=NOW), **status)
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
 
@@ -203,18 +203,18 @@ def test_exit_zero_before_the_pod_of_a_lost_node_is_collected_is_success() -> No
     assert end.exit_class is ExitClass.SUCCESS
 
 
-def test_exit_zero_beside_a_sidecar_that_failed_is_success() -> None:
+def test_exit_zero_beside_a_failed_sidecar_is_success() -> None:
     containers = [{"name": "mxnet", "state": exited(0)}, {"name": "mesh", "state": exited(1)}]
     end = found(phase="Failed", containerStatuses=containers, restart_policy="Never")
     assert end.exit_class is ExitClass.SUCCESS
 
 
-def test_exit_zero_of_a_pod_whose_own_deadline_passed_is_no_success() -> None:
+def test_exit_zero_of_a_pod_past_its_own_deadline_is_no_success() -> None:
     end = found(phase="Failed", reason="DeadlineExceeded", state=exited(0))
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, False)
 
 
-def test_interruption_fails_what_is_never_restarted() -> None:
+def test_interruption_fails_a_replica_that_is_never_restarted() -> None:
     end = found(phase="Failed", reason="Evicted", state=exited(0), rule=RetryPolicy.NONE)
     assert (end.exit_class, end.reason) == (ExitClass.PERMANENT, "Evicted")
 
@@ -227,37 +227,37 @@ def test_interruption_fails_what_is_never_restarted() -> None:
         "UnexpectedAdmissionError",
     ],
 )  # fmt: skip
-def test_pod_that_its_node_does_not_admit_again_costs_no_failure(reason: str) -> None:
+def test_pod_rejected_by_its_restarted_node_costs_no_failure(reason: str) -> None:
     end = found(phase="Failed", reason=reason, state=exited(1))
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
 
 
-def test_disruption_to_come_is_no_ending_of_a_container_that_runs_again() -> None:
+def test_pending_disruption_does_not_terminate_a_restarted_container() -> None:
     assert termination_of(state=RUNNING, last_state=exited(137), **DISRUPTED) is None
 
 
-def test_disruption_to_come_does_not_excuse_a_permanent_exit_before_it() -> None:
+def test_pending_disruption_does_not_excuse_an_earlier_permanent_exit() -> None:
     end = found(state=RUNNING, last_state=exited(1), **DISRUPTED)
     assert end.exit_class is ExitClass.PERMANENT
 
 
-def test_eviction_of_a_container_that_had_been_run_again_costs_no_failure() -> None:
+def test_eviction_of_a_restarted_container_costs_no_failure() -> None:
     end = found(phase="Failed", reason="Evicted", last_state=exited(137))
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, True)
 
 
-def test_deadline_of_the_pod_is_its_own_failure() -> None:
+def test_pod_past_its_own_deadline_has_failed() -> None:
     end = found(phase="Failed", reason="DeadlineExceeded", containerStatuses=None)
     assert (end.exit_class, end.is_disruption) == (ExitClass.RETRYABLE, False)
 
 
 @pytest.mark.parametrize("code", [0, 1, 143])
-def test_exit_after_somebody_asked_for_the_deletion_is_no_ending(code: int) -> None:
+def test_exit_after_a_deletion_request_is_no_termination(code: int) -> None:
     assert termination_of(state=exited(code, at=NOW), metadata=deletion(NOW - MINUTE)) is None
 
 
 @pytest.mark.parametrize("code", [0, 1, 143])
-def test_exit_of_a_pod_that_its_node_lets_go_is_no_ending(code: int) -> None:
+def test_exit_of_a_pod_terminated_by_its_node_is_no_termination(code: int) -> None:
     let_go = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0}
     assert (
         termination_of(phase="Failed", state=exited(code, at=NOW - MINUTE), metadata=let_go) is None
@@ -265,24 +265,24 @@ def test_exit_of_a_pod_that_its_node_lets_go_is_no_ending(code: int) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])
-def test_pod_that_leaves_without_word_of_its_container_has_no_ending(phase: str) -> None:
+def test_terminating_pod_without_container_statuses_has_no_termination(phase: str) -> None:
     assert termination_of(phase=phase, containerStatuses=None, metadata=deletion(NOW)) is None
 
 
 @pytest.mark.parametrize(("code", "class_"), [(0, ExitClass.SUCCESS), (1, ExitClass.PERMANENT)])
-def test_exit_before_somebody_asked_for_the_deletion_counts(code: int, class_: ExitClass) -> None:
+def test_exit_before_a_deletion_request_counts(code: int, class_: ExitClass) -> None:
     end = found(state=exited(code, at=NOW - MINUTE), metadata=deletion(NOW))
     assert end.exit_class is class_
 
 
-def test_failed_init_container_is_named_by_its_code() -> None:
+def test_failed_init_container_is_reported_with_its_code() -> None:
     init = [{"name": "fetch", "state": exited(3)}]
     end = found(phase="Failed", initContainerStatuses=init, state={"waiting": {}})
     assert (end.exit_class, end.exit_code) == (ExitClass.PERMANENT, 3)
 
 
 def sidecar(policy: str) -> Pod:
-    """Return a pod that runs; the init container ``proxy`` has crashed, and runs again."""
+    """Return a running pod whose init container ``proxy`` has crashed and been restarted."""
     wire = msgspec.to_builtins(make_pod(JOB, WORKER, state=RUNNING, restart_policy=policy))
     wire["spec"]["initContainers"] = [{"name": "proxy", "restartPolicy": "Always"}]
     crashed = {"name": "proxy", "state": RUNNING, "lastState": exited(1), "restartCount": 1}
@@ -291,23 +291,23 @@ def sidecar(policy: str) -> Pod:
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-def test_crash_of_a_native_sidecar_is_no_ending(policy: str) -> None:
+def test_crash_of_a_native_sidecar_is_no_termination(policy: str) -> None:
     assert termination(sidecar(policy), "mxnet", rule=RetryPolicy.TABLE, now=NOW) is None
 
 
-def test_time_is_when_the_container_ended() -> None:
+def test_termination_time_is_when_the_container_ended() -> None:
     assert found(state=exited(1, at=NOW - MINUTE)).time == NOW - MINUTE
 
 
-def test_time_is_never_ahead_of_our_clock() -> None:
+def test_termination_time_is_never_ahead_of_our_clock() -> None:
     assert found(state=exited(1, at=NOW + MINUTE)).time == NOW
 
 
-def test_time_that_nobody_wrote_down_is_now() -> None:
+def test_missing_termination_time_is_now() -> None:
     assert found(state={"terminated": {"exitCode": 1}}).time == NOW
 
 
-def test_permanent_exit_of_an_init_container_ends_a_pod_that_would_try_it_for_ever() -> None:
+def test_permanent_exit_of_an_init_container_terminates_a_pod_that_would_retry_it() -> None:
     job = make_job()
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
     init = {"name": "fetch", "state": waiting, "lastState": exited(127)}
@@ -325,33 +325,35 @@ def phase_wait_of(*, since_s: float, code: int = 1, reason: str = "Error", **pod
     end = exited(code)
     finished = NOW - datetime.timedelta(seconds=since_s)
     end["terminated"] |= {"finishedAt": finished.isoformat(), "reason": reason}
-    told = make_pod(JOB, WORKER, **{"phase": "Running", "restart_policy": "Never"} | pod, state=end)
-    return phase_wait_s(told, "mxnet", NOW)
+    found = make_pod(
+        JOB, WORKER, **{"phase": "Running", "restart_policy": "Never"} | pod, state=end
+    )
+    return phase_wait_s(found, "mxnet", NOW)
 
 
 @pytest.mark.parametrize("code", [1, 137, 143])
-def test_phase_of_a_pod_that_failed_is_waited_for_a_moment(code: int) -> None:
+def test_phase_of_a_failed_pod_is_awaited_briefly(code: int) -> None:
     assert phase_wait_of(code=code, since_s=0.5) == PHASE_WAIT_S - 0.5
     assert phase_wait_of(code=code, since_s=PHASE_WAIT_S) == 0
-    # The node's clock is ahead, a little or much.
+    # The node's clock is slightly or far ahead.
     assert phase_wait_of(code=code, since_s=-1) == PHASE_WAIT_S + 1
     assert phase_wait_of(code=code, since_s=-3600) == 0
 
 
-def test_phase_has_two_seconds_though_the_end_is_written_in_whole_ones() -> None:
+def test_phase_is_awaited_two_seconds_beyond_rounding() -> None:
     assert phase_wait_of(since_s=0.99 + 1.99) > 0
 
 
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param({"phase": "Failed"}, id="phase is there"),
+        pytest.param({"phase": "Failed"}, id="phase is known"),
         pytest.param({"code": 0, "reason": "Completed"}, id="success"),
         pytest.param({"reason": "OOMKilled"}, id="out of memory"),
         pytest.param({"metadata": deletion(NOW)}, id="deleted"),
         pytest.param({"restart_policy": "OnFailure"}, id="repeated by the kubelet"),
-        pytest.param(DISRUPTED, id="reason is there"),
+        pytest.param(DISRUPTED, id="reason is known"),
     ],
 )
-def test_phase_that_tells_no_more_is_not_waited_for(pod: dict[str, Any]) -> None:
+def test_phase_that_adds_nothing_is_not_awaited(pod: dict[str, Any]) -> None:
     assert phase_wait_of(since_s=0, **pod) == 0

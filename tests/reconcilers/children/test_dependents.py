@@ -1,4 +1,4 @@
-"""How a companion is brought to what is asked for: what is others' stays."""
+"""Creating, patching and deleting dependents; fields of others are kept."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def patched(wanted: Dependent, found: DependentObject) -> Any:
     return update_patch(wanted, wanted.body, found)["spec"]
 
 
-def test_what_is_not_asked_for_any_more_is_taken_away() -> None:
+def test_dependent_that_is_no_longer_desired_is_deleted() -> None:
     wanted = dependent(minMember=1, minResources={"cpu": "1"})
     found = existing(minMember=2, minResources={"cpu": "1", "gpu": "1"}, priorityClassName="high")
     assert patched(wanted, found) == {
@@ -39,31 +39,31 @@ def test_what_is_not_asked_for_any_more_is_taken_away() -> None:
     }
 
 
-def test_what_others_have_added_stays() -> None:
+def test_fields_added_by_others_are_kept() -> None:
     assert patched(dependent(minMember=1), existing(minMember=2, minTaskMember={"worker": 1})) == {
         "minMember": 1
     }
 
 
-def test_what_is_written_but_once_is_not_written_again() -> None:
+def test_create_only_fields_are_not_patched() -> None:
     wanted = dependent(minMember=2, queue="default")
     assert patched(wanted, existing(minMember=1, queue="of-the-namespace")) == {"minMember": 2}
     assert patched(wanted, existing(minMember=2)) == {"queue": "default"}
 
 
-def test_object_without_a_spec_is_sent_as_it_is() -> None:
+def test_dependent_without_a_spec_is_created_unchanged() -> None:
     files = Dependent(CONFIG_MAPS, "linear", {"data": {"a": "b"}})
     assert update_patch(files, files.body, existing()) == {"data": {"a": "b"}}
 
 
-def test_object_that_is_as_it_was_last_asked_for_needs_no_write() -> None:
+def test_unchanged_dependent_needs_no_write() -> None:
     wanted = dependent(minMember=2)
     same = existing(wanted.body, minMember=1)
     assert applied_hash(same) == content_hash(wanted.body)
     assert not diff_dependents([wanted], {VOLCANO_POD_GROUPS: [same]})
 
 
-def test_object_that_was_asked_for_otherwise_is_amended() -> None:
+def test_changed_dependent_is_patched() -> None:
     other = existing({"spec": {"minMember": 1}})
     assert diff_dependents([dependent()], {VOLCANO_POD_GROUPS: [other]}).patched == (
         (dependent(), other),

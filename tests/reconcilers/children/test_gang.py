@@ -36,7 +36,7 @@ PLUGINS: Final = "scheduler-plugins-scheduler"
 
 
 def ganged(wire: JSON, scheduler: str = VOLCANO, **job: Any) -> Renderer:
-    """Return what renders a job in a cluster with such a scheduler."""
+    """Return the renderer of a job in a cluster with this gang scheduler."""
     renderer = renderer_of(wire)
     defaults = JobDefaults(gang_scheduler_name=scheduler)
     return attrs.evolve(renderer, job=attrs.evolve(renderer.job, defaults=defaults, **job))
@@ -50,15 +50,15 @@ def training(policy: JSON | None = None, /, **counts: int) -> JSON:
 
 
 def resources(wire: JSON, type_: str, **resources: Any) -> None:
-    """Have each replica of a type want so much."""
+    """Set the resources of each replica of a type."""
     template = wire["spec"]["pytorchReplicaSpecs"][type_]["template"]
     template["spec"]["containers"][0]["resources"] = resources
 
 
 def group(renderer: Renderer) -> JSON:
-    companion = renderer.gang.pod_group()
-    assert companion is not None
-    return renderer.dependent(companion)
+    dependent = renderer.gang.pod_group()
+    assert dependent is not None
+    return renderer.dependent(dependent)
 
 
 def spec(wire: JSON, scheduler: str = VOLCANO) -> JSON:
@@ -67,13 +67,13 @@ def spec(wire: JSON, scheduler: str = VOLCANO) -> JSON:
 
 
 def with_launcher(renderer: Renderer, *, last: bool) -> Renderer:
-    """Make the master wait for the others, or have it created after them."""
+    """Make the master gated until the others run, or created after them."""
     master, *others = renderer.job.replica_specs
     master = attrs.evolve(master, gated=not last, create_last=last)
     return attrs.evolve(renderer, job=attrs.evolve(renderer.job, replica_specs=(master, *others)))
 
 
-def test_gang_is_told_to_volcano() -> None:
+def test_volcano_gets_a_pod_group() -> None:
     wire = training({"queue": "research", "priorityClass": "high", "scheduleTimeoutSeconds": 5})
     wire["metadata"]["annotations"] = {
         "a": "b",
@@ -90,11 +90,11 @@ def test_gang_is_told_to_volcano() -> None:
     assert whole["spec"] == {"minMember": 4, "queue": "research", "priorityClassName": "high"}
 
 
-def test_queue_is_the_default_one() -> None:
+def test_default_queue_is_used_unless_the_job_names_one() -> None:
     assert spec(training())["queue"] == "default"
 
 
-def test_gang_is_told_to_a_scheduler_with_the_plugin() -> None:
+def test_scheduler_plugin_gets_a_pod_group() -> None:
     wire = training({"queue": "research", "priorityClass": "high", "scheduleTimeoutSeconds": 5})
     whole = group(ganged(wire, PLUGINS))
     assert (whole["apiVersion"], whole["kind"]) == ("scheduling.x-k8s.io/v1alpha1", "PodGroup")
@@ -102,19 +102,19 @@ def test_gang_is_told_to_a_scheduler_with_the_plugin() -> None:
 
 
 @pytest.mark.parametrize("wire", [training(), mxjob(), bare_job()])
-def test_without_a_gang_scheduler_there_is_no_gang(wire: JSON) -> None:
+def test_no_pod_group_without_a_gang_scheduler(wire: JSON) -> None:
     renderer = ganged(wire, "")
     assert renderer.gang.pod_group() is None
     pod = renderer.pod(next(renderer.job.replicas))
     assert "schedulerName" not in pod["spec"]
 
 
-def test_jobs_of_the_older_forms_are_gangs_too() -> None:
+def test_list_form_jobs_are_gangs_too() -> None:
     assert spec(mxjob(workers=2))["minMember"] == 4
     assert spec(bare_job())["minMember"] == 4
 
 
-def test_local_job_is_no_gang() -> None:
+def test_local_job_has_no_pod_group() -> None:
     assert ganged(mxjob(), is_local=True).gang.pod_group() is None
 
 
@@ -122,24 +122,24 @@ def test_local_job_is_no_gang() -> None:
     ("least", "members"),
     [
         pytest.param(None, 4, id="all"),
-        pytest.param(3, 3, id="so many"),
-        pytest.param(9, 4, id="never more than there will be"),
-        pytest.param(0, 1, id="never none"),
+        pytest.param(3, 3, id="as many as given"),
+        pytest.param(9, 4, id="at most all"),
+        pytest.param(0, 1, id="at least one"),
     ],
 )
-def test_job_may_say_how_many_are_started_together(least: int | None, members: int) -> None:
+def test_min_available_sets_min_member(least: int | None, members: int) -> None:
     assert spec(training({"minAvailable": least}))["minMember"] == members
 
 
 @pytest.mark.parametrize(
     ("policy", "members"),
     [
-        pytest.param({"minReplicas": 2, "maxReplicas": 8}, 3, id="least and the master"),
-        pytest.param({"minReplicas": 5, "maxReplicas": 8}, 4, id="fewer than the least"),
+        pytest.param({"minReplicas": 2, "maxReplicas": 8}, 3, id="minimum and the master"),
+        pytest.param({"minReplicas": 5, "maxReplicas": 8}, 4, id="below the minimum"),
         pytest.param({}, 4, id="no limits"),
     ],
 )
-def test_least_of_an_elastic_job_will_do(policy: JSON, members: int) -> None:
+def test_min_replicas_of_an_elastic_job_sets_min_member(policy: JSON, members: int) -> None:
     wire = training()
     wire["spec"]["elasticPolicy"] = policy
     assert spec(wire)["minMember"] == members
@@ -147,7 +147,7 @@ def test_least_of_an_elastic_job_will_do(policy: JSON, members: int) -> None:
     assert spec(wire)["minMember"] == 1
 
 
-def test_launcher_that_waits_for_the_others_is_in_the_gang() -> None:
+def test_launcher_is_in_the_gang_and_not_gated() -> None:
     wire = training()
     for name in ("Master", "Worker"):
         resources(wire, name, requests={"cpu": 1})
@@ -157,11 +157,11 @@ def test_launcher_that_waits_for_the_others_is_in_the_gang() -> None:
         assert group(renderer)["spec"]["minResources"] == {"cpu": "4"}
         waiting, other = renderer.pod(Replica("master", 0)), renderer.pod(Replica("worker", 0))
         assert set(membership(waiting)) == set(membership(other)) != set()
-        # A pod with a gate of ours is none that a scheduler could start with the others.
+        # The scheduler could not start a gated pod together with the others.
         assert "schedulingGates" not in waiting["spec"]
 
 
-def test_launcher_that_is_created_last_is_not_waited_for_and_has_room() -> None:
+def test_launcher_created_last_is_not_in_min_member_but_in_min_resources() -> None:
     wire = training({"minAvailable": 4})
     resources(wire, "Master", requests={"cpu": 2})
     resources(wire, "Worker", requests={"cpu": 1})
@@ -171,24 +171,24 @@ def test_launcher_that_is_created_last_is_not_waited_for_and_has_room() -> None:
         assert group(renderer)["spec"]["minResources"] == {"cpu": "5"}
         last = renderer.pod(Replica("master", 0))
         assert last["spec"]["schedulerName"] == scheduler
-        # Volcano would have it in a queue that is not its job's.
+        # Without a group, Volcano would put it into another queue than its job's.
         grouped = {"scheduling.k8s.io/group-name": "linear", "volcano.sh/task-spec": "master"}
         assert membership(last) == (grouped if scheduler == VOLCANO else {})
 
 
 def membership(pod: JSON) -> JSON:
-    """Return what brings a pod into its gang."""
+    """Return the annotations and labels that make a pod a member of its gang."""
     labels = {n: v for n, v in pod["metadata"]["labels"].items() if "pod-group" in n}
     return {**of_gang(pod["metadata"]["annotations"]), **labels}
 
 
-def test_gang_of_nobody_is_none() -> None:
+def test_gang_without_members_has_no_pod_group() -> None:
     renderer = with_launcher(ganged(training(Master=1)), last=True)
     assert renderer.gang.pod_group() is None
     assert renderer.gang.hold_reason(nothing(renderer.job)) == ""
 
 
-def test_resources_are_those_of_the_first_pods() -> None:
+def test_min_resources_are_those_of_the_first_pods() -> None:
     wire = training({"minAvailable": 2})
     resources(wire, "Master", requests={"cpu": "500m", "memory": "1Gi"})
     limits = {"cpu": 4, "nvidia.com/gpu": 1}
@@ -198,7 +198,7 @@ def test_resources_are_those_of_the_first_pods() -> None:
     assert spec(wire, PLUGINS)["minResources"] == first
 
 
-def test_resources_that_are_not_requested_are_those_that_are_limited() -> None:
+def test_limits_stand_in_for_missing_requests() -> None:
     wire = training(Worker=3)
     resources(wire, "Worker", limits={"cpu": 2})
     assert spec(wire)["minResources"] == {"cpu": "6"}
@@ -207,7 +207,7 @@ def test_resources_that_are_not_requested_are_those_that_are_limited() -> None:
 @pytest.mark.parametrize(
     "urgent", [{"priorityClassName": "system-node-critical"}, {"priority": 1000}]
 )
-def test_pods_of_higher_priority_are_the_first(urgent: JSON) -> None:
+def test_min_resources_count_pods_of_higher_priority_first(urgent: JSON) -> None:
     wire = training({"minAvailable": 1})
     resources(wire, "Master", requests={"cpu": 1})
     resources(wire, "Worker", requests={"cpu": 2})
@@ -215,13 +215,13 @@ def test_pods_of_higher_priority_are_the_first(urgent: JSON) -> None:
     assert spec(wire)["minResources"] == {"cpu": "2"}
 
 
-def test_job_may_say_what_has_to_be_free() -> None:
+def test_job_can_set_min_resources() -> None:
     wire = training({"minResources": {"cpu": "3000m", "memory": 1024}})
     resources(wire, "Worker", requests={"cpu": 2})
     assert spec(wire)["minResources"] == {"cpu": "3", "memory": "1024"}
 
 
-def test_amount_that_is_none_is_refused() -> None:
+def test_invalid_quantity_is_rejected() -> None:
     wire = training()
     resources(wire, "Worker", requests={"cpu": "lots"})
     with pytest.raises(InvalidJobError, match=r"requests\[cpu\]: must be a quantity"):
@@ -234,7 +234,7 @@ def test_amount_that_is_none_is_refused() -> None:
     least=st.none() | st.integers(0, 12),
     cpus=st.tuples(st.integers(0, 4000), st.integers(0, 4000)),
 )
-def test_resources_never_exceed_those_of_all_and_grow_with_the_least(
+def test_min_resources_grow_with_min_member_up_to_the_total(
     masters: int, workers: int, least: int | None, cpus: tuple[int, int]
 ) -> None:
     job = ganged(training(Master=1, Worker=1)).job
@@ -252,9 +252,9 @@ def test_resources_never_exceed_those_of_all_and_grow_with_the_least(
         changed = attrs.evolve(job, replica_specs=specs, run_policy=policy)
         renderer = renderer_of(training())
         gang = Gang(changed, renderer.dialect.framework(changed))
-        companion = gang.pod_group()
-        assert companion is not None
-        sum_ = companion.body["spec"].get("minResources", {}).get("cpu", "0")
+        dependent = gang.pod_group()
+        assert dependent is not None
+        sum_ = dependent.body["spec"].get("minResources", {}).get("cpu", "0")
         return gang.min_member(), int(parse_quantity(sum_) * 1000)
 
     members, sum_ = cpu(least)
@@ -277,7 +277,7 @@ def of_gang(annotations: JSON) -> JSON:
     return {name: value for name, value in annotations.items() if name != PLACEMENT_HASH}
 
 
-def test_pods_of_a_gang_go_to_volcano_under_its_name() -> None:
+def test_volcano_pods_are_annotated_with_their_group() -> None:
     pod = ganged(training()).pod(Replica("worker", 2))
     assert pod["spec"]["schedulerName"] == "volcano"
     assert of_gang(pod["metadata"]["annotations"]) == {
@@ -286,14 +286,14 @@ def test_pods_of_a_gang_go_to_volcano_under_its_name() -> None:
     }
 
 
-def test_pods_of_a_gang_are_labelled_for_the_plugin() -> None:
+def test_plugin_pods_are_labelled_with_their_group() -> None:
     pod = ganged(training(), PLUGINS).pod(Replica("worker", 2))
     assert pod["spec"]["schedulerName"] == PLUGINS
     assert pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "linear"
     assert of_gang(pod["metadata"]["annotations"]) == {}
 
 
-def test_scheduler_that_the_user_names_stays() -> None:
+def test_scheduler_name_set_by_the_user_is_kept() -> None:
     wire = training()
     wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "own"
     assert ganged(wire).pod(Replica("worker", 0))["spec"]["schedulerName"] == "own"
@@ -302,7 +302,7 @@ def test_scheduler_that_the_user_names_stays() -> None:
     ] == ("own")
 
 
-def test_pods_of_another_scheduler_are_strangers_to_the_gang() -> None:
+def test_pods_of_another_scheduler_are_not_in_the_gang() -> None:
     wire = training()
     assert ganged(wire).gang.other_scheduler_types == []
     wire["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "own"
@@ -335,7 +335,7 @@ def test_pods_wait_until_volcano_has_admitted_the_gang(phase: str | None, held: 
     assert bool(renderer.gang.hold_reason(seen(renderer.job, phase))) is held
 
 
-def test_gang_that_is_not_there_or_going_is_not_admitted() -> None:
+def test_missing_or_terminating_pod_group_is_not_admitted() -> None:
     renderer = ganged(training())
     assert renderer.gang.hold_reason(nothing(renderer.job))
     assert renderer.gang.hold_reason(seen(renderer.job, "Running", deletion_timestamp=NOW))
@@ -344,14 +344,14 @@ def test_gang_that_is_not_there_or_going_is_not_admitted() -> None:
 @pytest.mark.parametrize(
     ("scheduler", "states", "members"),
     [
-        pytest.param(PLUGINS, ["Succeeded", "Succeeded", "Running"], 3, id="nobody to start"),
+        pytest.param(PLUGINS, ["Succeeded", "Succeeded", "Running"], 3, id="none to start"),
         pytest.param(PLUGINS, ["Succeeded", "Succeeded", "Pending"], 1, id="one to start"),
-        pytest.param(PLUGINS, ["Succeeded", "Running", None], 2, id="one to be made"),
-        pytest.param(PLUGINS, ["Pending", "Running", None], 3, id="nobody done"),
+        pytest.param(PLUGINS, ["Succeeded", "Running", None], 2, id="one to create"),
+        pytest.param(PLUGINS, ["Pending", "Running", None], 3, id="none finished"),
         pytest.param(VOLCANO, ["Succeeded", "Succeeded", "Pending"], 3, id="Volcano counts them"),
     ],
 )
-def test_plugin_is_not_to_wait_for_who_is_done(
+def test_min_member_for_the_plugin_excludes_finished_pods(
     scheduler: str, states: list[str | None], members: int
 ) -> None:
     renderer = ganged(training(Worker=3), scheduler)
@@ -362,19 +362,19 @@ def test_plugin_is_not_to_wait_for_who_is_done(
         if phase is not None
     ]
     finished = renderer.gang.finished_count(observe(job, Children(pods), NOW))
-    companion = renderer.gang.pod_group(finished)
-    assert companion is not None
-    assert companion.body["spec"]["minMember"] == members
+    dependent = renderer.gang.pod_group(finished)
+    assert dependent is not None
+    assert dependent.body["spec"]["minMember"] == members
 
 
-def test_plugin_counts_a_pod_whose_sidecar_still_runs() -> None:
+def test_min_member_for_the_plugin_includes_a_pod_whose_sidecar_still_runs() -> None:
     renderer = ganged(training(Worker=2), PLUGINS)
     job = renderer.job
     done = make_pod(job, Replica("worker", 0), phase="Running", state=STATES["Succeeded"])
     assert renderer.gang.finished_count(observe(job, Children([done]), NOW)) == 0
 
 
-def test_plugin_keeps_no_pods_from_being_made() -> None:
+def test_pods_do_not_wait_for_the_plugin() -> None:
     renderer = ganged(training(), PLUGINS)
     assert renderer.gang.pod_group_resource == COSCHEDULING_POD_GROUPS
     assert renderer.gang.hold_reason(nothing(renderer.job)) == ""

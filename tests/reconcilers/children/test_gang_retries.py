@@ -1,4 +1,4 @@
-"""When a gang that waits is looked at again, and which gangs wait."""
+"""When the scheduler is made to retry a gang, and which gangs wait."""
 
 import datetime
 from typing import Any, Final
@@ -49,7 +49,9 @@ def retry(
         pytest.param([10], ago(900), 20, id="retried for pods that are gone"),
     ],
 )
-def test_waiting_gang_has_its_time(ages: list[float], retried_at: str, next_s: float) -> None:
+def test_gang_is_not_retried_before_the_interval(
+    ages: list[float], retried_at: str, next_s: float
+) -> None:
     pods = [waiting(age, index) for index, age in enumerate(ages)]
     assert retry(*pods, there=group(retried_at)) == GangRetry(next_s=next_s)
 
@@ -58,7 +60,7 @@ def test_waiting_gang_has_its_time(ages: list[float], retried_at: str, next_s: f
     "retried_at",
     ["", ago(30), ago(-3600), "9999-12-31T00:00:00Z", "2026-01-01T11:59:50", "yesterday"],
 )
-def test_gang_is_retried_when_its_time_is_over(retried_at: str) -> None:
+def test_gang_is_retried_after_the_interval(retried_at: str) -> None:
     there = group(retried_at)
     due = retry(waiting(60), there=there)
     assert (due.group, due.next_s) == (there, 30)
@@ -84,11 +86,11 @@ def changed(pod: Pod, **spec: Any) -> Pod:
         ),
     ],
 )
-def test_gang_without_waiting_pods_is_left_alone(pod: Pod) -> None:
+def test_gang_without_waiting_pods_is_not_retried(pod: Pod) -> None:
     assert retry(pod) == GangRetry()
 
 
-def test_gang_without_a_group_of_the_plugin_is_left_alone() -> None:
+def test_gang_without_a_pod_group_of_the_plugin_is_not_retried() -> None:
     assert retry(waiting(60), groups=VOLCANO_POD_GROUPS) == GangRetry()
     terminating = group(deletion_timestamp=NOW)
     assert retry(waiting(60), there=terminating) == GangRetry()
@@ -99,6 +101,6 @@ def group_named(name: str) -> DependentObject:
     return DependentObject(metadata=ObjectMeta(name=name))
 
 
-def test_running_pods_need_no_retry() -> None:
+def test_gang_of_running_pods_is_not_retried() -> None:
     pods = [make_pod(JOB, Replica("worker", i), state=RUNNING, metadata=MEMBER) for i in range(2)]
     assert retry(*pods) == GangRetry()

@@ -1,4 +1,4 @@
-"""Which waiting pods are replaced because their template has them run elsewhere."""
+"""Which pending pods are replaced because the placement in their template has changed."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ def job_with(**pod_spec: Any) -> Job:
 
 
 def pod_of(job: Job, *, annotated: bool = True, **status: Any) -> Pod:
-    """Return a pod as it is created for the job, which waits unless its status says more."""
+    """Return a pod as it is created for the job; pending unless its status says otherwise."""
     (spec,) = job.replica_specs
     metadata = status.pop("metadata", {})
     annotations = {PLACEMENT_HASH: placement_hash(spec.template)} if annotated else {}
@@ -41,7 +41,7 @@ def replaced(job: Job, pod: Pod) -> list[Pod]:
         {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]},
     ],
 )
-def test_waiting_pod_follows_its_template(moved: dict[str, Any]) -> None:
+def test_pending_pod_with_outdated_placement_is_replaced(moved: dict[str, Any]) -> None:
     before, after = job_with(), job_with(**moved)
     old, new = pod_of(before), pod_of(after)
     assert replaced(after, old) == [old]
@@ -49,7 +49,7 @@ def test_waiting_pod_follows_its_template(moved: dict[str, Any]) -> None:
     assert replaced(after, new) == []
 
 
-def test_gated_pod_follows_its_template() -> None:
+def test_gated_pod_with_outdated_placement_is_replaced() -> None:
     old = pod_of(job_with())
     gated = Pod(
         metadata=old.metadata,
@@ -60,15 +60,15 @@ def test_gated_pod_follows_its_template() -> None:
 
 
 @pytest.mark.parametrize("empty", [{"nodeSelector": {}}, {"tolerations": []}, {"affinity": None}])
-def test_what_is_empty_is_as_if_left_out(empty: dict[str, Any]) -> None:
+def test_empty_placement_fields_equal_missing_ones(empty: dict[str, Any]) -> None:
     assert replaced(job_with(**empty), pod_of(job_with())) == []
 
 
-def test_other_changes_of_the_template_replace_nothing() -> None:
+def test_other_template_changes_replace_no_pod() -> None:
     assert replaced(job_with(hostNetwork=True), pod_of(job_with())) == []
 
 
-def test_pods_that_are_placed_or_going_or_not_ours_are_left_alone() -> None:
+def test_scheduled_terminating_and_foreign_pods_are_not_replaced() -> None:
     before, after = job_with(), job_with(nodeSelector={"flavor": "spot"})
     waiting = pod_of(before)
     for pod in (

@@ -1,4 +1,4 @@
-"""The children as they are sent to the server: whole ones against files, rules one by one."""
+"""Children as they are sent to the server: against golden files, and rule by rule."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ WORKER = Replica("worker", 0)
 
 
 def pod_from(pod_template: JSON, **spec: Any) -> JSON:
-    """Return the pod of a worker that is made from this template."""
+    """Return a worker's pod rendered from this template."""
     specs = [entry("SCHEDULER"), entry("WORKER", template=pod_template)]
     return renderer_of(mxjob(replicaSpecs=specs, **spec)).pod(WORKER)
 
@@ -39,7 +39,7 @@ def names(variables: list[JSON]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_children_are_what_the_golden_file_shows(name: str) -> None:
+def test_children_match_the_golden_file(name: str) -> None:
     assert rendered(MANIFESTS[name]) == written(name)
 
 
@@ -50,14 +50,14 @@ def test_children_are_what_the_golden_file_shows(name: str) -> None:
         for path in (*KUBEFLOW, *ET_OPERATOR)
     ],
 )
-def test_children_are_what_follows_the_job_in_its_file(path: Path) -> None:
+def test_children_match_those_in_the_jobs_golden_file(path: Path) -> None:
     manifest, children = job_and_children(path)
     assert children
     # As text, since the order of variables and labels counts.
     assert json.dumps(rendered(as_on_server(manifest))) == json.dumps(children)
 
 
-def test_users_own_variable_wins_and_the_others_come_after_it() -> None:
+def test_users_variable_wins_and_the_others_follow_it() -> None:
     pod_template = template()
     own = {"name": "DMLC_NUM_WORKER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     pod_template["spec"]["containers"][0]["env"] = [own]
@@ -67,7 +67,7 @@ def test_users_own_variable_wins_and_the_others_come_after_it() -> None:
     assert len(container["env"]) == 6
 
 
-def test_frameworks_container_alone_gets_the_environment() -> None:
+def test_only_the_frameworks_container_gets_the_environment() -> None:
     containers = pod_from(template("sidecar", "mxnet"))["spec"]["containers"]
     assert ["env" in container for container in containers] == [False, True]
 
@@ -77,7 +77,7 @@ def test_all_containers_get_the_environment_if_none_has_the_frameworks_name() ->
     assert ["env" in container for container in containers] == [True, True]
 
 
-def test_group_adds_variables_of_its_own() -> None:
+def test_api_group_adds_its_own_variables() -> None:
     renderer = renderer_of(mxjob(group="fioravanzo.org"))
     (container,) = renderer.pod(WORKER)["spec"]["containers"]
     assert container["env"][-1] == {"name": "PS_VERBOSE", "value": "2"}
@@ -87,14 +87,14 @@ def test_group_adds_variables_of_its_own() -> None:
     ("given", "rendered_as"),
     [(None, "OnFailure"), ("Always", "OnFailure"), ("OnFailure", "OnFailure"), ("Never", "Never")],
 )
-def test_container_that_exits_0_is_never_run_again(given: str | None, rendered_as: str) -> None:
+def test_restart_policy_always_becomes_on_failure(given: str | None, rendered_as: str) -> None:
     pod_template = template()
     pod_template["spec"]["restartPolicy"] = given
     assert pod_from(pod_template)["spec"]["restartPolicy"] == rendered_as
 
 
 @pytest.mark.parametrize(("of_job", "rendered_as"), [("", "mine"), ("volcano", "volcano")])
-def test_scheduler_of_the_template_is_kept_unless_the_job_names_one(
+def test_templates_scheduler_is_kept_unless_the_job_names_one(
     of_job: str, rendered_as: str
 ) -> None:
     pod_template = template()
@@ -102,7 +102,7 @@ def test_scheduler_of_the_template_is_kept_unless_the_job_names_one(
     assert pod_from(pod_template, schedulerName=of_job)["spec"]["schedulerName"] == rendered_as
 
 
-def test_labels_of_the_template_stay_but_cannot_hide_a_pod_from_its_job() -> None:
+def test_template_labels_are_kept_but_do_not_override_the_jobs() -> None:
     labels = {"team": "vision", "task_index": "9", MANAGED_BY_LABEL: "somebody"}
     pod = pod_from({**template(), "metadata": {"labels": labels}})
     assert pod["metadata"]["labels"]["team"] == "vision"
@@ -110,7 +110,7 @@ def test_labels_of_the_template_stay_but_cannot_hide_a_pod_from_its_job() -> Non
     assert pod["metadata"]["labels"][MANAGED_BY_LABEL] == "dlctl"
 
 
-def test_template_may_name_the_tool_that_manages_its_pods() -> None:
+def test_template_can_set_the_managed_by_label() -> None:
     pod = pod_from({**template(), "metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}}})
     assert pod["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
 
@@ -123,7 +123,7 @@ def test_service_selects_its_replicas_pod() -> None:
     assert not service["spec"]["selector"].items() <= other["metadata"]["labels"].items()
 
 
-def test_rendering_leaves_the_job_as_it_was() -> None:
+def test_rendering_does_not_modify_the_job() -> None:
     renderer = renderer_of(mxjob())
     first = renderer.pod(WORKER)
     first["spec"]["containers"][0]["env"].append({"name": "X"})
@@ -144,7 +144,9 @@ def test_rendering_leaves_the_job_as_it_was() -> None:
         pytest.param(mxjob(jobMode="local"), [], id="local"),
     ],
 )
-def test_services_are_made_for_those_whom_others_dial(wire: JSON, dialled: list[str]) -> None:
+def test_services_are_created_for_replicas_that_others_connect_to(
+    wire: JSON, dialled: list[str]
+) -> None:
     assert [str(replica) for replica in renderer_of(wire).replicas_with_service()] == dialled
 
 
@@ -154,7 +156,7 @@ def test_local_job_gets_no_cluster_environment() -> None:
     assert container == {"name": "mxnet", "image": "mxnet:1"}
 
 
-def test_pod_of_a_type_that_the_job_does_not_list_is_a_mistake_of_the_caller() -> None:
+def test_rendering_a_pod_of_an_unlisted_type_raises() -> None:
     with pytest.raises(LookupError, match="ml/linear lists no tuner"):
         renderer_of(mxjob()).pod(Replica("tuner", 0))
 
@@ -163,7 +165,7 @@ def test_pod_of_a_type_that_the_job_does_not_list_is_a_mistake_of_the_caller() -
     ("containers", "trains"),
     [(["sidecar", "mxnet"], "mxnet"), (["first", "second"], "first")],
 )
-def test_container_whose_exit_counts_is_the_frameworks_or_the_first(
+def test_exit_code_is_read_from_the_frameworks_container_or_the_first(
     containers: list[str], trains: str
 ) -> None:
     job = make_job(replicaSpecs=[entry("SCHEDULER", template=template(*containers))])
@@ -171,13 +173,13 @@ def test_container_whose_exit_counts_is_the_frameworks_or_the_first(
 
 
 class VolumeJob(MXJob):
-    """MXNet with directories of its own."""
+    """MXNet with two volumes."""
 
     job_type = "VolumeJob"
     container_properties = {"name": "mxnet", "ports": [1], "volumes": ["/data/My_Set.1", "/tmp"]}  # noqa: RUF012
 
 
-def test_volumes_of_the_framework_get_legal_names_and_yield_to_the_users_mounts() -> None:
+def test_framework_volumes_get_valid_names_and_yield_to_user_mounts() -> None:
     pod_template = template()
     mine = {"name": "mine", "mountPath": "/tmp"}
     pod_template["spec"]["containers"][0]["volumeMounts"] = [mine]

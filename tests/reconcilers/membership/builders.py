@@ -36,7 +36,7 @@ def worker_pod(
     terminating: bool = False,
     node: str = "node-a",
 ) -> Pod:
-    """Return a worker's pod, ready for so many seconds (None: not ready) or exited."""
+    """Return a worker's pod, ready since this many seconds (None: not ready) or exited."""
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": ago(ready_s or 0).isoformat()}
     deleted = {"deletionTimestamp": NOW.isoformat()} if terminating else {}
     replica = Replica(WORKER, index)
@@ -90,7 +90,7 @@ def answered(
     error: str = "",
     tries: int = 1,
 ) -> MembershipState:
-    """Return the state once every task of a plan has ended in this way, beside the earlier ones."""
+    """Return the state after every task of a plan has this outcome, in addition to earlier ones."""
     outcomes = {task: TaskOutcome(result, error, tries) for task in plan.exec_tasks}
     return attrs.evolve(state, outcomes={**outcomes, **state.outcomes})
 
@@ -116,7 +116,7 @@ def scaler_out(name: str = "out", **spec: Any) -> Scaler:
 
 
 def by_scaler(scaler: Scaler) -> dict[str, Any]:
-    """Return the fields of an operation that a scaler has asked for."""
+    """Return the fields of an operation started by a scaler."""
     return {"scaler": scaler.full_name, "uid": scaler.uid}
 
 

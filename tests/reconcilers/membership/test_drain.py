@@ -1,4 +1,4 @@
-"""Workers that leave: when their pods are deleted, and which of them the launcher did not use."""
+"""Departing workers: when their pods are deleted, and which of them were unused."""
 
 import attrs
 import pytest
@@ -20,7 +20,7 @@ from tests.reconcilers.membership.builders import (
 )
 
 LEAVING = removing(1, ready=True)
-# Not listed any more, still a member.
+# No longer listed, still a member.
 UNLISTED = LISTED.with_hosts([0]).with_scaling(LEAVING)
 
 
@@ -41,7 +41,7 @@ def test_pods_of_a_job_without_launcher_are_deleted_at_once() -> None:
     assert (gone, names(plan.deleted_pods)) == (False, ["linear-worker-1"])
 
 
-def test_nothing_is_asked_before_the_launcher_has_the_hosts() -> None:
+def test_launcher_is_not_inspected_before_it_has_the_hosts() -> None:
     state = make_state(UNLISTED)
     gone, plan = has_left(state, unchanged(state), LEAVING)
     assert (gone, plan.deleted_pods, plan.exec_tasks) == (False, (), frozenset())
@@ -81,7 +81,7 @@ def test_pods_are_deleted_after_the_timeout_and_an_event_says_so() -> None:
     assert reasons(plan.notes) == ["TrainingJobWorkersInUse"]
 
 
-def test_pods_are_deleted_unasked_once_a_script_has_run() -> None:
+def test_pods_are_deleted_without_inspection_once_a_script_has_run() -> None:
     done = attrs.evolve(LEAVING, done=True)
     state = make_state(UNLISTED.with_scaling(done))
     _, plan = has_left(state, unchanged(state), done)
@@ -130,7 +130,7 @@ def test_worker_is_unused_once_a_second_check_confirms_it() -> None:
 @pytest.mark.parametrize(
     "used",
     [
-        pytest.param(frozenset({"linear-worker-0", "linear-worker-1"}), id="it is in use"),
+        pytest.param(frozenset({"linear-worker-0", "linear-worker-1"}), id="in use"),
         pytest.param(frozenset(), id="none is in use"),
     ],
 )
@@ -143,7 +143,7 @@ def test_no_worker_counts_as_unused(used: frozenset[str]) -> None:
     ("tries", "unused"),
     [pytest.param(4, None, id="retried"), pytest.param(5, (1,), id="assumed")],
 )
-def test_inspection_that_fails_is_retried_and_then_the_worker_counts_as_unused(
+def test_failed_inspection_is_retried_and_then_the_worker_counts_as_unused(
     tries: int, unused: tuple[int, ...] | None
 ) -> None:
     state = make_state(CHECKED)
@@ -160,7 +160,7 @@ def test_inspection_that_fails_is_retried_and_then_the_worker_counts_as_unused(
         pytest.param(Membership(members=(0, 1), hosts=(0,)), True, id="never listed"),
     ],
 )
-def test_nothing_is_asked_about_workers_that_the_launcher_cannot_use(
+def test_workers_that_the_launcher_cannot_use_are_not_inspected(
     membership: Membership, launched: bool
 ) -> None:
     state = make_state(membership, launched=launched)

@@ -29,7 +29,7 @@ def row(address: str, port: int = 22, state: str = "01") -> str:
 def proc_output(
     rows: Sequence[str] = (), processes: Sequence[Sequence[str]] = (("sleep",),)
 ) -> bytes:
-    """Return what a launcher tells of its connections and of its programs."""
+    """Return the output of a launcher with these connections and programs."""
     words = [b"".join(word.encode() + b"\0" for word in process) for process in processes]
     titled = [b"==> /proc/%d/cmdline <==\n%s" % item for item in enumerate(words, start=1)]
     return f"{TITLE}{''.join(rows)}\n".encode() + b"\n".join(titled)
@@ -43,7 +43,7 @@ def proc_output(
         pytest.param("B80D01200000000000000000010000AB:0016", "2001:db8::ab00:1", id="IPv6"),
     ],
 )
-def test_addresses_are_read_as_the_kernel_writes_them(spelt: str, address: str) -> None:
+def test_addresses_are_decoded_from_proc_net_tcp(spelt: str, address: str) -> None:
     output = proc_output([f"  1: 0100007F:A1B2 {spelt} 01 00000000:00000000\n"])
     assert parse_workers_in_use(output, {"w": address}) == {"w"}
 
@@ -71,7 +71,7 @@ addresses = st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)).map(str)
         max_size=8,
     ),
 )
-def test_worker_is_used_if_its_address_is_connected_to_at_the_port(
+def test_worker_with_an_open_connection_to_its_port_is_in_use(
     workers: dict[str, str], connections: list[tuple[int, str, int, bool]]
 ) -> None:
     known = list(workers.values())
@@ -102,7 +102,7 @@ def unmapped(address: str) -> object:
         pytest.param(["/usr/bin/ssh", "root@w-1"], id="ssh as a user"),
     ],
 )
-def test_program_that_is_to_reach_a_worker_uses_that_one(process: list[str]) -> None:
+def test_worker_named_by_a_remote_shell_is_in_use(process: list[str]) -> None:
     workers = {"w-1": "", "w-10": "10.0.0.10", "1": "", "w": ""}
     assert parse_workers_in_use(proc_output(processes=[["sleep", "9"], process]), workers) == {
         "w-1"
@@ -116,11 +116,11 @@ def test_program_that_is_to_reach_a_worker_uses_that_one(process: list[str]) -> 
         pytest.param(["kubectl", "get", "w-1"], id="another verb"),
         pytest.param(["kubectl", "exec", "other", "--", "ssh", "w-1"], id="within the command"),
         pytest.param(["ssh", "-l", "w-1", "other", "w-1"], id="value of an option"),
-        pytest.param(["ssh"], id="nobody"),
-        pytest.param(["kubexec.sh"], id="nobody either"),
+        pytest.param(["ssh"], id="none"),
+        pytest.param(["kubexec.sh"], id="none either"),
     ],
 )
-def test_name_of_a_worker_elsewhere_means_nothing(process: list[str]) -> None:
+def test_worker_name_elsewhere_in_a_command_does_not_count(process: list[str]) -> None:
     assert (
         parse_workers_in_use(proc_output(processes=[process]), {"w-1": "10.0.0.1"}) == frozenset()
     )
@@ -132,7 +132,7 @@ def test_name_of_a_worker_elsewhere_means_nothing(process: list[str]) -> None:
     st.lists(st.integers(0, 120), min_size=1, max_size=6, unique=True),
     st.sampled_from([["kubectl", "exec"], ["sh", "kubexec.sh"], ["ssh", "-T"]]),
 )
-def test_names_are_never_taken_for_one_another(
+def test_worker_names_with_a_common_prefix_are_not_confused(
     reached: list[int], workers: list[int], program: list[str]
 ) -> None:
     processes = [["sleep"], *([*program, f"w-{index}", "--", "w-1"] for index in reached)]
@@ -142,18 +142,18 @@ def test_names_are_never_taken_for_one_another(
     assert found == {f"w-{index}" for index in {*reached} & {*workers}}
 
 
-def test_name_that_was_cut_off_is_not_taken_for_a_shorter_one() -> None:
+def test_truncated_name_is_not_mistaken_for_a_shorter_one() -> None:
     output = proc_output(processes=[["kubectl", "exec"]]) + b"w-1"
     assert parse_workers_in_use(output, {"w-1": ""}) == frozenset()
 
 
 @pytest.mark.parametrize("output", [b"", b"\n==> /proc/1/cmdline <==\nsh\0", f"{TITLE}\n".encode()])
-def test_launcher_that_tells_nothing_is_not_taken_for_one_that_lets_go(output: bytes) -> None:
+def test_empty_output_does_not_mean_disconnected(output: bytes) -> None:
     with pytest.raises(InspectionError):
         parse_workers_in_use(output, {"w": "10.0.0.1"})
 
 
-def test_reach_tells_who_answers_and_why_others_do_not() -> None:
+def test_probe_output_lists_reachable_workers_and_why_others_are_not() -> None:
     output = (
         b"by ssh\nok a\nno b ssh: connect to host b port 22: Connection refused\r\nno c \nok x\n"
     )

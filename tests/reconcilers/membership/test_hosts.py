@@ -1,4 +1,4 @@
-"""Who is listed in the launcher's host file, and when a launcher is created."""
+"""Which workers the host file lists, and when the launcher is created."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -40,12 +40,12 @@ def listed(state: MembershipState) -> tuple[int, ...]:
 def probed(
     state: MembershipState, *answering: int, asked: Collection[int], why: Mapping[str, str] = NONE
 ) -> MembershipState:
-    """Return the state once the launcher has said which of the workers answer."""
+    """Return the state after a probe of the workers."""
     _, plan = hosts.reachable(state, unchanged(state), asked)
     return answered(state, plan, ProbeResult(frozenset(state.pod_names(answering)), why))
 
 
-def test_ready_workers_are_probed_and_the_silent_ones_again() -> None:
+def test_ready_workers_are_probed_and_unreachable_ones_again() -> None:
     state = make_state(LISTED.with_hosts([]), pods={1: NOT_READY})
     found, plan = hosts.reachable(state, unchanged(state), (0, 1))
     (task,) = plan.exec_tasks
@@ -74,7 +74,7 @@ def test_ready_workers_are_probed_and_the_silent_ones_again() -> None:
         pytest.param(make_state(draining_nodes=frozenset({"node-a"})), set(), id="nodes drain"),
     ],
 )
-def test_nothing_is_probed(state: MembershipState, found: set[int]) -> None:
+def test_no_worker_is_probed(state: MembershipState, found: set[int]) -> None:
     workers, plan = hosts.reachable(state, unchanged(state), (0, 1))
     assert workers == found
     assert plan == unchanged(state)
@@ -92,7 +92,7 @@ def test_message_says_why_workers_are_unreachable() -> None:
     )
 
 
-def test_hosts_are_written_until_the_launcher_has_them() -> None:
+def test_writing_hosts_is_retried_until_the_launcher_has_them() -> None:
     state = make_state()
     asked = hosts.update_hosts(state, unchanged(state))
     (task,) = asked.exec_tasks
@@ -114,7 +114,7 @@ def test_hosts_are_written_until_the_launcher_has_them() -> None:
 @pytest.mark.parametrize(
     ("membership", "result"),
     [
-        pytest.param(LISTED, (0, 1), id="as before"),
+        pytest.param(LISTED, (0, 1), id="unchanged"),
         pytest.param(LISTED.retire([1]), (0,), id="retired"),
         pytest.param(Membership((0,), (0, 1)), (0,), id="no member"),
         pytest.param(LISTED.with_scaling(removing(1)), (0, 1), id="leaving, not yet checked"),
@@ -132,7 +132,7 @@ def test_hosts_are_written_until_the_launcher_has_them() -> None:
         pytest.param(LISTED.with_evacuating(removing(1)), (0,), id="evacuating"),
     ],
 )
-def test_workers_that_are_gone_or_leave_are_not_listed(
+def test_retired_and_departing_workers_are_not_listed(
     membership: Membership, result: tuple[int, ...]
 ) -> None:
     assert listed(make_state(membership, scalers=[SCRIPTED])) == result
@@ -141,12 +141,12 @@ def test_workers_that_are_gone_or_leave_are_not_listed(
 @pytest.mark.parametrize(
     ("since_s", "result"),
     [
-        pytest.param(0.0, (0, 1), id="at first"),
+        pytest.param(0.0, (0, 1), id="initially"),
         pytest.param(29.0, (0, 1), id="within half the drain timeout"),
         pytest.param(30.0, (0,), id="later"),
     ],
 )
-def test_evacuating_worker_stays_listed_while_there_are_too_few(
+def test_evacuating_worker_stays_listed_below_the_minimum(
     since_s: float, result: tuple[int, ...]
 ) -> None:
     membership = LISTED.with_evacuating(removing(1, since_s=since_s))
@@ -160,7 +160,7 @@ def test_evacuating_worker_stays_listed_while_there_are_too_few(
         pytest.param(5.0, (0, 1), (), id="has waited"),
     ],
 )
-def test_late_worker_waits_a_moment_for_others_that_are_coming(
+def test_late_worker_waits_briefly_for_other_pending_workers(
     ready_s: float, result: tuple[int, ...], waits_s: tuple[float, ...]
 ) -> None:
     membership = LISTED.add([2]).with_hosts([0])
@@ -170,12 +170,12 @@ def test_late_worker_waits_a_moment_for_others_that_are_coming(
     assert (plan.membership.hosts, plan.waits_s) == (result, waits_s)
 
 
-def test_late_workers_are_listed_at_once_when_no_other_is_coming() -> None:
+def test_late_workers_are_listed_at_once_if_none_is_pending() -> None:
     state = probed(make_state(LISTED.with_hosts([])), 0, 1, asked=(0, 1))
     assert listed(state) == (0, 1)
 
 
-def test_workers_of_a_scale_out_are_listed_by_it_alone() -> None:
+def test_only_the_scale_out_lists_its_workers() -> None:
     assert listed(make_state(LISTED.with_scaling(adding(2)))) == (0, 1)
 
 
@@ -190,7 +190,7 @@ def test_workers_of_a_scale_out_are_listed_by_it_alone() -> None:
         pytest.param({0: None, 1: None}, Elasticity(), 120.0, None, id="none"),
     ],
 )
-def test_launcher_is_created_with_the_workers_that_are_ready(
+def test_launcher_is_created_with_the_ready_workers(
     pods: dict[int, Pod | None],
     elasticity: Elasticity,
     waited_s: float,
@@ -205,7 +205,7 @@ def test_launcher_is_created_with_the_workers_that_are_ready(
     assert plan.membership.hosts == (result or ())
 
 
-def test_launcher_that_exists_is_not_created() -> None:
+def test_existing_launcher_is_not_created_again() -> None:
     state = make_state()
     assert hosts.plan_launcher(state, unchanged(state)) == unchanged(state)
 

@@ -1,4 +1,4 @@
-"""What is said to launchers, said to the shells of this machine."""
+"""The scripts for launchers, run by the shells of this machine."""
 
 import asyncio
 import os
@@ -34,17 +34,17 @@ NEEDS_FLOCK = pytest.mark.skipif(not shutil.which("flock"), reason="there is no 
 
 @pytest.fixture
 def _nothing_blocks() -> None:
-    """Let the launcher look for its programs: it is made of local processes."""
+    """Allow blocking calls: the launcher consists of local processes."""
 
 
 @attrs.define
 class Machine:
-    """Runs commands here, by one of the shells, as a launcher's container would."""
+    """Runs commands by a local shell, as a launcher's container would."""
 
     shell: Sequence[str]
     bin: Path
     env: Mapping[str, str] = attrs.field(factory=dict)
-    # Whether the input has an end, as in the newer protocol.
+    # Whether stdin can be closed, as in the newer exec protocol.
     closes_stdin: bool = True
 
     async def __call__(
@@ -115,7 +115,7 @@ def files(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("closes_stdin", [True, False], ids=["v5", "v4"])
-async def test_files_are_delivered_as_they_are(
+async def test_files_are_delivered_unchanged(
     launcher: LauncherShell, machine: Machine, tmp_path: Path, closes_stdin: bool
 ) -> None:
     machine.closes_stdin = closes_stdin
@@ -126,7 +126,7 @@ async def test_files_are_delivered_as_they_are(
     assert files(tmp_path) == {**texts, "unended": "x\ny\n"}
 
 
-async def test_delivered_file_keeps_its_mode_and_a_new_one_is_its_owners(
+async def test_replaced_file_keeps_its_mode_and_a_new_one_is_private(
     launcher: LauncherShell, tmp_path: Path
 ) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
@@ -136,7 +136,7 @@ async def test_delivered_file_keeps_its_mode_and_a_new_one_is_its_owners(
     assert [stat.S_IMODE(path.stat().st_mode) for path in (old, new)] == [0o640, 0o600]
 
 
-async def test_file_is_replaced_and_not_written_to(launcher: LauncherShell, tmp_path: Path) -> None:
+async def test_file_is_replaced_atomically(launcher: LauncherShell, tmp_path: Path) -> None:
     path = tmp_path / "hostfile"
     path.write_text("old\n")
     with path.open() as reader:
@@ -144,7 +144,7 @@ async def test_file_is_replaced_and_not_written_to(launcher: LauncherShell, tmp_
         assert reader.read() == "old\n"
 
 
-async def test_input_that_breaks_off_leaves_the_old_file_and_no_other(
+async def test_truncated_input_leaves_the_old_file_and_no_temporary_one(
     machine: Machine, tmp_path: Path
 ) -> None:
     path = tmp_path / "hostfile"
@@ -155,14 +155,12 @@ async def test_input_that_breaks_off_leaves_the_old_file_and_no_other(
     assert files(tmp_path) == {"hostfile": "old\n"}
 
 
-async def test_place_that_cannot_be_written_to_is_told(
-    launcher: LauncherShell, tmp_path: Path
-) -> None:
+async def test_unwritable_target_is_reported(launcher: LauncherShell, tmp_path: Path) -> None:
     with pytest.raises(CommandFailedError, match=r"files failed: exit code 1: .*hostfile"):
         await launcher.write_files({str(tmp_path / "absent" / "hostfile"): "a\n"}, 1)
 
 
-# What images without util-linux and without BusyBox have.
+# The commands of images without util-linux and BusyBox.
 COREUTILS = ("cp", "mv", "rm", "mkdir", "rmdir", "sleep")
 LOCKS = pytest.mark.parametrize(
     "flocks", [pytest.param(True, marks=NEEDS_FLOCK), False], ids=["flock", "mkdir"]
@@ -170,14 +168,14 @@ LOCKS = pytest.mark.parametrize(
 
 
 @LOCKS
-async def test_delivery_that_ends_late_leaves_newer_files(
+async def test_late_delivery_does_not_overwrite_newer_files(
     launcher: LauncherShell, machine: Machine, tmp_path: Path, flocks: bool
 ) -> None:
     if not flocks:
         machine.lacks_all_but(*COREUTILS)
     first, second = str(tmp_path / "hostfile"), str(tmp_path / "other")
     order = exec_requests.write_files({first: "old\nold\n", second: "old\n"}, 7)
-    # Its stream is cut in the middle, and the rest arrives later.
+    # Only half of its input has arrived; the rest comes later.
     late = await machine.start(order.command)
     assert late.stdin is not None
     late.stdin.write(b"old\nold\n")
@@ -194,7 +192,7 @@ async def test_delivery_that_ends_late_leaves_newer_files(
 
 
 @LOCKS
-async def test_of_deliveries_at_the_same_time_the_latest_edition_stays(
+async def test_highest_generation_of_concurrent_deliveries_wins(
     launcher: LauncherShell, machine: Machine, tmp_path: Path, flocks: bool
 ) -> None:
     if not flocks:
@@ -208,7 +206,7 @@ async def test_of_deliveries_at_the_same_time_the_latest_edition_stays(
 
 
 @pytest.mark.parametrize("kept", ["", "x\n", "-1\n", "9 9\n"])
-async def test_edition_that_cannot_be_read_holds_no_delivery_up(
+async def test_unreadable_generation_does_not_block_a_delivery(
     launcher: LauncherShell, tmp_path: Path, kept: str
 ) -> None:
     (tmp_path / ".generation").write_text(kept)
@@ -216,7 +214,7 @@ async def test_edition_that_cannot_be_read_holds_no_delivery_up(
     assert files(tmp_path) == {"hostfile": "new\n"}
 
 
-async def test_hosts_of_an_unknown_edition_replace_any(
+async def test_hosts_without_a_generation_replace_any(
     launcher: LauncherShell, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "hostfile")
@@ -225,7 +223,7 @@ async def test_hosts_of_an_unknown_edition_replace_any(
     assert files(tmp_path) == {"hostfile": "new\n"}
 
 
-async def test_lock_of_a_delivery_that_was_killed_does_not_stay(
+async def test_lock_of_a_killed_delivery_is_released(
     launcher: LauncherShell, machine: Machine, tmp_path: Path
 ) -> None:
     machine.lacks_all_but(*COREUTILS)
@@ -248,7 +246,7 @@ esac"""
 
 
 @pytest.mark.parametrize("closes_stdin", [True, False], ids=["v5", "v4"])
-async def test_probe_tells_who_answers(
+async def test_probe_reports_reachable_hosts(
     launcher: LauncherShell, machine: Machine, closes_stdin: bool
 ) -> None:
     machine.closes_stdin = closes_stdin
@@ -260,7 +258,7 @@ async def test_probe_tells_who_answers(
     assert found.method is ProbeMethod.SSH
 
 
-async def test_probe_without_ssh_looks_names_up(launcher: LauncherShell, machine: Machine) -> None:
+async def test_probe_without_ssh_resolves_names(launcher: LauncherShell, machine: Machine) -> None:
     machine.lacks_all_but("getent", "timeout")
     found = await launcher.probe_workers(["localhost", "no-such-host.invalid"])
     assert found.reachable == {"localhost"}
@@ -268,7 +266,7 @@ async def test_probe_without_ssh_looks_names_up(launcher: LauncherShell, machine
     assert found.method is ProbeMethod.NAMES
 
 
-async def test_probe_without_any_means_takes_all_to_answer(
+async def test_probe_without_any_tool_assumes_all_reachable(
     launcher: LauncherShell, machine: Machine
 ) -> None:
     machine.lacks_all_but()
@@ -276,7 +274,7 @@ async def test_probe_without_any_means_takes_all_to_answer(
     assert found == ProbeResult(frozenset({"w-0", "w-1"}), method=ProbeMethod.NONE)
 
 
-async def test_what_is_no_name_of_a_host_reaches_no_shell(launcher: LauncherShell) -> None:
+async def test_invalid_host_name_reaches_no_shell(launcher: LauncherShell) -> None:
     for name in ("-oProxyCommand=x", "a b", "a;b", "", "a\nb"):
         with pytest.raises(TerminalError):
             await launcher.probe_workers([name])
@@ -284,7 +282,7 @@ async def test_what_is_no_name_of_a_host_reaches_no_shell(launcher: LauncherShel
 
 @asynccontextmanager
 async def connected(address: str) -> AsyncIterator[int]:
-    """Yield the port of a connection that is open."""
+    """Yield the port of an open connection."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as listener, socket.socket(family) as caller:
         listener.bind((address, 0))
@@ -306,7 +304,7 @@ async def test_open_connections_are_found(machine: Machine, address: str) -> Non
     assert read(port=9) == frozenset()
 
 
-async def test_programs_that_reach_workers_are_found(
+async def test_remote_shells_to_workers_are_found(
     launcher: LauncherShell, machine: Machine
 ) -> None:
     machine.program("kubexec.sh", "read line")
@@ -321,7 +319,7 @@ async def test_programs_that_reach_workers_are_found(
     assert await launcher.workers_in_use({"w-1": "", "w-10": ""}) == frozenset()
 
 
-async def test_launcher_that_cannot_be_looked_into_is_not_taken_to_let_go(
+async def test_failed_inspection_does_not_mean_disconnected(
     launcher: LauncherShell, machine: Machine
 ) -> None:
     machine.lacks_all_but("cat")
@@ -329,7 +327,7 @@ async def test_launcher_that_cannot_be_looked_into_is_not_taken_to_let_go(
         await launcher.workers_in_use({"w-1": ""})
 
 
-async def test_output_that_was_cut_off_is_not_taken_for_all_there_is() -> None:
+async def test_truncated_output_is_not_taken_as_complete() -> None:
     async def execute(*_: object, **__: object) -> ExecResult:
         return ExecResult(0, b"rem_address\n\n==> /proc/1/cmdline <==\n", truncated=True)
 
@@ -338,7 +336,7 @@ async def test_output_that_was_cut_off_is_not_taken_for_all_there_is() -> None:
 
 
 @pytest.mark.parametrize("closes_stdin", [True, False], ids=["v5", "v4"])
-async def test_script_is_told_the_workers_and_its_variables(
+async def test_script_gets_the_workers_and_its_variables(
     launcher: LauncherShell, machine: Machine, tmp_path: Path, closes_stdin: bool
 ) -> None:
     machine.closes_stdin = closes_stdin
@@ -353,7 +351,7 @@ async def test_script_is_told_the_workers_and_its_variables(
     assert (tmp_path / "stdin").read_text() == ""
 
 
-async def test_link_to_the_file_of_a_process_is_no_script(
+async def test_link_into_proc_is_rejected_as_a_script(
     launcher: LauncherShell, tmp_path: Path
 ) -> None:
     path = tmp_path / "link.sh"
@@ -362,14 +360,14 @@ async def test_link_to_the_file_of_a_process_is_no_script(
         await launcher.run_script(Script(str(path)), [])
 
 
-async def test_script_that_fails_says_why(launcher: LauncherShell, tmp_path: Path) -> None:
+async def test_failed_script_reports_why(launcher: LauncherShell, tmp_path: Path) -> None:
     path = tmp_path / "fails.sh"
     path.write_text("echo one >&2; echo 'no room' >&2; exit 3")
     with pytest.raises(CommandFailedError, match=r"fails\.sh failed: exit code 3: no room$"):
         await launcher.run_script(Script(str(path)), ["w-0:1"])
 
 
-async def test_script_is_ended_when_its_time_is_up(
+async def test_script_is_killed_at_its_timeout(
     launcher: LauncherShell, machine: Machine, tmp_path: Path
 ) -> None:
     path = tmp_path / "slow.sh"
@@ -379,7 +377,7 @@ async def test_script_is_ended_when_its_time_is_up(
         await launcher.run_script(Script(str(path), timeout_s=1), ["w-0:1"])
 
 
-async def test_script_runs_where_there_is_no_timeout(
+async def test_script_runs_without_the_timeout_command(
     launcher: LauncherShell, machine: Machine, tmp_path: Path
 ) -> None:
     machine.lacks_all_but("sh", "cat")
@@ -390,8 +388,6 @@ async def test_script_runs_where_there_is_no_timeout(
 
 
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A=B", "A;id", "A\n"])
-async def test_what_is_no_name_of_a_variable_reaches_no_shell(
-    launcher: LauncherShell, name: str
-) -> None:
+async def test_invalid_variable_name_reaches_no_shell(launcher: LauncherShell, name: str) -> None:
     with pytest.raises(TerminalError):
         await launcher.run_script(Script("/x.sh", env=((name, "x"),)), [])

@@ -24,7 +24,7 @@ def test_generation_grows_only_when_the_hosts_differ_from_the_persisted_ones() -
     assert back.membership == LISTED
 
 
-def test_generation_grows_although_the_clock_is_behind() -> None:
+def test_generation_grows_even_if_the_clock_is_behind() -> None:
     future = Membership(members=(0,), hosts=(0,), generation=2**40)
     plan = unchanged(make_state(future))
     assert plan.with_membership(future.remove([0])).membership.generation == 2**40 + 1

@@ -1,4 +1,4 @@
-"""Workers on nodes that are about to go."""
+"""Workers on draining nodes."""
 
 import attrs
 import pytest
@@ -49,15 +49,15 @@ def test_listed_worker_on_a_draining_node_gets_a_successor() -> None:
         ),
         pytest.param(
             make_state(LISTED.with_scaling(removing(1)), pods=ON_NODE_B, draining_nodes=DRAINING),
-            id="leaving anyway",
+            id="departing anyway",
         ),
     ],
 )
-def test_worker_stays_where_it_is(state: MembershipState) -> None:
+def test_worker_is_not_evacuated(state: MembershipState) -> None:
     assert node_drain.evacuate(state, unchanged(state)) == unchanged(state)
 
 
-def test_next_draining_node_joins_the_evacuation_and_keeps_its_start() -> None:
+def test_second_draining_node_joins_the_evacuation_and_keeps_its_start() -> None:
     evacuating = removing(0, since_s=10.0)
     membership = LISTED.add([2]).with_evacuating(evacuating)
     state = make_state(membership, pods=ON_NODE_B, draining_nodes=DRAINING)
@@ -83,7 +83,7 @@ def test_evacuated_worker_that_is_still_listed_keeps_its_pod() -> None:
     assert plan.membership == membership
 
 
-def test_evacuation_ends_with_the_pods_of_its_job() -> None:
+def test_evacuation_ends_when_the_jobs_pods_are_deleted() -> None:
     state = make_state(LISTED.add([2]).with_evacuating(removing(1)))
     plan = node_drain.complete(unchanged(state))
     assert plan.membership.members == (0, 2)

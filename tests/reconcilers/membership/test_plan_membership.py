@@ -1,4 +1,4 @@
-"""The decision as a whole: which rules apply in which phase, and in what order."""
+"""The whole membership plan: which rules apply in which phase, and in what order."""
 
 import attrs
 import pytest
@@ -26,7 +26,7 @@ INDEXES = st.frozensets(st.integers(0, 4))
 DOUBLY_BUSY = LISTED.with_scaling(adding(2)).with_evacuating(removing(0))
 
 
-def test_steady_job_needs_its_hosts_and_nothing_else() -> None:
+def test_steady_job_needs_only_its_hosts() -> None:
     state = make_state()
     plan = plan_membership(state)
     assert plan.membership == LISTED
@@ -65,7 +65,7 @@ def test_new_scaler_is_acknowledged_and_an_invalid_one_fails() -> None:
     assert plan.scaler_updates[invalid.uid].status.phase is ScalerPhase.FAILED
 
 
-def test_scaler_of_a_persisted_operation_learns_that_it_has_started() -> None:
+def test_scaler_of_a_persisted_operation_is_set_to_started() -> None:
     operation = adding(2, 3, **by_scaler(OUT))
     plan = plan_membership(make_state(LISTED.with_scaling(operation), scalers=[OUT]))
     assert plan.scaler_updates[OUT.uid].status.phase is ScalerPhase.SCALING
@@ -98,14 +98,14 @@ def test_failed_worker_is_replaced_and_unlisted_in_one_decision() -> None:
         pytest.param(LISTED, True, (0, 1), id="launched: by an operation"),
     ],
 )
-def test_members_follow_the_spec_at_once_before_a_launcher_knows_them(
+def test_members_follow_the_spec_before_the_launcher_is_created(
     membership: Membership, launched: bool, members: tuple[int, ...]
 ) -> None:
     state = make_state(membership, launched=launched, desired_replicas=3, phase=JobPhase.CREATING)
     assert plan_membership(state).membership.members == members
 
 
-def test_launcher_is_created_with_all_workers_and_conditions_say_so() -> None:
+def test_launcher_is_created_with_all_workers_and_conditions_report_it() -> None:
     state = make_state(LISTED.with_hosts([]), launched=False, phase=JobPhase.CREATING)
     plan = plan_membership(state)
     assert plan.create_launcher
@@ -113,7 +113,7 @@ def test_launcher_is_created_with_all_workers_and_conditions_say_so() -> None:
     assert [c.type for c in plan.conditions] == ["WorkersCreated", "WorkersReady"]
 
 
-def test_progress_is_stated_once() -> None:
+def test_progress_is_reported_once() -> None:
     state = make_state()
     plan = plan_membership(state)
     assert [c.type for c in plan.conditions] == ["WorkersCreated", "LauncherCreated"]
@@ -122,7 +122,7 @@ def test_progress_is_stated_once() -> None:
     assert plan_membership(attrs.evolve(state, job=job)).conditions == ()
 
 
-def test_job_has_the_members_and_those_that_come_or_go() -> None:
+def test_replicas_are_the_members_and_those_joining_or_departing() -> None:
     state = make_state(desired_replicas=4)
     job = with_membership_plan(state.job, plan_membership(state))
     worker = job.replica_spec("worker")
@@ -140,7 +140,7 @@ def test_job_has_the_members_and_those_that_come_or_go() -> None:
     launched=st.booleans(),
     replaced=st.booleans(),
 )
-def test_decision_is_pure_and_lists_only_workers_that_are_alive(
+def test_plan_is_pure_and_lists_only_live_workers(
     members: frozenset[int],
     hosts: frozenset[int],
     gone: frozenset[int],

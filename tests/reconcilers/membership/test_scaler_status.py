@@ -1,4 +1,4 @@
-"""The statuses that scalers get, and the events that go with them."""
+"""The statuses of scalers, and the events about them."""
 
 import attrs
 import pytest
@@ -11,7 +11,7 @@ SCALER = scaler_out()
 PLAN = unchanged(make_state())
 
 
-def test_scaler_that_has_started_names_its_pods() -> None:
+def test_started_scaler_names_its_pods() -> None:
     plan = scaler_status.scaler_created(PLAN, SCALER)
     plan = scaler_status.scaling_started(plan, SCALER, ["linear-worker-2"])
     (update,) = plan.scaler_updates.values()
@@ -28,7 +28,7 @@ def test_scaler_that_has_started_names_its_pods() -> None:
         pytest.param("too slow", ScalerPhase.FAILED, "Warning", "ScalingOutFailed", id="failed"),
     ],
 )
-def test_scaler_that_has_finished_gets_an_event(
+def test_finished_scaler_gets_an_event(
     failure: str, phase: ScalerPhase, type_: str, reason: str
 ) -> None:
     plan = scaler_status.scaling_finished(PLAN, SCALER, failure)
@@ -39,7 +39,7 @@ def test_scaler_that_has_finished_gets_an_event(
     assert failure in update.note.message
 
 
-def test_newest_condition_stands_last_and_each_once() -> None:
+def test_newest_condition_is_last_and_each_type_appears_once() -> None:
     known = scaler_status.scaling_started(PLAN, SCALER, []).scaler_updates[SCALER.uid]
     scaler = attrs.evolve(SCALER, status=known.status)
     plan = scaler_status.script_executed(PLAN, scaler)

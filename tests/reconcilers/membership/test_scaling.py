@@ -1,4 +1,4 @@
-"""Scale operations: what starts one, and how each goes on until it ends."""
+"""Scale operations: what starts, advances and ends them."""
 
 from typing import Any
 
@@ -43,12 +43,12 @@ def conditions(plan: MembershipPlan) -> list[str]:
 @pytest.mark.parametrize(
     ("desired", "operation"),
     [
-        pytest.param(2, None, id="as before"),
+        pytest.param(2, None, id="unchanged"),
         pytest.param(4, adding(2, 3), id="more"),
         pytest.param(1, removing(1), id="fewer"),
     ],
 )
-def test_number_in_the_spec_starts_an_operation(
+def test_changed_replica_count_starts_an_operation(
     desired: int, operation: ScaleOperation | None
 ) -> None:
     state = make_state(desired_replicas=desired)
@@ -73,14 +73,14 @@ def test_scaler_starts_an_operation(scaler: Scaler, operation: ScaleOperation) -
     assert plan.scaler_updates[scaler.uid].status.pods == state.pod_names(operation.workers)
 
 
-def test_number_in_the_spec_comes_before_scalers() -> None:
+def test_changed_replica_count_precedes_scalers() -> None:
     state = make_state(desired_replicas=3, scalers=[OUT])
     plan = scaling.start(state, unchanged(state))
     assert plan.membership.scaling == adding(2)
     assert plan.scaler_updates == {}
 
 
-def test_rejected_and_invalid_scalers_do_not_hold_up_the_next() -> None:
+def test_rejected_and_invalid_scalers_do_not_block_the_next() -> None:
     many = scaler_out("many", toAdd={"count": 9})
     invalid = scaler_out("invalid", toAdd={})
     state = make_state(scalers=[many, invalid, OUT], elasticity=Elasticity(max_replicas=4))
@@ -99,7 +99,7 @@ def adopted(scaler: Scaler, *, pods: tuple[str, ...], foreign: bool = True) -> M
     return scaling.adopt(state, unchanged(state)).membership
 
 
-def test_operation_of_another_operator_goes_on_with_its_workers() -> None:
+def test_operation_of_another_operator_is_adopted_with_its_workers() -> None:
     operation = removing(0, **by_scaler(IN))
     assert adopted(IN, pods=("linear-worker-0",)) == LISTED.with_scaling(operation)
 
@@ -119,7 +119,7 @@ def test_operation_is_not_adopted(pods: tuple[str, ...], foreign: bool) -> None:
 # Scale-in
 
 
-def test_leaving_workers_are_listed_until_it_is_known_whether_they_are_used() -> None:
+def test_departing_workers_are_listed_until_they_have_been_inspected() -> None:
     operation = removing(1)
     state = make_state(LISTED.with_scaling(operation))
     plan = scaling.scale_in(state, unchanged(state), operation)
@@ -132,7 +132,7 @@ def test_leaving_workers_are_listed_until_it_is_known_whether_they_are_used() ->
     assert plan.membership.scaling == attrs.evolve(operation, ready=True)
 
 
-def test_leaving_workers_are_listed_until_their_script_has_run() -> None:
+def test_departing_workers_are_listed_until_their_script_has_run() -> None:
     scaler = scaler_in(script="/leave.sh")
     operation = removing(1, ready=True, **by_scaler(scaler))
     state = make_state(LISTED.with_scaling(operation), scalers=[scaler])
@@ -147,7 +147,7 @@ def test_leaving_workers_are_listed_until_their_script_has_run() -> None:
     assert plan.deleted_pods == ()
 
 
-def test_operation_ends_when_the_leaving_pods_are_gone() -> None:
+def test_operation_ends_when_the_departing_pods_are_gone() -> None:
     operation = removing(1, ready=True, unused=(1,), **by_scaler(IN))
     membership = LISTED.with_hosts([0]).with_scaling(operation)
     state = make_state(membership, pods={1: None}, scalers=[IN])
@@ -176,7 +176,7 @@ def scaling_out(scaler: Scaler, *workers: int, since_s: float = 0.0, **fields: A
     return LISTED.with_scaling(adding(*workers, since_s=since_s, **by_scaler(scaler), **fields))
 
 
-def test_new_workers_are_listed_at_once_when_all_answer() -> None:
+def test_new_workers_are_listed_at_once_if_all_are_reachable() -> None:
     state = make_state(scaling_out(OUT, 2, 3), scalers=[OUT])
     plan = step(reaching(state, 2, 3))
     assert plan.membership.hosts == (0, 1, 2, 3)
@@ -196,7 +196,7 @@ def test_new_workers_are_probed_when_all_are_ready() -> None:
     ("min_count", "workers"),
     [pytest.param(1, (2,), id="enough"), pytest.param(None, None, id="too few")],
 )
-def test_those_that_came_in_time_join_if_they_are_enough(
+def test_workers_ready_in_time_join_if_they_reach_the_minimum(
     min_count: int | None, workers: tuple[int, ...] | None
 ) -> None:
     scaler = attrs.evolve(OUT, min_count=min_count)
@@ -208,7 +208,7 @@ def test_those_that_came_in_time_join_if_they_are_enough(
     assert phases(plan) == ({} if workers else {OUT.uid: ScalerPhase.FAILED})
 
 
-def test_workers_that_came_in_time_are_probed_after_a_restart_of_the_controller() -> None:
+def test_workers_ready_in_time_are_probed_after_a_controller_restart() -> None:
     membership = scaling_out(OUT, 2, 3, since_s=600.0)
     plan = step(make_state(membership, scalers=[OUT]))
     assert len(plan.exec_tasks) == 1
@@ -236,7 +236,7 @@ def test_script_runs_for_persisted_workers_and_before_they_are_listed() -> None:
 @pytest.mark.parametrize(
     ("tries", "failed"), [pytest.param(1, False, id="retried"), pytest.param(2, True, id="failed")]
 )
-def test_script_that_fails_is_retried_up_to_its_limit(tries: int, failed: bool) -> None:
+def test_failed_script_is_retried_up_to_its_limit(tries: int, failed: bool) -> None:
     membership = scaling_out(SCRIPTED_OUT, 2, 3, ready=True)
     state = make_state(membership, scalers=[SCRIPTED_OUT])
     plan = step(answered(state, step(state), error="exit 1", tries=tries))
@@ -248,7 +248,7 @@ def test_script_that_fails_is_retried_up_to_its_limit(tries: int, failed: bool) 
 @pytest.mark.parametrize(
     ("failures", "failed"), [pytest.param(0, False, id="retried"), pytest.param(1, True, id="over")]
 )
-def test_worker_that_fails_before_it_is_used_is_created_again(failures: int, failed: bool) -> None:
+def test_worker_that_fails_before_use_is_recreated(failures: int, failed: bool) -> None:
     pods = {2: worker_pod(2, exit_code=1)}
     membership = scaling_out(SCRIPTED_OUT, 2, 3, failures=failures)
     state = make_state(membership, scalers=[SCRIPTED_OUT], pods=pods)
@@ -286,7 +286,7 @@ def test_operation_ends_when_the_launcher_has_the_new_hosts(
     assert plan.membership.members == ((0, 1, 2, 3) if phase else (0, 1))
 
 
-def test_workers_of_the_spec_join_and_late_ones_follow() -> None:
+def test_workers_of_a_changed_count_join_and_late_ones_follow() -> None:
     membership = LISTED.with_scaling(adding(2, 3))
     pods = {3: worker_pod(3, ready_s=None)}
     state = make_state(membership, pods=pods)
@@ -310,7 +310,7 @@ def test_workers_of_the_spec_join_and_late_ones_follow() -> None:
         pytest.param(None, (0, 1), id="none"),
     ],
 )
-def test_operation_of_a_job_whose_pods_all_go_is_done_with_them(
+def test_operation_of_a_job_that_loses_all_pods_completes_with_them(
     operation: ScaleOperation | None, members: tuple[int, ...]
 ) -> None:
     state = make_state(LISTED.with_scaling(operation))
@@ -328,7 +328,7 @@ def test_operation_of_a_job_whose_pods_all_go_is_done_with_them(
         pytest.param(IN, removing(1), ScalerPhase.FAILED, (0, 1), id="not removed"),
     ],
 )
-def test_job_follows_the_result_that_its_scaler_has_already(
+def test_job_follows_a_result_already_in_its_scaler(
     scaler: Scaler, operation: ScaleOperation, phase: ScalerPhase, members: tuple[int, ...]
 ) -> None:
     operation = attrs.evolve(operation, **by_scaler(scaler))
@@ -340,7 +340,7 @@ def test_job_follows_the_result_that_its_scaler_has_already(
     assert plan.scaler_updates == {}
 
 
-def test_operations_start_at_the_time_of_the_decision() -> None:
+def test_operation_starts_at_the_time_of_its_plan() -> None:
     state = make_state(desired_replicas=3)
     operation = scaling.start(state, unchanged(state)).membership.scaling
     assert operation is not None

@@ -1,4 +1,4 @@
-"""Which workers come and which go, and which indexes new ones get."""
+"""Which workers are added and removed, and which indexes new ones get."""
 
 import attrs
 import pytest
@@ -32,7 +32,7 @@ from tests.reconcilers.membership.builders import LISTED, make_state, scaler_in
         ),
     ],
 )
-def test_indexes_stay_within_what_names_allow(
+def test_indexes_stay_within_the_limit_of_names(
     membership: Membership, count: int, indexes: tuple[int, ...]
 ) -> None:
     assert free_indexes(membership, count, 99) == indexes
@@ -41,7 +41,7 @@ def test_indexes_stay_within_what_names_allow(
 @pytest.mark.parametrize(
     ("membership", "count", "followed"),
     [
-        pytest.param(LISTED, 2, LISTED, id="as before"),
+        pytest.param(LISTED, 2, LISTED, id="unchanged"),
         pytest.param(LISTED, 3, LISTED.add([2]), id="more"),
         pytest.param(LISTED, 1, attrs.evolve(LISTED, members=(0,)), id="fewer"),
         pytest.param(
@@ -49,7 +49,7 @@ def test_indexes_stay_within_what_names_allow(
         ),
     ],
 )
-def test_members_follow_the_number_in_the_spec(
+def test_members_follow_the_replica_count(
     membership: Membership, count: int, followed: Membership
 ) -> None:
     expected = attrs.evolve(followed, retired=membership.retired, observed_replicas=count)
@@ -63,7 +63,7 @@ def test_members_follow_the_number_in_the_spec(
         pytest.param(2, (1, 2), id="then the last"),
     ],
 )
-def test_last_workers_go_first_and_unlisted_ones_before_them(
+def test_unlisted_workers_are_removed_first_then_the_last(
     count: int, removed: tuple[int, ...]
 ) -> None:
     state = make_state(Membership((0, 1, 2, 3), (0, 1, 3), retired=frozenset({3})))
@@ -85,7 +85,9 @@ def test_scale_out_within_the_maximum_takes_the_next_indexes() -> None:
         pytest.param({"podNames": ["linear-worker-0", "linear-worker-0"]}, (0,), id="name twice"),
     ],
 )
-def test_scale_in_takes_the_last_or_the_named(spec: JSON, removed: tuple[int, ...]) -> None:
+def test_scale_in_removes_the_last_or_the_named_workers(
+    spec: JSON, removed: tuple[int, ...]
+) -> None:
     assert choose_removed(make_state(), scaler_in(toDelete=spec)) == removed
 
 
@@ -101,13 +103,13 @@ def test_scale_in_takes_the_last_or_the_named(spec: JSON, removed: tuple[int, ..
         ),
     ],
 )
-def test_scale_in_that_cannot_be_is_rejected(spec: JSON, reason: str) -> None:
+def test_impossible_scale_in_is_rejected(spec: JSON, reason: str) -> None:
     with pytest.raises(ScaleRejectedError, match=reason):
         choose_removed(make_state(), scaler_in(toDelete=spec))
 
 
 @given(st.frozensets(st.integers(0, 12)), st.frozensets(st.integers(0, 12)), st.integers(0, 8))
-def test_new_indexes_are_free_distinct_and_as_many_as_there_are(
+def test_new_indexes_are_free_and_distinct(
     members: frozenset[int], retired: frozenset[int], count: int
 ) -> None:
     membership = Membership().add(members).retire(retired)

@@ -1,4 +1,4 @@
-"""Workers that end while their job goes on, and their successors."""
+"""Workers that fail while their job runs, and their successors."""
 
 import attrs
 import pytest
@@ -58,7 +58,7 @@ def retired(
         ),
     ],
 )
-def test_listed_worker_that_ends_is_retired(
+def test_listed_worker_that_exits_is_retired(
     pod: Pod | None, elasticity: Elasticity, returns: bool
 ) -> None:
     state = make_state(pods={1: pod}, elasticity=elasticity, job=RETRIED)
@@ -75,7 +75,7 @@ def test_listed_worker_that_ends_is_retired(
         pytest.param(make_state(pods={1: worker_pod(1, ready_s=None)}), id="not ready"),
         pytest.param(make_state(LISTED.retire([1]), pods={1: None}), id="recorded before"),
         pytest.param(
-            make_state(LISTED.with_scaling(removing(1)), pods={1: None}), id="asked to leave"
+            make_state(LISTED.with_scaling(removing(1)), pods={1: None}), id="named by a ScaleIn"
         ),
         pytest.param(
             make_state(
@@ -92,7 +92,7 @@ def test_worker_is_not_retired(state: MembershipState) -> None:
     assert record_failures(state, unchanged(state)) == unchanged(state)
 
 
-def test_first_successor_comes_at_once_under_the_next_index() -> None:
+def test_first_successor_is_added_at_once_under_the_next_index() -> None:
     state = retired()
     plan = replace_failed(state, unchanged(state))
     assert plan.membership.members == (0, 2)
@@ -115,7 +115,7 @@ def test_later_successor_waits_for_the_backoff() -> None:
     "elasticity",
     [
         pytest.param(attrs.evolve(REPLACED, replacement_limit=1), id="limit"),
-        pytest.param(attrs.evolve(REPLACED, max_replicas=1), id="as many as there may be"),
+        pytest.param(attrs.evolve(REPLACED, max_replicas=1), id="maximum reached"),
     ],
 )
 def test_worker_gets_no_successor(elasticity: Elasticity) -> None:
@@ -123,13 +123,13 @@ def test_worker_gets_no_successor(elasticity: Elasticity) -> None:
     assert replace_failed(state, unchanged(state)) == unchanged(state)
 
 
-def test_worker_without_restarts_left_gets_no_successor() -> None:
+def test_worker_beyond_the_restart_limit_gets_no_successor() -> None:
     state = make_state(LISTED.retire([1]), elasticity=REPLACED)
     assert replace_failed(state, unchanged(state)) == unchanged(state)
 
 
 @given(st.sets(st.integers(0, 5), min_size=1), st.sets(st.integers(0, 5)))
-def test_each_replaced_worker_has_one_successor_of_a_fresh_name(
+def test_each_replaced_worker_has_one_successor_with_a_new_name(
     members: set[int], lost: set[int]
 ) -> None:
     lost &= members
