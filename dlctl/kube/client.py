@@ -168,10 +168,12 @@ class Client:
         """
         body = msgspec.json.encode(delete_body(options))
         try:
-            answer = await self._transport.send(Request("DELETE", _path(resource, key), body=body))
+            response = await self._transport.send(
+                Request("DELETE", _path(resource, key), body=body)
+            )
         except NotFoundError:
             return None
-        return None if decode(answer, _Kind).kind == "Status" else decode(answer, Object)
+        return None if decode(response, _Kind).kind == "Status" else decode(response, Object)
 
     async def get_raw(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         return await self._transport.send(Request("GET", path, params or {}))

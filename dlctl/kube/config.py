@@ -168,10 +168,10 @@ class LoadedCredentials:
         except Exception as error:  # noqa: BLE001 - plugins and the library raise anything
             raise ConfigError(f"credentials: {_redacted_message(error)}") from None
 
-    async def access(self, refused: Access | None = None) -> Access:
+    async def access(self, rejected: Access | None = None) -> Access:
         async with self._lock:
             # Another request may have renewed the rejected credentials in the meantime.
-            renew = refused is self._access
+            renew = rejected is self._access
             if renew or time.monotonic() >= self._reload_at:
                 await self._refresh(renew=renew)
         return self._access

@@ -34,7 +34,7 @@ def translate_errors(request: str) -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise UnreachableError(f"{request}: no answer in time") from error
+        raise UnreachableError(f"{request}: no response in time") from error
     except aiohttp.ClientConnectorError as error:
         if error.os_error.errno == errno.ECONNREFUSED:
             raise ConnectRefusedError(f"{request}: {error}") from error

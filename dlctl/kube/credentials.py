@@ -22,7 +22,7 @@ class Access:
 class Credentials(Protocol):
     """A source of credentials that keeps them fresh."""
 
-    async def access(self, refused: Access | None = None) -> Access:
+    async def access(self, rejected: Access | None = None) -> Access:
         """Return the credentials to use; if possible, others than those just rejected."""
         ...
 
@@ -33,7 +33,7 @@ class FixedCredentials:
 
     fixed: Access = Access()
 
-    async def access(self, refused: Access | None = None) -> Access:
+    async def access(self, rejected: Access | None = None) -> Access:
         return self.fixed
 
 

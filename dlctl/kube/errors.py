@@ -130,7 +130,7 @@ def error_from(status_code: int, headers: Mapping[str, str], body: bytes) -> Api
     status = decode_status(body) or Status()
     code = status_code or status.code or 500
     reason = status.reason or ""
-    message = status.message or f"the server answered {code} without a Status"
+    message = status.message or f"the server responded {code} without a Status"
     if _is_too_large(status):
         return TooLargeVersionError(message, code=code, reason=reason)
     retry_after_s = _retry_after_s(headers, status)

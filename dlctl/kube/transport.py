@@ -185,13 +185,13 @@ class Transport:
             response.close()
 
     async def _with_access(self, send: Callable[[Access], Awaitable[T]]) -> T:
-        """Return the result of a request; credentials that were refused are renewed once."""
+        """Return the result of a request; rejected credentials are renewed once."""
         credentials = self._config.credentials
         access = await credentials.access()
         try:
             return await send(access)
         except UnauthorizedError:
-            renewed = await credentials.access(refused=access)
+            renewed = await credentials.access(rejected=access)
             if renewed is access:
                 raise
         return await send(renewed)
@@ -199,7 +199,7 @@ class Transport:
     async def _send_checked(
         self, request: Request, limits: aiohttp.ClientTimeout, access: Access
     ) -> aiohttp.ClientResponse:
-        """Return the answer to a success, of which only the header has been read."""
+        """Return a successful response of which only the headers have been read."""
         response = await self._send_once(request, limits, access)
         try:
             await _raise_for_status(request, response)
@@ -253,11 +253,11 @@ class Transport:
             time.monotonic() - started
         )
 
-    def _observe_bytes(self, request: Request, answer: bytes) -> None:
+    def _observe_bytes(self, request: Request, response: bytes) -> None:
         labels = (request.method, self._host)
         sent = len(request.body or b"")
         self._metrics.rest_client_request_size_bytes.labels(*labels).observe(sent)
-        self._metrics.rest_client_response_size_bytes.labels(*labels).observe(len(answer))
+        self._metrics.rest_client_response_size_bytes.labels(*labels).observe(len(response))
 
     def _count_retry(self, request: Request, error: ApiError | UnreachableError) -> None:
         code = error.code if isinstance(error, ApiError) else "<error>"

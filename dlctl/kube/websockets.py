@@ -25,7 +25,7 @@ def session(user_agent: str, may_write: write_fence.MayWrite | None) -> aiohttp.
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": user_agent},
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
-        middlewares=(_raise_refusals,),
+        middlewares=(_raise_for_status,),
     )
 
 
@@ -50,7 +50,7 @@ def _shut_down(wire: TransportSocket | None) -> None:
             wire.shutdown(socket.SHUT_RDWR)
 
 
-async def _raise_refusals(
+async def _raise_for_status(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     """Raise on redirects, which aiohttp would follow with the token, and on error responses.

@@ -1,4 +1,4 @@
-"""An informer under test: against a scripted server, with a clock and pauses of our own."""
+"""An informer under test, against a scripted server, with its own clock and pauses."""
 
 import asyncio
 import datetime
@@ -18,13 +18,13 @@ from dlctl.kube.client import Client
 from dlctl.metrics import Metrics
 from tests.informers.scripted import ScriptedServer, scripted
 
-# Else looptime, asking for the loop of a test that has none, makes one that nobody closes.
+# Otherwise looptime creates a loop for tests that have none, and never closes it.
 asyncio.set_event_loop(None)
 
 
 @attrs.define
 class ManualClock:
-    """Time that moves only when a test says so."""
+    """A clock that only moves when a test sets it."""
 
     seconds: float = 1000.0
 
@@ -37,7 +37,7 @@ class ManualClock:
 
 @attrs.define
 class CountedBackoff(ReflectorBackoff):
-    """Pauses that take no time and are counted; ``None`` in the list is what was asked for."""
+    """Pauses that take no time and are recorded; ``None`` stands for the default one."""
 
     pauses: list[float] = attrs.field(factory=list)
 
@@ -47,7 +47,7 @@ class CountedBackoff(ReflectorBackoff):
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Let the loop run until something holds; a test that waits in vain says so soon."""
+    """Run the loop until a condition holds; fail soon if it never does."""
     async with asyncio.timeout(5):
         while not condition():  # noqa: ASYNC110 - it may be about anything
             await asyncio.sleep(0)
@@ -55,7 +55,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @attrs.define
 class Watching:
-    """A running informer and all that it has told."""
+    """A running informer and all its notifications."""
 
     informer: Informer[Pod]
     backoff: CountedBackoff

@@ -1,6 +1,6 @@
-"""An API server that says what a test has written down for it, one answer after the other.
+"""An API server with scripted responses.
 
-It knows nothing of objects or versions: what the embedded server would never say can be said here.
+It knows no objects or versions, so it can send what the embedded server never would.
 """
 
 import asyncio
@@ -28,23 +28,23 @@ def pod(name: str, version: int | str = 1, **meta: Any) -> dict[str, Any]:
 def listed(
     *items: Any, version: int | str = 10, continue_: str = "", kind: str = "PodList"
 ) -> Handler:
-    """Answer with a list, or a page of it."""
+    """Respond with a list, or a page of it."""
     meta = {"resourceVersion": str(version), "continue": continue_}
     return _json(200, {"kind": kind, "metadata": meta, "items": list(items)})
 
 
-def refused(code: int, reason: str, message: str = "", **details: Any) -> Handler:
-    """Answer with a failure."""
+def error_response(code: int, reason: str, message: str = "", **details: Any) -> Handler:
+    """Respond with a Status of a failure."""
     return _json(code, _status(code, reason, message, details))
 
 
 def _json(code: int, body: Any) -> Handler:
-    async def answer(_: web.Request) -> web.StreamResponse:
+    async def handler(_: web.Request) -> web.StreamResponse:
         return web.Response(
             status=code, body=msgspec.json.encode(body), content_type="application/json"
         )
 
-    return answer
+    return handler
 
 
 def _status(code: int, reason: str, message: str, details: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,9 +79,9 @@ def _event(type_: str, obj: Any) -> bytes:
 
 
 def watched(*lines: bytes, then: str = "close") -> Handler:
-    """Answer with events, then ``close`` the watch, ``hold`` it open or ``cut`` the connection."""
+    """Respond with events, then ``close`` the watch, ``hold`` it open or ``cut`` the connection."""
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         for line in lines:
@@ -92,22 +92,21 @@ def watched(*lines: bytes, then: str = "close") -> Handler:
             request.transport.abort()
         return response
 
-    return answer
+    return handler
 
 
 @attrs.define
 class ScriptedServer:
-    """Gives the answers noted for lists, watches and streamed lists, each in their order.
+    """Sends the scripted responses to lists, watches and streamed lists, each in order.
 
-    Without a note, watches are held open, streamed lists are not known, and the last list is
-    repeated.
+    By default watches are held open, streamed lists are rejected, and the last list is repeated.
     """
 
     url: str = ""
     lists: deque[Handler] = attrs.field(factory=deque)
     watches: deque[Handler] = attrs.field(factory=deque)
     streams: deque[Handler] = attrs.field(factory=deque)
-    # What was asked for, streamed lists that nobody noted an answer for excepted.
+    # The requests, except unscripted streamed lists.
     seen: list[tuple[str, dict[str, str]]] = attrs.field(factory=list)
     open: int = 0
 
@@ -118,10 +117,10 @@ class ScriptedServer:
     def asked(self, what: str) -> list[dict[str, str]]:
         return [query for kind, query in self.seen if kind == what]
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         query = dict(request.query)
         if query.get("sendInitialEvents") and not self.streams:
-            return await refused(422, "Invalid", "sendInitialEvents is forbidden")(request)
+            return await error_response(422, "Invalid", "sendInitialEvents is forbidden")(request)
         kind = "stream" if "sendInitialEvents" in query else "watch" if "watch" in query else "list"
         self.seen.append((kind, query))
         if kind == "list":
@@ -139,7 +138,7 @@ async def scripted() -> AsyncIterator[ScriptedServer]:
     """Serve for the duration of the block."""
     server = ScriptedServer()
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", server.answer)
+    app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

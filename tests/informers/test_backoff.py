@@ -1,4 +1,4 @@
-"""Pauses between the tries of a reflector."""
+"""Pauses between the attempts of a reflector."""
 
 import asyncio
 
@@ -18,12 +18,12 @@ def test_pauses_double_up_to_the_cap(clock: ManualClock) -> None:
     assert [backoff.next_s() for _ in range(8)] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
 
 
-def test_pause_is_stretched_to_twice_its_length_at_most(clock: ManualClock) -> None:
+def test_jitter_at_most_doubles_a_pause(clock: ManualClock) -> None:
     assert ReflectorBackoff(clock, random=lambda: 0.5).next_s() == pytest.approx(1.2)
     assert ReflectorBackoff(clock, random=lambda: 0.999).next_s() < 1.6
 
 
-def test_two_good_minutes_reset_the_pauses(clock: ManualClock) -> None:
+def test_two_minutes_without_failures_reset_the_pauses(clock: ManualClock) -> None:
     backoff = ReflectorBackoff(clock, random=lambda: 0.0)
     for _ in range(5):
         backoff.next_s()
@@ -34,7 +34,7 @@ def test_two_good_minutes_reset_the_pauses(clock: ManualClock) -> None:
 
 
 @pytest.mark.looptime
-async def test_server_that_asks_for_a_longer_pause_gets_it(clock: ManualClock) -> None:
+async def test_longer_retry_after_is_honoured(clock: ManualClock) -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     await ReflectorBackoff(clock, random=lambda: 0.0).pause(17)
@@ -42,7 +42,7 @@ async def test_server_that_asks_for_a_longer_pause_gets_it(clock: ManualClock) -
 
 
 @pytest.mark.looptime
-async def test_server_that_asks_for_a_day_is_asked_again_sooner(clock: ManualClock) -> None:
+async def test_retry_after_is_capped(clock: ManualClock) -> None:
     loop = asyncio.get_running_loop()
     started = loop.time()
     await ReflectorBackoff(clock, random=lambda: 0.0).pause(86_400)

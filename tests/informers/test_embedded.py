@@ -1,4 +1,4 @@
-"""An informer against a real server: whatever goes wrong on the way, it ends with the truth."""
+"""An informer against the embedded server: whatever fails, the store ends up correct."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ SELECTOR = "app=x"
 
 @attrs.define
 class InformerHarness:
-    """A server, a client that writes, and an informer that watches some of what is written."""
+    """A server, a client that writes, and an informer that watches some of the objects."""
 
     server: ApiServer
     client: Client
@@ -53,7 +53,7 @@ class InformerHarness:
         return {obj.key: obj for obj in page.items}
 
     async def settled(self) -> None:
-        """Wait until the informer has caught up, and check that it has the truth."""
+        """Wait until the informer has caught up, and compare its store with the server."""
         self.started.set()
         version = int(await self.write("last", random.randbytes(8).hex()))
         await until(lambda: int(self.informer.store.resource_version or 0) >= version)
@@ -93,7 +93,7 @@ async def harness() -> AsyncIterator[InformerHarness]:
             running.cancel()
 
 
-async def test_initial_objects_come_in_a_stream(harness: InformerHarness) -> None:
+async def test_initial_objects_are_streamed(harness: InformerHarness) -> None:
     await harness.write("a", "1")
     await harness.settled()
     asked = Counter(
@@ -102,7 +102,9 @@ async def test_initial_objects_come_in_a_stream(harness: InformerHarness) -> Non
     assert asked == {"watch": 1}
 
 
-async def test_objects_are_seen_as_long_as_the_selector_matches(harness: InformerHarness) -> None:
+async def test_objects_are_in_the_store_while_the_selector_matches(
+    harness: InformerHarness,
+) -> None:
     await harness.write("a", "1")
     await harness.settled()
     await harness.write("a", "2", app="y")
@@ -129,7 +131,7 @@ async def test_objects_are_seen_as_long_as_the_selector_matches(harness: Informe
         ),
     ],
 )
-async def test_fault_on_the_way_loses_nothing(harness: InformerHarness, fault: Fault) -> None:
+async def test_faults_lose_no_change(harness: InformerHarness, fault: Fault) -> None:
     faults = harness.server.faults
     for each in (fault, Fault(verb="watch", cut_after=5), attrs.evolve(fault, times=2)):
         faults.add(each)
@@ -144,7 +146,7 @@ async def test_fault_on_the_way_loses_nothing(harness: InformerHarness, fault: F
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_any_series_of_writes_and_faults_ends_in_the_truth(
+async def test_store_matches_the_server_after_any_writes_and_faults(
     harness: InformerHarness, seed: int
 ) -> None:
     dice = random.Random(seed)

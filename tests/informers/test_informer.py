@@ -1,4 +1,4 @@
-"""Who is told of what, and when."""
+"""Which handlers are notified of which changes, and when."""
 
 import asyncio
 
@@ -16,18 +16,18 @@ from tests.informers.scripted import (
     added,
     bookmark,
     deleted,
+    error_response,
     failure,
     listed,
     modified,
     pod,
-    refused,
     watched,
 )
 
 EXPIRED = failure(410, "Expired")
 
 
-async def test_gap_shows_as_deletions_first_then_changes_and_nothing_for_the_unchanged(
+async def test_relist_notifies_deletions_first_then_changes_and_skips_unchanged_objects(
     server: ScriptedServer,
 ) -> None:
     before = [pod("gone", 1), pod("same", 2), pod("changed", 3)]
@@ -44,7 +44,7 @@ async def test_gap_shows_as_deletions_first_then_changes_and_nothing_for_the_unc
         assert [change.initial for change in watch.changes] == [True] * 3 + [False] * 3
 
 
-async def test_object_that_was_replaced_in_a_gap_shows_as_one_change_between_two_uids(
+async def test_object_replaced_during_a_gap_is_one_change_between_two_uids(
     server: ScriptedServer,
 ) -> None:
     server.lists += [
@@ -60,7 +60,7 @@ async def test_object_that_was_replaced_in_a_gap_shows_as_one_change_between_two
         assert (change.old.metadata.uid, change.new.metadata.uid) == ("first", "second")
 
 
-async def test_handler_finds_the_change_it_is_told_of_in_the_store(server: ScriptedServer) -> None:
+async def test_store_has_the_change_when_its_handler_is_called(server: ScriptedServer) -> None:
     server.lists += [listed(pod("a", 3), version=10)]
     server.watches += [watched(modified(pod("a", 11)), deleted(pod("a", 12)), then="hold")]
     found: list[tuple[Pod | None, str]] = []
@@ -77,7 +77,7 @@ async def test_handler_finds_the_change_it_is_told_of_in_the_store(server: Scrip
     ]
 
 
-async def test_late_handler_is_shown_the_store_as_initial_objects(server: ScriptedServer) -> None:
+async def test_late_handler_gets_the_store_as_initial_objects(server: ScriptedServer) -> None:
     server.lists += [listed(pod("a"), pod("b"), version=10)]
     async with watching(server) as watch:
         late: list[Change[Pod]] = []
@@ -85,7 +85,7 @@ async def test_late_handler_is_shown_the_store_as_initial_objects(server: Script
         assert [(change.key.name, change.initial) for change in late] == [("a", True), ("b", True)]
 
 
-async def test_handler_that_comes_amid_a_long_list_sees_each_object_once(
+async def test_handler_added_during_a_long_list_gets_each_object_once(
     server: ScriptedServer,
 ) -> None:
     server.lists += [listed(*(pod(f"p{n}") for n in range(2000)), version=10)]
@@ -109,7 +109,7 @@ async def test_informer_has_synced_only_after_handlers_have_seen_the_list(
         assert synced == [False]
 
 
-async def test_handler_that_fails_costs_one_count_and_one_line_and_stops_nobody(
+async def test_failing_handler_is_counted_and_logged_once_and_stops_no_other(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: Change[Pod]) -> None:
@@ -127,7 +127,7 @@ async def test_handler_that_fails_costs_one_count_and_one_line_and_stops_nobody(
     assert [record.message for record in caplog.records].count("a handler failed on a change") == 2
 
 
-async def test_removed_handler_is_told_nothing_more_and_removing_it_again_is_fine(
+async def test_removed_handler_is_not_called_and_can_be_removed_again(
     server: ScriptedServer,
 ) -> None:
     server.lists += [listed(pod("a"), version=10)]
@@ -143,7 +143,7 @@ async def test_removed_handler_is_told_nothing_more_and_removing_it_again_is_fin
         assert len(watch.changes) == 3
 
 
-async def test_handler_given_twice_is_told_twice(server: ScriptedServer) -> None:
+async def test_handler_added_twice_is_called_twice(server: ScriptedServer) -> None:
     server.lists += [listed(pod("a"), version=10)]
     async with watching(server) as watch:
         first = watch.informer.add_handler(watch.changes.append)
@@ -152,7 +152,9 @@ async def test_handler_given_twice_is_told_twice(server: ScriptedServer) -> None
         first.remove()
 
 
-async def test_stopped_informer_takes_no_handler_but_lets_go_of_one(server: ScriptedServer) -> None:
+async def test_handlers_can_be_removed_from_a_stopped_informer_but_not_added(
+    server: ScriptedServer,
+) -> None:
     server.lists += [listed(version=10)]
     async with watching(server) as watch:
         registration = watch.informer.add_handler(watch.changes.append)
@@ -163,7 +165,7 @@ async def test_stopped_informer_takes_no_handler_but_lets_go_of_one(server: Scri
         await watch.informer.run()
 
 
-async def test_store_and_handlers_see_the_projection_only(server: ScriptedServer) -> None:
+async def test_store_and_handlers_see_only_the_projection(server: ScriptedServer) -> None:
     server.lists += [listed({**pod("a"), "spec": {"nodeName": "n1", "containers": []}})]
     async with watching(server) as watch:
         [obj] = watch.informer.store
@@ -191,17 +193,17 @@ async def test_store_is_never_seen_half_replaced(server: ScriptedServer) -> None
     assert seen == {("10", "1"), ("20", "2")}
 
 
-async def test_informer_outlives_a_server_that_is_not_there_yet(server: ScriptedServer) -> None:
+async def test_informer_waits_for_a_server_that_is_not_up_yet(server: ScriptedServer) -> None:
     async with Client(server.config) as client:
         informer = Informer(client, PODS, Object)
         assert not informer.has_synced
         assert len(informer.store) == 0
 
 
-async def test_informer_of_what_is_not_served_waits_for_nothing_until_it_is(
+async def test_informer_of_an_unserved_resource_syncs_once_it_is_served(
     server: ScriptedServer,
 ) -> None:
-    server.streams += [refused(404, "NotFound") for _ in range(3)]
+    server.streams += [error_response(404, "NotFound") for _ in range(3)]
     server.streams += [watched(added(pod("a")), bookmark(7, INITIAL_END), then="hold")]
     async with watching(server, synced=False) as watch:
         assert not watch.informer.is_synced_or_unserved()

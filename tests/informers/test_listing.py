@@ -1,4 +1,4 @@
-"""Which versions and pages a reflector asks for when it lists."""
+"""Which versions and pages a reflector requests when it lists."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from tests.informers.conftest import until, watching
 from tests.informers.scripted import (
     Handler,
     ScriptedServer,
+    error_response,
     failure,
     listed,
     modified,
     pod,
-    refused,
     watched,
 )
 
@@ -22,7 +22,7 @@ LABELS = {"name": "pods", "group": "", "version": "v1", "resource": "pods"}
 EXPIRED = failure(410, "Expired", "too old resource version")
 
 
-async def test_list_comes_in_pages_and_only_the_first_request_names_a_version(
+async def test_list_is_paged_and_only_the_first_request_has_a_version(
     server: ScriptedServer,
 ) -> None:
     server.lists += [
@@ -52,7 +52,7 @@ async def test_relist_asks_for_the_last_version_without_a_limit(server: Scripted
     ]
 
 
-async def test_server_that_pages_what_memory_could_serve_is_asked_for_pages_on_relist(
+async def test_relist_is_paged_if_the_server_paged_a_cached_list(
     server: ScriptedServer,
 ) -> None:
     server.lists += [
@@ -66,26 +66,26 @@ async def test_server_that_pages_what_memory_could_serve_is_asked_for_pages_on_r
     assert server.asked("list")[2] == {"limit": "500", "resourceVersion": "10"}
 
 
-async def test_version_that_expired_before_the_relist_gives_way_to_the_newest_at_once(
+async def test_relist_at_an_expired_version_falls_back_to_the_newest_at_once(
     server: ScriptedServer,
 ) -> None:
     server.lists += [
         listed(pod("a"), version=10),
-        refused(410, "Expired"),
+        error_response(410, "Expired"),
         listed(pod("b"), version=20),
     ]
     server.watches += [watched(EXPIRED)]
     async with watching(server) as watch:
         await until(lambda: watch.version == "20")
-        # One for the watch that expired, none for the list that did.
+        # One pause for the expired watch, none for the expired list.
         assert len(watch.backoff.pauses) == 1
     assert server.asked("list")[1:] == [{"resourceVersion": "10"}, {"limit": "500"}]
 
 
-async def test_pages_that_expire_midway_give_way_to_one_full_list(server: ScriptedServer) -> None:
+async def test_expired_continue_token_falls_back_to_a_full_list(server: ScriptedServer) -> None:
     server.lists += [
         listed(pod("a"), version=10, continue_="more"),
-        refused(410, "Expired"),
+        error_response(410, "Expired"),
         listed(pod("a"), pod("b"), version=12),
     ]
     async with watching(server) as watch:
@@ -95,24 +95,26 @@ async def test_pages_that_expire_midway_give_way_to_one_full_list(server: Script
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "handler",
     [
         pytest.param(
-            refused(504, "Timeout", causes=[{"reason": "ResourceVersionTooLarge"}]), id="by reason"
+            error_response(504, "Timeout", causes=[{"reason": "ResourceVersionTooLarge"}]),
+            id="by reason",
         ),
         pytest.param(
-            refused(504, "Timeout", causes=[{"message": "Too large resource version"}]),
+            error_response(504, "Timeout", causes=[{"message": "Too large resource version"}]),
             id="by the message of a cause",
         ),
         pytest.param(
-            refused(504, "Timeout", "Too large resource version: 10, current: 5"), id="by message"
+            error_response(504, "Timeout", "Too large resource version: 10, current: 5"),
+            id="by message",
         ),
     ],
 )
-async def test_version_from_the_future_gives_way_to_the_newest_at_once(
-    server: ScriptedServer, answer: Handler
+async def test_relist_at_a_too_large_version_falls_back_to_the_newest_at_once(
+    server: ScriptedServer, handler: Handler
 ) -> None:
-    server.lists += [listed(pod("a"), version=10), answer, listed(pod("b"), version=5)]
+    server.lists += [listed(pod("a"), version=10), handler, listed(pod("b"), version=5)]
     server.watches += [watched(EXPIRED)]
     async with watching(server) as watch:
         await until(lambda: watch.version == "5")
@@ -120,10 +122,10 @@ async def test_version_from_the_future_gives_way_to_the_newest_at_once(
     assert server.asked("list")[2] == {"limit": "500"}
 
 
-async def test_list_that_fails_is_tried_again_after_a_pause(server: ScriptedServer) -> None:
+async def test_failed_list_is_retried_after_a_pause(server: ScriptedServer) -> None:
     server.lists += [
-        refused(500, "InternalError"),
-        refused(403, "Forbidden"),
+        error_response(500, "InternalError"),
+        error_response(403, "Forbidden"),
         listed(pod("a"), version=10),
     ]
     async with watching(server) as watch:
@@ -131,13 +133,13 @@ async def test_list_that_fails_is_tried_again_after_a_pause(server: ScriptedServ
         assert len(watch.backoff.pauses) == 2
 
 
-async def test_table_is_not_taken_for_a_list(server: ScriptedServer) -> None:
+async def test_table_is_rejected_as_a_list(server: ScriptedServer) -> None:
     server.lists += [listed(version=9, kind="Table"), listed(pod("a"), version=10)]
     async with watching(server) as watch:
         assert watch.names == ["a"]
 
 
-async def test_list_without_objects_counts_as_one(server: ScriptedServer) -> None:
+async def test_empty_list_counts_as_synced(server: ScriptedServer) -> None:
     server.lists += [listed(version=10)]
     async with watching(server) as watch:
         assert watch.informer.has_synced
@@ -145,7 +147,7 @@ async def test_list_without_objects_counts_as_one(server: ScriptedServer) -> Non
         assert watch.changes == []
 
 
-async def test_malformed_object_of_a_list_costs_one_count_and_not_its_neighbours(
+async def test_malformed_object_of_a_list_is_counted_and_the_others_are_kept(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = pod("b", 3, labels={"x": 1})
@@ -157,7 +159,7 @@ async def test_malformed_object_of_a_list_costs_one_count_and_not_its_neighbours
     assert vars(record)["key"] == "ns/b"
 
 
-async def test_malformed_object_of_a_relist_leaves_what_was_known_of_it(
+async def test_malformed_object_of_a_relist_keeps_its_last_state(
     server: ScriptedServer,
 ) -> None:
     broken = pod("a", 12, labels={"x": 1})
@@ -169,7 +171,7 @@ async def test_malformed_object_of_a_relist_leaves_what_was_known_of_it(
         assert watch.versions == [("a", None, "3"), ("b", None, "1")]
 
 
-async def test_malformed_object_is_told_once_until_it_is_well_formed(
+async def test_malformed_object_is_reported_once_until_it_is_well_formed(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     again, fine = pod("a", 11, finalizers=1), pod("a", 12)
@@ -186,7 +188,7 @@ async def test_malformed_object_is_told_once_until_it_is_well_formed(
     assert len([each for each in caplog.records if "does not fit" in each.message]) == 2
 
 
-async def test_error_that_nobody_has_thought_of_ends_a_watch_and_no_reflector(
+async def test_unforeseen_error_ends_the_watch_but_not_the_reflector(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.lists += [listed(pod("a"), version=10), listed(pod("b"), version=20)]

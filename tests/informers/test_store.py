@@ -1,4 +1,4 @@
-"""The store's indexes are exact, whatever happens to the objects."""
+"""The store and its indexes."""
 
 import pytest
 from hypothesis import given
@@ -48,7 +48,7 @@ def test_objects_are_found_by_their_controller() -> None:
     assert store.owned_by(UID("u3")) == []
 
 
-def test_owner_that_is_not_the_controller_does_not_count() -> None:
+def test_owner_that_is_not_the_controller_is_not_indexed() -> None:
     meta = ObjectMeta(name="a", owner_references=[OwnerReference(uid=UID("u1"))])
     store = Store[Object]()
     store.put(Object(metadata=meta))
@@ -65,12 +65,12 @@ def test_change_moves_an_object_between_buckets() -> None:
     assert store.indexed("job", "y") == [moved]
 
 
-def test_name_of_no_index_is_a_mistake() -> None:
+def test_unknown_index_raises() -> None:
     with pytest.raises(KeyError):
         Store[Object]().indexed("app", "x")
 
 
-def test_index_shows_the_new_state_of_an_object_that_keeps_its_bucket() -> None:
+def test_index_has_the_new_state_of_an_object_that_keeps_its_bucket() -> None:
     store = store_by_job()
     store.put(make_object("a", job="x"))
     store.put(make_object("a", job="x", version="2"))
@@ -78,7 +78,7 @@ def test_index_shows_the_new_state_of_an_object_that_keeps_its_bucket() -> None:
     assert found.metadata.resource_version == "2"
 
 
-def test_last_object_takes_its_bucket_along() -> None:
+def test_empty_bucket_is_removed() -> None:
     index = Index(words)
     a, b = make_object("a", words="x-y"), make_object("b", words="y-z")
     index.replace(key("a"), None, a)
@@ -90,7 +90,7 @@ def test_last_object_takes_its_bucket_along() -> None:
     assert len(index) == 1
 
 
-def test_index_added_later_covers_what_is_there() -> None:
+def test_index_added_later_covers_existing_objects() -> None:
     store = Store[Object]()
     store.put(make_object("a", words="x-y"))
     store.add_index("words", words)
@@ -99,7 +99,7 @@ def test_index_added_later_covers_what_is_there() -> None:
         store.add_index("words", words)
 
 
-def test_index_function_that_fails_costs_the_object_its_values_and_is_logged(
+def test_failing_index_function_is_logged_and_leaves_the_object_unindexed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = Store[Object]()
@@ -113,11 +113,11 @@ def test_index_function_that_fails_costs_the_object_its_values_and_is_logged(
     assert store.indexed("broken", "1") == []
 
 
-def test_removing_what_is_not_there_is_fine() -> None:
+def test_removing_a_missing_object_does_nothing() -> None:
     assert Store[Object]().remove(key("a")) is None
 
 
-def test_iteration_is_over_the_objects_of_its_start() -> None:
+def test_iteration_covers_the_objects_at_its_start() -> None:
     store = Store[Object]()
     store.put(make_object("a"))
     store.put(make_object("b"))
@@ -126,7 +126,7 @@ def test_iteration_is_over_the_objects_of_its_start() -> None:
     assert len(store) == 0
 
 
-def test_emptied_store_has_the_same_indexes_and_gives_them_back() -> None:
+def test_cleared_store_keeps_its_indexes() -> None:
     store = store_by_job()
     store.add_index("words", words)
     store.put(make_object("a", job="x"))
@@ -149,7 +149,7 @@ OBJECTS = st.builds(
 
 
 @given(st.lists(st.tuples(st.booleans(), OBJECTS)))
-def test_buckets_are_exactly_what_the_objects_say(steps: list[tuple[bool, Object]]) -> None:
+def test_buckets_match_the_objects_exactly(steps: list[tuple[bool, Object]]) -> None:
     store = store_by_job()
     model: dict[ObjectKey, Object] = {}
     for put, obj in steps:

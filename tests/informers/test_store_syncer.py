@@ -1,4 +1,4 @@
-"""Whatever comes, in whatever order: store and handlers agree with the server in the end."""
+"""Store and handlers agree with the server after any sequence of events and lists."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ METRICS = Metrics()
 
 @attrs.define
 class Server:
-    """The truth: what there is, and all that happened, of which a watcher may miss some."""
+    """The objects of a server, and all its events; a watcher may miss some."""
 
     objects: dict[str, Object] = attrs.field(factory=dict)
     version: int = 0
@@ -56,7 +56,7 @@ def store_by_job() -> Store[Object]:
 
 @attrs.define
 class ChangeFollower:
-    """What somebody believes who knows nothing but the changes."""
+    """The objects as they follow from the notifications alone."""
 
     objects: dict[ObjectKey, Object] = attrs.field(factory=dict)
     store: Store[Object] = attrs.field(factory=store_by_job)
@@ -66,7 +66,7 @@ class ChangeFollower:
         if change.new is None:
             self.objects.pop(change.key, None)
         else:
-            # What a change says was there is what this one was told last.
+            # The old object of a change is the last one notified.
             assert change.old == known
             self.objects[change.key] = change.new
         assert self.store.get(change.key) == change.new
@@ -95,7 +95,7 @@ async def test_store_and_handlers_follow_events_and_relists_after_gaps(
     for what, name, owner in steps:
         change, obj = server.step(name, owner)
         if what == "relist" or gap:
-            # A reflector never goes on with events after it has missed one.
+            # After a gap a reflector never continues with events.
             gap = what == "missed"
             if not gap:
                 await feed.replace(list(server.objects.values()), [], str(server.version))
@@ -118,7 +118,7 @@ def agree(server: Server, view: ChangeFollower) -> None:
         assert {obj.key for obj in view.store.indexed("job", owner)} == expected
 
 
-async def test_malformed_object_that_is_fine_in_the_same_list_is_taken_as_fine() -> None:
+async def test_object_listed_both_malformed_and_well_formed_counts_as_well_formed() -> None:
     store = Store[Object]()
     feed = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
     old = Object(metadata=ObjectMeta(name="a", resource_version="1"))
@@ -128,7 +128,7 @@ async def test_malformed_object_that_is_fine_in_the_same_list_is_taken_as_fine()
     assert list(store) == [new]
 
 
-async def test_object_that_was_made_smaller_stays_so_until_it_changes() -> None:
+async def test_pruned_object_stays_pruned_until_it_changes() -> None:
     store = Store[Object]()
     feed = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
     large = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
@@ -145,7 +145,7 @@ async def test_object_that_was_made_smaller_stays_so_until_it_changes() -> None:
     assert list(store) == [changed]
 
 
-async def test_long_list_leaves_the_loop_to_others() -> None:
+async def test_long_list_yields_to_the_event_loop() -> None:
     turns = 0
 
     async def count() -> None:
@@ -163,6 +163,6 @@ async def test_long_list_leaves_the_loop_to_others() -> None:
     assert turns > 20
 
 
-def test_version_on_a_gauge_is_its_last_15_digits() -> None:
+def test_version_gauge_has_the_last_15_digits() -> None:
     assert version_number("1234567890123456789") == 567890123456789
     assert version_number("") == version_number("abc") == 0

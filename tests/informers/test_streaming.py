@@ -1,4 +1,4 @@
-"""Lists that come as the beginning of a watch."""
+"""Lists that are streamed at the beginning of a watch."""
 
 from tests.informers.conftest import until, watching
 from tests.informers.scripted import (
@@ -7,16 +7,16 @@ from tests.informers.scripted import (
     added,
     bookmark,
     deleted,
+    error_response,
     failure,
     listed,
     modified,
     pod,
-    refused,
     watched,
 )
 
 
-async def test_only_the_bookmark_that_says_so_ends_the_initial_objects(
+async def test_only_an_annotated_bookmark_ends_the_initial_objects(
     server: ScriptedServer,
 ) -> None:
     not_yet = bookmark(11), bookmark(12, {"k8s.io/initial-events-end": "false"})
@@ -30,7 +30,7 @@ async def test_only_the_bookmark_that_says_so_ends_the_initial_objects(
     assert server.asked("list") == []
 
 
-async def test_streamed_list_asks_for_any_state_that_is_not_older(server: ScriptedServer) -> None:
+async def test_streamed_list_requests_any_state_not_older(server: ScriptedServer) -> None:
     server.streams += [
         watched(bookmark(13, INITIAL_END), failure(410, "Expired")),
         watched(bookmark(20, INITIAL_END), then="hold"),
@@ -62,7 +62,7 @@ async def test_events_after_the_list_come_on_the_same_stream(server: ScriptedSer
     assert server.asked("watch") == []
 
 
-async def test_stream_that_ends_later_is_followed_by_an_ordinary_watch(
+async def test_stream_that_ends_after_the_list_is_followed_by_a_plain_watch(
     server: ScriptedServer,
 ) -> None:
     server.streams += [watched(bookmark(13, INITIAL_END), added(pod("b", 14)))]
@@ -72,7 +72,7 @@ async def test_stream_that_ends_later_is_followed_by_an_ordinary_watch(
     assert server.asked("watch")[0]["resourceVersion"] == "14"
 
 
-async def test_stream_that_ends_early_is_started_clean(server: ScriptedServer) -> None:
+async def test_stream_that_ends_before_the_list_starts_over(server: ScriptedServer) -> None:
     server.streams += [
         watched(added(pod("a", 50))),
         watched(added(pod("b", 40)), then="cut"),
@@ -80,13 +80,13 @@ async def test_stream_that_ends_early_is_started_clean(server: ScriptedServer) -
     ]
     async with watching(server) as watch:
         assert watch.names == ["c"]
-    # The first objects come in no order: their versions are no place to continue from.
+    # Initial objects are not ordered, so a watch cannot continue from their versions.
     assert all("resourceVersion" not in query for query in server.asked("stream"))
 
 
-async def test_throttled_stream_is_tried_again_after_a_pause(server: ScriptedServer) -> None:
+async def test_throttled_stream_is_retried_after_a_pause(server: ScriptedServer) -> None:
     server.streams += [
-        refused(429, "TooManyRequests", retryAfterSeconds=7),
+        error_response(429, "TooManyRequests", retryAfterSeconds=7),
         watched(failure(429, "TooManyRequests", retryAfterSeconds=3)),
         watched(bookmark(13, INITIAL_END), then="hold"),
     ]
@@ -95,13 +95,13 @@ async def test_throttled_stream_is_tried_again_after_a_pause(server: ScriptedSer
     assert server.asked("list") == []
 
 
-async def test_stream_whose_version_is_lost_asks_for_the_newest_at_once(
+async def test_stream_at_an_expired_version_falls_back_to_the_newest_at_once(
     server: ScriptedServer,
 ) -> None:
     too_large = [{"reason": "ResourceVersionTooLarge"}]
     server.streams += [
         watched(bookmark(13, INITIAL_END), failure(410, "Expired")),
-        refused(504, "Timeout", causes=too_large),
+        error_response(504, "Timeout", causes=too_large),
         watched(bookmark(5, INITIAL_END), then="hold"),
     ]
     async with watching(server) as watch:
@@ -110,16 +110,16 @@ async def test_stream_whose_version_is_lost_asks_for_the_newest_at_once(
     assert "resourceVersion" not in server.asked("stream")[2]
 
 
-async def test_server_that_does_not_stream_lists_is_asked_for_pages(server: ScriptedServer) -> None:
+async def test_lists_are_paged_if_the_server_does_not_stream_them(server: ScriptedServer) -> None:
     server.lists += [listed(pod("a"), version=10)]
-    server.streams += [refused(422, "Invalid", "sendInitialEvents is forbidden")]
+    server.streams += [error_response(422, "Invalid", "sendInitialEvents is forbidden")]
     async with watching(server) as watch:
         assert watch.names == ["a"]
         assert watch.backoff.pauses == []
         await until(lambda: server.asked("watch"))
 
 
-async def test_streaming_is_tried_again_after_it_has_failed(server: ScriptedServer) -> None:
+async def test_streaming_is_retried_after_a_failure(server: ScriptedServer) -> None:
     server.lists += [listed(pod("a"), version=10)]
     server.streams += [
         watched(added(pod("b")), failure(500, "InternalError")),
@@ -132,7 +132,7 @@ async def test_streaming_is_tried_again_after_it_has_failed(server: ScriptedServ
         assert watch.versions[0] == ("a", None, "1")
 
 
-async def test_throttled_watch_after_a_streamed_list_costs_no_other_list(
+async def test_throttled_watch_after_a_streamed_list_causes_no_relist(
     server: ScriptedServer,
 ) -> None:
     throttled = failure(429, "TooManyRequests", retryAfterSeconds=3)
@@ -143,7 +143,7 @@ async def test_throttled_watch_after_a_streamed_list_costs_no_other_list(
     assert len(server.asked("stream")) == 1
 
 
-async def test_malformed_object_among_the_first_is_set_apart(server: ScriptedServer) -> None:
+async def test_malformed_initial_object_is_reported_separately(server: ScriptedServer) -> None:
     broken = added(pod("b", 2, labels={"x": 1}))
     server.streams += [watched(added(pod("a")), broken, bookmark(13, INITIAL_END), then="hold")]
     async with watching(server) as watch:

@@ -1,4 +1,4 @@
-"""Lines of a watch, as well-formed as they happen to be."""
+"""Decoding the lines of a watch, malformed ones included."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def decoder() -> EventDecoder[Pod]:
     return EventDecoder(Pod)
 
 
-def test_change_brings_its_object_and_version(decoder: EventDecoder[Pod]) -> None:
+def test_event_has_its_object_and_version(decoder: EventDecoder[Pod]) -> None:
     event = decoder.decode(added(pod("a", 7)))
     assert isinstance(event, ObjectEvent)
     assert (event.type, event.object.key, event.version) == ("ADDED", ObjectKey("ns", "a"), "7")
@@ -37,17 +37,17 @@ def test_change_brings_its_object_and_version(decoder: EventDecoder[Pod]) -> Non
         pytest.param(bookmark(7, {"other": "true"}), Bookmark("7"), id="another annotation"),
     ],
 )
-def test_bookmark_tells_if_it_ends_the_initial_objects(
+def test_bookmark_shows_whether_it_ends_the_initial_objects(
     decoder: EventDecoder[Pod], line: bytes, expected: Bookmark
 ) -> None:
     assert decoder.decode(line) == expected
 
 
-def test_error_is_returned_by_its_reason(decoder: EventDecoder[Pod]) -> None:
+def test_error_event_is_classified_by_its_reason(decoder: EventDecoder[Pod]) -> None:
     assert isinstance(decoder.decode(failure(410, "Gone")), ExpiredError)
 
 
-def test_type_that_is_unheard_of_is_named(decoder: EventDecoder[Pod]) -> None:
+def test_unknown_event_type_is_named(decoder: EventDecoder[Pod]) -> None:
     assert decoder.decode(b'{"type":"MOVED","object":{"metadata":{}}}') == UnknownEvent("MOVED")
 
 
@@ -71,12 +71,12 @@ def test_malformed_object_keeps_key_and_version(decoder: EventDecoder[Pod]) -> N
         b"\xff",
     ],
 )
-def test_line_that_is_no_event_is_an_error(decoder: EventDecoder[Pod], line: bytes) -> None:
+def test_line_that_is_not_an_event_raises(decoder: EventDecoder[Pod], line: bytes) -> None:
     with pytest.raises(UnexpectedResponseError):
         decoder.decode(line)
 
 
-def test_text_that_is_no_utf8_costs_no_more_than_its_object(decoder: EventDecoder[Pod]) -> None:
+def test_invalid_utf8_affects_only_its_object(decoder: EventDecoder[Pod]) -> None:
     line = b'{"type":"ADDED","object":{"metadata":{"name":3,"uid":"\xff"}}}'
     event = decoder.decode(line)
     assert isinstance(event, MalformedEvent)
@@ -88,14 +88,14 @@ def deep(levels: int) -> bytes:
     return b'{"type":"ADDED","object":%b}' % (job % (b"[" * levels + b"]" * levels))
 
 
-def test_object_that_nests_deep_comes_with_its_status_and_without_its_spec() -> None:
+def test_deeply_nested_object_keeps_its_status_without_its_spec() -> None:
     event = EventDecoder(JobObject).decode(deep(1500))
     assert isinstance(event, ObjectEvent)
     assert event.object.spec is TOO_DEEP
     assert bytes(event.object.status) == b'{"a":1}'
 
 
-def test_object_with_too_many_brackets_is_malformed_and_known_by_its_uid() -> None:
+def test_object_with_too_many_brackets_is_malformed_but_keeps_its_uid() -> None:
     event = EventDecoder(JobObject).decode(deep(200_000))
     assert isinstance(event, MalformedEvent)
     assert event.object.key == ObjectKey("", "a")

@@ -1,4 +1,4 @@
-"""What a reflector makes of events and of the ends that a watch may come to."""
+"""How a reflector handles events and the end of a watch."""
 
 import pytest
 
@@ -9,11 +9,11 @@ from tests.informers.scripted import (
     added,
     bookmark,
     deleted,
+    error_response,
     failure,
     listed,
     modified,
     pod,
-    refused,
     watched,
 )
 
@@ -42,7 +42,7 @@ async def test_store_follows_events(listing: ScriptedServer) -> None:
         ]
 
 
-async def test_version_moves_with_every_event_and_bookmark(listing: ScriptedServer) -> None:
+async def test_version_advances_with_every_event_and_bookmark(listing: ScriptedServer) -> None:
     listing.watches += [
         watched(added(pod("b", 11))),
         watched(modified(pod("b", 12))),
@@ -58,7 +58,7 @@ async def test_version_moves_with_every_event_and_bookmark(listing: ScriptedServ
     assert asked == ["10", "11", "12", "20", "21"]
 
 
-async def test_watch_that_ends_well_is_opened_again_at_once_and_without_a_list(
+async def test_watch_is_reopened_at_once_after_a_normal_close_without_a_relist(
     listing: ScriptedServer,
 ) -> None:
     listing.watches += [watched(bookmark(11 + n)) for n in range(4)]
@@ -68,7 +68,7 @@ async def test_watch_that_ends_well_is_opened_again_at_once_and_without_a_list(
     assert len(listing.asked("list")) == 1
 
 
-async def test_connection_that_is_cut_is_an_end_like_others(listing: ScriptedServer) -> None:
+async def test_broken_connection_counts_as_a_normal_close(listing: ScriptedServer) -> None:
     listing.watches += [watched(added(pod("b", 11)), then="cut")]
     async with watching(listing) as watch:
         await until(lambda: len(listing.asked("watch")) == 2)
@@ -77,7 +77,7 @@ async def test_connection_that_is_cut_is_an_end_like_others(listing: ScriptedSer
     assert len(listing.asked("list")) == 1
 
 
-async def test_watches_are_asked_to_last_five_to_ten_minutes(listing: ScriptedServer) -> None:
+async def test_watch_timeout_is_between_five_and_ten_minutes(listing: ScriptedServer) -> None:
     listing.watches += [watched(bookmark(11 + n)) for n in range(20)]
     async with watching(listing):
         await until(lambda: len(listing.asked("watch")) == 21)
@@ -86,11 +86,13 @@ async def test_watches_are_asked_to_last_five_to_ten_minutes(listing: ScriptedSe
     assert all(query["allowWatchBookmarks"] == "true" for query in listing.asked("watch"))
 
 
-async def test_throttled_watch_costs_a_pause_each_and_no_list(listing: ScriptedServer) -> None:
+async def test_throttled_watch_is_retried_after_a_pause_without_a_relist(
+    listing: ScriptedServer,
+) -> None:
     listing.watches += [
-        refused(429, "TooManyRequests", retryAfterSeconds=7),
+        error_response(429, "TooManyRequests", retryAfterSeconds=7),
         watched(failure(429, "TooManyRequests", retryAfterSeconds=3)),
-        refused(429, "TooManyRequests", retryAfterSeconds=7),
+        error_response(429, "TooManyRequests", retryAfterSeconds=7),
         watched(failure(429, "TooManyRequests", retryAfterSeconds=3)),
     ]
     async with watching(listing) as watch:
@@ -105,11 +107,11 @@ async def test_throttled_watch_costs_a_pause_each_and_no_list(listing: ScriptedS
         pytest.param(failure(410, "Expired"), id="expired"),
         pytest.param(failure(410, "Gone"), id="gone"),
         pytest.param(failure(500, "InternalError"), id="internal error"),
-        pytest.param(failure(500, "StoreReadError"), id="object that the server cannot read"),
+        pytest.param(failure(500, "StoreReadError"), id="object that the server cannot decode"),
         pytest.param(b"<html>\n", id="not json"),
     ],
 )
-async def test_error_event_leads_to_a_list_after_a_pause(
+async def test_error_event_causes_a_relist_after_a_pause(
     server: ScriptedServer, line: bytes
 ) -> None:
     server.lists += [listed(pod("a", 3), version=10), listed(pod("b", 11), version=20)]
@@ -121,17 +123,17 @@ async def test_error_event_leads_to_a_list_after_a_pause(
     assert len(server.asked("list")) == 2
 
 
-async def test_watch_that_is_refused_for_another_reason_leads_to_a_list(
+async def test_watch_rejected_for_another_reason_causes_a_relist(
     server: ScriptedServer,
 ) -> None:
     server.lists += [listed(version=10), listed(version=20)]
-    server.watches += [refused(403, "Forbidden")]
+    server.watches += [error_response(403, "Forbidden")]
     async with watching(server) as watch:
         await until(lambda: watch.version == "20")
         assert len(watch.backoff.pauses) == 1
 
 
-async def test_watch_that_ends_at_once_without_an_event_leads_to_a_list_after_a_pause(
+async def test_watch_that_ends_at_once_without_events_causes_a_relist_after_a_pause(
     server: ScriptedServer,
 ) -> None:
     server.lists += [listed(version=10), listed(version=20)]
@@ -142,7 +144,7 @@ async def test_watch_that_ends_at_once_without_an_event_leads_to_a_list_after_a_
         assert watch.sample("reflector_short_watches_total", name="pods") == 1
 
 
-async def test_quiet_watch_that_lasted_is_no_short_one(listing: ScriptedServer) -> None:
+async def test_long_watch_without_events_causes_no_relist(listing: ScriptedServer) -> None:
     class Ticking(ManualClock):
         def monotonic(self) -> float:
             self.seconds += 1
@@ -166,7 +168,7 @@ async def test_event_of_an_unknown_type_is_skipped(
     assert "unknown type" in caplog.text
 
 
-async def test_malformed_object_of_an_event_keeps_stream_version_and_what_was_known(
+async def test_malformed_object_of_an_event_keeps_the_watch_and_its_last_state(
     listing: ScriptedServer,
 ) -> None:
     broken = modified(pod("a", 12, labels={"x": 1}))
@@ -179,7 +181,7 @@ async def test_malformed_object_of_an_event_keeps_stream_version_and_what_was_kn
     assert len(listing.asked("watch")) == 1
 
 
-async def test_deletion_of_a_malformed_object_is_told_by_what_was_known(
+async def test_deletion_of_a_malformed_object_is_notified_with_its_last_state(
     listing: ScriptedServer,
 ) -> None:
     listing.watches += [watched(deleted(pod("a", 12, labels={"x": 1})), then="hold")]
@@ -202,7 +204,7 @@ async def test_cancelled_informer_leaves_no_watch_open(listing: ScriptedServer) 
     await until(lambda: listing.open == 0)
 
 
-async def test_every_end_of_a_watch_closes_it(server: ScriptedServer) -> None:
+async def test_watch_is_closed_however_it_ends(server: ScriptedServer) -> None:
     server.lists += [listed(version=10)]
     server.watches += [
         watched(bookmark(11), failure(410, "Expired"), then="hold"),

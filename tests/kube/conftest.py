@@ -1,4 +1,4 @@
-"""A client under test, against a server that answers whatever a test tells it to."""
+"""A client under test, against a server with scripted responses."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,7 +20,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @attrs.frozen
 class SeenRequest:
-    """A request as the server has seen it."""
+    """A request as received by the server."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ class SeenRequest:
 
 @attrs.define
 class Server:
-    """Gives the answers noted, in their order, and repeats the last one."""
+    """Sends the scripted responses in order, and repeats the last one."""
 
     url: str = ""
     handlers: deque[Handler] = attrs.field(factory=deque)
@@ -44,28 +44,28 @@ class Server:
         self.seen.append(
             SeenRequest(request.method, request.path, dict(request.query), headers, body)
         )
-        answer = self.handlers.popleft() if len(self.handlers) > 1 else self.handlers[0]
-        return await answer(request)
+        handler = self.handlers.popleft() if len(self.handlers) > 1 else self.handlers[0]
+        return await handler(request)
 
 
 def replies(body: Any, code: int = 200, **headers: str) -> Handler:
-    async def answer(_: web.Request) -> web.StreamResponse:
+    async def handler(_: web.Request) -> web.StreamResponse:
         content = body if isinstance(body, bytes) else msgspec.json.encode(body)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return web.Response(
             status=code, body=content, headers=named, content_type="application/json"
         )
 
-    return answer
+    return handler
 
 
-def refuses(code: int, reason: str, message: str = "no", **headers: str) -> Handler:
+def fails(code: int, reason: str, message: str = "no", **headers: str) -> Handler:
     status = {"kind": "Status", "code": code, "reason": reason, "message": message}
     return replies(status, code, **headers)
 
 
 async def resets(request: web.Request) -> web.StreamResponse:
-    """Break the connection instead of answering."""
+    """Break the connection instead of responding."""
     if request.transport:
         request.transport.abort()
     return web.Response()

@@ -1,4 +1,4 @@
-"""The verbs over HTTP: what is asked, what is made of the answers, what is tried again."""
+"""The API verbs over HTTP: requests, responses and retries."""
 
 import asyncio
 from typing import Any
@@ -22,14 +22,14 @@ from dlctl.kube.errors import (
 from dlctl.kube.queries import PatchKind
 from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.metrics import Metrics
-from tests.kube.conftest import TOKEN, Server, refuses, replies, resets
+from tests.kube.conftest import TOKEN, Server, fails, replies, resets
 
 KEY = ObjectKey("ns", "a")
 POD = {"kind": "Pod", "metadata": {"name": "a", "namespace": "ns", "uid": "u"}}
-THROTTLED = refuses(429, "TooManyRequests", Retry_After="0")
+THROTTLED = fails(429, "TooManyRequests", Retry_After="0")
 
 
-async def test_get_returns_the_type_asked_for(server: Server, client: Client) -> None:
+async def test_get_returns_the_requested_type(server: Server, client: Client) -> None:
     server.handlers += [replies({**POD, "status": {"phase": "Running"}})]
     pod = await client.get(PODS, KEY, Pod)
     assert (pod.key, pod.phase) == (KEY, "Running")
@@ -38,7 +38,7 @@ async def test_get_returns_the_type_asked_for(server: Server, client: Client) ->
     assert server.seen[0].path == "/api/v1/namespaces/ns/pods/a"
 
 
-async def test_request_carries_token_agent_and_no_wish_for_compression(
+async def test_request_has_token_and_user_agent_and_disables_compression(
     server: Server, client: Client
 ) -> None:
     server.handlers += [replies(POD)]
@@ -49,9 +49,7 @@ async def test_request_carries_token_agent_and_no_wish_for_compression(
     assert headers["accept-encoding"] == "identity"
 
 
-async def test_list_spells_its_options_as_the_server_knows_them(
-    server: Server, client: Client
-) -> None:
+async def test_list_options_become_query_parameters(server: Server, client: Client) -> None:
     meta = {"resourceVersion": "7", "continue": "next", "remainingItemCount": 3}
     server.handlers += [replies({"kind": "PodList", "metadata": meta, "items": [POD]})]
     page = await client.list(
@@ -74,7 +72,7 @@ async def test_list_spells_its_options_as_the_server_knows_them(
     }
 
 
-async def test_write_sends_json_and_its_kind_of_patch(server: Server, client: Client) -> None:
+async def test_write_sends_json_with_its_patch_type(server: Server, client: Client) -> None:
     server.handlers += [replies(POD)]
     created = await client.create(PODS, "ns", {"kind": "Pod"})
     assert created.metadata.uid == "u"
@@ -91,7 +89,9 @@ async def test_write_sends_json_and_its_kind_of_patch(server: Server, client: Cl
     ]
 
 
-async def test_delete_names_the_one_that_is_meant(server: Server, client: Client) -> None:
+async def test_delete_sends_uid_grace_period_and_propagation_policy(
+    server: Server, client: Client
+) -> None:
     server.handlers += [replies(POD)]
     left = await client.delete(PODS, KEY, uid=UID("u"), grace_period_s=0, propagation="Background")
     assert left
@@ -105,16 +105,16 @@ async def test_delete_names_the_one_that_is_meant(server: Server, client: Client
     }
 
 
-async def test_deletion_of_what_is_gone_is_done(server: Server, client: Client) -> None:
-    server.handlers += [replies({"kind": "Status", "status": "Success"}), refuses(404, "NotFound")]
+async def test_deleting_a_missing_object_succeeds(server: Server, client: Client) -> None:
+    server.handlers += [replies({"kind": "Status", "status": "Success"}), fails(404, "NotFound")]
     assert await client.delete(CRDS, ObjectKey("", "a")) is None
     assert await client.delete(PODS, KEY) is None
 
 
-async def test_throttled_request_is_sent_again_until_it_is_let_in(
+async def test_throttled_request_is_retried_until_accepted(
     server: Server, client: Client, metrics: Metrics
 ) -> None:
-    server.handlers += [THROTTLED, refuses(503, "", Retry_After="0"), THROTTLED, replies(POD)]
+    server.handlers += [THROTTLED, fails(503, "", Retry_After="0"), THROTTLED, replies(POD)]
     await client.create(PODS, "ns", {})
     assert len(server.seen) == 4
     labels = {"code": "429", "verb": "POST", "host": server.url.removeprefix("http://")}
@@ -122,7 +122,9 @@ async def test_throttled_request_is_sent_again_until_it_is_let_in(
     assert retried == 2
 
 
-async def test_throttled_request_is_given_up_at_last(server: Server, client: Client) -> None:
+async def test_throttled_request_is_given_up_after_the_last_retry(
+    server: Server, client: Client
+) -> None:
     server.handlers += [THROTTLED]
     with pytest.raises(ThrottledError):
         await client.get(PODS, KEY, Pod)
@@ -130,14 +132,14 @@ async def test_throttled_request_is_given_up_at_last(server: Server, client: Cli
 
 
 async def test_long_pause_is_left_to_the_caller(server: Server, client: Client) -> None:
-    server.handlers += [refuses(429, "TooManyRequests", Retry_After="300")]
+    server.handlers += [fails(429, "TooManyRequests", Retry_After="300")]
     with pytest.raises(ThrottledError) as raised:
         await client.get(PODS, KEY, Pod)
     assert raised.value.retry_after_s == 300
     assert len(server.seen) == 1
 
 
-async def test_read_survives_a_broken_connection_and_a_write_does_not(
+async def test_read_is_retried_after_a_broken_connection_and_a_write_is_not(
     server: Server, client: Client
 ) -> None:
     server.handlers += [resets, replies(POD)]
@@ -149,16 +151,16 @@ async def test_read_survives_a_broken_connection_and_a_write_does_not(
     assert [seen.method for seen in server.seen].count("POST") == 1
 
 
-async def test_server_error_without_a_hint_is_not_tried_again(
+async def test_server_error_without_retry_after_is_not_retried(
     server: Server, client: Client
 ) -> None:
-    server.handlers += [refuses(500, "InternalError", "etcd is down")]
+    server.handlers += [fails(500, "InternalError", "etcd is down")]
     with pytest.raises(ApiError, match="etcd is down"):
         await client.get(PODS, KEY, Pod)
     assert len(server.seen) == 1
 
 
-async def test_request_without_an_answer_ends(server: Server) -> None:
+async def test_request_without_a_response_times_out(server: Server) -> None:
     async def silent(_: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
@@ -166,11 +168,11 @@ async def test_request_without_an_answer_ends(server: Server) -> None:
     server.handlers += [silent]
     config = ClusterConfig.with_token(server.url, TOKEN)
     async with Client(config, request_timeout_s=0.01) as client:
-        with pytest.raises(UnreachableError, match="no answer in time"):
+        with pytest.raises(UnreachableError, match="no response in time"):
             await client.get(PODS, KEY, Pod)
 
 
-async def test_silent_watch_ends(server: Server) -> None:
+async def test_silent_watch_times_out(server: Server) -> None:
     async def silent(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -185,11 +187,11 @@ async def test_silent_watch_ends(server: Server) -> None:
         client.watch(PODS) as watch,
     ):
         assert await anext(watch) == b"{}"
-        with pytest.raises(UnreachableError, match="no answer in time"):
+        with pytest.raises(UnreachableError, match="no response in time"):
             await anext(watch)
 
 
-async def test_refused_connection_is_known_as_such(server: Server) -> None:
+async def test_refused_connection_has_its_own_error(server: Server) -> None:
     async with Client(ClusterConfig.with_token("http://localhost:1", TOKEN)) as client:
         with pytest.raises(ConnectRefusedError):
             await client.get(PODS, KEY, Pod)
@@ -203,7 +205,7 @@ async def test_redirect_is_not_followed(server: Server, client: Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b'{"metadata":{"labels":3}}', b"\xff"])
-async def test_answer_that_is_no_such_object_is_an_error_of_its_own(
+async def test_response_of_another_type_has_its_own_error(
     server: Server, client: Client, body: bytes
 ) -> None:
     server.handlers += [replies(body)]
@@ -213,9 +215,9 @@ async def test_answer_that_is_no_such_object_is_an_error_of_its_own(
 
 async def test_no_error_shows_the_token(server: Server, client: Client) -> None:
     server.handlers += [
-        refuses(404, "NotFound"),
+        fails(404, "NotFound"),
         replies(f"<html>{TOKEN}</html>".encode(), 502),
-        refuses(401, "Unauthorized"),
+        fails(401, "Unauthorized"),
         replies(b"{"),
     ]
     for _ in range(3):
@@ -225,23 +227,23 @@ async def test_no_error_shows_the_token(server: Server, client: Client) -> None:
     assert TOKEN not in repr(ClusterConfig.with_token(server.url, TOKEN))
 
 
-async def test_client_outside_of_its_block_says_so(server: Server) -> None:
+async def test_client_used_outside_its_block_raises(server: Server) -> None:
     client = Client(ClusterConfig.with_token(server.url, TOKEN))
     with pytest.raises(RuntimeError, match="async with"):
         await client.get(PODS, KEY, Pod)
 
 
-async def test_refused_credentials_that_cannot_be_renewed_are_an_error(
+async def test_rejected_credentials_that_cannot_be_renewed_raise(
     server: Server, client: Client
 ) -> None:
-    server.handlers += [refuses(401, "Unauthorized")]
+    server.handlers += [fails(401, "Unauthorized")]
     with pytest.raises(UnauthorizedError):
         await client.get(PODS, KEY, Pod)
     assert len(server.seen) == 1
 
 
-async def test_log_is_streamed_as_it_comes(server: Server, client: Client) -> None:
-    server.handlers += [replies(b"1\n2\n"), refuses(404, "NotFound")]
+async def test_log_is_streamed_as_it_arrives(server: Server, client: Client) -> None:
+    server.handlers += [replies(b"1\n2\n"), fails(404, "NotFound")]
     async with client.stream("/api/v1/namespaces/ns/pods/a/log", {"follow": "true"}) as chunks:
         assert b"".join([chunk async for chunk in chunks]) == b"1\n2\n"
     assert server.seen[0].query == {"follow": "true"}
@@ -257,7 +259,7 @@ async def test_requests_are_counted(server: Server, client: Client, metrics: Met
     assert metrics.registry.get_sample_value("rest_client_requests_total", labels) == 1
 
 
-async def test_limit_holds_requests_of_all_clients_that_share_it_back(server: Server) -> None:
+async def test_rate_limit_covers_all_clients_that_share_it(server: Server) -> None:
     server.handlers += [replies(POD), replies(POD)]
     config, metrics = ClusterConfig.with_token(server.url, TOKEN), Metrics()
     limit = RateLimiter(qps=5, burst=1)

@@ -1,4 +1,4 @@
-"""Where configuration comes from, and that credentials are renewed."""
+"""Sources of the configuration, and renewal of credentials."""
 
 import base64
 import ssl
@@ -17,7 +17,7 @@ from dlctl.api.pods import Pod
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig, LoadedCredentials, in_cluster, load
-from tests.kube.conftest import Server, refuses, replies
+from tests.kube.conftest import Server, fails, replies
 
 AUTHORITY = trustme.CA()
 CA_PEM = AUTHORITY.cert_pem.bytes()
@@ -25,7 +25,7 @@ CA_PEM = AUTHORITY.cert_pem.bytes()
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Keep what the machine has configured out of the tests."""
+    """Hide the machine's own configuration from the tests."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -50,7 +50,7 @@ def write_kubeconfig(
 
 
 def write_plugin(path: Path) -> dict[str, Any]:
-    """Return the user of an exec plugin that hands out token-1, token-2 and so on."""
+    """Return a user with an exec plugin that returns token-1, token-2 and so on."""
     script = f"""
 import json, pathlib
 count = pathlib.Path({str(path)!r})
@@ -68,7 +68,7 @@ async def authorization(cluster: ClusterConfig) -> str:
     return (await cluster.credentials.access()).headers["Authorization"]
 
 
-async def test_kubeconfig_names_server_namespace_token_and_authority(tmp_path: Path) -> None:
+async def test_kubeconfig_sets_server_namespace_token_and_authority(tmp_path: Path) -> None:
     data = base64.b64encode(CA_PEM).decode()
     path = write_kubeconfig(
         tmp_path / "config", {"token": "t"}, **{"certificate-authority-data": data}
@@ -89,7 +89,7 @@ async def test_context_can_be_chosen(tmp_path: Path) -> None:
     assert await authorization(cluster) == "Basic YTpi"
 
 
-async def test_server_without_tls_needs_no_context(tmp_path: Path) -> None:
+async def test_server_without_tls_has_no_ssl_context(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path / "config", {}, server="http://127.0.0.1:8001/")
     cluster = await load(path)
     assert cluster.server == "http://127.0.0.1:8001"
@@ -97,7 +97,7 @@ async def test_server_without_tls_needs_no_context(tmp_path: Path) -> None:
     assert (access.headers, access.tls) == ({}, None)
 
 
-async def test_certificate_check_can_be_turned_off_and_given_another_name(tmp_path: Path) -> None:
+async def test_tls_verification_can_be_disabled_or_use_another_server_name(tmp_path: Path) -> None:
     options: dict[str, Any] = {"insecure-skip-tls-verify": True, "tls-server-name": "kubernetes"}
     path = write_kubeconfig(tmp_path / "config", {"token": "t"}, **options)
     cluster = await load(path)
@@ -107,7 +107,7 @@ async def test_certificate_check_can_be_turned_off_and_given_another_name(tmp_pa
     assert cluster.tls_server_name == "kubernetes"
 
 
-async def test_proxy_is_the_kubeconfigs_or_the_environments(
+async def test_proxy_comes_from_the_kubeconfig_or_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_kubeconfig(tmp_path / "config", {"token": "t"})
@@ -120,7 +120,7 @@ async def test_proxy_is_the_kubeconfigs_or_the_environments(
     assert (await load(own)).proxy == "http://own.example:1"
 
 
-async def test_kubeconfig_is_looked_for_in_the_environment_then_at_home(
+async def test_kubeconfig_is_found_in_the_environment_then_in_the_home_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".kube").mkdir()
@@ -140,7 +140,7 @@ async def test_kubeconfig_is_looked_for_in_the_environment_then_at_home(
         pytest.param("clusters: []\ncontexts: []\nusers: []\n", id="no context"),
     ],
 )
-async def test_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str | None) -> None:
+async def test_unusable_kubeconfig_is_named(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "config"
     if text is not None:
         path.write_text(text)
@@ -148,14 +148,14 @@ async def test_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str
         await load(str(path))
 
 
-async def test_plugin_is_run_once_and_again_when_its_token_is_refused(
+async def test_exec_plugin_runs_once_and_again_when_its_token_is_rejected(
     tmp_path: Path, server: Server
 ) -> None:
     runs = tmp_path / "runs"
     path = write_kubeconfig(tmp_path / "config", write_plugin(runs), server=server.url)
     cluster = await load(path)
     pod = replies({"metadata": {"name": "a"}})
-    server.handlers += [pod, pod, refuses(401, "Unauthorized"), pod]
+    server.handlers += [pod, pod, fails(401, "Unauthorized"), pod]
     async with Client(cluster) as client:
         for _ in range(3):
             await client.get(PODS, ObjectKey("ns", "a"), Pod)
@@ -164,7 +164,7 @@ async def test_plugin_is_run_once_and_again_when_its_token_is_refused(
     assert runs.read_text() == "2"
 
 
-async def test_plugin_that_fails_at_start_is_a_configuration_error(tmp_path: Path) -> None:
+async def test_exec_plugin_that_fails_at_start_is_a_configuration_error(tmp_path: Path) -> None:
     version = "client.authentication.k8s.io/v1"
     user = {"exec": {"command": "false", "apiVersion": version}}
     with pytest.raises(ConfigError, match="credentials: "):
@@ -173,7 +173,7 @@ async def test_plugin_that_fails_at_start_is_a_configuration_error(tmp_path: Pat
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a service account, as a pod finds it."""
+    """Return the service account folder of a pod."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     (tmp_path / "token").write_text("first\n")
@@ -187,13 +187,13 @@ def make_due(cluster: ClusterConfig) -> None:
     cluster.credentials._reload_at = 0.0
 
 
-async def test_pod_finds_its_cluster(account: Path) -> None:
+async def test_in_cluster_config_is_found(account: Path) -> None:
     cluster = await in_cluster(account)
     assert (cluster.server, cluster.namespace) == ("https://10.0.0.1:443", "team")
     assert await authorization(cluster) == "Bearer first"
 
 
-async def test_token_file_is_read_again_every_minute(account: Path) -> None:
+async def test_token_file_is_reread_every_minute(account: Path) -> None:
     cluster = await in_cluster(account)
     (account / "token").write_text("second")
     assert await authorization(cluster) == "Bearer first"
@@ -201,7 +201,7 @@ async def test_token_file_is_read_again_every_minute(account: Path) -> None:
     assert await authorization(cluster) == "Bearer second"
 
 
-async def test_context_is_rebuilt_when_the_authority_changes_and_kept_otherwise(
+async def test_ssl_context_is_rebuilt_only_when_the_authority_changes(
     account: Path,
 ) -> None:
     cluster = await in_cluster(account)
@@ -216,7 +216,7 @@ async def test_context_is_rebuilt_when_the_authority_changes_and_kept_otherwise(
     assert len(second.get_ca_certs()) == 2
 
 
-async def test_credentials_that_cannot_be_refreshed_are_used_on(
+async def test_credentials_that_cannot_be_refreshed_stay_in_use(
     account: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = await in_cluster(account)
@@ -227,16 +227,16 @@ async def test_credentials_that_cannot_be_refreshed_are_used_on(
     assert "first" not in caplog.text
 
 
-async def test_refused_credentials_are_renewed_once_for_all_who_used_them(account: Path) -> None:
+async def test_rejected_credentials_are_renewed_once_for_all_requests(account: Path) -> None:
     cluster = await in_cluster(account)
-    refused = await cluster.credentials.access()
+    rejected = await cluster.credentials.access()
     (account / "token").write_text("second")
-    renewed = await cluster.credentials.access(refused)
+    renewed = await cluster.credentials.access(rejected)
     assert renewed.headers == {"Authorization": "Bearer second"}
-    assert await cluster.credentials.access(refused) is renewed
+    assert await cluster.credentials.access(rejected) is renewed
 
 
-async def test_account_without_a_token_is_a_configuration_error(account: Path) -> None:
+async def test_service_account_without_a_token_is_a_configuration_error(account: Path) -> None:
     (account / "token").unlink()
     with pytest.raises(ConfigError, match="credentials: "):
         await in_cluster(account)
@@ -254,6 +254,6 @@ async def test_kubeconfig_error_does_not_quote_the_users_entry(tmp_path: Path) -
     assert raised.value.__suppress_context__
 
 
-def test_client_by_itself_brings_none_of_the_generated_models_along() -> None:
+def test_importing_the_client_imports_no_generated_models() -> None:
     code = "import sys, dlctl.kube.client; sys.exit('kubernetes_asyncio' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

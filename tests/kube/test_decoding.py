@@ -1,4 +1,4 @@
-"""Pages with objects that do not fit, and pages too large for one step."""
+"""Pages with malformed objects, and pages too large for one step."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ def obj(name: str, **fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "ns", **fields}}
 
 
-async def test_object_that_does_not_fit_is_set_apart() -> None:
+async def test_malformed_object_is_separated_from_the_page() -> None:
     broken = obj("b", labels={"x": 1}, resourceVersion="7")
     decoded = await decode_page(page(obj("a"), broken, obj("c"), resourceVersion="9"), Pod)
     assert [pod.key.name for pod in decoded.items] == ["a", "c"]
@@ -53,12 +53,12 @@ async def test_large_page_is_decoded_in_steps_with_the_same_result() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b"[]", b'{"metadata":3}', b'{"items":{}}', page(kind="Table")]
 )
-async def test_answer_that_is_no_list_is_an_error(body: bytes) -> None:
+async def test_response_that_is_not_a_list_raises(body: bytes) -> None:
     with pytest.raises(UnexpectedResponseError):
         await decode_page(body, Pod)
 
 
-async def test_list_may_be_null() -> None:
+async def test_items_can_be_null() -> None:
     assert (await decode_page(b'{"kind":"PodList","metadata":{},"items":null}', Pod)).items == ()
 
 
@@ -72,7 +72,7 @@ async def test_list_may_be_null() -> None:
         pytest.param(b"3", None, "", id="no object"),
     ],
 )
-def test_as_much_as_can_be_is_read_of_a_malformed_object(
+def test_as_much_as_possible_is_decoded_of_a_malformed_object(
     raw: bytes, key: ObjectKey | None, version: str
 ) -> None:
     malformed = identify_malformed(raw, ValueError("why"))
@@ -80,7 +80,7 @@ def test_as_much_as_can_be_is_read_of_a_malformed_object(
 
 
 @pytest.mark.parametrize("one_step_bytes", [0, 1 << 20])
-async def test_object_that_nests_deep_keeps_its_neighbours_and_its_metadata(
+async def test_deeply_nested_object_keeps_its_metadata_and_the_other_objects(
     one_step_bytes: int,
 ) -> None:
     body = page(*({**obj(name), "spec": "HERE", "status": {"a": 1}} for name in "abc"))
@@ -92,7 +92,7 @@ async def test_object_that_nests_deep_keeps_its_neighbours_and_its_metadata(
     assert [bytes(job.status) for job in decoded.items] == [b'{"a":1}'] * 3
 
 
-async def test_status_that_nests_deep_is_malformed() -> None:
+async def test_deeply_nested_status_is_malformed() -> None:
     broken = {**obj("b", uid="u1"), "status": "HERE"}
     body = page(obj("a"), broken).replace(b'"HERE"', b"[" * 100 + b"]" * 100)
     decoded = await decode_page(body, JobObject)
@@ -102,17 +102,17 @@ async def test_status_that_nests_deep_is_malformed() -> None:
     assert "the status is nested deeper than 64 levels" in malformed.error
 
 
-def test_answer_that_nests_deep_is_decoded() -> None:
+def test_deeply_nested_response_is_decoded() -> None:
     body = b'{"metadata":{"name":"a"},"spec":' + b"[" * 5000 + b"]" * 5000 + b"}"
     assert decode(body, Object).metadata.name == "a"
 
 
-def test_answer_with_too_many_brackets_is_unexpected() -> None:
+def test_response_with_too_many_brackets_is_unexpected() -> None:
     body = b'{"metadata":{"name":"a"},"spec":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
     with pytest.raises(UnexpectedResponseError):
         decode(body, Object)
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b"}}}", b"", b'{"metadata":' + b"[" * 5000])
-def test_nothing_is_beyond_salvage(raw: bytes) -> None:
+def test_any_input_is_identified_without_an_exception(raw: bytes) -> None:
     assert identify_malformed(raw, ValueError("why")).key is None

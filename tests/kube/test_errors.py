@@ -1,4 +1,4 @@
-"""Which error an answer stands for."""
+"""Which error a response becomes."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def make_error(code: int, reason: str = "", *, headers: Any = None, **status: An
     [
         pytest.param(404, "NotFound", NotFoundError, id="not found"),
         pytest.param(409, "AlreadyExists", AlreadyExistsError, id="name taken"),
-        pytest.param(409, "Conflict", ConflictError, id="changed meanwhile"),
+        pytest.param(409, "Conflict", ConflictError, id="conflict"),
         pytest.param(410, "Expired", ExpiredError, id="expired"),
         pytest.param(410, "Gone", ExpiredError, id="gone"),
         pytest.param(422, "Invalid", InvalidError, id="invalid"),
@@ -39,7 +39,7 @@ def make_error(code: int, reason: str = "", *, headers: Any = None, **status: An
         pytest.param(429, "TooManyRequests", ThrottledError, id="throttled"),
         pytest.param(500, "InternalError", ApiError, id="internal"),
         pytest.param(400, "AlreadyExists", AlreadyExistsError, id="reason before code"),
-        pytest.param(409, "Unheard", ConflictError, id="code where the reason is new"),
+        pytest.param(409, "Unheard", ConflictError, id="code if the reason is unknown"),
     ],
 )
 def test_reason_decides_before_the_code(code: int, reason: str, kind: type[ApiError]) -> None:
@@ -51,10 +51,10 @@ def test_reason_decides_before_the_code(code: int, reason: str, kind: type[ApiEr
 @pytest.mark.parametrize(
     "body", [b"", b"<html>Bad gateway</html>", b"null", b"[]", b'{"code":"x"}', b"\xff\xfe"]
 )
-def test_answer_without_a_status_is_named_by_its_code_and_not_quoted(body: bytes) -> None:
+def test_response_without_a_status_is_reported_by_its_code_without_its_body(body: bytes) -> None:
     error = error_from(502, {}, body)
     assert type(error) is ApiError
-    assert str(error) == "the server answered 502 without a Status"
+    assert str(error) == "the server responded 502 without a Status"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_answer_without_a_status_is_named_by_its_code_and_not_quoted(body: bytes
         pytest.param({}, None, 1, id="nothing"),
     ],
 )
-def test_pause_a_server_asks_for_is_kept(headers: Any, details: Any, expected: float) -> None:
+def test_retry_after_is_parsed(headers: Any, details: Any, expected: float) -> None:
     error = make_error(429, "TooManyRequests", headers=headers, details=details)
     assert isinstance(error, ThrottledError)
     assert error.retry_after_s == expected
@@ -88,16 +88,16 @@ def test_server_error_is_throttling_only_with_a_retry_after() -> None:
         {"message": "Too large resource version: 7, current: 5"},
     ],
 )
-def test_version_from_the_future_is_known_in_its_three_forms(status: Any) -> None:
+def test_too_large_version_is_recognized_in_its_three_forms(status: Any) -> None:
     error = make_error(504, "Timeout", headers={"Retry-After": "1"}, **status)
     assert isinstance(error, TooLargeVersionError)
 
 
-def test_other_timeout_is_none_of_the_version() -> None:
+def test_other_timeout_is_not_a_too_large_version() -> None:
     assert not isinstance(make_error(504, "Timeout", message="slow"), TooLargeVersionError)
 
 
-def test_error_event_brings_its_code_in_its_body() -> None:
+def test_error_event_has_its_code_in_its_body() -> None:
     error = error_from(0, {}, b'{"kind":"Status","code":410,"reason":"Expired","message":"old"}')
     assert isinstance(error, ExpiredError)
     assert error.code == 410

@@ -1,4 +1,4 @@
-"""Commands in containers, with a server that says whatever a test tells it to."""
+"""Commands in containers, against a server with scripted responses."""
 
 import asyncio
 import gc
@@ -28,7 +28,7 @@ from dlctl.kube.errors import (
 )
 from dlctl.kube.execs import ExecResult, OutputLimit
 from dlctl.metrics import Metrics
-from tests.kube.conftest import TOKEN, Handler, Server, refuses, replies, resets
+from tests.kube.conftest import TOKEN, Handler, Server, fails, replies, resets
 
 POD = ObjectKey("ns", "launcher")
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
@@ -42,9 +42,9 @@ def failure(code: int | str, reason: str = "NonZeroExitCode") -> bytes:
 
 
 def sends(*messages: bytes, protocol: str = V5, then: Handler | None = None) -> Handler:
-    """Return a conversation of these messages, after which the server hangs up."""
+    """Send these messages, then close the connection."""
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse(protocols=[protocol])
         await socket.prepare(request)
         for message in messages:
@@ -54,7 +54,7 @@ def sends(*messages: bytes, protocol: str = V5, then: Handler | None = None) -> 
         await socket.close()
         return socket
 
-    return answer
+    return handler
 
 
 async def silence(request: web.Request) -> web.StreamResponse:
@@ -63,7 +63,7 @@ async def silence(request: web.Request) -> web.StreamResponse:
 
 
 async def fakes_handshake(request: web.Request) -> web.StreamResponse:
-    """Answer as a WebSocket would, but for the challenge."""
+    """Respond as a WebSocket server would, except for the challenge."""
     assert request.transport is not None
     request.transport.write(
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
@@ -75,18 +75,16 @@ async def run(client: Client, *command: str, **options: object) -> ExecResult:
     return await client.execute(POD, "main", command or ["true"], **options)  # type: ignore[arg-type]
 
 
-async def test_request_names_the_container_the_words_and_the_streams(
-    client: Client, server: Server
-) -> None:
+async def test_request_has_container_command_and_streams(client: Client, server: Server) -> None:
     asked: list[tuple[str, Sequence[str]]] = []
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.Request) -> web.StreamResponse:
         asked.append((request.query["container"], request.query.getall("command")))
         assert "stdin" not in request.query
         assert request.query["stdout"] == request.query["stderr"] == "true"
         return await sends(SUCCESS)(request)
 
-    server.handlers.append(answer)
+    server.handlers.append(handler)
     words = ["sh", "-c", "a; b && c > d\n'\"%41+é", ""]
     assert await run(client, *words) == ExecResult(0)
     assert asked == [("main", words)]
@@ -97,7 +95,7 @@ async def test_request_names_the_container_the_words_and_the_streams(
 
 
 @pytest.mark.parametrize("protocol", [V4, V5])
-async def test_output_comes_apart_and_the_exit_code_is_told(
+async def test_stdout_and_stderr_are_separate_and_the_exit_code_is_returned(
     client: Client, server: Server, protocol: str
 ) -> None:
     messages = [b"\x01", b"\x02", b"\x01out", b"\x02err", b"\x01put", b"\x09new", failure(7)]
@@ -105,20 +103,20 @@ async def test_output_comes_apart_and_the_exit_code_is_told(
     assert await run(client) == ExecResult(7, b"output", b"err")
 
 
-async def test_status_may_come_in_pieces(client: Client, server: Server) -> None:
+async def test_status_can_arrive_in_pieces(client: Client, server: Server) -> None:
     server.handlers.append(sends(SUCCESS[:9], b"\x01late", b"\x03" + SUCCESS[9:]))
     assert await run(client) == ExecResult(0, b"late")
 
 
-async def test_server_need_not_hang_up(client: Client, server: Server) -> None:
+async def test_result_does_not_wait_for_the_server_to_close(client: Client, server: Server) -> None:
     server.handlers.append(sends(SUCCESS, then=silence))
     assert await run(client) == ExecResult(0)
 
 
 def floods(sent: list[int]) -> Handler:
-    """Return a conversation in which output comes as fast as it is taken, without an end."""
+    """Send endless output, as fast as it is read."""
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse(protocols=[V5])
         await socket.prepare(request)
         with suppress(ConnectionError):
@@ -127,22 +125,22 @@ def floods(sent: list[int]) -> Handler:
                 sent.append(32768)
         return socket
 
-    return answer
+    return handler
 
 
-async def test_command_that_writes_beyond_the_limit_is_hung_up_on(
+async def test_command_that_exceeds_the_output_limit_is_disconnected(
     client: Client, server: Server
 ) -> None:
     sent: list[int] = []
     server.handlers.append(floods(sent))
     with pytest.raises(OutputLimitError, match="more than 65536 bytes"):
         await run(client)
-    # The rest is what is on the way in the buffers of two sockets.
+    # The rest is in the buffers of the two sockets.
     assert sum(sent) < 8 << 20
 
 
 @pytest.mark.slow
-async def test_output_beyond_the_limit_is_freed_at_once(client: Client, server: Server) -> None:
+async def test_output_beyond_the_limit_is_released_at_once(client: Client, server: Server) -> None:
     whole = 4 << 20
     with no_collection():
         tracemalloc.start()
@@ -156,7 +154,7 @@ async def test_output_beyond_the_limit_is_freed_at_once(client: Client, server: 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Keep what reference cycles hold, as a busy program does for minutes."""
+    """Defer the collection of reference cycles, as in a busy program."""
     gc.disable()
     try:
         yield
@@ -165,17 +163,13 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
-async def test_end_of_longer_output_is_kept_where_it_is_asked_for(
-    client: Client, server: Server
-) -> None:
+async def test_tail_of_longer_output_is_kept_on_request(client: Client, server: Server) -> None:
     server.handlers.append(sends(*[b"\x01" + b"%060d" % n for n in range(60)], SUCCESS))
     completed = await run(client, output_limit=OutputLimit(100, keep_end=True))
     assert completed == ExecResult(0, (b"%060d" % 58)[-40:] + b"%060d" % 59, truncated=True)
 
 
-async def test_output_without_an_end_is_read_at_a_bounded_rate(
-    client: Client, server: Server
-) -> None:
+async def test_endless_output_is_read_at_a_limited_rate(client: Client, server: Server) -> None:
     sent: list[int] = []
     server.handlers.append(floods(sent))
     with pytest.raises(DeadlineExceededError):
@@ -184,13 +178,13 @@ async def test_output_without_an_end_is_read_at_a_bounded_rate(
 
 
 @pytest.mark.parametrize(("protocol", "closed"), [(V4, False), (V5, True)])
-async def test_input_is_given_in_pieces_and_closed_where_that_can_be_said(
+async def test_input_is_sent_in_pieces_and_closed_if_the_protocol_can(
     client: Client, server: Server, protocol: str, closed: bool
 ) -> None:
     heard = bytearray()
     closes: list[bytes] = []
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.Request) -> web.StreamResponse:
         assert request.query["stdin"] == "true"
         socket = web.WebSocketResponse(protocols=[protocol])
         await socket.prepare(request)
@@ -203,7 +197,7 @@ async def test_input_is_given_in_pieces_and_closed_where_that_can_be_said(
         await socket.send_bytes(SUCCESS)
         return socket
 
-    server.handlers.append(answer)
+    server.handlers.append(handler)
     completed = await client.execute(POD, "main", ["cat"], stdin=b"x" * 100_000, timeout_s=5)
     assert completed == ExecResult(0)
     assert heard == b"x" * 100_000
@@ -214,31 +208,31 @@ async def test_input_is_given_in_pieces_and_closed_where_that_can_be_said(
     ("code", "reason", "error"),
     [
         pytest.param(404, "NotFound", NotFoundError, id="the pod is gone"),
-        pytest.param(403, "Forbidden", ForbiddenError, id="no right"),
+        pytest.param(403, "Forbidden", ForbiddenError, id="forbidden"),
         pytest.param(500, "InternalError", ApiError, id="no kubelet"),
         pytest.param(401, "Unauthorized", UnauthorizedError, id="no credentials"),
     ],
 )
-async def test_refusal_is_told_in_the_words_of_the_server(
+async def test_rejection_has_the_servers_message(
     client: Client, server: Server, code: int, reason: str, error: type[ApiError]
 ) -> None:
-    server.handlers.append(refuses(code, reason, "because"))
+    server.handlers.append(fails(code, reason, "because"))
     with pytest.raises(error, match="because"):
         await run(client)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "handler",
     [
-        pytest.param(replies({}), id="an ordinary answer"),
+        pytest.param(replies({}), id="an ordinary response"),
         pytest.param(sends(protocol="chat"), id="other protocols"),
-        pytest.param(fakes_handshake, id="a wrong answer to the challenge"),
+        pytest.param(fakes_handshake, id="a wrong response to the challenge"),
     ],
 )
-async def test_server_that_speaks_no_such_protocol_is_not_taken_for_one(
-    client: Client, server: Server, answer: Handler
+async def test_server_without_the_exec_protocol_raises(
+    client: Client, server: Server, handler: Handler
 ) -> None:
-    server.handlers.append(answer)
+    server.handlers.append(handler)
     with pytest.raises(UnexpectedResponseError) as caught:
         await run(client, "secret")
     assert "secret" not in str(caught.value)
@@ -251,9 +245,7 @@ async def test_redirect_is_not_followed(client: Client, server: Server) -> None:
     assert len(server.seen) == 1
 
 
-async def test_command_that_could_not_be_started_is_an_error(
-    client: Client, server: Server
-) -> None:
+async def test_command_that_could_not_be_started_raises(client: Client, server: Server) -> None:
     body = {"status": "Failure", "code": 500, "reason": "InternalError", "message": "no such file"}
     server.handlers.append(sends(b"\x03" + msgspec.json.encode(body)))
     with pytest.raises(ApiError, match="no such file"):
@@ -262,7 +254,7 @@ async def test_command_that_could_not_be_started_is_an_error(
 
 @pytest.mark.parametrize("then", [None, resets], ids=["closed", "reset"])
 @pytest.mark.parametrize("said", [[], [b"\x01out"], [SUCCESS[:-3]]], ids=["", "output", "a part"])
-async def test_end_of_the_connection_without_a_status_is_an_error(
+async def test_connection_closed_without_a_status_raises(
     client: Client, server: Server, said: list[bytes], then: Handler | None
 ) -> None:
     server.handlers.append(sends(*said, then=then))
@@ -271,12 +263,12 @@ async def test_end_of_the_connection_without_a_status_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "answer", [sends(b"\x01out", then=silence), silence], ids=["command", "server"]
+    "handler", [sends(b"\x01out", then=silence), silence], ids=["command", "server"]
 )
-async def test_deadline_holds_for_the_command_and_for_the_way_to_it(
-    client: Client, server: Server, answer: Handler
+async def test_timeout_covers_the_connection_and_the_command(
+    client: Client, server: Server, handler: Handler
 ) -> None:
-    server.handlers.append(answer)
+    server.handlers.append(handler)
     with pytest.raises(DeadlineExceededError, match=r"in ns/launcher did not end within 0\.1 s"):
         await run(client, timeout_s=0.1)
 
@@ -284,7 +276,7 @@ async def test_deadline_holds_for_the_command_and_for_the_way_to_it(
 async def test_cancelling_closes_the_connection_at_once(client: Client, server: Server) -> None:
     begun, closed = asyncio.Event(), asyncio.Event()
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse(protocols=[V5])
         await socket.prepare(request)
         begun.set()
@@ -294,7 +286,7 @@ async def test_cancelling_closes_the_connection_at_once(client: Client, server: 
             closed.set()
         return socket
 
-    server.handlers.append(answer)
+    server.handlers.append(handler)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         task = group.create_task(run(client))
         await begun.wait()
@@ -303,7 +295,7 @@ async def test_cancelling_closes_the_connection_at_once(client: Client, server: 
     assert task.cancelled()
 
 
-async def test_input_that_nobody_reads_holds_up_neither_the_deadline_nor_the_end(
+async def test_unread_input_delays_neither_the_timeout_nor_the_end(
     client: Client, server: Server
 ) -> None:
     over = asyncio.Event()
@@ -318,7 +310,7 @@ async def test_input_that_nobody_reads_holds_up_neither_the_deadline_nor_the_end
     over.set()
 
 
-async def test_command_is_sent_only_while_writes_may_be(server: Server) -> None:
+async def test_command_is_sent_only_while_writes_are_allowed(server: Server) -> None:
     server.handlers.append(sends(SUCCESS))
     answers = [True]
     config = ClusterConfig.with_token(server.url, TOKEN)
@@ -330,27 +322,27 @@ async def test_command_is_sent_only_while_writes_may_be(server: Server) -> None:
     assert len(server.seen) == 1
 
 
-async def test_credentials_that_were_refused_are_renewed_once(server: Server) -> None:
+async def test_rejected_credentials_are_renewed_once(server: Server) -> None:
     class Renewed:
-        async def access(self, refused: Access | None = None) -> Access:
-            return Access({"Authorization": "Bearer new" if refused else "Bearer old"})
+        async def access(self, rejected: Access | None = None) -> Access:
+            return Access({"Authorization": "Bearer new" if rejected else "Bearer old"})
 
-    server.handlers += [refuses(401, "Unauthorized"), sends(SUCCESS)]
+    server.handlers += [fails(401, "Unauthorized"), sends(SUCCESS)]
     async with Client(ClusterConfig(server.url, Renewed())) as client:
         assert await run(client) == ExecResult(0)
     assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer old", "Bearer new"]
 
 
-async def test_server_that_is_not_there_is_an_error_of_ours(client: Client) -> None:
+async def test_exec_without_a_server_raises_connect_refused(client: Client) -> None:
     async with Client(ClusterConfig("http://127.0.0.1:1")) as client:
         with pytest.raises(ConnectRefusedError):
             await run(client)
 
 
-async def test_commands_are_counted_with_the_requests(
+async def test_commands_are_counted_as_requests(
     client: Client, server: Server, metrics: Metrics
 ) -> None:
-    server.handlers += [sends(SUCCESS), refuses(404, "NotFound")]
+    server.handlers += [sends(SUCCESS), fails(404, "NotFound")]
     await run(client)
     with pytest.raises(NotFoundError):
         await run(client)

@@ -1,4 +1,4 @@
-"""Lines are the same, wherever the chunks were cut."""
+"""Splitting a stream of chunks into lines."""
 
 import itertools
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
 
 
 @given(st.lists(st.binary(max_size=8)), st.lists(st.integers(0, 80)))
-async def test_lines_do_not_depend_on_the_chunks(texts: list[bytes], cuts: list[int]) -> None:
+async def test_lines_do_not_depend_on_chunk_boundaries(texts: list[bytes], cuts: list[int]) -> None:
     expected = [text.replace(b"\n", b"") for text in texts]
     stream = b"".join(line + b"\n" for line in expected)
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
@@ -25,10 +25,10 @@ async def test_lines_do_not_depend_on_the_chunks(texts: list[bytes], cuts: list[
     assert [line async for line in split_lines(chunks(*parts))] == expected
 
 
-async def test_last_line_needs_no_end() -> None:
+async def test_last_line_needs_no_newline() -> None:
     assert [line async for line in split_lines(chunks(b"a\nb", b"c"))] == [b"a", b"bc"]
 
 
-async def test_line_without_end_is_refused_before_memory_is() -> None:
+async def test_endless_line_is_rejected() -> None:
     with pytest.raises(UnexpectedResponseError, match="longer than 10 bytes"):
         [line async for line in split_lines(chunks(b"123456", b"123456"), max_bytes=10)]

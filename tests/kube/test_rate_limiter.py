@@ -18,7 +18,7 @@ def bucket(qps: float, burst: int) -> RateLimiter:
 
 
 async def passed_at(limit: RateLimiter, count: int) -> list[float]:
-    """Return when each of some requests that come at once may pass."""
+    """Return when each of several simultaneous requests may be sent."""
     started = now()
 
     async def one() -> float:
@@ -39,7 +39,7 @@ async def test_pause_fills_the_bucket_up_to_the_burst() -> None:
     assert await passed_at(limit, 4) == [0, 0, 0, 0.1]
 
 
-async def test_turn_that_is_given_up_goes_to_the_next() -> None:
+async def test_cancelled_turn_goes_to_the_next() -> None:
     limit = bucket(10, 1)
     await limit.wait()
     waiting = asyncio.create_task(limit.wait())
@@ -50,10 +50,10 @@ async def test_turn_that_is_given_up_goes_to_the_next() -> None:
 
 
 @pytest.mark.parametrize("qps", [0.0, -1.0])
-def test_no_rate_is_no_limit(qps: float) -> None:
+def test_rate_zero_disables_the_limit(qps: float) -> None:
     assert RateLimiter.from_settings(qps, 30) is None
 
 
-async def test_rate_without_a_burst_lets_one_second_of_it_pass_at_once() -> None:
+async def test_default_burst_is_one_second_of_the_rate() -> None:
     assert await passed_at(bucket(2.5, 0), 4) == [0, 0, 0, 0.4]
     assert await passed_at(bucket(0.5, 0), 2) == [0, 2]

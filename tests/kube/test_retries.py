@@ -1,4 +1,4 @@
-"""What is sent again."""
+"""Which requests are retried."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def throttled(code: int, after_s: float = 2) -> ThrottledError:
         pytest.param("POST", throttled(429), 2, id="write, 429"),
         pytest.param("PATCH", throttled(503), 2, id="write, 503"),
         pytest.param("GET", throttled(504), 2, id="read, 504"),
-        pytest.param("POST", throttled(500), None, id="write that may be done"),
+        pytest.param("POST", throttled(500), None, id="write that may have been applied"),
         pytest.param("GET", throttled(429, MAX_DELAY_S + 1), None, id="too long"),
         pytest.param("GET", DisconnectedError("x"), 0.1, id="read, reset"),
         pytest.param("DELETE", DisconnectedError("x"), None, id="write, reset"),
@@ -35,17 +35,17 @@ def throttled(code: int, after_s: float = 2) -> ThrottledError:
         pytest.param("PUT", ConflictError("x", code=409, reason=""), None, id="conflict"),
     ],
 )
-def test_only_what_is_safe_is_sent_again(
+def test_only_safe_requests_are_retried(
     method: str, error: DlctlError, expected: float | None
 ) -> None:
     assert delay_s(method, error, 0, 0.0) == expected
 
 
-def test_pause_is_stretched_by_a_quarter_at_most() -> None:
+def test_jitter_is_at_most_a_quarter() -> None:
     assert delay_s("GET", throttled(429, 8), 0, 1.0) == 10
 
 
-def test_tries_come_to_an_end() -> None:
+def test_retries_are_limited() -> None:
     assert delay_s("GET", throttled(429), MAX_RETRIES - 1, 0.0) == 2
     assert delay_s("GET", throttled(429), MAX_RETRIES, 0.0) is None
 

@@ -1,4 +1,4 @@
-"""Writes that must not be sent, and those that must not be delivered by anybody later."""
+"""Writes that must not be sent, or not be delivered later."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ from dlctl.kube.config import ClusterConfig
 from dlctl.kube.connections import keepalive_socket
 from dlctl.kube.errors import UnreachableError, WriteFencedError
 from dlctl.metrics import Metrics
-from tests.kube.conftest import Server, refuses, replies
+from tests.kube.conftest import Server, fails, replies
 
 KEY = ObjectKey("ns", "a")
 POD: dict[str, Any] = {"metadata": {"name": "a"}}
@@ -23,13 +23,13 @@ POD: dict[str, Any] = {"metadata": {"name": "a"}}
 
 @attrs.define
 class MayWriteTimes:
-    """Answers as often as it is told to, and then says no."""
+    """Allows a number of writes, then no more."""
 
-    answers_left: float = float("inf")
+    allowed_count: float = float("inf")
 
     def __call__(self) -> bool:
-        self.answers_left -= 1
-        return self.answers_left >= 0
+        self.allowed_count -= 1
+        return self.allowed_count >= 0
 
 
 @pytest.fixture
@@ -54,12 +54,12 @@ async def client(server: Server, may_write: MayWriteTimes) -> AsyncIterator[Clie
         pytest.param(lambda c: c.delete(PODS, KEY), id="delete"),
     ],
 )
-async def test_write_is_sent_only_while_it_may_be(
+async def test_write_is_sent_only_while_allowed(
     client: Client, server: Server, may_write: MayWriteTimes, write: Any
 ) -> None:
     await write(client)
     assert len(server.seen) == 1
-    may_write.answers_left = 0
+    may_write.allowed_count = 0
     with pytest.raises(WriteFencedError):
         await write(client)
     assert len(server.seen) == 1
@@ -68,37 +68,37 @@ async def test_write_is_sent_only_while_it_may_be(
 async def test_reads_are_always_sent(
     client: Client, server: Server, may_write: MayWriteTimes
 ) -> None:
-    may_write.answers_left = 0
+    may_write.allowed_count = 0
     await client.get(PODS, KEY, dict)
     async with client.watch(SERVICES, namespace="ns") as lines:
         assert [line async for line in lines]
     assert len(server.seen) == 2
 
 
-async def test_write_that_was_on_its_way_is_held_when_the_connection_is_there(
+async def test_write_is_held_if_the_fence_closes_while_connecting(
     client: Client, server: Server, may_write: MayWriteTimes
 ) -> None:
-    may_write.answers_left = 1
+    may_write.allowed_count = 1
     with pytest.raises(UnreachableError):
         await client.create(PODS, "ns", POD)
     await client.get(PODS, KEY, dict)
     assert [seen.method for seen in server.seen] == ["GET"]
 
 
-async def test_write_that_is_tried_again_is_asked_for_again(
+async def test_fence_is_checked_again_before_a_retry(
     client: Client, server: Server, may_write: MayWriteTimes
 ) -> None:
     server.handlers.clear()
-    server.handlers += [refuses(429, "TooManyRequests", Retry_After="0"), replies(POD)]
-    may_write.answers_left = 2
+    server.handlers += [fails(429, "TooManyRequests", Retry_After="0"), replies(POD)]
+    may_write.allowed_count = 2
     with pytest.raises(WriteFencedError):
         await client.create(PODS, "ns", POD)
     assert len(server.seen) == 1
 
 
 @pytest.mark.parametrize("forget", [True, False])
-async def test_connection_closed_by_a_gated_client_delivers_nothing_more(forget: bool) -> None:
-    """A peer that reads nothing stands for a network that lets nothing through."""
+async def test_connection_closed_by_a_fenced_client_delivers_nothing_more(forget: bool) -> None:
+    """A peer that reads nothing simulates a broken network."""
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = (socket.AF_INET, socket.SOCK_STREAM, 0, "", listener.getsockname())
@@ -115,7 +115,7 @@ async def test_connection_closed_by_a_gated_client_delivers_nothing_more(forget:
 
 
 def _received(peer: socket.socket) -> int:
-    """Return how many bytes came until the end, or until the connection was reset."""
+    """Return the number of bytes received until the connection was closed or reset."""
     total = 0
     try:
         while chunk := peer.recv(1 << 16):

@@ -10,7 +10,7 @@ from dlctl.metrics import Metrics
 from dlctl.probes.authorization import DelegatedAuthorization
 from dlctl.probes.server import Health
 from dlctl.probes.server import serving as probes
-from tests.kube.conftest import Server, refuses, replies, serving
+from tests.kube.conftest import Server, fails, replies, serving
 
 KNOWN: dict[str, Any] = {
     "status": {"authenticated": True, "user": {"username": "prometheus", "groups": ["scrapers"]}}
@@ -85,5 +85,5 @@ async def test_verdict_is_remembered_for_each_token(api: Server) -> None:
 
 
 async def test_nobody_is_let_in_while_tokens_cannot_be_reviewed(api: Server) -> None:
-    api.handlers.append(refuses(403, "Forbidden"))
+    api.handlers.append(fails(403, "Forbidden"))
     assert await scrape(api, "theirs", "theirs") == [503, 503]

@@ -1,10 +1,10 @@
-"""An event loop for steps in time that a real one would take while it is busy."""
+"""An event loop whose clock a test sets, also while the loop is busy."""
 
 import asyncio
 
 
 class StandingLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock stands still until it is told otherwise."""
+    """A loop whose clock only moves when it is set."""
 
     now = 0.0
 

@@ -16,7 +16,7 @@ async def taken(queue: WorkQueue[str]) -> list[str]:
     return [await queue.get() for _ in range(len(queue))]
 
 
-async def test_key_is_ready_after_its_delay_and_not_before(queue: WorkQueue[str]) -> None:
+async def test_key_is_ready_after_its_delay(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 5)
     await asyncio.sleep(5 - TICK_S)
     assert len(queue) == 0
@@ -26,7 +26,7 @@ async def test_key_is_ready_after_its_delay_and_not_before(queue: WorkQueue[str]
     assert await taken(queue) == ["a"]
 
 
-async def test_delayed_key_comes_once(queue: WorkQueue[str]) -> None:
+async def test_delayed_key_is_handed_out_once(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 5)
     await asyncio.sleep(6)
     queue.done(await queue.get())
@@ -46,7 +46,7 @@ async def test_waiting_worker_wakes_at_the_deadline(queue: WorkQueue[str]) -> No
     assert loop.time() - started == pytest.approx(5)
 
 
-async def test_later_request_for_a_waiting_key_changes_nothing(queue: WorkQueue[str]) -> None:
+async def test_later_deadline_of_a_waiting_key_is_ignored(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 5)
     queue.add_after("a", 9)
     await asyncio.sleep(6)
@@ -58,7 +58,7 @@ async def test_later_request_for_a_waiting_key_changes_nothing(queue: WorkQueue[
     assert len(queue) == 0
 
 
-async def test_earlier_request_for_a_waiting_key_wins(queue: WorkQueue[str]) -> None:
+async def test_earlier_deadline_of_a_waiting_key_wins(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 9)
     queue.add_after("a", 5)
     await asyncio.sleep(6)
@@ -70,7 +70,7 @@ async def test_earlier_request_for_a_waiting_key_wins(queue: WorkQueue[str]) -> 
     assert len(queue) == 0
 
 
-async def test_shorter_delay_that_was_asked_for_second_comes_first(queue: WorkQueue[str]) -> None:
+async def test_shorter_delay_added_second_comes_first(queue: WorkQueue[str]) -> None:
     queue.add_after("slow", 10)
     queue.add_after("fast", 1)
     await asyncio.sleep(2)
@@ -99,7 +99,7 @@ def test_keys_due_together_come_in_order_of_their_deadlines() -> None:
         loop.close()
 
 
-async def test_priority_counts_from_the_moment_a_key_is_ready(queue: WorkQueue[str]) -> None:
+async def test_priority_applies_once_a_key_is_ready(queue: WorkQueue[str]) -> None:
     queue.add_after("late but high", 2, priority=1)
     queue.add_after("early but low", 1, priority=-1)
     queue.add("plain")
@@ -108,7 +108,7 @@ async def test_priority_counts_from_the_moment_a_key_is_ready(queue: WorkQueue[s
     assert await taken(queue) == ["late but high", "plain", "early but low"]
 
 
-async def test_key_that_becomes_ready_goes_behind_those_of_its_level(queue: WorkQueue[str]) -> None:
+async def test_key_that_becomes_ready_queues_behind_its_priority(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1)
     queue.add("b")
     await asyncio.sleep(2)
@@ -116,7 +116,7 @@ async def test_key_that_becomes_ready_goes_behind_those_of_its_level(queue: Work
     assert await taken(queue) == ["b", "a"]
 
 
-async def test_highest_priority_of_several_delayed_requests_counts(queue: WorkQueue[str]) -> None:
+async def test_highest_priority_of_several_delayed_adds_counts(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1, priority=-5)
     queue.add_after("a", 2, priority=5)
     queue.add("b", priority=4)
@@ -125,7 +125,9 @@ async def test_highest_priority_of_several_delayed_requests_counts(queue: WorkQu
     assert await taken(queue) == ["a", "b"]
 
 
-async def test_plain_add_makes_a_waiting_key_ready_for_good(queue: WorkQueue[str]) -> None:
+async def test_plain_add_makes_a_waiting_key_ready_and_cancels_the_delay(
+    queue: WorkQueue[str],
+) -> None:
     queue.add_after("a", 5)
     queue.add("a")
     assert await taken(queue) == ["a"]
@@ -136,7 +138,7 @@ async def test_plain_add_makes_a_waiting_key_ready_for_good(queue: WorkQueue[str
     assert len(queue) == 0
 
 
-async def test_key_made_ready_keeps_the_priority_that_it_waited_with(queue: WorkQueue[str]) -> None:
+async def test_key_made_ready_keeps_its_priority(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 5, priority=5)
     queue.add("b", priority=1)
     queue.add("a")
@@ -144,7 +146,7 @@ async def test_key_made_ready_keeps_the_priority_that_it_waited_with(queue: Work
     assert await taken(queue) == ["a", "b"]
 
 
-async def test_delayed_request_for_a_ready_key_only_raises_its_priority(
+async def test_delayed_add_of_a_ready_key_only_raises_its_priority(
     queue: WorkQueue[str],
 ) -> None:
     queue.add("a")
@@ -158,7 +160,7 @@ async def test_delayed_request_for_a_ready_key_only_raises_its_priority(
     assert len(queue) == 0
 
 
-async def test_delay_of_zero_or_less_is_none(queue: WorkQueue[str]) -> None:
+async def test_delay_of_zero_or_less_adds_at_once(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 0)
     queue.add_after("b", -1)
 
@@ -177,7 +179,7 @@ async def test_key_due_while_processing_waits_until_done(queue: WorkQueue[str]) 
     assert len(queue) == 1
 
 
-async def test_requeued_key_keeps_the_priority_that_it_was_taken_at(queue: WorkQueue[str]) -> None:
+async def test_requeued_key_keeps_the_priority_it_was_taken_with(queue: WorkQueue[str]) -> None:
     queue.add("a", priority=-100)
     await queue.get()
     queue.add_after("a", 1)
@@ -188,7 +190,7 @@ async def test_requeued_key_keeps_the_priority_that_it_was_taken_at(queue: WorkQ
     assert await taken(queue) == ["b", "a"]
 
 
-async def test_rate_limited_key_waits_twice_as_long_each_time_until_forgotten() -> None:
+async def test_rate_limited_delay_doubles_until_forgotten() -> None:
     queue = WorkQueue[str](backoff=ItemBackoff(Backoff(base_s=1, cap_s=100)))
 
     async def waited() -> float:
@@ -205,7 +207,7 @@ async def test_rate_limited_key_waits_twice_as_long_each_time_until_forgotten() 
     assert await waited() == pytest.approx(1)
 
 
-async def test_rate_limits_of_keys_added_together_are_their_own() -> None:
+async def test_rate_limits_are_per_key() -> None:
     queue = WorkQueue[str](backoff=ItemBackoff(Backoff(base_s=1, cap_s=100)))
     for key in "abc":
         queue.add_rate_limited(key)
@@ -214,7 +216,7 @@ async def test_rate_limits_of_keys_added_together_are_their_own() -> None:
     assert await taken(queue) == ["a", "b", "c"]
 
 
-async def test_forgetting_a_key_leaves_it_where_it_waits(queue: WorkQueue[str]) -> None:
+async def test_forgetting_a_key_does_not_cancel_its_delay(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1)
     queue.forget("a")
     await asyncio.sleep(2)
@@ -241,7 +243,7 @@ async def test_one_timer_serves_all_waiting_keys(
     assert timers == 1
 
 
-async def test_key_made_ready_again_and_again_leaves_no_pile_of_deadlines(
+async def test_deadlines_of_a_key_made_ready_repeatedly_do_not_accumulate(
     queue: WorkQueue[str],
 ) -> None:
     for _ in range(1000):

@@ -38,7 +38,7 @@ def test_failures_of_one_key_do_not_slow_another() -> None:
     assert (backoff.failures("a"), backoff.failures("b")) == (2, 1)
 
 
-def test_forgotten_key_starts_anew() -> None:
+def test_forgotten_key_starts_over() -> None:
     backoff = ItemBackoff[str](BACKOFF)
     backoff.next_delay_s("a")
     backoff.next_delay_s("a")

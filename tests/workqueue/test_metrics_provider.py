@@ -11,7 +11,7 @@ pytestmark = pytest.mark.looptime
 
 @attrs.define
 class RecordingMetrics:
-    """Keeps what a queue tells."""
+    """Records the metrics of a queue."""
 
     depths: dict[int, int] = attrs.field(factory=dict)
     adds: int = 0
@@ -73,7 +73,7 @@ async def test_key_added_while_processing_counts_but_is_not_in_the_depth(
     assert (figures.adds, figures.depths) == (2, {0: 1})
 
 
-async def test_depth_follows_a_key_to_its_new_priority(
+async def test_depth_moves_with_a_key_to_its_new_priority(
     watched: WorkQueue[str], figures: RecordingMetrics
 ) -> None:
     watched.add("a")
@@ -83,7 +83,7 @@ async def test_depth_follows_a_key_to_its_new_priority(
     assert figures.depths == {0: 1, 7: 1}
 
 
-async def test_times_run_from_the_first_add_to_get_and_from_get_to_done(
+async def test_durations_are_from_the_first_add_to_get_and_from_get_to_done(
     watched: WorkQueue[str], figures: RecordingMetrics
 ) -> None:
     watched.add("a")
@@ -97,7 +97,7 @@ async def test_times_run_from_the_first_add_to_get_and_from_get_to_done(
     assert (figures.waits, figures.works) == ([3], [5])
 
 
-async def test_delay_is_not_part_of_the_waiting_time(
+async def test_delay_is_not_part_of_the_queue_duration(
     watched: WorkQueue[str], figures: RecordingMetrics
 ) -> None:
     watched.add_after("a", 60)
@@ -107,7 +107,7 @@ async def test_delay_is_not_part_of_the_waiting_time(
     assert figures.waits == [1]
 
 
-async def test_ages_are_those_of_the_keys_in_work(
+async def test_unfinished_work_covers_the_keys_being_processed(
     watched: WorkQueue[str], figures: RecordingMetrics
 ) -> None:
     assert list(figures.ages_s()) == []

@@ -7,12 +7,12 @@ import pytest
 
 from dlctl.workqueue.queue import QueueShutDown, WorkQueue
 
-# Every wait in here ends at once on the loop's own time, or the test hangs and has a name.
+# Every wait ends at once in simulated loop time; a hanging test fails by its timeout.
 pytestmark = pytest.mark.looptime
 
 
 class Key:
-    """A key that can be weakly referred to."""
+    """A key that can be weakly referenced."""
 
 
 async def ready(queue: WorkQueue[str]) -> list[str]:
@@ -61,7 +61,7 @@ async def test_key_added_while_processing_waits_until_done(queue: WorkQueue[str]
     assert len(queue) == 0
 
 
-async def test_key_that_comes_back_goes_behind_the_others(queue: WorkQueue[str]) -> None:
+async def test_readded_key_goes_behind_the_others(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await queue.get()
     queue.add("a")
@@ -85,7 +85,7 @@ async def test_second_worker_waits_for_key_until_the_first_is_done(queue: WorkQu
     assert second.result() == "a"
 
 
-async def test_key_in_work_holds_nobody_else_up(queue: WorkQueue[str]) -> None:
+async def test_key_being_processed_does_not_block_others(queue: WorkQueue[str]) -> None:
     queue.add("a", priority=9)
     await queue.get()
     queue.add("a", priority=9)
@@ -94,14 +94,14 @@ async def test_key_in_work_holds_nobody_else_up(queue: WorkQueue[str]) -> None:
     assert await queue.get() == "b"
 
 
-async def test_done_without_get_is_an_error(queue: WorkQueue[str]) -> None:
+async def test_done_without_get_raises(queue: WorkQueue[str]) -> None:
     queue.add("a")
 
     with pytest.raises(ValueError, match="no worker has taken a"):
         queue.done("a")
 
 
-async def test_each_key_reaches_exactly_one_of_many_workers(queue: WorkQueue[str]) -> None:
+async def test_each_key_is_handed_to_exactly_one_of_many_workers(queue: WorkQueue[str]) -> None:
     taken = Counter[str]()
 
     async def work() -> None:
@@ -155,7 +155,9 @@ async def test_higher_priority_goes_first(queue: WorkQueue[str]) -> None:
     assert await ready(queue) == ["high", "first", "second", "low"]
 
 
-async def test_raised_key_goes_to_the_end_of_its_new_level(queue: WorkQueue[str]) -> None:
+async def test_key_with_raised_priority_goes_to_the_end_of_its_new_level(
+    queue: WorkQueue[str],
+) -> None:
     queue.add("a")
     queue.add("b", priority=1)
     queue.add("c", priority=1)
@@ -174,7 +176,7 @@ async def test_priority_is_never_lowered(queue: WorkQueue[str]) -> None:
     assert await ready(queue) == ["a", "b"]
 
 
-async def test_highest_priority_asked_for_while_processing_counts(queue: WorkQueue[str]) -> None:
+async def test_highest_priority_added_while_processing_counts(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await queue.get()
     for priority in (1, 5, 3):
@@ -194,12 +196,12 @@ async def test_waiting_worker_gets_a_key_that_is_added_later(queue: WorkQueue[st
     assert worker.result() == "a"
 
 
-async def test_cancelled_worker_passes_its_wake_up_on(queue: WorkQueue[str]) -> None:
+async def test_cancelled_worker_passes_on_its_wake_up(queue: WorkQueue[str]) -> None:
     async with asyncio.TaskGroup() as group:
         first = group.create_task(queue.get())
         second = group.create_task(queue.get())
         await turns()
-        # In one turn of the loop the first is woken and cancelled: it can take nothing any more.
+        # The first worker is woken and cancelled in one loop iteration, so it takes no key.
         queue.add("a")
         first.cancel()
 

@@ -1,4 +1,4 @@
-"""The queue against a model that is too simple to be wrong, step by step."""
+"""The queue against a simple model, step by step."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ delays = st.sampled_from([0.0, 1.0, 2.0, 5.0])
 
 @attrs.define
 class Model:
-    """Ready keys as (key, priority) in order of arrival; sorted anew whenever one is needed."""
+    """Ready keys as (key, priority) in order of arrival; sorted whenever one is taken."""
 
     ready: list[tuple[str, int]] = attrs.field(factory=list)
     again: dict[str, int] = attrs.field(factory=dict)
@@ -74,7 +74,7 @@ class Model:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Workers that wait are real tasks, which may be cancelled at any moment."""
+    """Waiting workers are real tasks that may be cancelled at any moment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.agrees = True
 
     def within(self, do: Callable[[], T]) -> T:
-        """Call a function on the loop, and let everything settle that it sets off."""
+        """Call a function on the loop, and let all its effects settle."""
 
         self.agrees = False
 
@@ -98,7 +98,7 @@ class QueueMachine(RuleBasedStateMachine):
         return self.loop.run_until_complete(call())
 
     def settle(self) -> None:
-        """Account for the workers that have a key by now, first come first served."""
+        """Account for the workers that have got a key, in order of arrival."""
         for worker in [worker for worker in self.workers if worker.done()]:
             self.workers.remove(worker)
             key = worker.result()
@@ -164,9 +164,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.agrees = True
 
     def teardown(self) -> None:
-        """Shut down in the middle of it: what was accepted still comes out, and then the end."""
+        """Shut down: accepted keys are still handed out, then every worker ends."""
         try:
-            # After a disagreement the end would be one more, or never come.
+            # After a failed step the shutdown would only add another failure, or hang.
             self.loop.run_until_complete(self.end() if self.agrees else self.cancel())
         finally:
             self.loop.close()
@@ -201,6 +201,6 @@ TestQueueBehavesLikeTheModel = QueueMachine.TestCase
 TestQueueBehavesLikeTheModel.settings = settings(
     max_examples=60,
     stateful_step_count=40,
-    # Making a failure smaller takes longer than a test may; do it by hand, with shrinking on.
+    # Shrinking takes longer than a test may; enable it by hand for a failure.
     phases=[Phase.reuse, Phase.generate],
 )

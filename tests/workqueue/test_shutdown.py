@@ -32,7 +32,7 @@ async def test_backlog_is_handed_out_after_shut_down(queue: WorkQueue[str]) -> N
         pytest.param(lambda queue: queue.add_rate_limited("a"), id="rate limited"),
     ],
 )
-async def test_nothing_added_after_shut_down_comes_out(
+async def test_keys_added_after_shut_down_are_dropped(
     queue: WorkQueue[str], add: Callable[[WorkQueue[str]], None]
 ) -> None:
     queue.shut_down()
@@ -43,7 +43,7 @@ async def test_nothing_added_after_shut_down_comes_out(
         await queue.get()
 
 
-async def test_shut_down_drops_keys_whose_time_has_not_come(queue: WorkQueue[str]) -> None:
+async def test_shut_down_drops_delayed_keys(queue: WorkQueue[str]) -> None:
     queue.add_after("a", 1)
     queue.shut_down()
     await asyncio.sleep(2)
@@ -71,7 +71,7 @@ async def test_shut_down_does_not_wait_for_work_in_progress(queue: WorkQueue[str
     queue.done("a")
 
 
-async def test_key_asked_for_before_shut_down_comes_once_more_after_done(
+async def test_key_readded_before_shut_down_is_handed_out_once_more(
     queue: WorkQueue[str],
 ) -> None:
     queue.add("a")
