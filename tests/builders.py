@@ -8,6 +8,7 @@ import msgspec
 
 from dlctl.api.job import Job, JobObject, Replica
 from dlctl.api.pods import Pod
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
 from dlctl.dialects.kubeflow.replica_map import ReplicaMap
@@ -86,17 +87,20 @@ def job_object(wire: Mapping[str, Any]) -> JobObject:
     return msgspec.json.decode(msgspec.json.encode(wire), type=JobObject)
 
 
+def decoded(wire: Mapping[str, Any]) -> DecodedObject:
+    """Return the object of a manifest as its kind decodes it."""
+    return kind_of(wire["apiVersion"], wire["kind"]).decode(job_object(wire))
+
+
 def make_job(wire: Mapping[str, Any] | None = None, **spec: Any) -> Job:
     """Return the job decoded from a manifest, by default from :func:`mxjob`."""
     wire = wire or mxjob(**spec)
-    return kind_of(wire["apiVersion"], wire["kind"]).read(job_object(wire))
+    return kind_of(wire["apiVersion"], wire["kind"]).read(decoded(wire))
 
 
 def renderer_of(wire: Mapping[str, Any]) -> Renderer:
     """Return the renderer of the children of a manifest's job."""
-    kind = kind_of(wire["apiVersion"], wire["kind"])
-    obj = job_object(wire)
-    return Renderer(kind.read(obj), kind.dialect_of(obj))
+    return Renderer(make_job(wire), decoded(wire).dialect)
 
 
 def exited(code: int, *, reason: str = "", at: datetime.datetime = NOW) -> dict[str, Any]:

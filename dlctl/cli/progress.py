@@ -119,7 +119,8 @@ def job_progress(
     kind: Kind, obj: JobObject, pods: Iterable[Pod], before: JobProgress, now: datetime.datetime
 ) -> JobProgress:
     """Return the progress of a job, given its pods and the previous progress."""
-    status = kind.read_status(obj)
+    decoded = kind.decode(obj)
+    status = decoded.dialect.read_status(decoded)
     seen = attrs.evolve(
         before,
         phase=status.phase,
@@ -129,7 +130,7 @@ def job_progress(
         notice=_notice(status),
     )
     try:
-        job = kind.read(obj)
+        job = kind.read(decoded)
     except InvalidJobError:
         return seen
     observed = observe(job, Children(pods=pods), now)

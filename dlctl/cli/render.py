@@ -78,12 +78,12 @@ def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
 
 def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
     manifest["metadata"].setdefault("uid", OFFLINE_UID)
-    obj = as_job_object(manifest)
+    obj = kind.decode(as_job_object(manifest))
     try:
         job = kind.read(obj)
     except InvalidJobError as error:
         raise ConfigError(f"{kind.singular} {obj.metadata.name}: {error}") from error
-    renderer = Renderer(with_all_workers_listed(job), kind.dialect_of(obj))
+    renderer = Renderer(with_all_workers_listed(job), obj.dialect)
     for dependent in renderer.dependents(()):
         yield renderer.dependent(dependent)
     for replica in renderer.replicas_with_service():

@@ -1,5 +1,5 @@
 """How one API group spells a job: wire form, status, names and labels, schema."""
 
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 
-__all__ = ("Dialect",)
+__all__ = ("DecodedObject", "Dialect")

@@ -4,13 +4,28 @@ import abc
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from dlctl.api.condition_messages import ConditionMessages
-from dlctl.api.job import Job, JobObject, Replica, RunPolicy
-from dlctl.api.meta import Resource
+from dlctl.api.job import Job, Replica, RunPolicy
+from dlctl.api.meta import Object, Resource
 from dlctl.api.status import JobStatus
 from dlctl.frameworks.dljob import DLJob
 
 JSON = Mapping[str, Any]
+
+
+class DecodedObject(Object, frozen=True, gc=False, kw_only=True):
+    """The object of a job with its spec decoded, and the dialect that the spec is written in."""
+
+    dialect: "Dialect"
+    # The job's resource, at the version of that dialect.
+    resource: Resource
+    # JSON values. Null if the text cannot be decoded; without what nests too deeply.
+    spec: Any
+    status: msgspec.Raw
+    # Why the spec is invalid in every dialect; empty if it is not.
+    invalid_reason: str = ""
 
 
 class Dialect(abc.ABC):
@@ -55,13 +70,13 @@ class Dialect(abc.ABC):
         """Tell by its shape whether a spec is written in this dialect."""
 
     @abc.abstractmethod
-    def read(self, obj: JobObject, resource: Resource) -> Job:
+    def read(self, obj: DecodedObject) -> Job:
         """Read a job, with defaults filled in.
 
         :raises InvalidJobError: naming the field and the fix.
         """
 
-    def run_policy(self, obj: JobObject) -> RunPolicy:
+    def run_policy(self, obj: DecodedObject) -> RunPolicy:
         """Read when a job runs, and what becomes of it afterwards; the rest may be unreadable.
 
         :raises InvalidJobError: naming the field and the fix.
@@ -73,7 +88,7 @@ class Dialect(abc.ABC):
         return ConditionMessages(job.resource.kind, job.key)
 
     @abc.abstractmethod
-    def read_status(self, obj: JobObject) -> JobStatus:
+    def read_status(self, obj: DecodedObject) -> JobStatus:
         """Read the status that was last written; what is not there is as of a new job.
 
         It must not fail: the status of an invalid job is read too.
@@ -91,7 +106,7 @@ class Dialect(abc.ABC):
         """Return the labels that a replica's pod has beside those that select it."""
         return {}
 
-    def managed_by_external_controller(self, obj: JobObject) -> bool:
+    def managed_by_external_controller(self, obj: DecodedObject) -> bool:
         """Tell whether another controller looks after a job: nothing of it may be touched.
 
         It must not fail: an invalid job of another controller's is not ours to refuse.

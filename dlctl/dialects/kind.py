@@ -11,9 +11,8 @@ from dlctl.api.gangs import pod_group_resource
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Resource
 from dlctl.api.nesting import MAX_DEPTH
-from dlctl.api.status import JobStatus
 from dlctl.api.undecoded_object import TOO_DEEP
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.errors import InvalidJobError
 
@@ -74,33 +73,35 @@ class Kind:
     def singular(self) -> str:
         return self.resource.kind.lower()
 
-    def dialect_of(self, obj: JobObject) -> Dialect:
-        """Return the dialect that a job is written in, else that of the stored version."""
-        stored, *others = self.dialects.values()
-        # Where there is nothing to choose, the spec need not be decoded; this is asked often.
-        if not others:
-            return stored
+    def decode(self, obj: JobObject) -> DecodedObject:
+        """Decode the spec of a job and choose its dialect, by default the stored version's."""
+        spec, reason = None, ""
         try:
             spec = msgspec.json.decode(obj.readable_spec)
-        except msgspec.DecodeError:
-            return stored
-        return next((d for d in (stored, *others) if d.matches(spec)), stored)
+        except msgspec.DecodeError as error:
+            reason = f"cannot be read: {error}"
+        if obj.spec is TOO_DEEP:
+            reason = f"is nested deeper than {MAX_DEPTH} levels: give a spec of its fields only"
+        served = list(self.dialects.items())
+        version, dialect = next(((v, d) for v, d in served if d.matches(spec)), served[0])
+        return DecodedObject(
+            obj.metadata,
+            dialect=dialect,
+            # A job's children name the version that its form belongs to.
+            resource=attrs.evolve(self.resource, version=version),
+            spec=spec,
+            status=obj.status,
+            invalid_reason=reason,
+        )
 
-    def read(self, obj: JobObject) -> Job:
+    def read(self, obj: DecodedObject) -> Job:
         """Read a job of this kind.
 
         :raises InvalidJobError: naming the field and the fix.
         """
-        if obj.spec is TOO_DEEP:
-            message = f"is nested deeper than {MAX_DEPTH} levels: give a spec of its fields only"
-            raise InvalidJobError(message, field="spec")
-        dialect = self.dialect_of(obj)
-        # A job's children name the version that its form belongs to.
-        version = next(name for name, one in self.dialects.items() if one is dialect)
-        try:
-            job = dialect.read(obj, attrs.evolve(self.resource, version=version))
-        except msgspec.DecodeError as error:
-            raise InvalidJobError(f"cannot be read: {error}", field="spec") from error
+        if obj.invalid_reason:
+            raise InvalidJobError(obj.invalid_reason, field="spec")
+        job = obj.dialect.read(obj)
         if job.total_replicas > MAX_REPLICAS:
             message = (
                 f"asks for {job.total_replicas} replicas, but a job may have {MAX_REPLICAS}: "
@@ -109,9 +110,6 @@ class Kind:
             raise InvalidJobError(message, field="spec")
         annotations = obj.metadata.annotations or {}
         return attrs.evolve(job, defaults=self.defaults, annotations=annotations)
-
-    def read_status(self, obj: JobObject) -> JobStatus:
-        return self.dialect_of(obj).read_status(obj)
 
 
 def make_kind(group: str, job_type: str, dialects: Dialects, **fields: Any) -> Kind:

@@ -5,6 +5,7 @@ names of containers is known. That is enough to judge the pods there are, and to
 clean up the job; it is not enough to make pods from.
 """
 
+import copy
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,9 +14,9 @@ from typing import Any, Final, TypeVar
 import attrs
 import msgspec
 
-from dlctl.api.job import Job, JobObject, RunPolicy, SuccessPolicy
+from dlctl.api.job import Job, RunPolicy, SuccessPolicy
 from dlctl.api.status import JobPhase
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 
@@ -34,19 +35,18 @@ _POLICY_FIELDS: Final = frozenset(
 )  # fmt: skip
 
 
-def read_partially(kind: Kind, obj: JobObject, reason: str) -> Job:
+def read_partially(kind: Kind, obj: DecodedObject, reason: str) -> Job:
     """Read a job without the fields that cannot be read; ``reason`` is what is wrong with it.
 
     :raises InvalidJobError: if what is left is no job.
     """
-    job, dropped = _read_without_invalid_fields(kind.read, obj, kind.dialect_of(obj))
+    job, dropped = _read_without_invalid_fields(kind.read, obj)
     partial = any(_top_level_field(field) not in _POLICY_FIELDS for field in dropped)
     return attrs.evolve(job, invalid_reason=reason, is_partial=partial)
 
 
-def job_without_spec(kind: Kind, obj: JobObject, reason: str) -> Job:
+def job_without_spec(kind: Kind, obj: DecodedObject, reason: str) -> Job:
     """Return a job of which nothing is known but its status, whatever its spec says."""
-    dialect = kind.dialect_of(obj)
     job = Job(
         resource=kind.resource,
         key=obj.key,
@@ -56,26 +56,22 @@ def job_without_spec(kind: Kind, obj: JobObject, reason: str) -> Job:
         success_policy=SuccessPolicy((), ()),
         name_prefix=obj.metadata.name,
         runtime_id="",
-        status=dialect.read_status(obj),
+        status=obj.dialect.read_status(obj),
         defaults=kind.defaults,
         annotations=obj.metadata.annotations or {},
         invalid_reason=reason,
         is_partial=True,
     )
-    return attrs.evolve(job, messages=dialect.messages(job))
+    return attrs.evolve(job, messages=obj.dialect.messages(job))
 
 
-def with_run_policy(job: Job, kind: Kind, obj: JobObject) -> Job:
+def with_run_policy(job: Job, obj: DecodedObject) -> Job:
     """Return a job under the run policy that its object has now, without what cannot be read."""
-    dialect = kind.dialect_of(obj)
-    spec = _without_scheduling_policy(_decode(obj.readable_spec))
     policy_read, suspend_unknown = RunPolicy(), True
-    if spec is not None:
-        readable = msgspec.structs.replace(obj, spec=msgspec.Raw(msgspec.json.encode(spec)))
+    if obj.spec is not None:
+        readable = msgspec.structs.replace(obj, spec=_without_scheduling_policy(obj.spec))
         with suppress(InvalidJobError):
-            policy_read, dropped = _read_without_invalid_fields(
-                dialect.run_policy, readable, dialect
-            )
+            policy_read, dropped = _read_without_invalid_fields(obj.dialect.run_policy, readable)
             suspend_unknown = any(
                 field.lower().endswith(("suspend", "runpolicy")) for field in dropped
             )
@@ -101,20 +97,16 @@ def _without_scheduling_policy(spec: Any) -> Any:
     }
 
 
-def prune_finished_spec(spec: msgspec.Raw) -> msgspec.Raw:
+def prune_finished_spec(spec: msgspec.Raw, obj: DecodedObject) -> msgspec.Raw:
     """Return as much of a spec as a job needs that is done: its form and its policies."""
-    if len(bytes(spec)) <= _SMALL_BYTES:
+    if len(bytes(spec)) <= _SMALL_BYTES or obj.invalid_reason:
         return spec
-    try:
-        whole = msgspec.json.decode(spec)
-    except (msgspec.DecodeError, RecursionError):
-        return spec
-    if isinstance(whole, dict):
-        kept: Any = dict(_policy_fields(whole))
+    if isinstance(obj.spec, dict):
+        kept: Any = dict(_policy_fields(obj.spec))
         # By these fields the forms are told apart.
-        kept |= {name: type(v)() for name, v in whole.items() if _is_replica_specs(name, v)}
+        kept |= {name: type(v)() for name, v in obj.spec.items() if _is_replica_specs(name, v)}
     else:
-        kept = [] if isinstance(whole, list) else None
+        kept = [] if isinstance(obj.spec, list) else None
     return msgspec.Raw(msgspec.json.encode(kept))
 
 
@@ -133,30 +125,22 @@ def _is_replica_specs(name: str, value: Any) -> bool:
 
 
 def _read_without_invalid_fields(
-    read: Callable[[JobObject], T], obj: JobObject, dialect: Dialect
+    read: Callable[[DecodedObject], T], obj: DecodedObject
 ) -> tuple[T, tuple[str, ...]]:
     """Read an object without the fields that cannot be read, and return these as well.
 
     :raises InvalidJobError: if something else than a field is wrong.
     """
-    spec, dropped = _decode(obj.spec), list[str]()
+    repaired, dropped = msgspec.structs.replace(obj, spec=copy.deepcopy(obj.spec)), list[str]()
     while True:
-        repaired = msgspec.structs.replace(obj, spec=msgspec.Raw(msgspec.json.encode(spec)))
         try:
             return read(repaired), tuple(dropped)
         except InvalidJobError as error:
             if error.field in dropped or len(dropped) >= _MAX_DROPPED_FIELDS:
                 raise
-            if not _drop_field(spec, error.field, dialect):
+            if not _drop_field(repaired.spec, error.field, obj.dialect):
                 raise
             dropped.append(error.field)
-
-
-def _decode(spec: msgspec.Raw) -> Any:
-    try:
-        return msgspec.json.decode(spec)
-    except (msgspec.DecodeError, RecursionError):
-        return None
 
 
 def _drop_field(spec: Any, field: str, dialect: Dialect) -> bool:

@@ -7,11 +7,10 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.job import JobObject
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers import invalid_status
 from dlctl.reconcilers.child_writer import ChildWriter
@@ -65,9 +64,7 @@ class Executor:
             wait_s, rejections_changed = await self._write_children(context, plan)
         except InvalidJobError as error:
             # The template is the user's, so errors in it are the user's to fix.
-            return await self.mark_invalid(
-                context.dialect, context.obj, plan.status, str(error), context.cache
-            )
+            return await self.mark_invalid(context.obj, plan.status, str(error), context.cache)
         self.membership.set_wanted(job.key, plan.exec_tasks, plan.retried_exec_tasks)
         if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
             await self.jobs.patch_spec(context.obj, job.spec_patch)
@@ -80,18 +77,18 @@ class Executor:
         return Result(requeue_after_s=earliest(wait_s or None, left_s, plan.requeue_after_s))
 
     async def mark_invalid(
-        self, dialect: Dialect, obj: JobObject, old: JobStatus, reason: str, cache: JobCache
+        self, obj: DecodedObject, old: JobStatus, reason: str, cache: JobCache
     ) -> Result:
         """Fail an invalid job of which nothing has run, permanently and with the reason."""
         kind, generation = self.jobs.resource.kind, obj.metadata.generation or 0
         new, note = invalid_status.invalid_status(old, kind, generation, reason, self.clock.now())
-        await self.jobs.patch_status(dialect, obj, old, new, cache)
+        await self.jobs.patch_status(obj, old, new, cache)
         self.metrics.count_training_operator(obj.key.namespace, old, new)
         self.events.record(obj, note)
         return Result()
 
     async def mark_malformed(
-        self, dialect: Dialect, obj: JobObject, error: ContentError, cache: JobCache
+        self, obj: DecodedObject, error: ContentError, cache: JobCache
     ) -> Result:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         kind, reason = self.jobs.resource.kind, str(error)
@@ -101,10 +98,10 @@ class Executor:
             )
         try:
             with wrap_content_errors("reading the status"):
-                old = dialect.read_status(obj)
+                old = obj.dialect.read_status(obj)
             generation = obj.metadata.generation or 0
             new = invalid_status.malformed_status(old, kind, generation, reason, self.clock.now())
-            await self.jobs.patch_status(dialect, obj, old, new, cache)
+            await self.jobs.patch_status(obj, old, new, cache)
         except ContentError as second:
             self.faults.report(cache, second)
         return Result(requeue=True)
@@ -115,9 +112,7 @@ class Executor:
         # The result of a scaler is written before the job forgets the operation.
         await self.membership.patch_scalers(job, plan.scaler_updates, finished=True)
         if plan.status != job.status:
-            current = await self.jobs.patch_status(
-                context.dialect, obj, job.status, plan.status, cache
-            )
+            current = await self.jobs.patch_status(obj, job.status, plan.status, cache)
             cache.status_written_s = self.clock.monotonic()
             self.metrics.status_written(job, obj.metadata, plan.status, self.clock.now())
             context = attrs.evolve(context, obj=current)

@@ -12,7 +12,7 @@ import msgspec
 from dlctl.api.job import Job, JobObject
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects import lenient_reader
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
@@ -26,33 +26,35 @@ class DecodedJob:
 
     # None if the spec is invalid and nothing of the job has started.
     job: Job | None
-    # The object with the spec from which the job was decoded, and the dialect of that spec.
-    obj: JobObject
-    dialect: Dialect
+    # The object with the spec from which the job was decoded.
+    obj: DecodedObject
     status: JobStatus
     error: DecodingFailure | None = None
 
 
-def decode_job(kind: Kind, obj: JobObject, last_good_spec: msgspec.Raw | None = None) -> DecodedJob:
+def decode_job(
+    kind: Kind, obj: DecodedObject, last_good_spec: msgspec.Raw | None = None
+) -> DecodedJob:
     """Decode an object; ``last_good_spec`` is its last valid spec, if known."""
     try:
         with wrap_content_errors("reading"):
             job = kind.read(obj)
     except (InvalidJobError, ContentError) as error:
         return _decode_leniently(kind, obj, last_good_spec, error)
-    return DecodedJob(job, obj, kind.dialect_of(obj), job.status)
+    return DecodedJob(job, obj, job.status)
 
 
 def _decode_leniently(
-    kind: Kind, obj: JobObject, last_good_spec: msgspec.Raw | None, error: DecodingFailure
+    kind: Kind, obj: DecodedObject, last_good_spec: msgspec.Raw | None, error: DecodingFailure
 ) -> DecodedJob:
     # The format of the spec determines the format of the status.
-    source = obj if last_good_spec is None else msgspec.structs.replace(obj, spec=last_good_spec)
+    source = obj
+    if last_good_spec is not None:
+        source = kind.decode(JobObject(obj.metadata, spec=last_good_spec, status=obj.status))
     with wrap_content_errors("reading the status"):
-        dialect = kind.dialect_of(source)
-        status = dialect.read_status(source)
+        status = source.dialect.read_status(source)
     if status.phase is JobPhase.NEW:
-        return DecodedJob(None, source, dialect, status, error)
+        return DecodedJob(None, source, status, error)
     reason = str(error)
     decoders: list[Callable[[], Job]] = [lambda: lenient_reader.read_partially(kind, obj, reason)]
     if last_good_spec is not None:
@@ -60,12 +62,12 @@ def _decode_leniently(
     for decoder in decoders:
         try:
             with wrap_content_errors("reading"):
-                job = lenient_reader.with_run_policy(decoder(), kind, obj)
+                job = lenient_reader.with_run_policy(decoder(), obj)
         except (InvalidJobError, ContentError):
             continue
-        return DecodedJob(job, source, dialect, status, error)
+        return DecodedJob(job, source, status, error)
     with wrap_content_errors("reading"):
         job = lenient_reader.with_run_policy(
-            lenient_reader.job_without_spec(kind, source, reason), kind, obj
+            lenient_reader.job_without_spec(kind, source, reason), obj
         )
-    return DecodedJob(job, source, dialect, status, error)
+    return DecodedJob(job, source, status, error)

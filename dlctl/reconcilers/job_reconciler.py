@@ -19,7 +19,7 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
 from dlctl.dialects import lenient_reader
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.informers.store import Store
@@ -75,12 +75,12 @@ class JobReconciler:
             return Result()
         if not self._expectations_satisfied(obj):
             return Result(requeue_after_s=STALE_RETRY_S)
-        dialect = self.kind.dialect_of(obj)
+        decoded = self.kind.decode(obj)
         try:
             try:
-                return await self._reconcile(dialect, obj, cache)
+                return await self._reconcile(obj, decoded, cache)
             except ContentError as error:
-                return await self.executor.mark_malformed(dialect, obj, error, cache)
+                return await self.executor.mark_malformed(decoded, error, cache)
         except OutdatedCRDError as error:
             cache.status_conflicts = StatusConflictDetector()
             self.executor.events.record(obj, EventNote("Warning", CRD_OUTDATED, str(error)))
@@ -92,10 +92,10 @@ class JobReconciler:
             # Another client changed the job or a child meanwhile, which is common.
             return Result(requeue=True)
 
-    async def _reconcile(self, dialect: Dialect, obj: JobObject, cache: JobCache) -> Result:
+    async def _reconcile(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> Result:
         with wrap_content_errors("reading"):
-            # Checked before any change; decoding the spec is required for it.
-            if dialect.managed_by_external_controller(obj):
+            # Checked before any change.
+            if obj.dialect.managed_by_external_controller(obj):
                 return Result()
             if (wait_s := self._pause_left_s(obj, cache)) > 0:
                 return Result(requeue_after_s=wait_s)
@@ -104,33 +104,29 @@ class JobReconciler:
             self.executor.faults.report(cache, read.error)
         self._note_phase(obj, cache, read.status.phase)
         if read.error is None:
-            cache.last_good_spec = None if read.status.is_finished else obj.spec
+            cache.last_good_spec = None if read.status.is_finished else stored.spec
         if (job := read.job) is None:
-            return await self.executor.mark_invalid(
-                read.dialect, obj, read.status, str(read.error), cache
-            )
+            return await self.executor.mark_invalid(read.obj, read.status, str(read.error), cache)
         if job.status.written_by_other_operator and cache.last_status:
             job = attrs.evolve(job, status=restore_own_status(job.status, cache.last_status))
-        result = await self._reconcile_job(read.dialect, job, read.obj, cache)
-        await self._check_crd(read.dialect, job, obj)
-        self._drop_spec(obj, read.status)
+        result = await self._reconcile_job(job, read.obj, cache)
+        await self._check_crd(job, read.obj)
+        self._drop_spec(stored, obj, read.status)
         return result
 
-    async def _reconcile_job(
-        self, dialect: Dialect, job: Job, obj: JobObject, cache: JobCache
-    ) -> Result:
-        if await self._adopt(dialect, job, cache):
+    async def _reconcile_job(self, job: Job, obj: DecodedObject, cache: JobCache) -> Result:
+        if await self._adopt(obj.dialect, job, cache):
             # Planning requires that the stores show the adopted children.
             return Result(requeue_after_s=0)
         try:
             with wrap_content_errors("planning"):
-                context, planned = await self._plan(dialect, job, obj, cache)
+                context, planned = await self._plan(job, obj, cache)
         except InvalidJobError as error:
-            return await self.executor.mark_invalid(dialect, obj, job.status, str(error), cache)
+            return await self.executor.mark_invalid(obj, job.status, str(error), cache)
         return await self.executor.apply(context, planned)
 
     async def _plan(
-        self, dialect: Dialect, job: Job, obj: JobObject, cache: JobCache
+        self, job: Job, obj: DecodedObject, cache: JobCache
     ) -> tuple[ReconcileContext, Plan]:
         """Plan what a job needs now."""
         now, pods = self.clock.now(), self.pods.owned_by(job.uid)
@@ -144,9 +140,9 @@ class JobReconciler:
         size = max(job.total_replicas, len(pods))
         members = await self.executor.membership.plan(job, children, size)
         with_members = with_membership_plan(job, members)
-        renderer = Renderer(with_members, dialect)
+        renderer = Renderer(with_members, obj.dialect)
         observed = await to_thread_if_large(size, observe, with_members, children, now)
-        desired = Desired(retained_resources=dialect.framework.retained_resources)
+        desired = Desired(retained_resources=obj.dialect.framework.retained_resources)
         try:
             with wrap_content_errors("rendering"):
                 if not job.is_partial:
@@ -166,7 +162,7 @@ class JobReconciler:
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         has_run = job_status.has_run(planned.status, observed)
-        context = ReconcileContext(job, obj, dialect, cache, renderer, pods, has_run)
+        context = ReconcileContext(job, obj, cache, renderer, pods, has_run)
         return context, first_slice(planned)
 
     async def _adopt(self, dialect: Dialect, job: Job, cache: JobCache) -> bool:
@@ -193,22 +189,22 @@ class JobReconciler:
             raise InvalidJobError(str(error), field="spec") from error
         return attrs.evolve(job, invalid_reason=str(error), is_partial=True)
 
-    async def _check_crd(self, dialect: Dialect, job: Job, obj: JobObject) -> None:
+    async def _check_crd(self, job: Job, obj: DecodedObject) -> None:
         """Check whether the server preserves statuses, if it did not the last time."""
         jobs = self.executor.jobs
         if not jobs.crd.is_current():
             # This job's status was not written, so the check needs the stored one.
-            jobs.crd.check(dialect.write_status(job.status), await jobs.refetch(obj))
+            jobs.crd.check(obj.dialect.write_status(job.status), await jobs.refetch(obj))
 
-    def _drop_spec(self, obj: JobObject, status: JobStatus) -> None:
+    def _drop_spec(self, stored: JobObject, obj: DecodedObject, status: JobStatus) -> None:
         """Drop the parts of a finished job's spec that are no longer needed."""
         # Kinds with scalers keep it: it is needed to process scalers of finished jobs.
         if status.is_finished and not self.kind.scalers:
-            smaller = lenient_reader.prune_finished_spec(obj.spec)
-            if smaller is not obj.spec:
-                self.jobs.shrink(obj, msgspec.structs.replace(obj, spec=smaller))
+            smaller = lenient_reader.prune_finished_spec(stored.spec, obj)
+            if smaller is not stored.spec:
+                self.jobs.shrink(stored, msgspec.structs.replace(stored, spec=smaller))
 
-    def _pause_left_s(self, obj: JobObject, cache: JobCache) -> float:
+    def _pause_left_s(self, obj: DecodedObject, cache: JobCache) -> float:
         """Return the seconds until the job may be reconciled, if its status was not preserved."""
         now_s = self.clock.monotonic()
         if cache.status_conflicts.detect(obj.status, now_s):
@@ -217,7 +213,7 @@ class JobReconciler:
             self.executor.events.record(obj, note)
         return cache.status_conflicts.left_s(now_s) or self.executor.jobs.crd.left_s()
 
-    def _note_phase(self, obj: JobObject, cache: JobCache, phase: JobPhase) -> None:
+    def _note_phase(self, obj: DecodedObject, cache: JobCache, phase: JobPhase) -> None:
         self.executor.metrics.phase_changed(obj.key.namespace, cache.phase, phase)
         cache.phase = phase
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import msgspec
 
 from dlctl.api.job import Job, JobObject
-from dlctl.api.meta import Resource
+from dlctl.api.meta import Object, Resource
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.controller.object_writer import ObjectWriter
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import DlctlError
 from dlctl.kube.errors import NotFoundError
 from dlctl.reconcilers.content_errors import wrap_content_errors
@@ -33,13 +34,8 @@ class JobWriter:
     crd: CRDCheck
 
     async def patch_status(
-        self,
-        dialect: Dialect,
-        obj: JobObject,
-        old: JobStatus,
-        new: JobStatus,
-        cache: JobCache,
-    ) -> JobObject:
+        self, obj: DecodedObject, old: JobStatus, new: JobStatus, cache: JobCache
+    ) -> DecodedObject:
         """Patch the status from ``old`` to ``new``, and return the updated job.
 
         Fields that another operator wrote are kept.
@@ -50,8 +46,8 @@ class JobWriter:
         """
         with wrap_content_errors("writing the status"):
             # A first status is written in full, including empty fields.
-            before = {} if old.phase is JobPhase.NEW else dialect.write_status(old)
-            wire = dialect.write_status(new)
+            before = {} if old.phase is JobPhase.NEW else obj.dialect.write_status(old)
+            wire = obj.dialect.write_status(new)
         patch = merge_patch(before, wire)
         if not patch:
             return obj
@@ -59,16 +55,16 @@ class JobWriter:
         self.crd.check(wire, updated)
         cache.status_conflicts.record_own_write(updated.status)
         cache.last_status = new if _has_unobservable_state(new) else None
-        return updated
+        return msgspec.structs.replace(obj, metadata=updated.metadata, status=updated.status)
 
-    async def patch_spec(self, obj: JobObject, patch: JSON) -> JobObject:
+    async def patch_spec(self, obj: Object, patch: JSON) -> None:
         """Merge dlctl's fields into the user's spec: see :attr:`Job.spec_patch`.
 
-        Returns and raises like :meth:`patch_status`.
+        Raises like :meth:`patch_status`.
         """
-        return await self._patch(obj, {"spec": patch})
+        await self._patch(obj, {"spec": patch})
 
-    async def delete(self, job: Job, obj: JobObject) -> None:
+    async def delete(self, job: Job, obj: Object) -> None:
         """Delete a job whose TTL has expired, and its children with it.
 
         :raises ConflictError: if it has changed since it was read: its TTL may differ now.
@@ -81,7 +77,7 @@ class JobWriter:
             propagation="Background",
         )
 
-    async def refetch(self, obj: JobObject) -> JobObject:
+    async def refetch(self, obj: Object) -> JobObject:
         """Return a job as stored on the server.
 
         :raises JobGoneError: if it is gone.
@@ -97,7 +93,7 @@ class JobWriter:
             raise JobGoneError(f"{self.resource.group_resource} {obj.key} is gone")
         return page.items[0]
 
-    async def _patch(self, obj: JobObject, body: JSON, *, subresource: str = "") -> JobObject:
+    async def _patch(self, obj: Object, body: JSON, *, subresource: str = "") -> JobObject:
         try:
             return await self.writer.patch(
                 obj.metadata.uid, self.resource, obj, body, JobObject, subresource=subresource

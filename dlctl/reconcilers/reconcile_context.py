@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from dlctl.api.job import Job, JobObject
+from dlctl.api.job import Job
 from dlctl.api.pods import Pod
-from dlctl.dialects.dialect import Dialect
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.job_cache import JobCache
 
@@ -16,8 +16,7 @@ class ReconcileContext:
     """The inputs for applying a plan."""
 
     job: Job
-    obj: JobObject
-    dialect: Dialect
+    obj: DecodedObject
     cache: JobCache
     renderer: Renderer
     # The pods that the job owns, from the store.

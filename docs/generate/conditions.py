@@ -34,8 +34,8 @@ def _jobs() -> Iterator[tuple[str, Job]]:
         kind = kind_of_api_version(kinds, manifest["apiVersion"], manifest["kind"])
         if kind is not None:
             manifest["metadata"] |= {"name": _KEY.name, "namespace": _KEY.namespace}
-            obj = as_job_object(manifest)
-            yield manifest["apiVersion"], kind.dialect_of(obj).read(obj, kind.resource)
+            obj = kind.decode(as_job_object(manifest))
+            yield manifest["apiVersion"], kind.read(obj)
 
 
 def _row(api_version: str, job: Job) -> tuple[str, ...]:

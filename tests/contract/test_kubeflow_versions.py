@@ -86,8 +86,9 @@ async def test_job_of_an_older_version_is_stored_whole_and_can_be_written(
     stored = (await api.get(path)).body
     assert stored["spec"] == wire["spec"]
     served = next(each for each in KINDS if each.resource.kind == kind)
-    job = served.read(job_object(stored))
-    status = served.dialect_of(job_object(stored)).write_status(job.status)
+    obj = served.decode(job_object(stored))
+    job = served.read(obj)
+    status = obj.dialect.write_status(job.status)
     shown = {"Worker": {"active": 1}}
     change = {"status": {**status, "replicaStatuses": shown}}
     assert (await api.patch(f"{path}/status", change)).code == 200

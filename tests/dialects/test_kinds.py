@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from dlctl.api.job import JobObject
+from dlctl.api.nesting import MAX_DEPTH
 from dlctl.api.status import JobPhase
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
@@ -13,7 +14,7 @@ from dlctl.dialects.replica_lists.bare_list import BareList
 from dlctl.errors import ConfigError, InvalidJobError
 from dlctl.frameworks.mxnet import MXJob
 from dlctl.frameworks.tensorflow import TFJob
-from tests.builders import KINDS, job_object, kind_of, mxjob
+from tests.builders import KINDS, decoded, job_object, kind_of, mxjob
 
 
 class ClashingMXJob(MXJob):
@@ -67,21 +68,39 @@ def test_manifest_of_another_kind_is_not_ours(api_version: str, kind: str) -> No
 def test_job_is_read_in_the_form_it_is_written_in_whatever_its_version() -> None:
     old, bare = kind_of().dialects["v1alpha1"], BareList(MXJob)
     both = Kind(kind_of().resource, {"v1alpha1": old, "v1": bare})
-    assert both.dialect_of(job_object(mxjob())) is old
-    assert both.dialect_of(job_object({"spec": []})) is bare
+    assert both.decode(job_object(mxjob())).dialect is old
+    assert both.decode(job_object({"spec": []})).dialect is bare
 
 
 @pytest.mark.parametrize("spec", [None, "x", {}])
 def test_job_of_unknown_form_has_the_dialect_of_the_storage_version(spec: Any) -> None:
     kind = kind_of()
-    assert kind.dialect_of(job_object({"spec": spec})) is kind.dialects["v1"]
+    assert kind.decode(job_object({"spec": spec})).dialect is kind.dialects["v1"]
+
+
+def test_spec_is_decoded_with_its_dialect_and_version() -> None:
+    wire = mxjob()
+    obj = decoded(wire)
+    assert obj.spec == wire["spec"]
+    assert (obj.resource.version, obj.invalid_reason) == ("v1alpha1", "")
+    assert obj.dialect is kind_of().dialects["v1alpha1"]
+
+
+def test_spec_that_nests_too_deeply_is_invalid_and_its_policy_is_known() -> None:
+    deep: Any = []
+    for _ in range(MAX_DEPTH):
+        deep = [deep]
+    obj = decoded(mxjob(runPolicy={"suspend": True}, extra=deep))
+    assert obj.spec["runPolicy"] == {"suspend": True}
+    assert obj.invalid_reason.startswith(f"is nested deeper than {MAX_DEPTH} levels")
 
 
 def test_spec_that_is_not_json_is_an_invalid_job() -> None:
     with pytest.raises(InvalidJobError, match="spec: cannot be read"):
-        kind_of().read(JobObject(spec=msgspec.Raw(b"{")))
+        kind_of().read(kind_of().decode(JobObject(spec=msgspec.Raw(b"{"))))
 
 
 def test_status_is_read_even_if_the_job_is_invalid() -> None:
-    obj = job_object({**mxjob(), "spec": None, "status": {"phase": "Failed"}})
-    assert kind_of("fioravanzo.org/v1alpha1").read_status(obj).phase is JobPhase.FAILED
+    wire = mxjob(group="fioravanzo.org")
+    obj = decoded({**wire, "spec": None, "status": {"phase": "Failed"}})
+    assert obj.dialect.read_status(obj).phase is JobPhase.FAILED

@@ -14,8 +14,7 @@ from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.merge_patch import merge_patch
 from tests.builders import (
-    job_object,
-    kind_of,
+    decoded,
     make_job,
     manifest,
     renderer_of,
@@ -100,8 +99,7 @@ def test_status_of_the_first_version_is_v1s_and_keeps_the_list_that_it_was_for_i
 
 
 def status_of_the_first_version(status: JobStatus) -> Mapping[str, Any]:
-    dialect = kind_of("kubeflow.org/v1", "TFJob").dialect_of(job_object(listed()))
-    return dialect.write_status(status)
+    return decoded(listed()).dialect.write_status(status)
 
 
 @settings(max_examples=50)
@@ -113,8 +111,8 @@ def test_status_of_the_first_version_decodes_in_v1s_clients_and_is_read_back(
     status = attrs.evolve(status, phase=JobPhase.RUNNING, replica_statuses=tuple(typed))
     wire = status_of_the_first_version(status)
     assert undecodable_status(wire) == ""
-    obj = job_object({**listed(), "status": wire})
-    assert kind_of("kubeflow.org/v1", "TFJob").read_status(obj) == status
+    obj = decoded({**listed(), "status": wire})
+    assert obj.dialect.read_status(obj) == status
 
 
 def test_list_that_an_older_operator_has_left_in_v1s_field_is_read_and_replaced() -> None:

@@ -7,7 +7,7 @@ import pytest
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.dialects.dialect import Dialect
-from tests.builders import entry, job_object, kind_of, make_job, mxjob, template
+from tests.builders import entry, kind_of, make_job, mxjob, template
 
 KUBEFLOW = "kubeflow.org"
 FIORAVANZO = "fioravanzo.org"
@@ -168,5 +168,5 @@ def test_other_form_is_not_matched(spec: Any) -> None:
 
 
 def test_job_keeps_its_generation_and_key() -> None:
-    job = kind_of().read(job_object(mxjob()))
+    job = make_job(mxjob())
     assert (str(job.key), job.uid, job.generation) == ("ml/linear", "job-uid", 1)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlctl.errors import InvalidJobError
-from tests.builders import entry, job_object, kind_of, make_job, mxjob, template, training_job
+from tests.builders import entry, make_job, mxjob, template, training_job
 
 TYPES = "SCHEDULER, SERVER, WORKER"
 
@@ -206,7 +206,7 @@ def test_server_without_template_and_image_is_refused() -> None:
 @pytest.mark.parametrize("spec", [None, "x", 3, [{}]])
 def test_spec_that_is_no_object_is_refused(spec: Any) -> None:
     with pytest.raises(InvalidJobError, match=r"^spec"):
-        kind_of().read(job_object({**mxjob(), "spec": spec}))
+        make_job({**mxjob(), "spec": spec})
 
 
 def test_long_amount_of_a_template_is_refused_at_once() -> None:

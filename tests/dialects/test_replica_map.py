@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dlctl.errors import InvalidJobError
-from tests.builders import job_object, kind_of, make_job, renderer_of, training_job
+from tests.builders import decoded, make_job, renderer_of, training_job
 
 JSON = dict[str, Any]
 
@@ -24,16 +24,14 @@ def test_type_without_replicas_makes_no_name_longer() -> None:
 def test_invalid_job_of_another_controller_is_told_apart(spec: JSON) -> None:
     wire = training_job("JAXJob", Worker=1)
     wire["spec"]["runPolicy"] = {"managedBy": "kueue.x-k8s.io/multikueue", **spec}
-    obj, kind = job_object(wire), kind_of("kubeflow.org/v1", "JAXJob")
-    assert kind.dialect_of(obj).managed_by_external_controller(obj)
+    obj = decoded(wire)
+    assert obj.dialect.managed_by_external_controller(obj)
 
 
 @pytest.mark.parametrize("spec", [None, 5, {"runPolicy": 5}, {"runPolicy": {"managedBy": 5}}])
 def test_job_that_cannot_be_read_is_ours_to_refuse(spec: Any) -> None:
-    obj = job_object({**training_job("JAXJob", Worker=1), "spec": spec})
-    assert (
-        not kind_of("kubeflow.org/v1", "JAXJob").dialects["v1"].managed_by_external_controller(obj)
-    )
+    obj = decoded({**training_job("JAXJob", Worker=1), "spec": spec})
+    assert not obj.dialect.managed_by_external_controller(obj)
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ def test_sample_is_read_and_rendered(path: Path) -> None:
     wire["metadata"] |= {"uid": "u", "namespace": "default"}
     kind = kind_of_api_version(KINDS, wire["apiVersion"], wire["kind"])
     assert kind is not None
-    obj = job_object(wire)
+    obj = kind.decode(job_object(wire))
     job = kind.read(obj)
     assert [spec.type for spec in job.replica_specs] == ["scheduler", "server", "worker"]
     assert {spec.port for spec in job.replica_specs} <= {9000, 9091}
     assert job.replica_specs[0].port == 9000
-    renderer = Renderer(job, kind.dialect_of(obj))
+    renderer = Renderer(job, obj.dialect)
     pods = [renderer.pod(replica) for replica in job.replicas]
     assert [pod["spec"]["containers"][0]["name"] for pod in pods] == ["mxnet"] * 3

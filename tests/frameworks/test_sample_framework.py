@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.api.job import Job, JobObject, Replica
+from dlctl.api.job import Job, Replica
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import job_crd
 from dlctl.dialects.kinds import kind_of_api_version, served_kinds
@@ -29,8 +29,9 @@ def kind(sample_framework: Path) -> Kind:
     return found
 
 
-def ring(**counts: int) -> JobObject:
-    return job_object(bare_job("RingJob", **(counts or {"master": 1, "worker": 2})))
+def ring(kind: Kind, **counts: int) -> Job:
+    wire = bare_job("RingJob", **(counts or {"master": 1, "worker": 2}))
+    return kind.read(kind.decode(job_object(wire)))
 
 
 def environment(kind: Kind, job: Job, replica: Replica) -> dict[str, str]:
@@ -68,15 +69,15 @@ def test_its_crd_names_its_replica_types(kind: Kind) -> None:
 )
 def test_its_jobs_are_validated(kind: Kind, counts: dict[str, int], said: str) -> None:
     with pytest.raises(InvalidJobError, match=said):
-        kind.read(ring(**counts))
+        ring(kind, **counts)
 
 
 def test_its_master_decides_the_job(kind: Kind) -> None:
-    assert kind.read(ring()).success_policy.success_replicas[0] == Replica("master", 0)
+    assert ring(kind).success_policy.success_replicas[0] == Replica("master", 0)
 
 
 def test_its_pods_get_its_environment(kind: Kind) -> None:
-    job = kind.read(ring())
+    job = ring(kind)
     assert environment(kind, job, Replica("worker", 1)) == {
         "RING_MASTER": f"{job.child_name(Replica('master', 0))}:7000",
         "RING_RANK": "2",
@@ -85,7 +86,7 @@ def test_its_pods_get_its_environment(kind: Kind) -> None:
 
 
 def test_its_pods_get_the_volumes_it_asks_for(kind: Kind) -> None:
-    spec = pod(kind, kind.read(ring()), Replica("master", 0))["spec"]
+    spec = pod(kind, ring(kind), Replica("master", 0))["spec"]
     (volume,) = spec["volumes"]
     assert volume["emptyDir"] == {}
     assert spec["containers"][0]["volumeMounts"] == [
@@ -94,7 +95,7 @@ def test_its_pods_get_the_volumes_it_asks_for(kind: Kind) -> None:
 
 
 def test_its_replicas_have_services(kind: Kind) -> None:
-    job = kind.read(ring())
+    job = ring(kind)
     renderer = Renderer(job, kind.dialects["v1"])
     assert list(renderer.replicas_with_service()) == list(job.replicas)
     ports = renderer.service(Replica("worker", 0))["spec"]["ports"]

@@ -15,9 +15,9 @@ from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Object
 from dlctl.api.nesting import MAX_BRACKETS
 from dlctl.cli.render import with_all_workers_listed
+from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
-from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.watch_events import EventDecoder, ObjectEvent
@@ -38,7 +38,7 @@ from dlctl.reconcilers.membership.reconciler import index_by_job
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Policy, plan
-from tests.builders import NOW, job_object, kind_of, manifest, template
+from tests.builders import NOW, make_job, manifest, template
 from tests.fuzz.objects import CrdVersion
 
 O = TypeVar("O", bound=Object)  # noqa: E741 - as T is a type.
@@ -87,10 +87,10 @@ def _decode_event(wire: bytes, as_: type[O]) -> O | None:
 
 def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
     kind = form.kind
-    dialect = kind.dialect_of(obj)
-    if dialect.managed_by_external_controller(obj):
+    decoded = kind.decode(obj)
+    if decoded.dialect.managed_by_external_controller(decoded):
         return "elsewhere"
-    read = decode_job(kind, obj)
+    read = decode_job(kind, decoded)
     if isinstance(read.error, ContentError):
         # The controller gets over it, but whatever it is, a reader should have refused it by name.
         raise read.error
@@ -98,13 +98,12 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
         told, note = invalid_status.invalid_status(
             read.status, kind.resource.kind, 1, str(read.error), NOW
         )
-        msgspec.json.encode((dialect.write_status(told), note.message))
+        msgspec.json.encode((decoded.dialect.write_status(told), note.message))
         return "invalid"
-    return _plan(read.job, read.obj, kind)
+    return _plan(read.job, read.obj.dialect)
 
 
-def _plan(job: Job, obj: JobObject, kind: Kind) -> str:
-    dialect = kind.dialect_of(obj)
+def _plan(job: Job, dialect: Dialect) -> str:
     draft = _draft(job) if job.elasticity and not job.is_partial else None
     drafted = with_membership_plan(job, draft) if draft else job
     renderer = Renderer(drafted, dialect)
@@ -163,7 +162,7 @@ def _training_job() -> Job:
     launcher = {"replicas": 1, "template": template("launcher")}
     spec = {"etReplicaSpecs": {"launcher": launcher, "worker": each}}
     wire = manifest("kai.alibabacloud.com/v1alpha1", "TrainingJob", spec, name="a")
-    return kind_of(wire["apiVersion"], wire["kind"]).read(job_object(wire))
+    return make_job(wire)
 
 
 _TRAINING_JOB: Final = _training_job()

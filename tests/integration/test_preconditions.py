@@ -9,6 +9,7 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.clock import SystemClock
 from dlctl.controller.expectations import Expectations
 from dlctl.controller.object_writer import ObjectWriter
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError
 from dlctl.metrics import Metrics
@@ -29,15 +30,15 @@ class Writer:
         crd = CRDCheck(KIND.resource, Metrics(), clock)
         self.jobs = JobWriter(KIND.resource, ObjectWriter(client, Expectations(clock)), crd)
 
-    async def patch_phase(self, obj: JobObject, phase: JobPhase) -> JobObject:
+    async def patch_phase(self, obj: DecodedObject, phase: JobPhase) -> DecodedObject:
         old, cache = JobStatus(), JobCache(obj.metadata.uid)
         new = JobStatus(phase=phase)
-        return await self.jobs.patch_status(KIND.dialect_of(obj), obj, old, new, cache)
+        return await self.jobs.patch_status(obj, old, new, cache)
 
 
-async def submitted(cluster: ClusterHarness) -> JobObject:
+async def submitted(cluster: ClusterHarness) -> DecodedObject:
     await cluster.submit(mxjob(), {})
-    return await cluster.user.get(KIND.resource, cluster.key(), JobObject)
+    return KIND.decode(await cluster.user.get(KIND.resource, cluster.key(), JobObject))
 
 
 async def test_status_of_a_job_that_is_gone_does_not_land_on_its_successor(
@@ -70,7 +71,7 @@ async def test_two_writes_in_a_row_build_on_each_other(start_cluster: StartClust
         job = await submitted(cluster)
         writer = Writer(cluster.user)
         job = await writer.patch_phase(job, JobPhase.CREATING)
-        job = await writer.jobs.patch_spec(job, {"RuntimeId": "abcd"})
+        await writer.jobs.patch_spec(job, {"RuntimeId": "abcd"})
         found = await cluster.user.get(KIND.resource, cluster.key(), dict[str, Any])
         assert (found["status"]["phase"], found["spec"]["RuntimeId"]) == ("Creating", "abcd")
 
@@ -79,8 +80,7 @@ async def test_job_that_was_changed_since_it_was_read_is_not_deleted(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
-        await submitted(cluster)
-        old = await cluster.user.get(KIND.resource, cluster.key(), JobObject)
+        old = await submitted(cluster)
         longer = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 3600}}}
         await cluster.user.patch(KIND.resource, cluster.key(), longer)
         with pytest.raises(ConflictError):

@@ -5,12 +5,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from dlctl.api.job import CleanPodPolicy, Job, JobObject, Replica
+from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.api.status import JobPhase
+from dlctl.dialects.dialect import DecodedObject
 from dlctl.dialects.kind import Kind
 from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
-from tests.builders import bare_job, job_object, kind_of, manifest, mxjob, template, training_job
+from tests.builders import (
+    bare_job,
+    decoded,
+    job_object,
+    kind_of,
+    manifest,
+    mxjob,
+    template,
+    training_job,
+)
 
 JSON = dict[str, Any]
 POLICY = {"activeDeadlineSeconds": 100, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 50}
@@ -34,7 +44,7 @@ def decode(wire: JSON, status: JSON | None = None, good: JSON | None = None) -> 
     kind = kind_of(wire["apiVersion"], wire["kind"])
     obj = job_object({**wire, "status": OWN if status is None else status})
     raw = None if good is None else msgspec.Raw(msgspec.json.encode(good["spec"]))
-    return decode_job(kind, obj, raw)
+    return decode_job(kind, kind.decode(obj), raw)
 
 
 def job_of(found: DecodedJob) -> Job:
@@ -154,21 +164,28 @@ def test_every_kind_can_be_decoded_in_part(wire: JSON) -> None:
     assert job.status.phase is JobPhase.RUNNING
 
 
+def test_reading_in_part_does_not_change_the_decoded_spec() -> None:
+    wire = with_type(tf_job(), "Boss")
+    obj = decoded({**wire, "status": OWN})
+    assert decode_job(kind_of("kubeflow.org/v1", "TFJob"), obj).error is not None
+    assert obj.spec == wire["spec"]
+
+
 class Malicious(Kind):
     """A kind whose decoding fails with an unforeseen error."""
 
-    def read(self, obj: JobObject) -> Job:
+    def read(self, obj: DecodedObject) -> Job:
         raise RecursionError("deep")
 
 
 def test_any_error_of_decoding_becomes_a_content_error() -> None:
     kind = kind_of("kubeflow.org/v1", "TFJob")
     strange = Malicious(kind.resource, kind.dialects)
-    new = decode_job(strange, job_object(tf_job()))
+    new = decode_job(strange, decoded(tf_job()))
     assert new.job is None
     assert isinstance(new.error, ContentError)
     assert "RecursionError: deep (tests/reconcilers/test_job_decoding.py:" in str(new.error)
 
-    begun = decode_job(strange, job_object({**tf_job(), "status": OWN}))
+    begun = decode_job(strange, decoded({**tf_job(), "status": OWN}))
     assert holds_policy(job_of(begun))
     assert job_of(begun).is_partial

@@ -73,7 +73,7 @@ def on_the_wire(job: Job, status: JobStatus) -> JobStatus:
     """Return the status after encoding and decoding it."""
     dialect = KIND.dialects[job.resource.version]
     raw = msgspec.Raw(msgspec.json.encode(dialect.write_status(status)))
-    return dialect.read_status(JobObject(status=raw))
+    return dialect.read_status(KIND.decode(JobObject(status=raw)))
 
 
 def history(job: Job, snapshots: list[list[dict[str, Any] | None]]) -> tuple[Job, list[Pod]]:

@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
-import msgspec
 
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.elastic import LAUNCHER, WORKER
-from dlctl.api.job import Job, JobObject, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
-from dlctl.api.meta import Resource
+from dlctl.api.job import Job, Replica, ReplicaSpec, RunPolicy, SuccessPolicy
 from dlctl.api.status import JobStatus
 from dlctl.dialects.child_names import check_child_names
-from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.et_operator import policies, training_status
 from dlctl.dialects.et_operator.resources import GROUP, SCALE_OUTS
 from dlctl.dialects.et_operator.training_conditions import TrainingJobMessages
@@ -59,8 +57,8 @@ class TrainingJobDialect(Dialect):
             name.lower() == _REPLICA_SPECS_FIELD.lower() for name in spec
         )
 
-    def read(self, obj: JobObject, resource: Resource) -> Job:
-        fields = FieldReader(msgspec.json.decode(obj.spec), "spec")
+    def read(self, obj: DecodedObject) -> Job:
+        fields = FieldReader(obj.spec, "spec")
         entries = fields.object(_REPLICA_SPECS_FIELD)
         launcher, worker = _replica_fields(entries, LAUNCHER), _replica_fields(entries, WORKER)
         fields.optional_integer("slotsPerWorker", minimum=1, maximum=MAX_REPLICAS)
@@ -81,7 +79,7 @@ class TrainingJobDialect(Dialect):
             workers = attrs.evolve(workers, explicit_indexes=status.membership.members)
         chief = Replica(LAUNCHER, 0)
         job = Job(
-            resource=resource,
+            resource=obj.resource,
             key=obj.key,
             uid=obj.metadata.uid,
             generation=obj.metadata.generation or 0,
@@ -97,8 +95,8 @@ class TrainingJobDialect(Dialect):
         )
         return attrs.evolve(job, messages=self.messages(job))
 
-    def run_policy(self, obj: JobObject) -> RunPolicy:
-        fields = FieldReader(msgspec.json.decode(obj.spec), "spec")
+    def run_policy(self, obj: DecodedObject) -> RunPolicy:
+        fields = FieldReader(obj.spec, "spec")
         launcher = fields.object(_REPLICA_SPECS_FIELD).object(LAUNCHER)
         return policies.read_run_policy(fields, launcher, obj.metadata.annotations or {})
 
@@ -106,7 +104,7 @@ class TrainingJobDialect(Dialect):
         waits = job.annotations.get(policies.SUSPENDED_ANNOTATION) == "true"
         return TrainingJobMessages(job.resource.kind, job.key, waits_for_resources=waits)
 
-    def read_status(self, obj: JobObject) -> JobStatus:
+    def read_status(self, obj: DecodedObject) -> JobStatus:
         return training_status.read(obj.status, obj.metadata.name)
 
     def write_status(self, status: JobStatus) -> JSON:

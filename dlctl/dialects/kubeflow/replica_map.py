@@ -7,25 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
-import msgspec
 
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import (
     CleanPodPolicy,
     Job,
-    JobObject,
     Replica,
     ReplicaSpec,
     RunPolicy,
     SpecWarning,
     SuccessPolicy,
 )
-from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects import run_policy
 from dlctl.dialects.child_names import check_child_names
-from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
 from dlctl.dialects.kubeflow import (
     cel_rules,
@@ -77,14 +74,14 @@ class ReplicaMap(Dialect):
         wanted = self.kind.replica_specs_field.lower()
         return isinstance(spec, Mapping) and any(name.lower() == wanted for name in spec)
 
-    def read(self, obj: JobObject, resource: Resource) -> Job:
-        fields = FieldReader(msgspec.json.decode(obj.spec), "spec")
+    def read(self, obj: DecodedObject) -> Job:
+        fields = FieldReader(obj.spec, "spec")
         specs = self._read_replica_specs(fields, obj)
         name = obj.metadata.name
         names = [_last_child_name(name, spec) for spec in specs]
         check_child_names(name, names, has_services=self.has_services)
         job = Job(
-            resource=resource,
+            resource=obj.resource,
             key=obj.key,
             uid=obj.metadata.uid,
             generation=obj.metadata.generation or 0,
@@ -102,20 +99,20 @@ class ReplicaMap(Dialect):
             job, success_policy=framework.success_policy(), messages=self.messages(job)
         )
 
-    def run_policy(self, obj: JobObject) -> RunPolicy:
-        return _read_run_policy(FieldReader(msgspec.json.decode(obj.spec), "spec"))
+    def run_policy(self, obj: DecodedObject) -> RunPolicy:
+        return _read_run_policy(FieldReader(obj.spec, "spec"))
 
     def messages(self, job: Job) -> ConditionMessages:
         return self.kind.condition_messages(job)
 
-    def managed_by_external_controller(self, obj: JobObject) -> bool:
+    def managed_by_external_controller(self, obj: DecodedObject) -> bool:
         try:
-            policy = FieldReader(msgspec.json.decode(obj.readable_spec), "spec").object("runPolicy")
+            policy = FieldReader(obj.spec, "spec").object("runPolicy")
             return policy.string("managedBy", TRAINING_OPERATOR) != TRAINING_OPERATOR
-        except (InvalidJobError, msgspec.DecodeError):
+        except InvalidJobError:
             return False
 
-    def read_status(self, obj: JobObject) -> JobStatus:
+    def read_status(self, obj: DecodedObject) -> JobStatus:
         return replica_map_status.read(obj.status, self.kind)
 
     def write_status(self, status: JobStatus) -> JSON:
@@ -168,7 +165,9 @@ class ReplicaMap(Dialect):
             f"{LABEL_PREFIX}/replica-type": type_,
         }
 
-    def _read_replica_specs(self, fields: FieldReader, obj: JobObject) -> tuple[ReplicaSpec, ...]:
+    def _read_replica_specs(
+        self, fields: FieldReader, obj: DecodedObject
+    ) -> tuple[ReplicaSpec, ...]:
         entries = fields.object(self.kind.replica_specs_field)
         replica_validation.check_replica_types(
             self.kind, fields.value(self.kind.replica_specs_field), entries.path
@@ -193,7 +192,7 @@ class ReplicaMap(Dialect):
         return tuple(sorted(specs, key=lambda s: self.kind.replica_types.index(s.type)))
 
     def _read_replica_spec(
-        self, entries: FieldReader, name: str, obj: JobObject, default_policy: str
+        self, entries: FieldReader, name: str, obj: DecodedObject, default_policy: str
     ) -> ReplicaSpec:
         kind = self.kind
         type_ = replica_validation.read_replica_type(kind, name, entries.path_of(name))
@@ -302,7 +301,7 @@ def _unique_ports(ports: Mapping[str, int], preferred: str) -> Mapping[str, int]
     return {name: number for name, number in ports.items() if names[number] == name}
 
 
-def _retry_policy(policy: RestartPolicy, obj: JobObject) -> RetryPolicy:
+def _retry_policy(policy: RestartPolicy, obj: DecodedObject) -> RetryPolicy:
     if policy is not RestartPolicy.EXIT_CODE:
         return RetryPolicy.NONE if policy is RestartPolicy.NEVER else RetryPolicy.ALL
     annotation = (obj.metadata.annotations or {}).get(EXIT_CODE_POLICY_ANNOTATION, "")

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
-import msgspec
 
 from dlctl.api.exit_codes import RetryPolicy
-from dlctl.api.job import Job, JobObject, Replica, ReplicaSpec, SuccessPolicy
-from dlctl.api.meta import Resource
+from dlctl.api.job import Job, Replica, ReplicaSpec, SuccessPolicy
 from dlctl.api.status import JobStatus
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
-from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, read_objects
 from dlctl.dialects.pod_templates import (
     check_replica_types,
@@ -43,9 +41,9 @@ class BareList(Dialect):
     def matches(self, spec: Any) -> bool:
         return isinstance(spec, list)
 
-    def read(self, obj: JobObject, resource: Resource) -> Job:
+    def read(self, obj: DecodedObject) -> Job:
         framework = self.framework
-        entries = read_objects(msgspec.json.decode(obj.spec), "spec")
+        entries = read_objects(obj.spec, "spec")
         specs = tuple(self._read_replica_spec(entry) for entry in entries)
         check_replica_types(specs, framework, "spec")
         check_singletons(specs, framework, "spec")
@@ -57,7 +55,7 @@ class BareList(Dialect):
         identity = runtime_id(obj.metadata.uid)
         check_names_with_runtime_id(obj.metadata.name, identity, specs, "metadata.uid")
         return Job(
-            resource=resource,
+            resource=obj.resource,
             key=obj.key,
             uid=obj.metadata.uid,
             generation=obj.metadata.generation or 0,
@@ -68,7 +66,7 @@ class BareList(Dialect):
             status=self.read_status(obj),
         )
 
-    def read_status(self, obj: JobObject) -> JobStatus:
+    def read_status(self, obj: DecodedObject) -> JobStatus:
         return list_status.read(obj.status, "")
 
     def write_status(self, status: JobStatus) -> JSON:

@@ -8,23 +8,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
-import msgspec
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import (
     CleanPodPolicy,
     Job,
-    JobObject,
     Replica,
     ReplicaSpec,
     RunPolicy,
     SuccessPolicy,
 )
-from dlctl.api.meta import Resource
 from dlctl.api.status import JobStatus
 from dlctl.dialects import run_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
-from dlctl.dialects.dialect import JSON, Dialect
+from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
 from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_templates import (
@@ -72,8 +69,8 @@ class ReplicaList(Dialect):
     def matches(self, spec: Any) -> bool:
         return isinstance(spec, Mapping) and any(name.lower() == "replicaspecs" for name in spec)
 
-    def read(self, obj: JobObject, resource: Resource) -> Job:
-        fields = FieldReader(msgspec.json.decode(obj.spec), "spec")
+    def read(self, obj: DecodedObject) -> Job:
+        fields = FieldReader(obj.spec, "spec")
         specs = self._read_replica_specs(fields)
         local = fields.enum("jobMode", JobMode, JobMode.DIST) is JobMode.LOCAL
         chief = self._read_chief(fields)
@@ -83,7 +80,7 @@ class ReplicaList(Dialect):
             check_singletons(specs, self.framework, fields.path_of("replicaSpecs"))
         given_id = fields.string("RuntimeId")
         job = Job(
-            resource=resource,
+            resource=obj.resource,
             key=obj.key,
             uid=obj.metadata.uid,
             generation=obj.metadata.generation or 0,
@@ -103,10 +100,10 @@ class ReplicaList(Dialect):
         _check_chief(job, chief, fields)
         return job
 
-    def run_policy(self, obj: JobObject) -> RunPolicy:
-        return self._read_run_policy(FieldReader(msgspec.json.decode(obj.spec), "spec"))
+    def run_policy(self, obj: DecodedObject) -> RunPolicy:
+        return self._read_run_policy(FieldReader(obj.spec, "spec"))
 
-    def read_status(self, obj: JobObject) -> JobStatus:
+    def read_status(self, obj: DecodedObject) -> JobStatus:
         if self.storage_kind is not None:
             return shared_status.read(obj.status, self.field_prefix)
         return list_status.read(obj.status, self.field_prefix)
@@ -213,7 +210,7 @@ def _check_chief(job: Job, chief: Replica, fields: FieldReader) -> None:
         )
 
 
-def _spec_patch(fields: FieldReader, obj: JobObject) -> Mapping[str, Any]:
+def _spec_patch(fields: FieldReader, obj: DecodedObject) -> Mapping[str, Any]:
     # An empty field that the user spelt otherwise is filled in, and not joined by a second one.
     return {fields.original_name("RuntimeId"): runtime_id(obj.metadata.uid)}
 

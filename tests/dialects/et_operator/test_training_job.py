@@ -13,7 +13,7 @@ from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy, Replica, RunPolicy, SuccessPolicy
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.dialects.et_operator.training_job import TrainingJobDialect
-from tests.builders import NOW, job_object, kind_of, make_job
+from tests.builders import NOW, decoded, kind_of, make_job, manifest
 from tests.dialects.et_operator.manifests import GROUP, elastic_job, read_job, read_scaler
 
 FOLDER = Path(__file__).parents[4] / "shared" / "samples" / "et-operator"
@@ -246,4 +246,5 @@ def test_kind_lists_the_resources_that_scale_its_jobs() -> None:
 def test_spec_is_matched_by_its_replicas(spec: Any) -> None:
     wanted = isinstance(spec, dict) and "etReplicaSpecs" in spec
     assert TrainingJobDialect().matches(spec) is wanted
-    assert not TrainingJobDialect().managed_by_external_controller(job_object({"spec": spec}))
+    obj = decoded(manifest(GROUP, "TrainingJob", spec))
+    assert not obj.dialect.managed_by_external_controller(obj)
