@@ -237,7 +237,7 @@ class Manager:
             self._services.store,
             {resource: informer.store for resource, informer in dependents.items()},
             self._build_executor(kind, membership),
-            Adopter(self.client, self._writer.expectations, self.clock, transient),
+            Adopter(self._writer, self.clock, transient),
             self.clock,
             _policy(self.options),
         )

@@ -1,11 +1,11 @@
-"""Writes to objects as they were read; the owner waits until the stores show each of them."""
+"""Writes to objects; the owner waits until the stores show each of them."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import attrs
 
-from dlctl.api.meta import UID, Object, Resource
+from dlctl.api.meta import UID, Object, ObjectKey, Resource
 from dlctl.controller.expectations import Expectations
 from dlctl.kube.client import Client
 
@@ -15,10 +15,18 @@ T = TypeVar("T", bound=Object)
 
 @attrs.frozen
 class ObjectWriter:
-    """Patches and deletes objects, and expects the result on behalf of the job that owns them."""
+    """Writes objects, and expects the result on behalf of the job that owns them."""
 
     client: Client
     expectations: Expectations
+
+    async def create(self, owner: UID, resource: Resource, key: ObjectKey, body: JSON) -> None:
+        """Create an object.
+
+        :raises AlreadyExistsError: if another object has its name.
+        """
+        created = await self.client.create(resource, key.namespace, body, Object)
+        self.expectations.expect_write(owner, resource, created.metadata.resource_version)
 
     async def patch(
         self,

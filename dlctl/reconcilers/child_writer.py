@@ -79,8 +79,7 @@ class ChildWriter:
 
         Raises like :meth:`Creator.create`.
         """
-        creator = Creator(self.writer.client, self.writer.expectations)
-        return await creator.create(job.uid, _children(job, plan, renderer))
+        return await Creator(self.writer).create(job.uid, _children(job, plan, renderer))
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents and pods; return the updates that the server rejects, by name.

@@ -5,8 +5,9 @@ objects without the label are listed.
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from typing import Final
 
 import attrs
 
@@ -18,17 +19,16 @@ from dlctl.api.meta import (
     SERVICES,
     UID,
     Object,
-    ObjectKey,
+    ObjectMeta,
     Resource,
 )
 from dlctl.api.status import JobPhase
 from dlctl.clock import Clock
-from dlctl.controller.expectations import Expectations
-from dlctl.kube.client import Client
+from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.errors import ConflictError, NotFoundError
 from dlctl.tasks import map_all
 
-JSON = Mapping[str, Any]
+_LABELS: Final = {MANAGED_BY_LABEL: MANAGED_BY}
 UNLABELLED: Final = f"{MANAGED_BY_LABEL}!={MANAGED_BY}"
 # A child created after its namespace was listed is found by its name, when the job creates it.
 LISTING_TTL_S: Final = 30.0
@@ -41,8 +41,8 @@ class Orphan:
     """A child without dlctl's label, as listed."""
 
     resource: Resource
-    key: ObjectKey
-    resource_version: str
+    # Its name and version alone: thousands may be listed.
+    child: Object
 
 
 @attrs.define
@@ -60,8 +60,7 @@ class Adopter:
     ``transient`` are the resources of dependents that are deleted when a run ends.
     """
 
-    client: Client
-    expectations: Expectations
+    writer: ObjectWriter
     clock: Clock
     transient: Collection[Resource] = ()
     _listings: dict[tuple[str, str], _Listing] = attrs.field(init=False, factory=dict)
@@ -102,7 +101,7 @@ class Adopter:
         token = ""
         while True:
             try:
-                page = await self.client.list(
+                page = await self.writer.client.list(
                     resource,
                     Object,
                     namespace=namespace,
@@ -120,47 +119,25 @@ class Adopter:
                 return
 
     async def _label(self, owner: UID, orphan: Orphan) -> None:
-        resource, key, version = orphan.resource, orphan.key, orphan.resource_version
-        try:
-            patched = await self.client.patch(resource, key, label_patch(key, version), Object)
-        except NotFoundError:
-            return
-        except ConflictError:
+        with suppress(NotFoundError):
             try:
-                existing = await self.client.get(resource, key, Object)
-            except NotFoundError:
-                return
-            if not is_controlled_by(existing, owner):
-                return
-            patched = await label_child(self.client, resource, existing)
-        self.expectations.expect_write(owner, resource, patched.metadata.resource_version)
+                await label_child(self.writer, owner, orphan.resource, orphan.child)
+            except ConflictError:
+                child = await self.writer.client.get(orphan.resource, orphan.child.key, Object)
+                if is_controlled_by(child, owner):
+                    await label_child(self.writer, owner, orphan.resource, child)
 
 
-async def label_child(client: Client, resource: Resource, child: Object) -> Object:
-    """Label a child unless it already is labelled, and return the result.
+async def label_child(writer: ObjectWriter, owner: UID, resource: Resource, child: Object) -> None:
+    """Label a child unless it already is labelled; the owner waits until the stores show it.
 
     :raises ConflictError: if it has changed since it was read.
     :raises NotFoundError: if it is gone.
     """
-    metadata = child.metadata
-    if metadata.label(MANAGED_BY_LABEL) == MANAGED_BY:
-        return child
-    body = label_patch(metadata.key, metadata.resource_version)
-    return await client.patch(resource, metadata.key, body, Object)
-
-
-def label_patch(key: ObjectKey, resource_version: str) -> JSON:
-    """Return the patch that labels a child if it is unchanged.
-
-    A UID would be a worse guard: a wrong one is Invalid, like a malformed patch.
-    """
-    return {
-        "metadata": {
-            "name": key.name,
-            "resourceVersion": resource_version,
-            "labels": {MANAGED_BY_LABEL: MANAGED_BY},
-        }
-    }
+    if child.metadata.label(MANAGED_BY_LABEL) == MANAGED_BY:
+        writer.expectations.expect_write(owner, resource, child.metadata.resource_version)
+    else:
+        await writer.patch(owner, resource, child, {"metadata": {"labels": _LABELS}})
 
 
 def is_controlled_by(child: Object, owner: UID) -> bool:
@@ -172,7 +149,10 @@ def _by_controller(resource: Resource, objects: Collection[Object]) -> Iterator[
     for obj in objects:
         metadata = obj.metadata
         if metadata.controller is not None:
-            yield metadata.controller.uid, Orphan(resource, metadata.key, metadata.resource_version)
+            identity = ObjectMeta(
+                metadata.name, metadata.namespace, resource_version=metadata.resource_version
+            )
+            yield metadata.controller.uid, Orphan(resource, Object(identity))
 
 
 def _must_adopt(orphan: Orphan, job: Job) -> bool:

@@ -11,9 +11,8 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.meta import PODS, UID, Object, ObjectKey, Resource
-from dlctl.controller.expectations import Expectations
+from dlctl.controller.object_writer import ObjectWriter
 from dlctl.errors import InvalidJobError
-from dlctl.kube.client import Client
 from dlctl.kube.errors import (
     AlreadyExistsError,
     ApiError,
@@ -107,8 +106,7 @@ _CAUSE_TEXTS: Final[Mapping[RejectionCause, str]] = {
 class Creator:
     """Creates the children of jobs and records the writes that the stores do not show yet."""
 
-    client: Client
-    expectations: Expectations
+    writer: ObjectWriter
 
     async def create(self, owner: UID, children: Iterable[Child]) -> CreateResult:
         """Create in batches of doubling size; stop after a batch with a rejection.
@@ -137,7 +135,7 @@ class Creator:
         try:
             with wrap_content_errors("rendering"):
                 body = child.body()
-            created = await self.client.create(resource, child.key.namespace, body, Object)
+            await self.writer.create(owner, resource, child.key, body)
         except (ContentError, InvalidJobError) as error:
             message = f"{_title(child)} cannot be rendered: {error}"
             return Rejection(
@@ -158,23 +156,19 @@ class Creator:
             if (rejection := rejection_of(resource, child.key.name, error)) is None:
                 raise
             return rejection
-        self.expectations.expect_write(owner, resource, created.metadata.resource_version)
         return None
 
     async def _check_owner(self, owner: UID, child: Child) -> str:
         """Return why the name of a child is taken, or "" if the owner already has the child."""
         try:
-            existing = await self.client.get(child.resource, child.key, Object)
+            existing = await self.writer.client.get(child.resource, child.key, Object)
         except NotFoundError:
             return f"{_title(child)} is being deleted"
         controller = existing.metadata.controller
         if controller and controller.uid == owner:
             # An earlier create that the store does not show yet, or a child of the previous
             # operator, which the store never shows without dlctl's label.
-            existing = await label_child(self.client, child.resource, existing)
-            self.expectations.expect_write(
-                owner, child.resource, existing.metadata.resource_version
-            )
+            await label_child(self.writer, owner, child.resource, existing)
             return ""
         holder = f"{controller.kind} {controller.name}" if controller else "no controller"
         return f"the name of {_title(child)} is taken: the existing object belongs to {holder}"

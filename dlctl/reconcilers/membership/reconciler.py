@@ -157,15 +157,13 @@ class MembershipReconciler:
         return any([await self._readopt_pod(job, name) for name in names if name not in shown])
 
     async def _readopt_pod(self, job: Job, name: str) -> bool:
-        client, key = self.writer.client, ObjectKey(job.key.namespace, name)
         try:
-            pod = await client.get(PODS, key, Object)
+            pod = await self.writer.client.get(PODS, ObjectKey(job.key.namespace, name), Object)
         except NotFoundError:
             return False
         if not is_controlled_by(pod, job.uid) or pod.metadata.is_terminating:
             return False
-        pod = await label_child(client, PODS, pod)
-        self.writer.expectations.expect_write(job.uid, PODS, pod.metadata.resource_version)
+        await label_child(self.writer, job.uid, PODS, pod)
         return True
 
     async def _patch_scaler(self, job: Job, update: ScalerUpdate) -> None:
