@@ -64,7 +64,8 @@ def job_crd(kind: Kind) -> JSON:
 
 def _version(name: str, dialect: Dialect, kind: Kind, *, is_storage: bool) -> JSON:
     schema = _schema(dialect, kind)
-    is_repeated = not is_storage and dialect is kind.dialects[kind.resource.version]
+    stored = kind.dialects[kind.resource.version]
+    is_repeated = not is_storage and type(dialect) is type(stored)
     return {
         "name": name,
         "served": True,

@@ -30,11 +30,10 @@ _SCHEMA_BY_SCALAR: Final[dict[str, JSON]] = {
     "any": _PRESERVE_UNKNOWN,
 }
 # No pod is created with any, so a template needs none: their types would cost a fifth of the size.
-_EMPTY_LIST: Final[JSON] = {
-    "type": "array",
-    "maxItems": 0,
-    "items": {"type": "object", **_PRESERVE_UNKNOWN},
-}
+_EMPTY_LIST: Final[JSON] = {"type": "array", "maxItems": 0, "items": {"type": "object"}}
+# The template of a claim may have labels and annotations: a pod with more is refused.
+_CLAIM_TEMPLATE_TYPE: Final = "PersistentVolumeClaimTemplate"
+_EMPTY_IN_CLAIMS: Final = ("managedFields", "ownerReferences")
 # Types that get no new fields. Left open they would cost more than there is room for in a kind that
 # is served in five versions.
 _CLOSED_TYPES: Final = frozenset(
@@ -86,10 +85,15 @@ def type_schema(name: str) -> JSON:
 @cache
 def _struct(name: str, closed_types: frozenset[str]) -> JSON:
     fields = pod_types()[name].fields.values()
+    properties = {field.name: _field(field, field.shape, closed_types) for field in fields}
+    if name == _CLAIM_TEMPLATE_TYPE:
+        metadata = properties["metadata"]
+        emptied = {**metadata["properties"], **dict.fromkeys(_EMPTY_IN_CLAIMS, _EMPTY_LIST)}
+        properties["metadata"] = {**metadata, "properties": emptied}
     return {
         "type": "object",
         **({} if name in closed_types else _PRESERVE_UNKNOWN),
-        "properties": {field.name: _field(field, field.shape, closed_types) for field in fields},
+        "properties": properties,
     }
 
 

@@ -14,7 +14,7 @@ INT32: Final = range(-(2**31), 2**31)
 INT64: Final = range(-(2**63), 2**63)
 # As Go parses it, which ``format: date-time`` alone does not assure.
 TIME_PATTERN: Final = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"
+    r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]+)?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
 _TIME_REGEX: Final = re.compile(TIME_PATTERN)

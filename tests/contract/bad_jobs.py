@@ -37,7 +37,18 @@ RESTARTS = '"", "Always", "OnFailure", "Never", "ExitCode"'
 CLEANING = '"", "All", "Running", "None"'
 MANAGERS = '"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"'
 TYPES = [
-    bad("PyTorchJob", {"pytorchReplicaSpecs": NONE}, f"{PYTORCH}: Required value", "no specs"),
+    bad(
+        "PyTorchJob",
+        {"pytorchReplicaSpecs": NONE},
+        "spec: Invalid value: pytorchReplicaSpecs is missing: give a spec for each type of replica",
+        "no specs",
+    ),
+    bad(
+        "XGBoostJob",
+        {"xgbReplicaSpecs": NONE},
+        "spec.xgbReplicaSpecs: Required value",
+        "no specs",
+    ),
     bad(
         "TFJob",
         {"tfReplicaSpecs": NONE},

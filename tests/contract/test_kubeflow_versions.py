@@ -41,6 +41,21 @@ LISTED = tfjob(
         "terminationPolicy": {"chief": {"replicaName": "MASTER", "replicaIndex": 0}},
     },
 )
+TORCH_LISTED: JSON = {
+    "apiVersion": "kubeflow.org/v1alpha1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "a"},
+    "spec": {
+        "backend": "tcp",
+        "masterPort": "23456",
+        "replicaSpecs": [
+            {"replicaType": "MASTER", "replicas": 1, "template": template("pytorch")},
+            {"replicaType": "WORKER", "replicas": 3, "template": template("pytorch")},
+        ],
+        "terminationPolicy": {"master": {"replicaName": "MASTER", "replicaRank": 0}},
+    },
+}
+ELASTIC = job("PyTorchJob", {"elasticPolicy": {"maxReplicas": 3, "rdzvConf": [{"key": "a"}]}})
 TOP = {"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": 60}
 DRAFT = {"tfReplicaSpecs": tf_map("Chief", "PS", "Eval"), "restartPolicy": "OnFailure"}
 # The versions of other kinds that were maps already.
@@ -51,6 +66,7 @@ OLDER_MAPS = {
 }
 OLDER = [
     pytest.param(LISTED, id="v1alpha1"),
+    pytest.param(TORCH_LISTED, id="PyTorchJob v1alpha1"),
     pytest.param(tfjob("v1alpha2", DRAFT), id="v1alpha2, draft"),
     pytest.param(
         tfjob("v1alpha2", {"tfReplicaSpecs": tf_map("ps", "WORKER"), **TOP}), id="v1alpha2"
@@ -107,6 +123,44 @@ async def test_job_of_an_older_version_goes_by_the_same_rules(api: Api) -> None:
     assert "Chief and Master exclude each other" in await refusal(api, both)
     boss = tfjob("v1alpha1", {"replicaSpecs": [{**entry("WORKER"), "tfReplicaType": "BOSS"}]})
     assert "tfReplicaType must be one of MASTER, PS, WORKER" in await refusal(api, boss)
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+async def test_field_of_v1_alone_is_refused_in_older_versions(api: Api, version: str) -> None:
+    await api.define(definition_of("PyTorchJob"))
+    older = {**job("PyTorchJob"), "apiVersion": f"kubeflow.org/{version}"}
+    wire = TORCH_LISTED if version == "v1alpha1" else older
+    spec = {**wire["spec"], "elasticPolicy": {"maxReplicas": "three"}}
+    refused = await refusal(api, {**wire, "spec": spec})
+    assert "elasticPolicy: Invalid value" in refused
+    assert "is a field of v1: write apiVersion kubeflow.org/v1" in refused
+
+
+@pytest.mark.parametrize(
+    ("wire", "version", "field"),
+    [
+        pytest.param(ELASTIC, "v1alpha1", "elasticPolicy", id="elasticity, list"),
+        pytest.param(ELASTIC, "v1beta1", "elasticPolicy", id="elasticity, map"),
+        pytest.param(ELASTIC, "v1alpha1", "pytorchReplicaSpecs", id="map of PyTorchJob"),
+        pytest.param(job("TFJob"), "v1alpha1", "tfReplicaSpecs", id="map of TFJob"),
+        pytest.param(job("MXJob"), "v1alpha1", "mxReplicaSpecs", id="map of MXJob"),
+    ],
+)
+async def test_older_version_keeps_what_v1_alone_has_and_does_not_change_it(
+    api: Api, wire: JSON, version: str, field: str
+) -> None:
+    await api.define(definition_of(wire["kind"]))
+    assert await refusal(api, wire) == ""
+    path = api.path(plural(wire["kind"]), "a", group=f"kubeflow.org/{version}")
+    answer = await api.patch(f"{path}/status", {"status": {"startTime": "2026-01-01T12:00:00Z"}})
+    assert answer.code == 200, answer.body["message"]
+    assert answer.body["spec"] == wire["spec"]
+    answer = await api.patch(path, {"metadata": {"labels": {"x": "y"}}})
+    assert answer.code == 200, answer.body["message"]
+
+    answer = await api.patch(path, {"spec": {field: {"x": "y"}}})
+    assert answer.code == 422
+    assert f"spec.{field}: Invalid value" in answer.body["message"]
 
 
 @pytest.mark.parametrize("wire", [pytest.param(wire, id=stem) for stem, wire in MANIFESTS])

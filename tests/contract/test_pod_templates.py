@@ -14,7 +14,7 @@ from dlctl.dialects.kind_crds import job_crd
 from tests.builders import KINDS, bare_job, entry, kind_of, mxjob
 from tests.contract.api import Api
 from tests.contract.jobs import GROUP, JSON, REPLICAS, job
-from tests.contract.test_kubeflow_versions import LISTED, OLDER_MAPS, tf_map, tfjob
+from tests.contract.test_kubeflow_versions import LISTED, OLDER_MAPS, TORCH_LISTED, tf_map, tfjob
 from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.core_types import undecodable
 
@@ -22,6 +22,7 @@ from tests.support.core_types import undecodable
 JOBS = [
     *(job(kind) for kind in REPLICAS),
     LISTED,
+    TORCH_LISTED,
     *(
         tfjob(version, {"tfReplicaSpecs": tf_map("Worker")})
         for version in ("v1alpha2", "v1beta1", "v1beta2")

@@ -66,18 +66,18 @@ def raw(wire: Any) -> msgspec.Raw:
 
 
 @settings(max_examples=30)
-@given(status=STATUSES, tag=st.sampled_from(["mx", ""]))
-def test_what_is_written_is_read_back(status: JobStatus, tag: str) -> None:
-    wire = list_status.write(status, tag)
-    again = list_status.read(raw(wire), tag)
+@given(status=STATUSES, type_field=st.sampled_from(["mx_replica_type", "replicaType"]))
+def test_what_is_written_is_read_back(status: JobStatus, type_field: str) -> None:
+    wire = list_status.write(status, type_field)
+    again = list_status.read(raw(wire), type_field)
     assert again == status
-    assert list_status.write(again, tag) == wire
+    assert list_status.write(again, type_field) == wire
 
 
 def test_old_fields_are_written_as_by_mx_operator() -> None:
     running = ReplicaStatus("scheduler", JobState.RUNNING, {JobState.RUNNING: 1})
     status = JobStatus(JobPhase.RUNNING, JobState.RUNNING, replica_statuses=(running,))
-    assert msgspec.to_builtins(list_status.write(status, "mx")) == {
+    assert msgspec.to_builtins(list_status.write(status, "mx_replica_type")) == {
         "phase": "Running",
         "state": "Running",
         "reason": "",
@@ -89,20 +89,20 @@ def test_old_fields_are_written_as_by_mx_operator() -> None:
 
 def test_kinds_without_field_prefix_write_replica_type() -> None:
     status = JobStatus(replica_statuses=(ReplicaStatus("worker", JobState.UNKNOWN, {}),))
-    (written,) = list_status.write(status, "")["replicaStatuses"]
+    (written,) = list_status.write(status, "replicaType")["replicaStatuses"]
     assert written["replicaType"] == "WORKER"
 
 
 def test_times_are_written_in_utc_and_whole_seconds() -> None:
     zone = datetime.timezone(datetime.timedelta(hours=2))
     time = NOW.replace(microsecond=123).astimezone(zone)
-    assert list_status.write(JobStatus(start_time=time), "mx")["startTime"] == (
+    assert list_status.write(JobStatus(start_time=time), "mx_replica_type")["startTime"] == (
         "2026-01-01T12:00:00Z"
     )
 
 
 def test_time_without_a_zone_is_read_as_utc() -> None:
-    status = list_status.read(raw({"startTime": "2026-01-01T12:00:00"}), "mx")
+    status = list_status.read(raw({"startTime": "2026-01-01T12:00:00"}), "mx_replica_type")
     assert status.start_time == NOW
 
 
@@ -120,7 +120,7 @@ def test_status_of_the_old_operator_is_read() -> None:
             None,
         ],
     }
-    assert list_status.read(raw(old), "mx") == JobStatus(
+    assert list_status.read(raw(old), "mx_replica_type") == JobStatus(
         phase=JobPhase.CREATING,
         state=JobState.RUNNING,
         replica_statuses=(ReplicaStatus("worker", JobState.RUNNING, {JobState.RUNNING: 1}),),
@@ -129,13 +129,13 @@ def test_status_of_the_old_operator_is_read() -> None:
 
 @pytest.mark.parametrize("wire", [None, {}, [], "Running", 3, {"replicaStatuses": None}])
 def test_empty_status_is_that_of_a_new_job(wire: Any) -> None:
-    assert list_status.read(raw(wire), "mx") == JobStatus()
+    assert list_status.read(raw(wire), "mx_replica_type") == JobStatus()
 
 
 @settings(max_examples=30)
 @given(wire=st.dictionaries(st.sampled_from(FIELDS), JSON_VALUES))
 def test_malformed_status_is_read_and_can_be_written(wire: dict[str, Any]) -> None:
-    list_status.write(list_status.read(raw(wire), "mx"), "mx")
+    list_status.write(list_status.read(raw(wire), "mx_replica_type"), "mx_replica_type")
 
 
 @settings(max_examples=30)
@@ -151,4 +151,4 @@ def test_malformed_part_of_a_status_is_read_and_can_be_written(inner: dict[str, 
         "conditions": [inner],
         "replicaStatuses": [inner, {"ReplicasStates": inner}],
     }
-    list_status.write(list_status.read(raw(wire), "mx"), "mx")
+    list_status.write(list_status.read(raw(wire), "mx_replica_type"), "mx_replica_type")

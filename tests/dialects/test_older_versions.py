@@ -221,3 +221,64 @@ def test_container_may_have_the_name_that_xgboost_operator_gave_it() -> None:
     assert pod["spec"]["containers"][1]["ports"] == [
         {"name": "xgboostjob-port", "containerPort": 9999}
     ]
+
+
+def torch_listed(**fields: Any) -> dict[str, Any]:
+    specs = [
+        {"replicaType": "WORKER", "replicas": 2, "template": template("pytorch")},
+        {"masterPort": 23457, "template": template("pytorch")},
+    ]
+    spec = {"backend": "tcp", "masterPort": "23456", "replicaSpecs": specs, "RuntimeId": "abcd"}
+    return manifest("kubeflow.org/v1alpha1", "PyTorchJob", {**spec, **fields}, name="mnist")
+
+
+def test_list_of_the_first_pytorch_operator_is_read() -> None:
+    job = make_job(torch_listed())
+    assert [(spec.type, spec.replicas, spec.port) for spec in job.replica_specs] == [
+        ("worker", 2, 23456),
+        ("master", 1, 23457),
+    ]
+    assert job.resource.version == "v1alpha1"
+    assert job.success_policy == SuccessPolicy.of_chief(Replica("master", 0))
+    assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
+
+
+@pytest.mark.parametrize(
+    ("replica", "rank", "address"),
+    [
+        pytest.param(Replica("master", 0), "0", "localhost", id="master"),
+        pytest.param(Replica("worker", 1), "2", "mnist-master-abcd-0", id="worker"),
+    ],
+)
+def test_replicas_of_the_first_pytorch_operator_meet_at_the_master(
+    replica: Replica, rank: str, address: str
+) -> None:
+    pod = renderer_of(torch_listed()).pod(replica)
+    assert pod["metadata"]["name"] == f"mnist-{replica.type}-abcd-{replica.index}"
+    assert pod["metadata"]["labels"]["pytorch_job_name"] == "mnist"
+    assert pod["metadata"]["labels"]["job_type"] == replica.type.upper()
+    environment = {v["name"]: v["value"] for v in pod["spec"]["containers"][0]["env"]}
+    assert environment == {
+        "MASTER_PORT": "23457",
+        "MASTER_ADDR": address,
+        "WORLD_SIZE": "3",
+        "RANK": rank,
+        "PYTHONUNBUFFERED": "0",
+    }
+
+
+def test_master_that_decides_is_named_by_its_rank() -> None:
+    second = {"master": {"replicaName": "WORKER", "replicaRank": 1}}
+    job = make_job(torch_listed(terminationPolicy=second))
+    assert job.success_policy == SuccessPolicy.of_chief(Replica("worker", 1))
+    third = {"master": {"replicaName": "WORKER", "replicaRank": 2}}
+    with pytest.raises(InvalidJobError, match=r"terminationPolicy\.master\.replicaRank: is 2"):
+        make_job(torch_listed(terminationPolicy=third))
+
+
+def test_status_of_the_first_pytorch_operator_has_its_field() -> None:
+    running = ReplicaStatus("worker", JobState.RUNNING, {JobState.RUNNING: 2})
+    status = JobStatus(replica_statuses=(running,))
+    written = decoded(torch_listed()).dialect.write_status(status)
+    assert written["replicaStatuses"] == {"Worker": {"active": 2}}
+    assert written["dlctl"]["replicaStatuses"][0]["replica_type"] == "WORKER"

@@ -90,6 +90,12 @@ def first_tfjob(name: str) -> JSON:
     return manifest("kubeflow.org/v1alpha1", "TFJob", spec, name=name)
 
 
+def first_pytorchjob(name: str) -> JSON:
+    """Return a job in pytorch-operator's first form, which has the RuntimeId written into it."""
+    entries = [{"replicaType": "MASTER", "replicas": 1, "template": template("pytorch")}]
+    return manifest("kubeflow.org/v1alpha1", "PyTorchJob", {"replicaSpecs": entries}, name=name)
+
+
 async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> None:
     jobs = [
         mxjob(name="one", RuntimeId="abcd"),
@@ -99,6 +105,7 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
         bare_job("MXJob", "five"),
         bare_job("TFJob", "six", ps=1, worker=1),
         first_tfjob("six-and-a-half"),
+        first_pytorchjob("six-and-three-quarters"),
     ]
     brief = [
         training_job("TFJob", "seven", Worker=1),

@@ -87,7 +87,21 @@ class _MXJobSpec(msgspec.Struct, rename="camel"):
     mx_replica_specs: dict[str, _Replica | None] | None = None
 
 
-_SPECS = {"TFJob": _TFJobSpec, "MXJob": _MXJobSpec}
+class _ElasticPolicy(msgspec.Struct, rename="camel"):
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    max_restarts: int | None = None
+    metrics: list[dict[str, Any]] | None = None
+
+
+class _PyTorchJobSpec(msgspec.Struct, rename="camel"):
+    run_policy: _RunPolicy | None = None
+    elastic_policy: _ElasticPolicy | None = None
+    pytorch_replica_specs: dict[str, _Replica | None] | None = None
+    nproc_per_node: str | None = None
+
+
+_SPECS = {"TFJob": _TFJobSpec, "MXJob": _MXJobSpec, "PyTorchJob": _PyTorchJobSpec}
 
 
 def undecodable_status(status: Any) -> str:
@@ -95,7 +109,7 @@ def undecodable_status(status: Any) -> str:
     return _decode_error(status, _Status)
 
 
-def undecodable_spec(spec: Any, kind: Literal["TFJob", "MXJob"]) -> str:
+def undecodable_spec(spec: Any, kind: Literal["TFJob", "MXJob", "PyTorchJob"]) -> str:
     """Return why a spec cannot be decoded, or an empty string."""
     return _decode_error(spec, _SPECS[kind])
 

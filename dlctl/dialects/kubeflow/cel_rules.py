@@ -36,6 +36,19 @@ def replica_specs_required(field: str) -> JSON:
     }
 
 
+def not_added(field: str, message: str) -> JSON:
+    """Return the rule of a spec that a field is there only if it was there before.
+
+    It has to look itself: to a server, objects that hold fields without a schema always change.
+    """
+    return {
+        "rule": f"!has(self.{field}) || oldSelf.?{field}.hasValue()",
+        "optionalOldSelf": True,
+        "message": message,
+        "fieldPath": f".{field}",
+    }
+
+
 def child_name_length(field: str) -> JSON:
     """Return the rule at the root that the names of all replicas are short enough.
 

@@ -40,6 +40,8 @@ class KubeflowKind:
     older_versions: Sequence[str] = ()
     # Makes the form of v1alpha1, a list of replica specs, if the kind had one.
     list_form: Callable[["KubeflowKind"], Dialect] | None = None
+    # The fields of the list form, beside the list itself, that v1 keeps; if None, it keeps all.
+    list_properties: Mapping[str, JSON] | None = None
     # Former names of replica types, in lower case.
     type_aliases: Mapping[str, str] = attrs.field(factory=dict)
     # Spellings of replica types other than with one capital.
@@ -68,6 +70,9 @@ class KubeflowKind:
     # Rules in CEL of the spec, and of the map of replica specs in it.
     spec_rules: Sequence[JSON] = ()
     replica_rules: Sequence[JSON] = ()
+    # The schemas and rules of the fields that v1 alone has.
+    v1_properties: Mapping[str, JSON] = attrs.field(factory=dict)
+    v1_rules: Sequence[JSON] = ()
     # Refuses the same on reading: a job may come from a server without these rules.
     check: Check = _no_check
     messages: KindMessages = attrs.field(factory=KindMessages)
@@ -83,6 +88,11 @@ class KubeflowKind:
     @property
     def replica_specs_field(self) -> str:
         return f"{self.field_prefix}ReplicaSpecs"
+
+    @property
+    def keeps_unknown_fields(self) -> bool:
+        """Tell whether v1 has to store fields that only another form knows."""
+        return self.list_form is not None and self.list_properties is None
 
     @property
     def container_names(self) -> Sequence[str]:

@@ -30,6 +30,10 @@ JSON = dict[str, Any]
 Specs = Sequence[ReplicaSpec]
 _SUCCESS_POLICIES: Final = ("", "AllWorkers")
 _JOB_MODES: Final = ("", "MXTrain", "MXTune")
+# Of pytorch-operator's list form; it ignored ``backend`` and the ``masterPort`` beside it.
+_LIST_STRINGS: Final = (
+    "RuntimeId", "pytorchImage", "schedulerName", "jobMode", "cleanupPodPolicy", "backend"
+)  # fmt: skip
 _MPI_DISTRIBUTIONS: Final = ("", "OpenMPI")
 # Of the kinds whose deletion training-operator reports as that of a pod.
 _DELETED_AS_POD: Final = "SuccessfulDeletePod"
@@ -44,13 +48,12 @@ def served_kinds(frameworks: Mapping[str, type[DLJob]]) -> Iterator[Kind]:
 
 def _dialects(kind: KubeflowKind) -> Iterator[tuple[str, Dialect]]:
     """Yield the versions of a kind; the first one is stored."""
-    map_form = ReplicaMap(kind)
-    yield "v1", map_form
+    yield "v1", ReplicaMap(kind)
     if kind.list_form is not None:
         yield "v1alpha1", kind.list_form(kind)
     # Of one form with the first, and read as such: which of them it was is not stored.
     for version in kind.older_versions:
-        yield version, map_form
+        yield version, ReplicaMap(kind, is_v1=False)
 
 
 def _check_tensorflow(fields: FieldReader, specs: Specs) -> None:
@@ -120,6 +123,12 @@ _PYTORCH: Final = KubeflowKind(
     port_name="pytorchjob-port",
     metric_label="pytorch",
     older_versions=("v1alpha2", "v1beta1", "v1beta2"),
+    list_form=list_forms.pytorch_operator_v1alpha1,
+    list_properties={
+        **{name: {"type": "string"} for name in _LIST_STRINGS},
+        "masterPort": {"x-kubernetes-int-or-string": True},
+        "terminationPolicy": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
     default_restart_policy="OnFailure",
     is_scalable=True,
     spec_properties={
@@ -127,10 +136,10 @@ _PYTORCH: Final = KubeflowKind(
             "type": "string",
             "description": "Processes on each node: a number, auto, cpu or gpu; auto if left out.",
         },
-        "elasticPolicy": elastic_policy_schema.pytorch_schema(),
     },
-    spec_rules=elastic_policy_schema.PYTORCH_RULES,
     replica_rules=(cel_rules.at_most_one("Master"), cel_rules.at_least_one("Worker")),
+    v1_properties={"elasticPolicy": elastic_policy_schema.pytorch_schema()},
+    v1_rules=elastic_policy_schema.PYTORCH_RULES,
     check=elastic_policy_schema.check_pytorch,
     messages=KindMessages(ttl_deletion_reason=_DELETED_AS_POD),
 )

@@ -5,6 +5,7 @@ from dlctl.api.job import CleanPodPolicy
 from dlctl.dialects.kubeflow.kind import GROUP, KubeflowKind
 from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from dlctl.frameworks.mxnet import MXJob
+from dlctl.frameworks.pytorch import LegacyPyTorchJob
 from dlctl.frameworks.tensorflow import LegacyTFJob
 
 
@@ -14,6 +15,8 @@ def mx_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
         MXJob,
         group_label=GROUP,
         field_prefix="mx",
+        type_field="mxReplicaType",
+        status_type_field="mx_replica_type",
         port_field="PsRootPort",
         default_port=9091,
         default_type="WORKER",
@@ -30,12 +33,38 @@ def tf_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
         LegacyTFJob,
         group_label=GROUP,
         field_prefix="tf",
+        type_field="tfReplicaType",
+        status_type_field="tf_replica_type",
         port_field="tfPort",
         default_port=2222,
         default_type="MASTER",
         default_clean_pod_policy=CleanPodPolicy.ALL,
         storage_kind=storage_kind,
         retry_policy=RetryPolicy.TABLE_AND_SIGNALS,
+        port_name="tf-port",
+        service_per_replica=True,
+    )
+
+
+def pytorch_operator_v1alpha1(storage_kind: KubeflowKind) -> ReplicaList:
+    """Return the form of pytorch-operator up to its version 0.3."""
+    return ReplicaList(
+        LegacyPyTorchJob,
+        group_label=GROUP,
+        field_prefix="pytorch",
+        type_field="replicaType",
+        status_type_field="replica_type",
+        port_field="masterPort",
+        default_port=23456,
+        default_type="MASTER",
+        # Pods are kept for their logs.
+        default_clean_pod_policy=CleanPodPolicy.NONE,
+        storage_kind=storage_kind,
+        retry_policy=RetryPolicy.TABLE_AND_SIGNALS,
+        chief_field="master",
+        chief_index_field="replicaRank",
+        case_insensitive_templates=False,
+        # Named after the operator that it was made from.
         port_name="tf-port",
         service_per_replica=True,
     )

@@ -54,6 +54,8 @@ class ReplicaMap(Dialect):
 
     kind: KubeflowKind
     framework: type[KubeflowJob] = attrs.field(init=False)
+    # Whether it is v1's; the versions before have no schemas of fields that are v1's alone.
+    is_v1: bool = True
     publish_not_ready_addresses: bool = False
     overrides_user_env: bool = True
     supports_ttl: bool = True
@@ -137,7 +139,7 @@ class ReplicaMap(Dialect):
         return replica_map_schema.status_schema()
 
     def spec_schema(self) -> JSON:
-        return replica_map_schema.replica_map_schema(self.kind)
+        return replica_map_schema.replica_map_schema(self.kind, is_v1=self.is_v1)
 
     @property
     def validation_rules(self) -> Sequence[JSON]:

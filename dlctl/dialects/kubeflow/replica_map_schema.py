@@ -22,11 +22,12 @@ MAX_CONTAINERS: Final = 256
 # Who may be left the job to: v1's operator, which dlctl stands in for, or another cluster's.
 MANAGED_BY_VALUES: Final = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
 _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_FIELD_OF_V1: Final = "is a field of v1: write apiVersion kubeflow.org/v1"
 _RESTART_POLICIES: Final = ["", *(policy.value for policy in RestartPolicy)]
 
 
-def replica_map_schema(kind: KubeflowKind) -> JSON:
-    unknown_fields = _PRESERVE_UNKNOWN if kind.list_form else {}
+def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
+    unknown_fields = _PRESERVE_UNKNOWN if kind.keeps_unknown_fields else {}
     field = kind.replica_specs_field
     schema: JSON = {
         "type": "object",
@@ -41,17 +42,34 @@ def replica_map_schema(kind: KubeflowKind) -> JSON:
         },
         "x-kubernetes-validations": [cel_rules.MANAGED_BY_IMMUTABLE, *kind.spec_rules],
     }
+    if is_v1:
+        schema["properties"].update(kind.v1_properties)
+        schema["x-kubernetes-validations"] += kind.v1_rules
+    else:
+        for name in kind.v1_properties:
+            keep_unchanged(schema, name)
     if kind.list_form:
         listed = {
             "type": "array",
             "maxItems": MAX_REPLICA_TYPES * 2,
             "items": {"type": "object", **_PRESERVE_UNKNOWN},
         }
-        schema["properties"]["replicaSpecs"] = listed
+        schema["properties"].update(replicaSpecs=listed, **(kind.list_properties or {}))
         schema["x-kubernetes-validations"].append(cel_rules.replica_specs_required(field))
     else:
         schema["required"] = [field]
     return schema
+
+
+def keep_unchanged(schema: JSON, field: str, message: str = _FIELD_OF_V1) -> None:
+    """Let a version keep what another one has stored in a field, but not write there."""
+    schema["properties"][field] = {
+        "type": "object",
+        **_PRESERVE_UNKNOWN,
+        "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": message}],
+    }
+    rules = schema.setdefault("x-kubernetes-validations", [])
+    rules.append(cel_rules.not_added(field, message))
 
 
 def status_schema() -> JSON:
@@ -135,7 +153,7 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
         "maxProperties": MAX_REPLICA_TYPES,
         "additionalProperties": entry,
         "x-kubernetes-validations": [
-            *cel_rules.replica_specs_rules(kind, case_insensitive=kind.list_form is not None),
+            *cel_rules.replica_specs_rules(kind, case_insensitive=kind.keeps_unknown_fields),
             *kind.replica_rules,
         ],
     }

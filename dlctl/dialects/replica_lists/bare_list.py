@@ -67,10 +67,10 @@ class BareList(Dialect):
         )
 
     def read_status(self, obj: DecodedObject) -> JobStatus:
-        return list_status.read(obj.status, "")
+        return list_status.read(obj.status, TYPE_FIELD)
 
     def write_status(self, status: JobStatus) -> JSON:
-        return list_status.write(status, "")
+        return list_status.write(status, TYPE_FIELD)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         return {"pod_name": job.child_name(replica), "job_name": job.key.name}

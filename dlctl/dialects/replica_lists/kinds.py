@@ -30,6 +30,8 @@ def _fioravanzo_v1alpha1(framework: type[DLJob]) -> ReplicaList:
         framework,
         group_label=_MX_OPERATOR_GROUP,
         field_prefix="mx",
+        type_field="mxReplicaType",
+        status_type_field="mx_replica_type",
         port_field="mxPort",
         default_port=9000,
         default_type="SCHEDULER",

@@ -41,6 +41,12 @@ class ListForm(Protocol):
     @property
     def default_port(self) -> int: ...
     @property
+    def chief_field(self) -> str: ...
+    @property
+    def chief_index_field(self) -> str: ...
+    @property
+    def case_insensitive_templates(self) -> bool: ...
+    @property
     def storage_kind(self) -> KubeflowKind | None: ...
 
 
@@ -61,7 +67,8 @@ def replica_list_schema(dialect: ListForm) -> JSON:
                 "maximum": 65535,
                 "description": f"Where replicas meet; {dialect.default_port} if left out.",
             },
-        }
+        },
+        case_insensitive=dialect.case_insensitive_templates,
     )
     entry["x-kubernetes-validations"] = [
         _known_type_rule(dialect.type_field, framework),
@@ -94,7 +101,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
                 "type": "string",
                 "description": "Image of a SERVER entry that has no template.",
             },
-            "terminationPolicy": _termination_policy(),
+            "terminationPolicy": _termination_policy(dialect),
         },
     }
     if dialect.storage_kind is not None:
@@ -112,15 +119,13 @@ def _add_v1_properties(schema: JSON, storage_kind: KubeflowKind) -> None:
         managedBy={"type": "string"},
         schedulingPolicy=replica_map_schema.scheduling_policy(_PRESERVE_UNKNOWN),
     )
-    properties[field] = {"type": "object", **_PRESERVE_UNKNOWN}
-    schema["x-kubernetes-validations"] = [
-        {
-            "rule": f"!has(self.{field})",
-            "message": f"is of another version: write apiVersion kubeflow.org/v1 with {field}, "
-            "or list replicaSpecs",
-            "fieldPath": f".{field}",
-        }
-    ]
+    message = (
+        f"is of another version: write apiVersion kubeflow.org/v1 with {field}, "
+        "or list replicaSpecs"
+    )
+    replica_map_schema.keep_unchanged(schema, field, message)
+    for name in storage_kind.v1_properties:
+        replica_map_schema.keep_unchanged(schema, name)
 
 
 def bare_list_schema(framework: type[DLJob]) -> JSON:
@@ -166,7 +171,7 @@ def status_schema(*, shared: bool = False) -> JSON:
     }
 
 
-def _entry_schema(properties: JSON) -> JSON:
+def _entry_schema(properties: JSON, *, case_insensitive: bool = True) -> JSON:
     replicas = {
         "type": "integer",
         "format": "int32",
@@ -179,26 +184,26 @@ def _entry_schema(properties: JSON) -> JSON:
         **_PRESERVE_UNKNOWN,
         "properties": {
             "replicas": replicas,
-            "template": pod_template_schema(case_insensitive=True),
+            "template": pod_template_schema(case_insensitive=case_insensitive),
             **properties,
         },
     }
 
 
-def _termination_policy() -> JSON:
+def _termination_policy(dialect: ListForm) -> JSON:
     chief = {
         "type": "object",
         **_PRESERVE_UNKNOWN,
         "properties": {
             "replicaName": {"type": "string"},
-            "replicaIndex": {"type": "integer", "minimum": 0},
+            dialect.chief_index_field: {"type": "integer", "minimum": 0},
         },
     }
     return {
         "type": "object",
         **_PRESERVE_UNKNOWN,
         "description": "Names the replica whose end is the job's end.",
-        "properties": {"chief": chief},
+        "properties": {dialect.chief_field: chief},
     }
 
 

@@ -15,13 +15,13 @@ from dlctl.dialects import status_codec as codec
 JSON = dict[str, Any]
 
 
-def write(status: JobStatus, field_prefix: str) -> JSON:
+def write(status: JobStatus, type_field: str) -> JSON:
     """Return the wire form; fields that hold nothing are left out, but the four old ones."""
     wire: JSON = {
         "phase": status.phase,
         "state": status.state,
         "reason": status.reason,
-        "replicaStatuses": [_write_replica(r, field_prefix) for r in status.replica_statuses],
+        "replicaStatuses": [_write_replica(r, type_field) for r in status.replica_statuses],
         "conditions": [codec.write_condition(condition) for condition in status.conditions],
         "observedGeneration": status.observed_generation,
         "startTime": codec.write_time(status.start_time),
@@ -33,12 +33,12 @@ def write(status: JobStatus, field_prefix: str) -> JSON:
     return {name: value for name, value in wire.items() if value or name in required}
 
 
-def read(raw: msgspec.Raw, field_prefix: str) -> JobStatus:
+def read(raw: msgspec.Raw, type_field: str) -> JobStatus:
     """Read a status back; whatever is missing or malformed counts as not there."""
-    return from_json(codec.decode(raw), field_prefix)
+    return from_json(codec.decode(raw), type_field)
 
 
-def from_json(obj: JSON, field_prefix: str) -> JobStatus:
+def from_json(obj: JSON, type_field: str) -> JobStatus:
     """Return the status that decoded JSON holds, as :func:`read` does."""
     restarts = codec.mapping(obj.get("restarts"))
     failure = codec.mapping(obj.get("failure"))
@@ -47,7 +47,7 @@ def from_json(obj: JSON, field_prefix: str) -> JobStatus:
         state=codec.enum_member(JobState, obj.get("state"), JobState.UNKNOWN),
         reason=codec.text(obj, "reason"),
         replica_statuses=tuple(
-            _read_replica(r, field_prefix) for r in codec.mappings(obj, "replicaStatuses")
+            _read_replica(r, type_field) for r in codec.mappings(obj, "replicaStatuses")
         ),
         conditions=tuple(codec.read_condition(c) for c in codec.mappings(obj, "conditions")),
         observed_generation=codec.number(obj, "observedGeneration") or 0,
@@ -60,13 +60,9 @@ def from_json(obj: JSON, field_prefix: str) -> JobStatus:
     )
 
 
-def _type_field(field_prefix: str) -> str:
-    return f"{field_prefix}_replica_type" if field_prefix else "replicaType"
-
-
-def _write_replica(replica: ReplicaStatus, field_prefix: str) -> JSON:
+def _write_replica(replica: ReplicaStatus, type_field: str) -> JSON:
     wire: JSON = {
-        _type_field(field_prefix): replica.type.upper(),
+        type_field: replica.type.upper(),
         "state": replica.state,
         "ReplicasStates": {
             state: count for state, count in replica.count_by_state.items() if count
@@ -77,10 +73,10 @@ def _write_replica(replica: ReplicaStatus, field_prefix: str) -> JSON:
     return wire
 
 
-def _read_replica(wire: JSON, field_prefix: str) -> ReplicaStatus:
+def _read_replica(wire: JSON, type_field: str) -> ReplicaStatus:
     counts = codec.mapping(wire.get("ReplicasStates"))
     return ReplicaStatus(
-        type=codec.text(wire, _type_field(field_prefix)).lower(),
+        type=codec.text(wire, type_field).lower(),
         state=codec.enum_member(JobState, wire.get("state"), JobState.UNKNOWN),
         count_by_state={
             state: count for state in JobState if (count := codec.number(counts, state))

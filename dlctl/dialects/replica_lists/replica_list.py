@@ -47,12 +47,15 @@ class JobMode(enum.StrEnum):
 class ReplicaList(Dialect):
     """The list form, as one API group spells it.
 
-    ``field_prefix`` begins the fields that carry the framework's name: ``mx`` in ``mxReplicaType``.
+    ``field_prefix`` begins the names that carry the framework's: ``mx`` in ``mxImage``.
     """
 
     framework: type[DLJob]
     group_label: str
     field_prefix: str
+    type_field: str
+    # The same in the status.
+    status_type_field: str
     port_field: str
     default_port: int
     default_type: str
@@ -60,6 +63,11 @@ class ReplicaList(Dialect):
     retry_policy: RetryPolicy
     # The kind of Kubeflow's v1 that jobs are stored as, and whose typed clients read them.
     storage_kind: KubeflowKind | None = None
+    # In ``terminationPolicy``, the replica that decides the job, and its index there.
+    chief_field: str = "chief"
+    chief_index_field: str = "replicaIndex"
+    # Whether the fields of core/v1 may be written in any case, too.
+    case_insensitive_templates: bool = True
     port_name: str = "dljob-port"
     service_per_replica: bool = False
     patches_spec: bool = True
@@ -97,7 +105,7 @@ class ReplicaList(Dialect):
         check_names_with_runtime_id(
             obj.metadata.name, job.runtime_id, specs, fields.path_of("RuntimeId")
         )
-        _check_chief(job, chief, fields)
+        self._check_chief(job, chief, fields)
         return job
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
@@ -105,13 +113,13 @@ class ReplicaList(Dialect):
 
     def read_status(self, obj: DecodedObject) -> JobStatus:
         if self.storage_kind is not None:
-            return shared_status.read(obj.status, self.field_prefix)
-        return list_status.read(obj.status, self.field_prefix)
+            return shared_status.read(obj.status, self.status_type_field)
+        return list_status.read(obj.status, self.status_type_field)
 
     def write_status(self, status: JobStatus) -> JSON:
         if self.storage_kind is not None:
-            return shared_status.write(status, self.field_prefix, self.storage_kind)
-        return list_status.write(status, self.field_prefix)
+            return shared_status.write(status, self.status_type_field, self.storage_kind)
+        return list_status.write(status, self.status_type_field)
 
     def labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
         return {
@@ -127,10 +135,6 @@ class ReplicaList(Dialect):
 
     def spec_schema(self) -> JSON:
         return list_schema.replica_list_schema(self)
-
-    @property
-    def type_field(self) -> str:
-        return f"{self.field_prefix}ReplicaType"
 
     def _read_run_policy(self, fields: FieldReader) -> RunPolicy:
         clean = fields.enum("cleanupPodPolicy", CleanPodPolicy, self.default_clean_pod_policy)
@@ -169,16 +173,32 @@ class ReplicaList(Dialect):
         if "terminationPolicy" not in fields:
             return framework.default_chief()
         policy = fields.object("terminationPolicy")
-        if "chief" not in policy:
+        if self.chief_field not in policy:
             raise InvalidJobError(
                 "is missing: name the replica that decides the job, or leave out terminationPolicy",
-                field=policy.path_of("chief"),
+                field=policy.path_of(self.chief_field),
             )
-        chief = policy.object("chief")
+        chief = policy.object(self.chief_field)
         type_ = read_replica_type(
             chief, "replicaName", framework, default=framework.default_chief().type
         )
-        return Replica(type_, chief.integer("replicaIndex", 0))
+        return Replica(type_, chief.integer(self.chief_index_field, 0))
+
+    def _check_chief(self, job: Job, chief: Replica, fields: FieldReader) -> None:
+        policy = fields.path_of("terminationPolicy")
+        count = job.replica_count(chief.type)
+        if job.replica_spec(chief.type) is None:
+            raise InvalidJobError(
+                f"has no entry of type {chief.type.upper()}, which decides the job: add one, or "
+                "name another in terminationPolicy",
+                field=fields.path_of("replicaSpecs"),
+            )
+        if chief.index >= count:
+            raise InvalidJobError(
+                f"is {chief.index}, but there are {count} {chief.type.upper()} replicas: "
+                "indexes begin at 0",
+                field=f"{policy}.{self.chief_field}.{self.chief_index_field}",
+            )
 
 
 def _local_worker(
@@ -191,23 +211,6 @@ def _local_worker(
             field=fields.path_of("jobMode"),
         )
     return (attrs.evolve(worker, replicas=1),), Replica("worker", 0)
-
-
-def _check_chief(job: Job, chief: Replica, fields: FieldReader) -> None:
-    policy = fields.path_of("terminationPolicy")
-    count = job.replica_count(chief.type)
-    if job.replica_spec(chief.type) is None:
-        raise InvalidJobError(
-            f"has no entry of type {chief.type.upper()}, which decides the job: add one, or "
-            "name another in terminationPolicy",
-            field=fields.path_of("replicaSpecs"),
-        )
-    if chief.index >= count:
-        raise InvalidJobError(
-            f"is {chief.index}, but there are {count} {chief.type.upper()} replicas: "
-            "indexes begin at 0",
-            field=f"{policy}.chief.replicaIndex",
-        )
 
 
 def _spec_patch(fields: FieldReader, obj: DecodedObject) -> Mapping[str, Any]:

@@ -20,9 +20,9 @@ _STATE_FIELD: Final = "dlctl"
 _REPLICA_STATUSES: Final = "replicaStatuses"
 
 
-def write(status: JobStatus, field_prefix: str, types: replica_map_status.ReplicaTypeNames) -> JSON:
+def write(status: JobStatus, type_field: str, types: replica_map_status.ReplicaTypeNames) -> JSON:
     """Return the wire form; of another operator's status, what it has in common with ours."""
-    wire = list_status.write(status, field_prefix)
+    wire = list_status.write(status, type_field)
     replica_list = wire.pop(_REPLICA_STATUSES)
     if status.written_by_other_operator:
         return wire
@@ -33,12 +33,12 @@ def write(status: JobStatus, field_prefix: str, types: replica_map_status.Replic
     }
 
 
-def read(raw: msgspec.Raw, field_prefix: str) -> JobStatus:
+def read(raw: msgspec.Raw, type_field: str) -> JobStatus:
     """Read a status back, or one that an older operator has left: it has the list in v1's field."""
     wire = codec.decode(raw)
     dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
     replica_list = (dlctl_state or wire).get(_REPLICA_STATUSES)
-    status = list_status.from_json({**wire, _REPLICA_STATUSES: replica_list}, field_prefix)
+    status = list_status.from_json({**wire, _REPLICA_STATUSES: replica_list}, type_field)
     return attrs.evolve(
         status, written_by_other_operator=not dlctl_state and status.phase is not JobPhase.NEW
     )
