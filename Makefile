@@ -185,7 +185,7 @@ e2e-kind: $(READY) ## The same in a kind cluster made for it; needs Docker and k
 		status=$$?; kind delete cluster --name dlctl-e2e; exit $$status
 
 .PHONY: manifests
-manifests: $(READY) ## Write the CRDs, the role and install.yaml anew
+manifests: $(READY) ## Generate the CRDs, the role and install.yaml
 	$(BIN)/dlctl crds > manifests/base/crds.yaml
 	$(BIN)/dlctl rbac > manifests/base/rbac.yaml
 	kubectl kustomize manifests/overlays/cluster-wide > manifests/install.yaml

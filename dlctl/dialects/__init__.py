@@ -1,4 +1,4 @@
-"""How one API group spells a job: wire form, status, names and labels, schema."""
+"""The dialects: how each API group represents jobs in specs, statuses, names and schemas."""
 
 from dlctl.dialects.dialect import DecodedObject, Dialect
 

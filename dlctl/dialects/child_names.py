@@ -1,4 +1,4 @@
-"""The names of a job's children, and what a job must be called for them to be legal."""
+"""The names of a job's children, and which job names keep them valid."""
 
 import hashlib
 import re
@@ -10,7 +10,7 @@ from dlctl.api.job import ReplicaSpec
 from dlctl.api.meta import UID
 from dlctl.errors import InvalidJobError, quoted
 
-# A label's value and a DNS label have the same limit; a job's name is used as both.
+# The limit of both label values and DNS labels; a job's name is used as both.
 MAX_LENGTH: Final = 63
 MAX_PREFIX_LENGTH: Final = 40
 _RUNTIME_ID_LENGTH: Final = 4
@@ -30,10 +30,10 @@ def runtime_id(uid: UID) -> str:
 
 
 def check_child_names(name: str, children: Sequence[str], *, has_services: bool = True) -> None:
-    """Refuse a job whose name, or that of a child made from it, is none for a service or label.
+    """Reject a job whose name, or a child's name made from it, is invalid for a service or label.
 
-    A job that is not ``dialled`` has no services: its name is the value of a label, and its pods
-    may have names of 253 characters.
+    A job that is not ``dialled`` has no services: its name only has to be a label value, and its
+    pods may have names of 253 characters.
 
     :raises InvalidJobError: naming the field and the fix.
     """
@@ -55,7 +55,7 @@ def check_child_names(name: str, children: Sequence[str], *, has_services: bool 
 def check_names_with_runtime_id(
     name: str, runtime_id: str, specs: Sequence[ReplicaSpec], path: str
 ) -> None:
-    """Refuse a job whose children could not be created under their names.
+    """Reject a job whose children would have invalid names.
 
     :raises InvalidJobError: naming the field and the fix.
     """

@@ -1,4 +1,4 @@
-"""What a dialect must say of one API group's jobs: how they are read, written and labelled."""
+"""The interface of dialects: how jobs of an API group are read, written and labelled."""
 
 import abc
 from collections.abc import Collection, Mapping, Sequence
@@ -29,30 +29,30 @@ class DecodedObject(Object, frozen=True, gc=False, kw_only=True):
 
 
 class Dialect(abc.ABC):
-    """One spelling of jobs. All methods are pure; a dialect holds no job's state."""
+    """One representation of jobs. All methods are pure; a dialect holds no job's state."""
 
     framework: type[DLJob]
-    # Whether each replica has a service of its own, or the chief alone.
+    # Whether each replica has its own service, or only the chief.
     service_per_replica: bool = True
-    # The types of replicas that nobody dials: those have no services.
+    # Replica types that no other replica connects to: they have no services.
     types_without_service: Collection[str] = ()
-    # Whether the names of replicas resolve before they are ready.
+    # Whether the names of replicas resolve before the replicas are ready.
     publish_not_ready_addresses: bool = True
-    # Whether the framework's environment is added to what the user has set, or makes way for it.
+    # Whether the framework's variables are added to the user's, or omitted if the user sets any.
     overrides_user_env: bool = False
-    # Whether the user's spec is completed: with the runtime id, and nothing else.
+    # Whether a runtime id is written into the user's spec.
     patches_spec: bool = False
-    # Whether there is no job without a spec. One that was there before there was a rule would not
-    # even have its status written.
+    # Whether a spec is required. For jobs stored before this rule, not even the status could be
+    # written.
     requires_spec: bool = True
-    # Whether a job may ask to be deleted some time after its end.
+    # Whether a job may have a TTL.
     supports_ttl: bool = False
-    # Added to what the framework says.
+    # Added to the framework's environment.
     extra_env: Mapping[str, str] = {}
 
     @property
     def printer_columns(self) -> Sequence[tuple[str, str, str, int]]:
-        """Return what ``kubectl get`` shows: name, path, type, and 1 for ``-o wide`` alone."""
+        """Return the columns of ``kubectl get``: name, path, type, and 1 for ``-o wide`` only."""
         return (
             ("Phase", ".status.phase", "string", 0),
             ("State", ".status.state", "string", 0),
@@ -62,12 +62,12 @@ class Dialect(abc.ABC):
 
     @property
     def has_services(self) -> bool:
-        """Tell whether replicas are dialled by name at all."""
+        """Return whether replicas connect to each other by name."""
         return True
 
     @abc.abstractmethod
     def matches(self, spec: Any) -> bool:
-        """Tell by its shape whether a spec is written in this dialect."""
+        """Return whether a spec has the shape of this dialect."""
 
     @abc.abstractmethod
     def read(self, obj: DecodedObject) -> Job:
@@ -77,21 +77,21 @@ class Dialect(abc.ABC):
         """
 
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
-        """Read when a job runs, and what becomes of it afterwards; the rest may be unreadable.
+        """Read the run policy; the rest of the spec may be invalid.
 
         :raises InvalidJobError: naming the field and the fix.
         """
         return RunPolicy()
 
     def messages(self, job: Job) -> ConditionMessages:
-        """Return how a job's state is stated."""
+        """Return the messages by which a job's state is reported."""
         return ConditionMessages(job.resource.kind, job.key)
 
     @abc.abstractmethod
     def read_status(self, obj: DecodedObject) -> JobStatus:
-        """Read the status that was last written; what is not there is as of a new job.
+        """Read the last written status; missing fields are those of a new job.
 
-        It must not fail: the status of an invalid job is read too.
+        It never fails: the status of an invalid job is read too.
         """
 
     @abc.abstractmethod
@@ -103,21 +103,21 @@ class Dialect(abc.ABC):
         """Return the labels of a replica's children; the same ones select its pod."""
 
     def pod_labels(self, job: Job, replica: Replica) -> Mapping[str, str]:
-        """Return the labels that a replica's pod has beside those that select it."""
+        """Return the labels of a replica's pod in addition to those that select it."""
         return {}
 
     def managed_by_external_controller(self, obj: DecodedObject) -> bool:
-        """Tell whether another controller looks after a job: nothing of it may be touched.
+        """Return whether another controller manages a job, so that none of it may be changed.
 
-        It must not fail: an invalid job of another controller's is not ours to refuse.
+        It never fails: an invalid job of another controller is not ours to reject.
         """
         return False
 
     @property
     def orphan_selector(self) -> str:
-        """Return a label selector of pods and services that another operator may have made.
+        """Return a label selector of pods and services that another operator may have created.
 
-        It is the same for all jobs, whose UID tells them apart. None are looked for if it is empty.
+        It is the same for all jobs; owner UIDs distinguish them. If it is empty, there are none.
         """
         return ""
 
@@ -127,14 +127,14 @@ class Dialect(abc.ABC):
 
     @abc.abstractmethod
     def status_schema(self) -> JSON:
-        """Return the structural schema of ``status``; it must take those of all versions."""
+        """Return the structural schema of ``status``; it must accept those of all versions."""
 
     @property
     def scale_subresource(self) -> JSON | None:
-        """Return where ``kubectl scale`` finds numbers and selector, if jobs are scaled."""
+        """Return the paths of the scale subresource, if jobs have one."""
         return None
 
     @property
     def validation_rules(self) -> Sequence[JSON]:
-        """Return rules in CEL for the whole job. A status is a change of it too."""
+        """Return CEL rules for the whole job; they are also evaluated on status updates."""
         return ()

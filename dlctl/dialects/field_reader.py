@@ -1,7 +1,7 @@
 """Reading users' objects: names in any case, and errors that name the field and the fix.
 
-The systems that dlctl replaces decoded field names without regard to case, so manifests rely on
-it. Nothing here knows one API group from another.
+The systems that dlctl replaces decoded field names case-insensitively, so manifests rely on it.
+Nothing here depends on an API group.
 """
 
 import enum
@@ -13,13 +13,13 @@ from dlctl.errors import InvalidJobError, quoted
 E = TypeVar("E", bound=enum.StrEnum)
 
 MAX_PORT: Final = 65535
-# Of one type, and of all types of a job together. A slip of the keyboard must not keep the
-# controller, and with it all other jobs, busy.
+# Of one type, and of all types of a job together. A typing error must not keep the controller busy
+# at the expense of all other jobs.
 MAX_REPLICAS: Final = 10_000
 
 
 class FieldReader:
-    """A JSON object of a manifest and the path that leads to it; absent and null are the same."""
+    """A JSON object of a manifest and its path; absent and null are the same."""
 
     def __init__(self, value: Any, path: str) -> None:
         if value is None:
@@ -39,7 +39,7 @@ class FieldReader:
         return [name for name, _ in self._by_lower_name.values()]
 
     def original_name(self, name: str) -> str:
-        """Return a field's name as the user spelt it, or as given if it is not there."""
+        """Return a field's name as the user spelt it, or as given if it is absent."""
         return self._by_lower_name.get(name.lower(), (name, None))[0]
 
     def path_of(self, name: str) -> str:
@@ -65,7 +65,7 @@ class FieldReader:
         value = self.value(name)
         if value is None:
             return default
-        # A bool is an int to Python, but nobody means 1 by true.
+        # In Python a bool is an int, but ``true`` does not mean 1.
         if not isinstance(value, int) or isinstance(value, bool):
             raise InvalidJobError(
                 f"must be an integer, not {quoted(value)}", field=self.path_of(name)
@@ -97,13 +97,13 @@ class FieldReader:
         return self.integer(name, default, minimum=1, maximum=MAX_PORT)
 
     def enum(self, name: str, options: type[E], default: E) -> E:
-        """Return the option that is named, in any case; an empty string means the default."""
+        """Return the named option, case-insensitively; an empty string means the default."""
         return parse_enum(self.string(name), options, field=self.path_of(name), default=default)
 
     def canonicalized(self, **fields: Any) -> dict[str, Any]:
-        """Return the object with these fields under just these names, in whatever case they were.
+        """Return the object with these fields under exactly these names, whatever their case was.
 
-        A field given as None is left out, as are those that were null; the others keep their place.
+        Fields given as None are left out, like those that were null; the others keep their place.
         """
         names = {name.lower(): name for name in fields}
         original = {names.get(key, name): item for key, (name, item) in self._by_lower_name.items()}
@@ -117,7 +117,7 @@ class FieldReader:
 
 
 def read_objects(value: Any, path: str) -> list[FieldReader]:
-    """Read a list of objects; its entries know their index."""
+    """Read a list of objects; the paths of its entries have their index."""
     if not isinstance(value, list):
         message = (
             "is missing: give a list" if value is None else f"must be a list, not {quoted(value)}"
@@ -127,7 +127,7 @@ def read_objects(value: Any, path: str) -> list[FieldReader]:
 
 
 def parse_enum(text: str, options: Iterable[E], *, field: str, default: E | None = None) -> E:
-    """Return the option whose value is the text in any case."""
+    """Return the option whose value equals the text case-insensitively."""
     if not text and default is not None:
         return default
     option_found = next(

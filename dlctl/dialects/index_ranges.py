@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-# No more digits than a replica's index can have: a mangled text must not become a huge set.
+# At most the digits of a replica index: a malformed text must not become a huge set.
 _PART: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
@@ -15,9 +15,9 @@ def write(indexes: Iterable[int]) -> str:
 
 
 def read(text: str) -> frozenset[int]:
-    """Read what :func:`write` wrote; a malformed part counts as not there.
+    """Read the output of :func:`write`; malformed parts are ignored.
 
-    So does one that is not beyond those before it: a long text must not repeat a large set.
+    So are parts that are not in ascending order: a long text must not repeat a large set.
     """
     indexes: set[int] = set()
     end = -1

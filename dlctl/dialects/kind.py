@@ -1,4 +1,4 @@
-"""A kind of jobs that is served: its resource, and a dialect for each version."""
+"""A served kind of jobs: its resource, and a dialect for each version."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,23 +21,23 @@ Dialects = Mapping[str, Dialect]
 
 @attrs.frozen
 class Kind:
-    """One custom resource: what it is called, and how it is spelt by version.
+    """One custom resource: its names, and its dialect by version.
 
     All versions of a kind are read by the shape of the spec, since the API server stores one
-    version and converts between them by name only.
+    version and converts only the apiVersion.
     """
 
     resource: Resource
     dialects: Dialects
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
-    # Where users ask that jobs of this kind be scaled; a kind of their own each.
+    # The kinds by which users scale jobs of this kind.
     scalers: tuple[Resource, ...] = ()
-    # The label ``framework`` of training-operator's metrics; empty if they do not count the kind.
+    # The ``framework`` label of training-operator's metrics; empty if they do not count the kind.
     metric_label: str = ""
 
     @property
     def dependent_resources(self) -> frozenset[Resource]:
-        """Return where jobs of this kind have objects beside pods and services."""
+        """Return the resources of dependents that jobs of this kind may have."""
         pod_group = pod_group_resource(self.defaults.gang_scheduler_name)
         of_frameworks = (
             resource
@@ -48,7 +48,7 @@ class Kind:
 
     @property
     def retained_resources(self) -> frozenset[Resource]:
-        """Return those of them whose objects go with the job, and are never deleted before."""
+        """Return those whose objects are only deleted together with the job."""
         return frozenset(
             resource
             for dialect in self.dialects.values()
@@ -57,12 +57,12 @@ class Kind:
 
     @property
     def creates_secrets(self) -> bool:
-        """Tell whether jobs of this kind get secrets, which the controller makes."""
+        """Return whether the controller creates secrets for jobs of this kind."""
         return any(dialect.framework.creates_secrets for dialect in self.dialects.values())
 
     @property
     def delegated_rules(self) -> frozenset[tuple[str, str, str]]:
-        """Return the rights that jobs of this kind hand on to their pods."""
+        """Return the rights that jobs of this kind grant to their pods."""
         return frozenset(
             grant
             for dialect in self.dialects.values()
@@ -87,7 +87,7 @@ class Kind:
         return DecodedObject(
             obj.metadata,
             dialect=dialect,
-            # A job's children name the version that its form belongs to.
+            # Owner references have the version that the job's form belongs to.
             resource=attrs.evolve(self.resource, version=version),
             spec=spec,
             status=obj.status,

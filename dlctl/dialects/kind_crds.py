@@ -11,8 +11,8 @@ from dlctl.dialects.kind import Kind
 JSON = dict[str, Any]
 
 CATEGORY: Final = "dlctl"
-# The limit of labels, and that of services. A job that was there before there were rules could not
-# even have its status written, if they held for more than new ones.
+# The limits of labels and of services. The rules apply only to new jobs: otherwise not even the
+# status of jobs stored before them could be written.
 _NAME_RULES: Final = [
     {
         "rule": f"oldSelf.hasValue() || self.metadata.name.size() <= {MAX_LENGTH}",
@@ -29,7 +29,7 @@ _NAME_RULES: Final = [
 
 
 def kind_crds(kind: Kind) -> list[JSON]:
-    """Return all that must be defined for a kind: itself, and what scales its jobs."""
+    """Return the CRDs of a kind: its own and those of its scalers."""
     return [job_crd(kind), *map(scaler_schema.scaler_crd, kind.scalers)]
 
 
@@ -51,7 +51,7 @@ def job_crd(kind: Kind) -> JSON:
                 "singular": kind.singular,
                 "kind": resource.kind,
                 "listKind": f"{resource.kind}List",
-                # Several groups have a kind of this name: ``kubectl get dlctl`` shows them all.
+                # Several groups have kinds of the same name: ``kubectl get dlctl`` shows them all.
                 "categories": [CATEGORY],
             },
             "versions": [
@@ -99,7 +99,7 @@ def _schema(dialect: Dialect, kind: Kind) -> JSON:
 
 
 def _without_descriptions(schema: JSON) -> JSON:
-    """Return a schema without descriptions: they stand in the version that is stored."""
+    """Return a schema without descriptions: only the stored version has them."""
     stripped = {name: value for name, value in schema.items() if name != "description"}
     for name in ("items", "additionalProperties"):
         if name in stripped:

@@ -1,6 +1,6 @@
-"""The kinds dlctl serves: each is a framework, and the dialects its API group spells it in.
+"""The kinds that dlctl serves: each has a framework and the dialects of its API group.
 
-A framework of another package gets dl-operator's group and form without a line here.
+Frameworks of other packages get dl-operator's group and form without an entry here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from dlctl.errors import ConfigError
 from dlctl.frameworks.dljob import DLJob
 
 Frameworks = Mapping[str, type[DLJob]]
-# One line a dialect's package. Where two packages serve a kind under one name, the first has it.
+# One line per dialect package. If two packages serve a kind of the same name, the first wins.
 _SERVED_KINDS: Final[tuple[Callable[[Frameworks], Iterator[Kind]], ...]] = (
     kubeflow.served_kinds,
     et_operator.served_kinds,
@@ -26,9 +26,9 @@ _SERVED_KINDS: Final[tuple[Callable[[Frameworks], Iterator[Kind]], ...]] = (
 
 
 def served_kinds(frameworks: Frameworks, defaults: JobDefaults | None = None) -> list[Kind]:
-    """Return the kinds that are served: Kubeflow's, et-operator's, those of the frameworks by type.
+    """Return the served kinds: Kubeflow's, et-operator's, and those of the frameworks by type.
 
-    ``defaults`` are what jobs go by that say nothing themselves.
+    ``defaults`` apply to jobs that do not set them.
 
     :raises ConfigError: if two kinds would be served under one name.
     """

@@ -1,8 +1,8 @@
-"""Reading a job that has begun and whose spec cannot be read: field by field, as far as it goes.
+"""Reading a started job whose spec has become invalid: field by field, as far as possible.
 
-A field that cannot be read counts as not there, and a pod template as one of which nothing but the
-names of containers is known. That is enough to judge the pods there are, and to suspend, end and
-clean up the job; it is not enough to make pods from.
+Invalid fields count as absent, and of an invalid pod template only the container names are known.
+That is enough to classify existing pods, and to suspend, end and clean up the job, but not to
+create pods.
 """
 
 import copy
@@ -21,12 +21,12 @@ from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 
 T = TypeVar("T")
-# More than anybody breaks by one edit; each costs another reading.
+# More than one edit is likely to break; each costs another reading.
 _MAX_DROPPED_FIELDS: Final = 16
-# Not worth the time to make it smaller.
+# Larger specs are not worth the time.
 _SMALL_BYTES: Final = 256
 _PATH_SEGMENT: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
-# What children do not depend on.
+# Fields that children do not depend on.
 _POLICY_FIELDS: Final = frozenset(
     {
         "activedeadlineseconds", "backofflimit", "cleanpodpolicy", "cleanuppodpolicy",
@@ -36,7 +36,7 @@ _POLICY_FIELDS: Final = frozenset(
 
 
 def read_partially(kind: Kind, obj: DecodedObject, reason: str) -> Job:
-    """Read a job without the fields that cannot be read; ``reason`` is what is wrong with it.
+    """Read a job without its invalid fields; ``reason`` is what is wrong with it.
 
     :raises InvalidJobError: if what is left is no job.
     """
@@ -46,7 +46,7 @@ def read_partially(kind: Kind, obj: DecodedObject, reason: str) -> Job:
 
 
 def job_without_spec(kind: Kind, obj: DecodedObject, reason: str) -> Job:
-    """Return a job of which nothing is known but its status, whatever its spec says."""
+    """Return a job of which only the status is known, whatever its spec."""
     job = Job(
         resource=kind.resource,
         key=obj.key,
@@ -66,7 +66,7 @@ def job_without_spec(kind: Kind, obj: DecodedObject, reason: str) -> Job:
 
 
 def with_run_policy(job: Job, obj: DecodedObject) -> Job:
-    """Return a job under the run policy that its object has now, without what cannot be read."""
+    """Return a job with its object's current run policy, without the invalid fields of that."""
     policy_read, suspend_unknown = RunPolicy(), True
     if obj.spec is not None:
         readable = msgspec.structs.replace(obj, spec=_without_scheduling_policy(obj.spec))
@@ -75,7 +75,7 @@ def with_run_policy(job: Job, obj: DecodedObject) -> Job:
             suspend_unknown = any(
                 field.lower().endswith(("suspend", "runpolicy")) for field in dropped
             )
-    # Whoever writes nonsense there does not mean that the job is to start.
+    # An invalid value there does not mean that the job should start.
     policy = attrs.evolve(
         policy_read,
         suspended=job.status.phase is JobPhase.SUSPENDED
@@ -87,7 +87,7 @@ def with_run_policy(job: Job, obj: DecodedObject) -> Job:
 
 
 def _without_scheduling_policy(spec: Any) -> Any:
-    """Return a spec without what is said to schedulers: it may hold any number of fields."""
+    """Return a spec without the scheduling policy, which may have any number of fields."""
     if not isinstance(spec, dict):
         return spec
     return {
@@ -98,12 +98,12 @@ def _without_scheduling_policy(spec: Any) -> Any:
 
 
 def prune_finished_spec(spec: msgspec.Raw, obj: DecodedObject) -> msgspec.Raw:
-    """Return as much of a spec as a job needs that is done: its form and its policies."""
+    """Return the part of a spec that a finished job needs: its form and policies."""
     if len(bytes(spec)) <= _SMALL_BYTES or obj.invalid_reason:
         return spec
     if isinstance(obj.spec, dict):
         kept: Any = dict(_policy_fields(obj.spec))
-        # By these fields the forms are told apart.
+        # These fields distinguish the forms.
         kept |= {name: type(v)() for name, v in obj.spec.items() if _is_replica_specs(name, v)}
     else:
         kept = [] if isinstance(obj.spec, list) else None
@@ -127,9 +127,9 @@ def _is_replica_specs(name: str, value: Any) -> bool:
 def _read_without_invalid_fields(
     read: Callable[[DecodedObject], T], obj: DecodedObject
 ) -> tuple[T, tuple[str, ...]]:
-    """Read an object without the fields that cannot be read, and return these as well.
+    """Read an object without its invalid fields, and return these as well.
 
-    :raises InvalidJobError: if something else than a field is wrong.
+    :raises InvalidJobError: if something other than a field is wrong.
     """
     repaired, dropped = msgspec.structs.replace(obj, spec=copy.deepcopy(obj.spec)), list[str]()
     while True:
@@ -144,7 +144,7 @@ def _read_without_invalid_fields(
 
 
 def _drop_field(spec: Any, field: str, dialect: Dialect) -> bool:
-    """Remove a field, or the innermost object on the way to it; return whether there was one."""
+    """Remove a field, or its innermost existing parent; return whether there was one."""
     (_, root), *segments = _PATH_SEGMENT.findall(field)
     node = spec
     while root == "spec" and segments:
@@ -163,18 +163,18 @@ def _drop_field(spec: Any, field: str, dialect: Dialect) -> bool:
 
 
 def _find_key(node: Any, index: str, name: str, rest: list[str]) -> Any:
-    """Return under which key a step of a path leads on; None if it leads nowhere."""
+    """Return the key of a path's next step; None if it does not exist."""
     if index:
         return int(index) if isinstance(node, list) and int(index) < len(node) else None
     if not isinstance(node, dict):
         return None
-    # The name of a resource has dots of its own.
+    # Resource names contain dots.
     candidates = (name.lower(), ".".join([name, *rest]).lower())
     return next((key for key in node if key.lower() in candidates), None)
 
 
 def _minimal_template(invalid: Any, dialect: Dialect) -> Any:
-    """Return a template that can be read, with the containers of one that cannot."""
+    """Return a valid template with the container names of an invalid one."""
     spec = invalid.get("spec") if isinstance(invalid, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
     listed = containers if isinstance(containers, list) else []

@@ -1,7 +1,7 @@
-"""Reads a pod template by the tables of its types: names in any case, and each value of its type.
+"""Reading pod templates by the tables of core/v1: field names in any case, values by type.
 
-What an API server with our schema has let in passes; the rest was stored before there was one, or
-under names in another case.
+Templates that our schema has accepted pass; others were stored before it, or have field names in
+another case.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ JSON = dict[str, Any]
 
 
 def canonicalize_pod_template(value: Any, path: str) -> JSON:
-    """Return a pod template with the names of core/v1 and without fields that are null.
+    """Return a pod template with the field names of core/v1 and without null fields.
 
-    Fields that core/v1 did not have when this was written stay as they are.
+    Fields unknown to the tables are kept unchanged.
 
-    :raises InvalidJobError: if a value is not of its field's type, so that no server takes the pod.
+    :raises InvalidJobError: if a value has a wrong type, so that any server would reject the pod.
     """
     return _struct(value, POD_TEMPLATE_TYPE, path)
 
@@ -55,7 +55,7 @@ def _value(value: Any, field: Field, shape: tuple[str, ...], path: str) -> Any:
         return [_item(item, field, shape[1:], f"{path}[{i}]") for i, item in enumerate(value)]
     if not isinstance(value, Mapping):
         raise InvalidJobError(f"must be an object, not {format_value(value)}", field=path)
-    # A server would take an amount that is null for 0, and a text for an empty one.
+    # A server would read a null quantity as 0, and a null string as empty.
     return {
         key: _item(item, field, shape[1:], f"{path}[{key}]")
         for key, item in value.items()

@@ -1,8 +1,8 @@
-"""The schema of a pod template, generated from the tables of its types.
+"""The schema of pod templates, generated from the tables of core/v1.
 
-Typed clients such as Kueue list whole kinds at once: one stored field that they cannot decode hides
-all jobs of its kind from them. So each field that has a type in core/v1 has it here, too. Values
-are left to the API server, which judges the pods.
+Typed clients such as Kueue list whole kinds: one stored field that they cannot decode hides all
+jobs of its kind from them. So each field has the type that it has in core/v1. Values are left to
+the API server, which validates the pods.
 """
 
 from functools import cache
@@ -21,21 +21,21 @@ _SCHEMA_BY_SCALAR: Final[dict[str, JSON]] = {
     "str": {"type": "string"},
     "bool": {"type": "boolean"},
     "int32": {"type": "integer", "format": "int32"},
-    # Larger numbers are none to the server's JSON.
+    # The server's JSON decoder rejects larger numbers.
     "int64": {"type": "integer"},
-    # In pods it is always a port.
+    # In pods it always is a port.
     "intstr": {"x-kubernetes-int-or-string": True, "minimum": 0, "maximum": MAX_PORT},
     "quantity": {"x-kubernetes-int-or-string": True, "maxLength": MAX_CHARS, "pattern": PATTERN},
     "time": {"type": "string", "format": "date-time", "pattern": TIME_PATTERN},
     "any": _PRESERVE_UNKNOWN,
 }
-# No pod is created with any, so a template needs none: their types would cost a fifth of the size.
+# Pods are created without them, so templates need none; their types would add a fifth to the size.
 _EMPTY_LIST: Final[JSON] = {"type": "array", "maxItems": 0, "items": {"type": "object"}}
 # The template of a claim may have labels and annotations: a pod with more is refused.
 _CLAIM_TEMPLATE_TYPE: Final = "PersistentVolumeClaimTemplate"
 _EMPTY_IN_CLAIMS: Final = ("managedFields", "ownerReferences")
-# Types that get no new fields. Left open they would cost more than there is room for in a kind that
-# is served in five versions.
+# Types that get no new fields. Preserving unknown ones there would exceed the size limit of a kind
+# that is served in five versions.
 _CLOSED_TYPES: Final = frozenset(
     """
     AppArmorProfile AWSElasticBlockStoreVolumeSource AzureDiskVolumeSource AzureFileVolumeSource
@@ -51,7 +51,7 @@ _CLOSED_TYPES: Final = frozenset(
     WeightedPodAffinityTerm WindowsSecurityContextOptions
     """.split()
 )
-# Those among them that the systems had which read fields in any case.
+# Those of them that already existed in the systems that read field names case-insensitively.
 _CLOSED_IF_CASE_SENSITIVE: Final = frozenset(
     """
     Affinity Capabilities ConfigMapEnvSource ConfigMapKeySelector ConfigMapProjection
@@ -65,10 +65,10 @@ _CLOSED_IF_CASE_SENSITIVE: Final = frozenset(
 
 
 def pod_template_schema(*, case_insensitive: bool = False) -> JSON:
-    """Return the schema of a pod template, without descriptions but its own.
+    """Return the schema of a pod template, without descriptions of its fields.
 
-    Fields that it does not list are kept where new ones may come; with ``any_case`` also where it
-    is only their case that may differ.
+    Unknown fields are preserved in types that may get new ones; with ``any_case`` also in those
+    where only the case may differ.
     """
     template = _struct(
         POD_TEMPLATE_TYPE,
@@ -78,7 +78,7 @@ def pod_template_schema(*, case_insensitive: bool = False) -> JSON:
 
 
 def type_schema(name: str) -> JSON:
-    """Return the schema of another type that jobs hold, such as MetricSpec."""
+    """Return the schema of another type in jobs, such as MetricSpec."""
     return _struct(name, _CLOSED_TYPES | _CLOSED_IF_CASE_SENSITIVE)
 
 
@@ -106,6 +106,6 @@ def _field(field: Field, shape: tuple[str, ...], closed_types: frozenset[str]) -
     if shape[0] == "[]":
         return {"type": "array", "items": inner}
     if field.type == "str":
-        # Without a value it is the empty one: a node selector without it would fit other nodes.
+        # Null is kept as an empty value: without the key, a node selector would match other nodes.
         inner = {**inner, "nullable": True}
     return {"type": "object", "additionalProperties": inner}

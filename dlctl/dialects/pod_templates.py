@@ -1,6 +1,6 @@
 """The entries of replica specs: replica types and pod templates.
 
-Whether the values in a template make sense is the API server's to judge.
+The API server validates the values in templates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from dlctl.frameworks.dljob import DLJob
 def read_replica_type(
     entry: FieldReader, name: str, framework: type[DLJob], *, default: str = ""
 ) -> str:
-    """Read a replica type in any case.
+    """Read a replica type case-insensitively.
 
     :raises InvalidJobError: if it is missing with no default, or not one of the framework's.
     """
@@ -32,9 +32,9 @@ def read_replica_type(
 
 
 def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Mapping[str, Any]:
-    """Read a pod template; fields of core/v1 have their names, in whatever case they were.
+    """Read a pod template; its fields get their names of core/v1, whatever their case was.
 
-    Without a restart policy for it, its own decides: never, or on failure.
+    Without a restart policy of the replica, the template's decides: never, or on failure.
 
     :raises InvalidJobError: if it has no container, one without a name, or a value of a wrong type.
     """
@@ -51,19 +51,19 @@ def read_pod_template(value: Any, path: str, *, restart_policy: str = "") -> Map
         if not container.get("name"):
             where = f"{path}.spec.containers[{index}].name"
             raise InvalidJobError("is missing: name the container", field=where)
-    # A container that exits 0 is done: Always, also as the default, would run it again.
+    # A container that exits 0 is done: Always, which is also the default, would restart it.
     template_policy = "Never" if spec.get("restartPolicy") == "Never" else "OnFailure"
     return {**template, "spec": {**spec, "restartPolicy": restart_policy or template_policy}}
 
 
 def training_container(template: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the container whose exit is the replica's: the one of these names, else the first."""
+    """Return the container whose exit is the replica's: one of these names, else the first."""
     listed = [str(container["name"]) for container in template["spec"]["containers"]]
     return next((name for name in names if name in listed), listed[0])
 
 
 def check_replica_types(specs: Sequence[ReplicaSpec], framework: type[DLJob], path: str) -> None:
-    """Refuse a job that lists a replica type twice, or several of what there can be one."""
+    """Reject a job that lists a replica type twice, or several replicas of a singleton."""
     for index, spec in enumerate(specs):
         if any(other.type == spec.type for other in specs[:index]):
             raise InvalidJobError(
@@ -77,7 +77,7 @@ def check_replica_types(specs: Sequence[ReplicaSpec], framework: type[DLJob], pa
 
 
 def check_singletons(specs: Sequence[ReplicaSpec], framework: type[DLJob], path: str) -> None:
-    """Refuse a job without a replica that its framework cannot do without."""
+    """Reject a job without a replica that its framework requires."""
     listed = {spec.type for spec in specs}
     for type_ in framework.singletons:
         if type_ not in listed:

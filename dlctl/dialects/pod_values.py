@@ -1,6 +1,6 @@
-"""The forms of single values in a pod template: numbers, quantities, times, and what is wrong.
+"""The formats of values in pod templates: numbers, quantities and times.
 
-The schema and the reader of jobs share them.
+Shared by the schema and the reader of jobs.
 """
 
 import re
@@ -12,7 +12,7 @@ from dlctl.api import quantities
 
 INT32: Final = range(-(2**31), 2**31)
 INT64: Final = range(-(2**63), 2**63)
-# As Go parses it, which ``format: date-time`` alone does not assure.
+# As Go parses it, which ``format: date-time`` alone does not ensure.
 TIME_PATTERN: Final = (
     r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]+)?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
@@ -22,13 +22,13 @@ _BYTES_REGEX: Final = re.compile(r"([0-9]+) ?([kKMGTPE])i?[bB]", re.ASCII)
 
 
 def invalid_reason(value: Any, type_: str) -> str:
-    """Return what is wrong with a value that should be of a type, and the fix; "" if nothing is."""
+    """Return what is wrong with a value of a type, and the fix; "" if it is valid."""
     check = _CHECK_BY_TYPE.get(type_)
     return check(value) if check else ""
 
 
 def format_value(value: Any) -> str:
-    """Return a value nearly as manifests have it, shortened."""
+    """Return a value roughly as in manifests, shortened."""
     return str(value).lower() if isinstance(value, bool) else errors.quoted(value)
 
 
@@ -48,7 +48,7 @@ def _boolean(value: Any) -> str:
 
 def _integer(bounds: range) -> Callable[[Any], str]:
     def check(value: Any) -> str:
-        # A bool is an int to Python, but nobody means 1 by true.
+        # In Python a bool is an int, but ``true`` does not mean 1.
         if not isinstance(value, int) or isinstance(value, bool):
             digits = isinstance(value, str) and value.isascii() and value.isdigit()
             fix = ": leave out the quotes" if digits else ""
@@ -67,7 +67,7 @@ def _int_or_string(value: Any) -> str:
 
 
 def _quantity(value: Any) -> str:
-    # A fraction may be a number: so it is decoded in pods.
+    # A quantity may be a JSON number, also a fraction, as in pods.
     if isinstance(value, int | float) and not isinstance(value, bool):
         return ""
     if isinstance(value, str) and quantities.is_quantity(value):

@@ -1,6 +1,6 @@
-"""The role that a controller of some kinds needs: what it does, and nothing else.
+"""The minimal ClusterRole of a controller of some kinds.
 
-Computed from the kinds, so that a framework of another package is granted what its jobs take.
+Computed from the kinds, so that it includes what frameworks of other packages need.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,8 +17,8 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     kinds = list(kinds)
     rules: list[JSON] = []
     if any(kind.scalers for kind in kinds):
-        # To have workers elsewhere before their nodes go. It comes first, where those find it who
-        # have the rest as a Role: a role of one namespace has no say in nodes.
+        # To evacuate workers from draining nodes. It comes first, to be found easily if the rest
+        # becomes a Role: a Role cannot grant access to nodes.
         rules.append(_rule("", ["nodes"], ["list", "watch"]))
     rules += [rule for kind in kinds for rule in _job_rules(kind)]
     rules += [rule for kind in kinds for scaler in kind.scalers for rule in _scaler_rules(scaler)]
@@ -33,7 +33,7 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     for resource in sorted(dependents, key=lambda resource_: (resource_.group, resource_.plural)):
         verbs = child_verbs if resource in deletable else [v for v in child_verbs if v != "delete"]
         rules.append(_rule(resource.group, [resource.plural], verbs))
-    # Never called either: nobody can grant by a role of a job what they may not do themselves.
+    # Never called either: a job's role can only grant what the controller itself may do.
     granted = {("", "pods", verb) for verb in child_verbs}
     if any(kind.scalers for kind in kinds):
         granted.add(("", "pods/exec", "create"))
@@ -42,10 +42,10 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     ):
         rules.append(_rule(group, [plural], [verb]))
     if any(kind.scalers for kind in kinds):
-        # To tell launchers of their workers. A stream by WebSocket is asked for by GET.
+        # To write host files in launchers. WebSocket requests use GET.
         rules.append(_rule("", ["pods/exec"], ["get", "create"]))
     if any(kind.creates_secrets for kind in kinds):
-        # Not to read any.
+        # None are read.
         rules.append(_rule("", ["secrets"], ["create"]))
     rules.append(_rule("", ["events"], ["create", "patch"]))
     return {
@@ -66,17 +66,16 @@ def _job_rules(kind: Kind) -> list[JSON]:
     return [
         _rule(group, [plural], verbs),
         _rule(group, [f"{plural}/status"], ["patch"]),
-        # Never called: clusters that enforce OwnerReferencesPermissionEnforcement ask it of
-        # whoever names an owner that blocks deletion.
+        # Never called: with OwnerReferencesPermissionEnforcement, clusters require it for owner
+        # references that block deletion.
         _rule(group, [f"{plural}/finalizers"], ["update"]),
     ]
 
 
 def _scaler_rules(scaler: Resource) -> list[JSON]:
     return [
-        # Patched to name the job as their owner, which clusters that enforce
-        # OwnerReferencesPermissionEnforcement allow to whoever may delete them; deleted when
-        # they have expired.
+        # Patched to set the job as owner, for which OwnerReferencesPermissionEnforcement requires
+        # the right to delete; deleted after their TTL.
         _rule(scaler.group, [scaler.plural], ["list", "watch", "patch", "delete"]),
         _rule(scaler.group, [f"{scaler.plural}/status"], ["patch"]),
     ]

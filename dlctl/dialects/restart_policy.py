@@ -1,15 +1,15 @@
-"""What ``restartPolicy`` of a replica spec says, which is not quite what a pod's says."""
+"""The ``restartPolicy`` of replica specs, which differs slightly from that of pods."""
 
 import enum
 
 
 class RestartPolicy(enum.StrEnum):
-    """Whether a replica that fails runs again."""
+    """Whether a failed replica is restarted."""
 
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
     NEVER = "Never"
-    # Its exit code decides, and the controller, not the kubelet, runs it again.
+    # Its exit code decides, and the controller, not the kubelet, restarts it.
     EXIT_CODE = "ExitCode"
 
     @property

@@ -1,4 +1,4 @@
-"""The field ``runPolicy``, which Kubeflow's job kinds share: its schema, and how it is read."""
+"""The field ``runPolicy`` of Kubeflow's kinds: schema and reader."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -10,9 +10,9 @@ from dlctl.dialects.field_reader import FieldReader
 from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
-# What fits an int32, as everywhere in Kubernetes where seconds are counted.
+# An int32, like all seconds in Kubernetes.
 _MAX_INT32: Final = 2**31 - 1
-# Before there was a run policy, most of it stood in the spec itself.
+# Before runPolicy existed, most of its fields were in the spec itself.
 LEGACY_SPEC_FIELDS: Final = (
     "activeDeadlineSeconds", "backoffLimit", "cleanPodPolicy", "ttlSecondsAfterFinished",
 )  # fmt: skip
@@ -21,7 +21,7 @@ LEGACY_SPEC_FIELDS: Final = (
 def read(
     fields: FieldReader, clean_pod_policy: CleanPodPolicy, *, spec_fields: Collection[str] = ()
 ) -> RunPolicy:
-    """Read the run policy of a spec; ``clean_pod_policy`` holds unless it says otherwise.
+    """Read the run policy of a spec; ``clean_pod_policy`` is the default.
 
     What is named by ``in_spec`` is looked for in the spec itself, too.
     """
@@ -70,7 +70,7 @@ def _read_quantities(resources: FieldReader) -> Mapping[str, str]:
 def schema() -> JSON:
     return {
         "type": "object",
-        "description": "When the job runs, and what becomes of it afterwards.",
+        "description": "When the job runs, and its clean-up.",
         "x-kubernetes-preserve-unknown-fields": True,
         "properties": {
             "cleanPodPolicy": {
@@ -79,15 +79,15 @@ def schema() -> JSON:
                 "pattern": "^(?i:|All|Running|None)$",
             },
             "ttlSecondsAfterFinished": _number(
-                "Seconds after its end when the job itself is deleted; never, if left out.", 0
+                "Seconds from the end of the job to its deletion; never by default.", 0
             ),
-            "activeDeadlineSeconds": _number("Seconds after its start when the job fails.", 1),
+            "activeDeadlineSeconds": _number("Seconds from start to failure of the job.", 1),
             "backoffLimit": _number(
-                "So many failures of all replicas together fail the job; no limit, if left out.", 0
+                "Number of failures of all replicas that fails the job; unlimited by default.", 0
             ),
             "suspend": {
                 "type": "boolean",
-                "description": "Whether the job is to have no pods for the time being.",
+                "description": "Whether the job is suspended: it has no pods.",
             },
         },
     }

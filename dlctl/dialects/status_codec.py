@@ -1,6 +1,6 @@
-"""What the statuses of all dialects have in common on the wire, from conditions to times.
+"""The common parts of all dialects' statuses on the wire, such as conditions and times.
 
-Reading never fails: whatever is missing or malformed counts as not there.
+Reading never fails: malformed fields count as absent.
 """
 
 import datetime
@@ -13,7 +13,7 @@ from dlctl.api.status import Failure, JobPhase, JobState, RestartRecord
 
 JSON = dict[str, Any]
 E = TypeVar("E", JobPhase, JobState)
-# When what says no time is taken to have been.
+# The default of missing times.
 EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
@@ -71,7 +71,7 @@ def write_failure(failure: Failure) -> JSON:
         "time": write_time(failure.time),
         "exitCode": failure.exit_code,
     }
-    # What failed as a whole names no replica.
+    # A job-level failure names no replica.
     return {name: value for name, value in wire.items() if value not in ("", None)}
 
 
@@ -89,7 +89,7 @@ def read_failure(wire: JSON) -> Failure:
 def write_time(time: datetime.datetime | None) -> str | None:
     if time is None:
         return None
-    # Not strftime, which writes the year 1 with one digit: some operators leave Go's zero time.
+    # Not strftime, which writes year 1 with one digit: some operators write Go's zero time.
     utc = time.astimezone(datetime.UTC).replace(microsecond=0, tzinfo=None)
     return f"{utc.isoformat()}Z"
 
@@ -103,7 +103,7 @@ def read_time(text: Any) -> datetime.datetime | None:
 
 
 def decode(raw: msgspec.Raw) -> JSON:
-    """Decode a status; one that is no object, or holds a number of no type, is empty."""
+    """Decode a status; one that is not an object, or has an invalid number, is empty."""
     try:
         return mapping(msgspec.json.decode(raw))
     except (msgspec.DecodeError, RecursionError):

@@ -1,1 +1,1 @@
-"""How et-operator's group spells jobs whose workers come and go, and the requests that say so."""
+"""et-operator's API group: elastic jobs, and the ScaleIn and ScaleOut requests for them."""

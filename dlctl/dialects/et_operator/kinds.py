@@ -1,4 +1,4 @@
-"""The kind of et-operator, and the kinds that its jobs are scaled by."""
+"""et-operator's kinds: TrainingJob, and the kinds that scale it."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,6 +1,6 @@
-"""What the fields of a TrainingJob say of failures, of its end, and of times when it is not to run.
+"""The policies of a TrainingJob: restarts, clean-up, deadlines and suspension.
 
-What et-operator read otherwise, or not at all, is told where it is read.
+Differences from et-operator are noted where the field is read.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from dlctl.errors import InvalidJobError
 
 SUSPENDED_ANNOTATION: Final = "job-supervisor.kube-ai.io/job-suspended"
 DEFAULT_BACKOFF_LIMIT: Final = 6
-# In the spec itself, as the rest of a TrainingJob's policies, or in ``runPolicy`` as Kubeflow's.
+# In the spec itself, like a TrainingJob's other policies, or in ``runPolicy`` like Kubeflow's.
 _SPEC_FIELDS: Final = (
     "activeDeadlineSeconds", "schedulingPolicy", "suspend", "ttlSecondsAfterFinished",
 )  # fmt: skip
@@ -29,7 +29,7 @@ _JOB_RESTART_POLICIES: Final = (RestartPolicy.NEVER, RestartPolicy.ON_FAILURE)
 def read_elasticity(
     spec: FieldReader, launcher: FieldReader, worker: FieldReader, replicas: int
 ) -> Elasticity:
-    """Read how many workers there may be, and what is run again.
+    """Read the bounds of the number of workers, and the restart policies.
 
     :raises InvalidJobError: naming the field and the fix.
     """
@@ -51,13 +51,13 @@ def read_elasticity(
         replace_succeeded=policy is RestartPolicy.ALWAYS,
         replacement_limit=worker.optional_integer("backoffLimit", maximum=_MAX_INT32),
         job_restart_limit=limit if restarts_job else 0,
-        # Restart by default: under et-operator, such a job never got another launcher.
+        # Recreated by default, although et-operator never did.
         requires_launcher=launcher.string("restartPolicy").lower() == RestartPolicy.NEVER.lower(),
     )
 
 
 def launcher_retry_policy(spec: FieldReader, launcher: FieldReader) -> RetryPolicy:
-    """Read which exit codes of the launcher are worth another try, of it alone or of the job."""
+    """Read after which exit codes of the launcher it or the whole job is restarted."""
     restarts = _restarts_launcher(launcher) or job_restart_policy(spec) is RestartPolicy.ON_FAILURE
     return RetryPolicy.TABLE_AND_SIGNALS if restarts else RetryPolicy.NONE
 
@@ -72,8 +72,8 @@ def worker_retry_policy(worker: FieldReader) -> RetryPolicy:
 def read_run_policy(
     spec: FieldReader, launcher: FieldReader, annotations: Mapping[str, str]
 ) -> RunPolicy:
-    """Read when the job runs and what becomes of its pods afterwards."""
-    # A word that et-operator did not know kept the pods, and is no reason to refuse the job now.
+    """Read the run policy, including the annotation that suspends a job."""
+    # et-operator kept the pods for an unknown value, so it is no reason to reject the job.
     rest = FieldReader(spec.canonicalized(cleanPodPolicy=None), spec.path)
     read = run_policy.read(rest, _clean_pod_policy(spec), spec_fields=_SPEC_FIELDS)
     limit = backoff_limit(spec) if _restarts_launcher(launcher) else None
@@ -91,7 +91,7 @@ def replica_restart_policy(entry: FieldReader) -> RestartPolicy:
 
 
 def job_restart_policy(spec: FieldReader) -> RestartPolicy:
-    """Read whether the whole job is run again."""
+    """Read whether the whole job is restarted."""
     field = spec.path_of("restartPolicy")
     return parse_enum(
         spec.string("restartPolicy"),

@@ -1,7 +1,7 @@
-"""The definitions of ScaleIn and ScaleOut, and what they refuse at admission.
+"""The CRDs of ScaleIn and ScaleOut, with validation at admission.
 
-What was stored under et-operator's definitions, which checked nothing, can still have its status
-written: only then can its flaw be told.
+Objects stored under et-operator's CRDs, which validated nothing, can still have their status
+written: otherwise their errors could not be reported.
 """
 
 from typing import Any, Final
@@ -63,7 +63,7 @@ def _schema(resource: Resource) -> JSON:
     what = "more workers" if adds else "fewer workers"
     return {
         "type": "object",
-        "description": f"A request that a TrainingJob go on with {what}.",
+        "description": f"A request to continue a TrainingJob with {what}.",
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
@@ -79,7 +79,7 @@ def _spec(adds: bool) -> JSON:
     change = {"toAdd": _to_add()} if adds else {"toDelete": _to_delete()}
     return {
         "type": "object",
-        "description": "Which job to scale, and how.",
+        "description": "The job to scale, and how.",
         "required": ["selector", *change],
         "properties": {
             "selector": {
@@ -100,19 +100,20 @@ def _spec(adds: bool) -> JSON:
                 "type": "string",
                 "maxLength": scalers.MAX_SCRIPT_PATH,
                 "x-kubernetes-validations": [dict(_SCRIPT_RULE)],
-                "description": "Path of a script in the launcher that takes part; it is given "
-                "<pod>:<slots> of each worker that comes or goes, with commas between them.",
+                "description": "Path of a script in the launcher; its argument is <pod>:<slots> of "
+                "the added or removed workers, separated by commas.",
             },
             "timeout": {
                 **replica_map_schema.int32(1),
                 "maximum": scalers.MAX_TIMEOUT_S,
-                "description": "Seconds that the script may take"
-                + (", and that the new workers have to answer." if adds else "."),
+                "description": "Timeout of the script"
+                + (", and of new workers to become reachable," if adds else "")
+                + " in seconds.",
             },
             "env": _env(),
             "backoffLimit": {
                 **replica_map_schema.int32(0),
-                "description": "So often what has failed is tried again; never, if left out.",
+                "description": "Number of retries after a failure; 0 by default.",
             },
         },
     }
@@ -142,11 +143,11 @@ def _to_add() -> JSON:
             "count": {
                 **replica_map_schema.int32(1),
                 "maximum": MAX_REPLICAS,
-                "description": "How many.",
+                "description": "The number.",
             },
             "minCount": {
                 **replica_map_schema.int32(1),
-                "description": "So many are enough if time is up; all of them, if left out.",
+                "description": "Sufficient number when the timeout expires; all by default.",
             },
         },
         "x-kubernetes-validations": [
@@ -163,9 +164,9 @@ def _to_delete() -> JSON:
     names = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
     return {
         "type": "object",
-        "description": "The workers to take away: so many, or those that are named.",
+        "description": "The workers to remove: a number of them, or those named.",
         "properties": {
-            "count": {**replica_map_schema.int32(1), "description": "How many: those added last."},
+            "count": {**replica_map_schema.int32(1), "description": "The number; the newest go."},
             "podNames": {**names, "description": "The names of their pods."},
         },
         "x-kubernetes-validations": [
@@ -183,7 +184,7 @@ def _status(adds: bool) -> JSON:
         **schema,
         "properties": {
             "phase": {"type": "string", "description": "Scaling, ScaleSucceeded or ScaleFailed."},
-            pods: {**names, "description": "The pods of the workers that were chosen."},
+            pods: {**names, "description": "The pods of the selected workers."},
             "restartCount": {"type": "integer", "format": "int32"},
             **{name: schema["properties"][name] for name in kept},
         },

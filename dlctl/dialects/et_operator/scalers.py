@@ -1,7 +1,7 @@
-"""ScaleIn and ScaleOut, read and their statuses written.
+"""Reading ScaleIn and ScaleOut, and writing their statuses.
 
-Reading never fails: what is wrong with a request is said in it, in et-operator's words if it had
-any, and the request fails by it.
+Reading never fails: an invalid request contains its error, in et-operator's words if it had any,
+and fails with it.
 """
 
 import re
@@ -20,10 +20,10 @@ from dlctl.errors import InvalidJobError, quoted
 
 JSON = dict[str, Any]
 DEFAULT_SCRIPT_TIMEOUT_S: Final = 60
-# A script holds a slot that others wait for.
+# A running script holds a slot that others wait for.
 MAX_TIMEOUT_S: Final = 3600
-# What a path begins with, or holds, that names no script: the files there are the processes' own.
-# RE2, for the API server, and Python read it alike.
+# Path components under which there are no scripts, only files of processes and devices.
+# Valid both as RE2, for the API server, and in Python.
 FORBIDDEN_SCRIPT: Final = r"^\s*(\.?/)*(proc|dev)(/|\s*$)|(^|/)\s*\.\.\s*(/|$)"
 FORBIDDEN_SCRIPT_MESSAGE: Final = (
     "must be the path of a script: not under /proc or /dev, and without '..'"
@@ -39,7 +39,7 @@ _MAX_INT32: Final = 2**31 - 1
 
 
 def read(obj: ScalerObject, resource: Resource) -> Scaler:
-    """Read a request; one with a flaw may lack what comes after it."""
+    """Read a request; an invalid one may lack the fields after its first error."""
     empty = attrs.evolve(unread(obj, resource), status=read_status(obj.status, resource))
     try:
         fields = FieldReader(msgspec.json.decode(obj.spec), ".spec")
@@ -53,7 +53,7 @@ def read(obj: ScalerObject, resource: Resource) -> Scaler:
 
 
 def unread(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
-    """Return a request of which nothing but its metadata is known."""
+    """Return a request of which only the metadata is known."""
     return Scaler(
         resource=resource,
         key=obj.key,
@@ -77,7 +77,7 @@ def read_status(raw: msgspec.Raw, resource: Resource) -> ScalerStatus:
 
 
 def write_status(status: ScalerStatus, resource: Resource) -> JSON:
-    """Return the wire form, with what et-operator's own definition requires."""
+    """Return the wire form, including the fields that et-operator's own CRD requires."""
     optional: JSON = {"phase": status.phase.value, _pods_field(resource): list(status.pods)}
     return {
         "conditions": [codec.write_condition(condition) for condition in status.conditions],
@@ -100,7 +100,7 @@ def _read_spec(scaler: Scaler, fields: FieldReader) -> Scaler:
     )
     timeout_s = fields.optional_integer("timeout", minimum=1, maximum=_MAX_INT32)
     if timeout_s is not None:
-        # Stored before the definition had a maximum.
+        # Stored before the CRD had a maximum.
         timeout_s = min(timeout_s, MAX_TIMEOUT_S)
     return attrs.evolve(
         whole,

@@ -1,6 +1,6 @@
-"""What et-operator's conditions say, of jobs and of the requests that scale them.
+"""The conditions of et-operator's jobs and of the requests that scale them.
 
-Its reasons and, but for slips of the pen, its messages: scripts look for them.
+Reasons and messages are et-operator's, except for typing errors: scripts look for them.
 """
 
 import datetime
@@ -21,7 +21,7 @@ WORKERS_CREATED: Final = "WorkersCreated"
 WORKERS_READY: Final = "WorkersReady"
 LAUNCHER_CREATED: Final = "LauncherCreated"
 SCRIPT_EXECUTED: Final = "ScriptExecuted"
-# Of a job and of what scales it.
+# Of jobs and of scalers.
 SCALING: Final = ScalerPhase.SCALING.value
 SCALE_SUCCEEDED: Final = ScalerPhase.SUCCEEDED.value
 SCALE_FAILED: Final = ScalerPhase.FAILED.value
@@ -31,14 +31,14 @@ _REASON_BY_KIND: Final = {SCALE_INS.kind: "ScalingIn", SCALE_OUTS.kind: "Scaling
 
 @attrs.frozen
 class TrainingJobMessages(ConditionMessages):
-    """How et-operator tells of a job."""
+    """et-operator's messages about a job."""
 
     restarting_state: JobState = JobState.FAILED
     emits_replica_states: bool = False
     emits_in_place_restarts: bool = False
     event_source: str = "trainingjob"
     progress_conditions: Collection[str] = (WORKERS_CREATED, WORKERS_READY, LAUNCHER_CREATED)
-    # Whether the scheduler has given up on the job for the time being.
+    # Whether the scheduler has given up on the job for now.
     waits_for_resources: bool = False
 
     def running(self) -> str:
@@ -48,7 +48,7 @@ class TrainingJobMessages(ConditionMessages):
         return f"job({self.key}) successfully completed."
 
     def failed(self, failure: Failure, failed_count: int) -> str:
-        """Say more than et-operator, after its words: why."""
+        """Return et-operator's message, followed by the cause."""
         return f"job({self.key}) has failed: {super().failed(failure, failed_count)}"
 
     def failed_reason(self, failure: Failure) -> str:
@@ -73,16 +73,16 @@ def launcher_created(job: Job, now: datetime.datetime) -> Condition:
 
 
 def scaling(job: Job, scaler: str, now: datetime.datetime) -> Condition:
-    """Say that a job's workers are changed; ``scaler`` is the full name of what asks for it.
+    """Return the condition of a job that is being scaled; ``scaler`` is the scaler's full name.
 
-    It is empty where the job's own spec or nodes do.
+    It is empty if the job's own spec or a node drain causes it.
     """
     message = f"trainingjob({job.key}) execute {scaler or _OWN_CHANGE}"
     return _true_condition(SCALING, "ScalingStart", message, now)
 
 
 def scaling_finished(job: Job, scaler: str, now: datetime.datetime, *, ok: bool) -> Condition:
-    """Say how a change of a job's workers has ended."""
+    """Return the condition of a job after a scale operation."""
     subject = scaler or f"trainingjob({job.key}): {_OWN_CHANGE}"
     return _finished(scaler.partition(":")[0], f"{subject} has {_outcome(ok)}", now, ok=ok)
 
@@ -105,7 +105,7 @@ def script_executed(scaler: Scaler, now: datetime.datetime) -> Condition:
 def scaler_finished(
     scaler: Scaler, now: datetime.datetime, *, ok: bool, message: str = ""
 ) -> Condition:
-    """Say how a request has ended; ``message`` tells more than that, such as why."""
+    """Return the terminal condition of a request; ``message`` has details such as the cause."""
     summary = f"{scaler.full_name} has {_outcome(ok)}"
     return _finished(
         scaler.resource.kind, f"{summary}: {message}" if message else summary, now, ok=ok

@@ -1,6 +1,6 @@
-"""TrainingJob, et-operator's kind: a launcher, and workers that come and go while it runs.
+"""TrainingJob, et-operator's kind: a launcher, and a varying number of workers.
 
-Names, labels and defaults are et-operator's, so that its clients find what they look for.
+Names, labels and defaults are et-operator's, because its clients rely on them.
 """
 
 import re
@@ -30,14 +30,14 @@ from dlctl.frameworks.horovod.job import SERVICE_PORTS, TrainingJob
 
 _REPLICA_SPECS_FIELD: Final = "etReplicaSpecs"
 _JOB_NAME_LABEL: Final = "training-job-name"
-# Workers are numbered on when others take their places: names must have room for that.
+# Indexes grow as workers are replaced: names must have room for that.
 _MAX_INDEX: Final = 999
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 @attrs.frozen
 class TrainingJobDialect(Dialect):
-    """The one form of TrainingJob."""
+    """The only form of TrainingJob."""
 
     framework: type[TrainingJob] = TrainingJob
     publish_not_ready_addresses: bool = False
@@ -72,7 +72,7 @@ class TrainingJobDialect(Dialect):
         )
         status = self.read_status(obj)
         if status.written_by_other_operator and status.membership:
-            # Whatever the number in the spec was when the other operator last looked at it.
+            # The other operator's last observed replica count is not known.
             membership = attrs.evolve(status.membership, observed_replicas=workers.replicas)
             status = attrs.evolve(status, membership=membership)
         if status.membership:
@@ -122,7 +122,7 @@ class TrainingJobDialect(Dialect):
             return {}
         kind, _, scaler = scaling.scaler.partition(":")
         name = scaler.rpartition("/")[2]
-        # A name may be longer than a label's value; the pod matters more.
+        # A name may be longer than a label value; the pod matters more.
         named = scaling.is_scale_out and kind == SCALE_OUTS.kind and _LABEL_VALUE.fullmatch(name)
         return {"scaleout-name": name} if named else {}
 
@@ -193,7 +193,7 @@ def _replica_fields(entries: FieldReader, type_: str) -> FieldReader:
 
 
 def _read_template(entry: FieldReader) -> Mapping[str, Any]:
-    """Read a pod template; what is to run again is made again, and never by the kubelet."""
+    """Read a pod template; the controller restarts its pods, never the kubelet."""
     return read_pod_template(
         entry.value("template"), entry.path_of("template"), restart_policy="Never"
     )

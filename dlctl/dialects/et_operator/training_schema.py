@@ -1,7 +1,7 @@
-"""The schema of TrainingJob: what can be checked at admission is, with no webhook.
+"""The schema of TrainingJob: as much as possible is validated at admission, without webhooks.
 
-What was stored under et-operator's, which checked next to nothing, can still have its status
-written.
+Objects stored under et-operator's CRD, which validated almost nothing, can still have their
+status written.
 """
 
 from typing import Any, Final
@@ -34,35 +34,35 @@ def training_job_spec_schema() -> JSON:
     policies = _policies()
     return {
         "type": "object",
-        "description": "What the job consists of and what becomes of it.",
+        "description": "The desired replicas and policies of the job.",
         "required": ["etReplicaSpecs"],
         "properties": {
             "etReplicaSpecs": _replica_specs(),
             "launcherAttachMode": {
                 "type": "string",
                 "enum": ["", *(mode.value for mode in AttachMode)],
-                "description": "How the launcher reaches its workers; ssh if left out.",
+                "description": "How the launcher connects to its workers; ssh by default.",
             },
             "slotsPerWorker": {
                 **replica_map_schema.int32(1),
-                "description": "Processes that a worker has room for; its GPUs, or 1, if left out.",
+                "description": "Processes per worker; by default its number of GPUs, or 1.",
             },
             "restartPolicy": {
                 "type": "string",
                 "enum": [RestartPolicy.NEVER.value, RestartPolicy.ON_FAILURE.value],
                 "default": RestartPolicy.NEVER.value,
-                "description": "Whether the whole job is run again when its launcher fails.",
+                "description": "Whether the whole job is restarted when its launcher fails.",
             },
             "backoffLimit": {
                 **replica_map_schema.int32(0),
                 "default": DEFAULT_BACKOFF_LIMIT,
-                "description": "So often the job, or its launcher alone, is run again.",
+                "description": "Maximum number of restarts of the job, or of its launcher alone.",
             },
             "cleanPodPolicy": _clean_pod_policy(),
             **policies,
             "runPolicy": {
                 "type": "object",
-                "description": "The same policies where Kubeflow's jobs have them.",
+                "description": "The same policies, in the place of Kubeflow's jobs.",
                 "properties": {
                     "cleanPodPolicy": {"type": "string", "enum": ["", "All", "Running", "None"]},
                     **policies,
@@ -82,30 +82,30 @@ def training_job_status_schema() -> JSON:
         },
         "currentScaler": {
             "type": "string",
-            "description": "What scales the job: ScaleIn:<namespace>/<name>, or ScaleOut.",
+            "description": "The current scaler: ScaleIn:<namespace>/<name>, or ScaleOut.",
         },
         "restartCount": {
             "type": "integer",
             "format": "int32",
-            "description": "How often the whole job was run again.",
+            "description": "How often the whole job was restarted.",
         },
-        "targetWorkers": {**names, "description": "The pods of the workers it is to have."},
-        "currentWorkers": {**names, "description": "Those of the workers in the host file."},
+        "targetWorkers": {**names, "description": "The pods of the desired workers."},
+        "currentWorkers": {**names, "description": "The pods of the workers in the host file."},
     }
     return {**schema, "properties": {**more, **schema["properties"]}}
 
 
 def root_rules(suffix_length: int) -> list[JSON]:
-    """Return the rules for the whole job; its name has so much after it in the longest of names.
+    """Return the rules for the whole job; ``suffix_length`` is that of its longest child name.
 
-    They hold for new jobs alone: at the root nothing is ever unchanged.
+    They apply only to new jobs: at the root, rules are evaluated on every update.
     """
     longest = MAX_LENGTH - suffix_length
     return [
         {
             "rule": "oldSelf.hasValue() || has(self.spec)",
             "optionalOldSelf": True,
-            "message": "spec is missing: give specs of a launcher and a worker",
+            "message": "spec is missing: add the specs of a launcher and a worker",
         },
         {
             "rule": f"oldSelf.hasValue() || self.metadata.name.size() <= {longest}",
@@ -118,34 +118,34 @@ def root_rules(suffix_length: int) -> list[JSON]:
 
 def _replica_specs() -> JSON:
     replicas = {"minimum": 1, "type": "integer", "format": "int32"}
-    # The launcher counts, too.
+    # The launcher counts as well.
     bound = {**replicas, "maximum": MAX_REPLICAS - 1}
     launcher = {
         "replicas": {**replicas, "maximum": 1},
         "restartPolicy": _restart_policy(
-            "Always, OnFailure and ExitCode run the launcher again if its exit code says that it "
-            "may be of use; with Never the job fails also when the launcher's pod is deleted."
+            "Always, OnFailure and ExitCode restart the launcher after a retryable exit code; with "
+            "Never the job also fails when the launcher's pod is deleted."
         ),
         "template": replica_map_schema.required_pod_template(),
     }
     worker = {
-        "replicas": {**bound, "default": 1, "description": "How many; 1 if left out."},
-        "minReplicas": {**bound, "description": "The fewest there may be; 1 if left out."},
-        "maxReplicas": {**bound, "description": "The most there may be; any, if left out."},
+        "replicas": {**bound, "default": 1, "description": "Number of workers; 1 by default."},
+        "minReplicas": {**bound, "description": "Minimum number of workers; 1 by default."},
+        "maxReplicas": {**bound, "description": "Maximum number of workers; unlimited by default."},
         "restartPolicy": _restart_policy(
-            "Which workers that end are replaced: Always all, OnFailure those that fail, ExitCode "
-            "those whose exit code says that it may be of use; none, if left out."
+            "Which terminated workers are replaced: all (Always), failed ones (OnFailure), those "
+            "with a retryable exit code (ExitCode); none by default."
         ),
         "backoffLimit": {
             **replica_map_schema.int32(0),
-            "description": "So often a worker is replaced that does not run for long.",
+            "description": "Maximum number of replacements of a worker that never runs for long.",
         },
         "template": replica_map_schema.required_pod_template(),
     }
     return {
         "type": "object",
         **_PRESERVE_UNKNOWN,
-        "description": "The launcher, whose end is the job's, and the workers.",
+        "description": "The launcher, which determines the outcome, and the workers.",
         "required": [LAUNCHER, WORKER],
         "properties": {
             LAUNCHER: {
@@ -168,11 +168,11 @@ def _restart_policy(description: str) -> JSON:
 
 
 def _clean_pod_policy() -> JSON:
-    # Any word: those that et-operator did not know kept the pods.
+    # Any value: et-operator kept the pods for unknown ones.
     return {
         "type": "string",
-        "description": "Which workers go when the job has ended: All, Running (those that have "
-        "not ended, also if left out) or None. The launcher stays for its logs.",
+        "description": "Which workers are deleted when the job has ended: All, Running (the "
+        "default: those that still run) or None. The launcher is kept for its logs.",
     }
 
 
@@ -180,15 +180,15 @@ def _policies() -> JSON:
     return {
         "ttlSecondsAfterFinished": {
             **replica_map_schema.int32(0),
-            "description": "Seconds after its end when the job is deleted; never, if left out.",
+            "description": "Seconds from the end of the job to its deletion; never by default.",
         },
         "activeDeadlineSeconds": {
             **replica_map_schema.int32(1),
-            "description": "Seconds after its start when the job fails.",
+            "description": "Seconds from start to failure of the job.",
         },
         "suspend": {
             "type": "boolean",
-            "description": "Whether the job is to have no pods for the time being.",
+            "description": "Whether the job is suspended: it has no pods.",
         },
         "schedulingPolicy": replica_map_schema.scheduling_policy({}),
     }

@@ -1,7 +1,7 @@
-"""The status of a TrainingJob: et-operator's fields, and dlctl's memory under ``dlctl``.
+"""The status of a TrainingJob: et-operator's fields, and dlctl's own under ``dlctl``.
 
-Workers are told by the names of their pods, as et-operator does, and known by their indexes. A
-status without the memory was written by another operator.
+It lists workers by pod name, as et-operator's does; internally they are indexes. A status without
+``dlctl`` was written by another operator.
 """
 
 from typing import Any, Final
@@ -27,12 +27,12 @@ _PHASE_BY_JOB_PHASE: Final = {
     JobPhase.SUSPENDED: "Suspended",
     JobPhase.FAILED: "Failed",
 }
-# Longer than an index that a worker can come to have: a mangled name must not become one.
+# Longer than any index of a worker: a malformed name must not become one.
 _MAX_DIGITS: Final = 9
 
 
 class TrainingJobTypeNames:
-    """How the types of a TrainingJob's replicas are spelt in its status."""
+    """The names of a TrainingJob's replica types in its status."""
 
     replica_types = (LAUNCHER, WORKER)
 
@@ -42,12 +42,12 @@ class TrainingJobTypeNames:
 
 
 def worker_name_prefix(job: str) -> str:
-    """Return what the names of a job's workers begin with, before their indexes."""
+    """Return the names of a job's workers up to their indexes."""
     return f"{job}-{WORKER}-"
 
 
 def write(status: JobStatus) -> JSON:
-    """Return the wire form, with what et-operator's own definition requires."""
+    """Return the wire form, including the fields that et-operator's own CRD requires."""
     wire = replica_map_status.write(status, TrainingJobTypeNames)
     membership = status.membership
     workers: JSON = {
@@ -66,7 +66,7 @@ def write(status: JobStatus) -> JSON:
 
 
 def read(raw: msgspec.Raw, job: str) -> JobStatus:
-    """Read the status of a job of that name back, or the one of et-operator."""
+    """Read the status of the job of this name, dlctl's or et-operator's."""
     status = replica_map_status.read(raw, TrainingJobTypeNames)
     wire = codec.decode(raw)
     state = codec.mapping(wire.get(_STATE_FIELD))
@@ -75,7 +75,7 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
         worker_indexes(wire.get(_CURRENT_WORKERS), job),
     )
     if status.written_by_other_operator:
-        # It may have lost a write: whom its launcher knows is a worker all the same.
+        # et-operator may have lost a status write: workers that its launcher knows count too.
         members = tuple(sorted({*members, *hosts}))
     membership = None
     if "membership" in state or (status.written_by_other_operator and members):
@@ -111,7 +111,7 @@ def _worker_names(status: JobStatus, workers: tuple[int, ...]) -> list[str]:
 
 
 def worker_indexes(names: Any, job: str) -> tuple[int, ...]:
-    """Return the workers of these names; one that is none of the job's counts as not there."""
+    """Return the indexes of these workers; names that are not the job's are ignored."""
     if not isinstance(names, list):
         return ()
     found = (

@@ -1,1 +1,1 @@
-"""How kubeflow.org spells jobs: a map of replica types to specs."""
+"""kubeflow.org's form of jobs: a map of replica types to specs."""

@@ -1,7 +1,7 @@
-"""The rules in CEL of Kubeflow's kinds: what v1's webhooks refused, and some of what they missed.
+"""CEL rules of Kubeflow's kinds: the checks of v1's webhooks, and some that they lacked.
 
-Those on ``spec`` and below hold for what changes alone, so a job that was stored before there were
-any can still have its status written. At the root nothing is ever unchanged: rules there must
+Rules on ``spec`` and below are only evaluated when it changes, so the status of jobs stored before
+the rules can still be written. Rules at the root are evaluated on every update, so they must
 compare with the old job themselves.
 """
 
@@ -13,7 +13,7 @@ from dlctl.dialects.kubeflow.kind import KubeflowKind
 
 JSON = dict[str, Any]
 
-# What is absent is compared as an empty text: of optional values the server cannot tell the cost.
+# Absent values are compared as empty strings: the server cannot estimate the cost of optionals.
 _MANAGED_BY: Final = (
     "(has({0}.runPolicy) && has({0}.runPolicy.managedBy) ? {0}.runPolicy.managedBy : '')"
 )
@@ -22,7 +22,7 @@ MANAGED_BY_IMMUTABLE: Final[JSON] = {
     "message": "field is immutable",
     "fieldPath": ".runPolicy.managedBy",
 }
-# In the words of v1's own rule.
+# The message of v1's own rule.
 QUEUE_IMMUTABLE: Final[JSON] = {
     "rule": "self == oldSelf",
     "message": "spec.runPolicy.schedulingPolicy.queue is immutable",
@@ -50,9 +50,9 @@ def not_added(field: str, message: str) -> JSON:
 
 
 def child_name_length(field: str) -> JSON:
-    """Return the rule at the root that the names of all replicas are short enough.
+    """Return the rule at the root that limits the length of replica names.
 
-    What was there may stay, so that the status of a job that breaks the rule can be written.
+    Stored jobs are exempt, so that the status of a job that breaks the rule can be written.
     """
     specs = f"self.spec.{field}"
     last = f"{specs}[t].?replicas.orValue(1) - 1"
@@ -93,7 +93,7 @@ def replica_specs_rules(kind: KubeflowKind, *, case_insensitive: bool) -> list[J
 
 
 def at_most_one(type_: str) -> JSON:
-    """Return the rule that a type, if it is listed, has one replica."""
+    """Return the rule that a listed type has exactly one replica."""
     return {
         "rule": f"self[?'{type_}'].?replicas.orValue(1) == 1",
         "message": f"{type_}.replicas must be 1",
@@ -108,12 +108,12 @@ def at_least_one(type_: str) -> JSON:
 
 
 def container_required(kind: KubeflowKind) -> JSON:
-    """Return the rule that a replica spec names the container that trains."""
+    """Return the rule that a replica spec has the training container."""
     names = kind.container_names
     is_named = f"c.name == '{names[0]}'" if len(names) == 1 else f"c.name in {names}"
     path = "self.template.spec.containers"
-    # What is required may yet be missing in a job that was stored before, and a rule that cannot be
-    # evaluated is broken, whether there was a change or not.
+    # Required fields may be missing in jobs stored before, and a rule that cannot be evaluated
+    # fails even without a change.
     ancestors = ("self.template", "self.template.spec", path)
     missing = " || ".join(f"!has({step})" for step in ancestors)
     return {

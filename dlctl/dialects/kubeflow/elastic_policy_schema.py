@@ -1,6 +1,6 @@
-"""The field ``elasticPolicy`` of PyTorch's and Paddle's jobs: its schema, its rules, its checks.
+"""The field ``elasticPolicy`` of PyTorch's and Paddle's jobs: schema, rules and checks.
 
-What is made of it is the framework's.
+The framework applies it.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from dlctl.errors import InvalidJobError
 JSON = dict[str, Any]
 Specs = Sequence[ReplicaSpec]
 
-# A bound for the rules of the server, which limits their cost.
+# A bound that the server's cost estimate of rules requires.
 _MAX_RDZV_CONF: Final = 64
 _FIELD: Final = "elasticPolicy"
 _MIN_MAX_RULE: Final[JSON] = {
@@ -51,8 +51,8 @@ def pytorch_schema() -> JSON:
     pair = {"type": "object", "properties": {name: _string() for name in ("key", "value")}}
     return _schema(
         {
-            "rdzvBackend": _string("What processes meet by; c10d if left out."),
-            "rdzvHost": _string("Where they meet; the first worker if left out."),
+            "rdzvBackend": _string("Rendezvous backend; c10d by default."),
+            "rdzvHost": _string("Rendezvous host; the first worker by default."),
             "rdzvPort": {**_number(1), "maximum": MAX_PORT},
             "rdzvId": _string(),
             "rdzvConf": {"type": "array", "maxItems": _MAX_RDZV_CONF, "items": pair},
@@ -93,7 +93,7 @@ def _check_replicas(fields: FieldReader, specs: Specs) -> None:
 
 
 def _check_rendezvous(policy: FieldReader) -> None:
-    """Refuse what is of a wrong type in how processes meet."""
+    """Reject rendezvous settings of a wrong type."""
     policy.port("rdzvPort", 1)
     policy.boolean("standalone", default=False)
     policy.optional_integer("nProcPerNode", minimum=1, maximum=MAX_REPLICAS)
@@ -119,14 +119,14 @@ def _schema(more: JSON) -> JSON:
     limit = {**_number(1), "maximum": MAX_REPLICAS}
     return {
         "type": "object",
-        "description": "How many workers there may be; one limit alone stands for both.",
+        "description": "Bounds of the number of workers; each defaults to the other.",
         "properties": {
             "minReplicas": limit,
             "maxReplicas": limit,
             "maxRestarts": _number(0),
             "metrics": {
                 "type": "array",
-                "description": "What a HorizontalPodAutoscaler goes by, as in autoscaling/v2.",
+                "description": "Metrics of the HorizontalPodAutoscaler, as in autoscaling/v2.",
                 "items": pod_schema.type_schema("MetricSpec"),
             },
             **more,

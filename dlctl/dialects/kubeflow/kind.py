@@ -1,6 +1,6 @@
-"""How kubeflow.org spells one kind of job; :mod:`.kinds` has a value for each.
+"""The API of one of Kubeflow's kinds; :mod:`.kinds` has a value for each.
 
-What a framework needs of its replicas is :class:`.KubeflowJob`'s.
+What a framework does with its replicas is in :class:`.KubeflowJob`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,56 +24,56 @@ def _no_check(fields: FieldReader, specs: Sequence[ReplicaSpec]) -> None:
     return None
 
 
-# There is one value a kind, which is compared by identity.
+# There is one value per kind, compared by identity.
 @attrs.frozen(kw_only=True, eq=False)
 class KubeflowKind:
     """The names, defaults, fields, rules and messages of one kind."""
 
     framework: type[KubeflowJob]
-    # Begins the field of replica specs: ``tf`` in ``tfReplicaSpecs``.
+    # The prefix of the replica specs field: ``tf`` in ``tfReplicaSpecs``.
     field_prefix: str
-    # The name of the port where replicas meet.
+    # The name of the port on which replicas connect.
     port_name: str
-    # The label ``framework`` of training-operator's metrics.
+    # The ``framework`` label of training-operator's metrics.
     metric_label: str
-    # Served beside v1, in the same form.
+    # Also served, in the same form as v1.
     older_versions: Sequence[str] = ()
-    # Makes the form of v1alpha1, a list of replica specs, if the kind had one.
+    # Returns the list form of v1alpha1, if the kind had one.
     list_form: Callable[["KubeflowKind"], Dialect] | None = None
     # The fields of the list form, beside the list itself, that v1 keeps; if None, it keeps all.
     list_properties: Mapping[str, JSON] | None = None
     # Former names of replica types, in lower case.
     type_aliases: Mapping[str, str] = attrs.field(factory=dict)
-    # Spellings of replica types other than with one capital.
+    # Spellings of replica types other than capitalized.
     type_names: Mapping[str, str] = attrs.field(factory=dict)
     # The restart policy of replicas without one.
     default_restart_policy: str = "Never"
     # Replica counts by type, where the default is not 1.
     default_replicas: Mapping[str, int] = attrs.field(factory=dict)
-    # Types of one replica, whose name has no index.
+    # Types with a single replica, whose name has no index.
     unindexed_types: Collection[str] = ()
-    # Types whose pods are held back until all replicas of the others run.
+    # Types whose pods are gated until all other replicas run.
     gated_types: Collection[str] = ()
-    # Whether replicas are dialled by name: else there are neither services nor a port.
+    # Whether replicas connect by name; otherwise there are neither services nor a port.
     has_services: bool = True
-    # Whether a container must have the framework's name, or one of its former names.
+    # Whether a container must have the framework's name or one of its former names.
     requires_container_name: bool = True
     container_aliases: Sequence[str] = ()
-    # Former fields of a replica spec, by field, that are annotations of its pods now.
+    # Pod annotations that were fields of the replica spec, by field.
     annotation_by_field: Mapping[str, str] = attrs.field(factory=dict)
     # Whether ``kubectl scale`` sets the number of workers.
     is_scalable: bool = False
     # Whether ``kubectl get`` shows the age before the state.
     shows_age_first: bool = False
-    # The schemas of the fields in spec beside replicas and policies.
+    # The schemas of the kind's own fields in spec.
     spec_properties: Mapping[str, JSON] = attrs.field(factory=dict)
-    # Rules in CEL of the spec, and of the map of replica specs in it.
+    # CEL rules of the spec, and of the replica specs in it.
     spec_rules: Sequence[JSON] = ()
     replica_rules: Sequence[JSON] = ()
     # The schemas and rules of the fields that v1 alone has.
     v1_properties: Mapping[str, JSON] = attrs.field(factory=dict)
     v1_rules: Sequence[JSON] = ()
-    # Refuses the same on reading: a job may come from a server without these rules.
+    # The same checks on reading: a job may come from a server without these rules.
     check: Check = _no_check
     messages: KindMessages = attrs.field(factory=KindMessages)
 
@@ -96,7 +96,7 @@ class KubeflowKind:
 
     @property
     def container_names(self) -> Sequence[str]:
-        """Return what the container that trains may be called, the name of today first."""
+        """Return the names of the training container, the current one first."""
         return [self.framework.container_name(), *self.container_aliases]
 
     @property
@@ -109,7 +109,7 @@ class KubeflowKind:
         return self.type_names.get(replica_type, replica_type.capitalize())
 
     def condition_messages(self, job: Job) -> KubeflowMessages:
-        """Return how a job of this kind states its conditions."""
+        """Return the messages of a job of this kind."""
         return KubeflowMessages(
             job.resource.kind,
             job.key,

@@ -1,7 +1,7 @@
-"""Kubeflow's kinds: a framework each, and how its jobs are spelt.
+"""Kubeflow's kinds: the framework and the API of each.
 
-Fields have rules in CEL for when a job is submitted, and a check in Python for when it is read from
-a server without them. Both refuse the same.
+Fields are validated twice with the same result: by CEL rules when a job is submitted, and in Python
+when it is read from a server without these rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _LIST_STRINGS: Final = (
     "RuntimeId", "pytorchImage", "schedulerName", "jobMode", "cleanupPodPolicy", "backend"
 )  # fmt: skip
 _MPI_DISTRIBUTIONS: Final = ("", "OpenMPI")
-# Of the kinds whose deletion training-operator reports as that of a pod.
+# For kinds whose deletion training-operator reports as that of a pod.
 _DELETED_AS_POD: Final = "SuccessfulDeletePod"
 
 
@@ -51,7 +51,7 @@ def _dialects(kind: KubeflowKind) -> Iterator[tuple[str, Dialect]]:
     yield "v1", ReplicaMap(kind)
     if kind.list_form is not None:
         yield "v1alpha1", kind.list_form(kind)
-    # Of one form with the first, and read as such: which of them it was is not stored.
+    # They have the form of the first version and are read as such: the version is not stored.
     for version in kind.older_versions:
         yield version, ReplicaMap(kind, is_v1=False)
 
@@ -88,24 +88,24 @@ _TENSORFLOW: Final = KubeflowKind(
     metric_label="tensorflow",
     older_versions=("v1alpha2", "v1beta1", "v1beta2"),
     list_form=list_forms.tf_operator_v1alpha1,
-    # Of tf-operator's first draft of the map form.
+    # From tf-operator's first draft of the map form.
     type_aliases={"eval": "evaluator"},
     type_names={"ps": "PS"},
     spec_properties={
         "successPolicy": {
             "type": "string",
             "enum": list(_SUCCESS_POLICIES),
-            "description": "Whether worker 0 decides, or AllWorkers do, where there is no chief.",
+            "description": "Without a chief: whether worker 0 (empty) or AllWorkers must succeed.",
         },
         "enableDynamicWorker": {
             "type": "boolean",
-            "description": "Whether workers may come and go.",
+            "description": "Whether the number of workers may change.",
         },
         # tf-operator's first draft of this form had it here.
         "restartPolicy": {
             "type": "string",
             "enum": ["", *(policy.value for policy in RestartPolicy)],
-            "description": "Of replicas that have none of their own.",
+            "description": "Default restart policy of the replicas.",
         },
     },
     replica_rules=(
@@ -134,7 +134,7 @@ _PYTORCH: Final = KubeflowKind(
     spec_properties={
         "nprocPerNode": {
             "type": "string",
-            "description": "Processes on each node: a number, auto, cpu or gpu; auto if left out.",
+            "description": "Processes per node: a number, auto, cpu or gpu; auto by default.",
         },
     },
     replica_rules=(cel_rules.at_most_one("Master"), cel_rules.at_least_one("Worker")),
@@ -148,7 +148,7 @@ _XGBOOST: Final = KubeflowKind(
     field_prefix="xgb",
     port_name="xgboostjob-port",
     metric_label="xgboost",
-    # As xgboost-operator had it.
+    # As in xgboost-operator.
     container_aliases=["xgboostjob"],
 )
 _PADDLE: Final = KubeflowKind(
@@ -179,7 +179,7 @@ _MPI: Final = KubeflowKind(
     older_versions=("v1alpha2",),
     default_replicas={"worker": 0},
     unindexed_types=frozenset({"launcher"}),
-    # Started with the workers, mpirun would find some of them not there yet, and give up.
+    # If mpirun started with the workers, it would fail because some of them are missing.
     gated_types=frozenset({"launcher"}),
     has_services=False,
     requires_container_name=False,
@@ -189,17 +189,17 @@ _MPI: Final = KubeflowKind(
             "type": "integer",
             "format": "int32",
             "minimum": 1,
-            "description": "Processes that a worker has room for; 1 if left out.",
+            "description": "Processes per worker; 1 by default.",
         },
         "mainContainer": {
             "type": "string",
-            "description": "Container of a worker that commands run in; else the pod's default.",
+            "description": "Container of a worker in which commands run; else the pod's default.",
         },
-        # A field of v1alpha2; the launcher's files are Open MPI's.
+        # A field of v1alpha2; the launcher's files are for Open MPI.
         "mpiDistribution": {
             "type": "string",
             "enum": list(_MPI_DISTRIBUTIONS),
-            "description": "OpenMPI, the only one that there is.",
+            "description": "OpenMPI, the only supported one.",
         },
     },
     check=_check_mpi,
@@ -207,7 +207,7 @@ _MPI: Final = KubeflowKind(
         namespaced=lambda _: False,
         counts_restarts=True,
         reason_by_condition={"Failed": "MPIJobMPIJobFailed"},
-        # As mpi-operator names the event.
+        # mpi-operator's reason.
         name_conflict_reason="ErrResourceExists",
         # Misspelt by training-operator; scripts look for what it writes.
         template_restart_policy_reason="SettedPodTemplateRestartPolicy",

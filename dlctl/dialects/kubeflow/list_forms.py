@@ -1,4 +1,4 @@
-"""The list forms that Kubeflow's kinds had at first, with the defaults of their operators."""
+"""The early list forms of Kubeflow's kinds, with the defaults of their operators."""
 
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.job import CleanPodPolicy

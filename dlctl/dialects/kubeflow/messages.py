@@ -1,4 +1,4 @@
-"""The messages of training-operator's conditions, as its users and their scripts know them."""
+"""training-operator's messages of conditions and events; users and scripts rely on them."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -17,27 +17,27 @@ def _has_no_master(job: Job) -> bool:
 class KindMessages:
     """How training-operator's messages and reasons differ between its kinds."""
 
-    # Whether messages name the job with its namespace, or without.
+    # Whether messages contain the job's namespace.
     namespaced: Callable[[Job], bool] = _has_no_master
-    # Begins the message of a failure; it has {kind}, {key} and {name}.
+    # The beginning of failure messages, with {kind}, {key} and {name}.
     failed_subject: str = "{kind} {name} is"
-    # Whether the message of a restart has the number of replicas.
+    # Whether restart messages contain the number of replicas.
     counts_restarts: bool = False
-    # The reasons of conditions that are not the kind and the condition's type, by type.
+    # Reasons by condition type, if they are not the kind and the type.
     reason_by_condition: Mapping[str, str] = attrs.field(factory=dict)
-    # The reason of the event about a child whose name is taken; none if empty.
+    # The reason of the event about a child whose name is taken; without it, no event.
     name_conflict_reason: str = ""
-    # The reason of the event about a job that was deleted in time.
+    # The reason of the event about a job deleted after its TTL.
     ttl_deletion_reason: str = "SuccessfulDeleteJob"
     # The reason of the event about a restart policy in a pod template.
     template_restart_policy_reason: str = "SetPodTemplateRestartPolicy"
-    # Types whose replicas are not counted any more when the job has ended.
+    # Types whose replicas are no longer counted once the job has ended.
     uncounted_after_finish: Collection[str] = ()
 
 
 @attrs.frozen
 class KubeflowMessages(ConditionMessages):
-    """How training-operator tells of a job of one kind."""
+    """training-operator's messages about a job of one kind."""
 
     type_name: Callable[[str], str] = str.capitalize
     of_kind: KindMessages = attrs.field(factory=KindMessages)

@@ -1,6 +1,6 @@
-"""Kubeflow's form: ``<tag>ReplicaSpecs`` maps replica types to specs, ``runPolicy`` says the rest.
+"""Kubeflow's form: ``<tag>ReplicaSpecs`` maps replica types to specs, beside ``runPolicy``.
 
-Names, labels and defaults are training-operator's, so that its clients find what they look for.
+Names, labels and defaults are training-operator's, because its clients rely on them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -174,7 +174,7 @@ class ReplicaMap(Dialect):
         replica_validation.check_replica_types(
             self.kind, fields.value(self.kind.replica_specs_field), entries.path
         )
-        # tf-operator's first draft of this form had one policy for all replicas.
+        # tf-operator's first draft had one policy for all replicas.
         policy = fields.string("restartPolicy") or self.kind.default_restart_policy
         specs = [self._read_replica_spec(entries, name, obj, policy) for name in entries.names()]
         if not specs:
@@ -242,7 +242,7 @@ class ReplicaMap(Dialect):
             yield SpecWarning(reason, _OVERWRITTEN_MESSAGE)
 
     def _with_annotations(self, template: JSON, entry: FieldReader) -> JSON:
-        """Add the annotations that were fields of the replica spec once."""
+        """Add the annotations that were once fields of the replica spec."""
         given = {
             annotation: value
             for field, annotation in self.kind.annotation_by_field.items()
@@ -255,7 +255,7 @@ class ReplicaMap(Dialect):
         return {**template, "metadata": {**metadata, "annotations": annotations}}
 
     def _with_port(self, template: Mapping[str, Any], container: str) -> Mapping[str, Any]:
-        """Add the port where replicas meet to the container that trains, if it has none."""
+        """Add the framework's port to the training container, unless it has it."""
         name, number = self.kind.port_name, self.framework.default_port()
         ports = dict(_named_ports(template, container))
         if not self.kind.has_services or name in ports or number in ports.values():
@@ -286,7 +286,7 @@ def _last_child_name(name: str, spec: ReplicaSpec) -> str:
 
 
 def _named_ports(template: Mapping[str, Any], container: str) -> Iterator[tuple[str, int]]:
-    """Yield the ports of a container that have names: a service needs one for each of several."""
+    """Yield the named ports of a container: in a service with several, each needs a name."""
     for each in template["spec"]["containers"]:
         if each["name"] != container:
             continue
@@ -296,7 +296,7 @@ def _named_ports(template: Mapping[str, Any], container: str) -> Iterator[tuple[
 
 
 def _unique_ports(ports: Mapping[str, int], preferred: str) -> Mapping[str, int]:
-    """Return the ports of a service, which may list each number once: under its preferred name."""
+    """Return the ports of a service, each number once under its preferred name."""
     names = {number: name for name, number in reversed(list(ports.items()))}
     if preferred in ports:
         names[ports[preferred]] = preferred

@@ -1,7 +1,7 @@
-"""The schema of Kubeflow's kinds: what can be checked at admission is, with no webhook.
+"""The schema of Kubeflow's kinds: as much as possible is validated at admission, without webhooks.
 
-A kind that is served in other forms too is stored in this one, so its schema takes those as well:
-it is open where the others have fields of their own.
+Kinds that are also served in other forms are stored under this schema, so it preserves the fields
+of those.
 """
 
 from typing import Any, Final
@@ -16,10 +16,10 @@ from dlctl.dialects.restart_policy import RestartPolicy
 
 JSON = dict[str, Any]
 
-# Bounds keep the cost of validation rules, which the server estimates, within its budget.
+# Bounds keep the server's cost estimate of validation rules within its budget.
 MAX_REPLICA_TYPES: Final = 16
 MAX_CONTAINERS: Final = 256
-# Who may be left the job to: v1's operator, which dlctl stands in for, or another cluster's.
+# v1's operator, which dlctl replaces, or MultiKueue with a controller in another cluster.
 MANAGED_BY_VALUES: Final = ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")
 _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 _FIELD_OF_V1: Final = "is a field of v1: write apiVersion kubeflow.org/v1"
@@ -31,12 +31,12 @@ def replica_map_schema(kind: KubeflowKind, *, is_v1: bool = True) -> JSON:
     field = kind.replica_specs_field
     schema: JSON = {
         "type": "object",
-        "description": "What the job consists of and what becomes of it.",
+        "description": "The desired replicas and policies of the job.",
         **unknown_fields,
         "properties": {
             field: _replica_specs(kind, unknown_fields),
             "runPolicy": _run_policy(unknown_fields),
-            # Where the operators before training-operator had them.
+            # Where the predecessors of training-operator had them.
             **_policies(),
             **kind.spec_properties,
         },
@@ -73,7 +73,7 @@ def keep_unchanged(schema: JSON, field: str, message: str = _FIELD_OF_V1) -> Non
 
 
 def status_schema() -> JSON:
-    """Return the schema of ``status``: typed as v1's Go types are, open for what they skip."""
+    """Return the schema of ``status``: typed like v1's Go types, preserving other fields."""
     replica = {
         "type": "object",
         **_PRESERVE_UNKNOWN,
@@ -89,7 +89,7 @@ def status_schema() -> JSON:
     conditions = {
         "type": "array",
         "nullable": True,
-        "description": "What holds or held of the job; the last one is the news.",
+        "description": "The conditions of the job; the last one is the latest.",
         "items": {
             "type": "object",
             "required": ["type", "status"],
@@ -98,12 +98,12 @@ def status_schema() -> JSON:
     }
     return {
         "type": "object",
-        "description": "What the controller last saw; only it writes here.",
+        "description": "The last observed state, written by the controller only.",
         **_PRESERVE_UNKNOWN,
         "properties": {
             "conditions": conditions,
             "replicaStatuses": {
-                "description": "How many replicas of each type are in which state.",
+                "description": "The number of replicas by type and state.",
                 **by_type,
             },
             "startTime": _time(),
@@ -111,7 +111,7 @@ def status_schema() -> JSON:
             "lastReconcileTime": _time(),
             "dlctl": {
                 "type": "object",
-                "description": "What dlctl remembers.",
+                "description": "dlctl's own state.",
                 **_PRESERVE_UNKNOWN,
             },
         },
@@ -119,7 +119,7 @@ def status_schema() -> JSON:
 
 
 def _time() -> JSON:
-    # The format alone takes times without a zone, at which Go's decoder gives up the whole list.
+    # The format alone accepts times without a zone, which make Go fail to decode the whole list.
     return {"type": "string", "format": "date-time", "nullable": True, "pattern": TIME_PATTERN}
 
 
@@ -132,13 +132,13 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
             "replicas": {
                 **int32(0),
                 "maximum": MAX_REPLICAS,
-                "description": "How many.",
+                "description": "The number.",
             },
             "restartPolicy": {
                 "type": "string",
                 "enum": _RESTART_POLICIES,
-                "description": f"Of its pods; {kind.default_restart_policy} if left out. "
-                "ExitCode runs them again unless their exit code says that it would be no use.",
+                "description": f"Restart policy; {kind.default_restart_policy} by default. "
+                "ExitCode restarts them after a retryable exit code.",
             },
             "template": required_pod_template(),
         },
@@ -160,7 +160,7 @@ def _replica_specs(kind: KubeflowKind, unknown_fields: JSON) -> JSON:
 
 
 def required_pod_template() -> JSON:
-    """Return the schema of a pod template that names a container and its image."""
+    """Return the schema of a pod template with at least one container and its image."""
     template = pod_schema.pod_template_schema()
     spec = template["properties"]["spec"]
     containers = spec["properties"]["containers"]
@@ -183,20 +183,20 @@ def _require(schema: JSON, properties: JSON, *, required: list[str]) -> JSON:
 def _run_policy(unknown_fields: JSON) -> JSON:
     return {
         "type": "object",
-        "description": "When the job runs, and what becomes of it afterwards.",
+        "description": "When the job runs, and its clean-up.",
         **unknown_fields,
         "properties": {
             **_policies(),
             "suspend": {
                 "type": "boolean",
                 "default": False,
-                "description": "Whether the job is to have no pods for the time being.",
+                "description": "Whether the job is suspended: it has no pods.",
             },
             "managedBy": {
                 "type": "string",
                 "maxLength": 63,
                 "enum": list(MANAGED_BY_VALUES),
-                "description": "Who runs the job: this controller, or one that MultiKueue names.",
+                "description": "The controller of the job: this one, or MultiKueue's.",
             },
             "schedulingPolicy": scheduling_policy(unknown_fields),
         },
@@ -206,7 +206,7 @@ def _run_policy(unknown_fields: JSON) -> JSON:
 def scheduling_policy(unknown_fields: JSON) -> JSON:
     return {
         "type": "object",
-        "description": "What a scheduler of gangs is told.",
+        "description": "Settings of gang scheduling.",
         **unknown_fields,
         "properties": {
             "minAvailable": int32(1),
@@ -233,19 +233,19 @@ def _policies() -> JSON:
         "cleanPodPolicy": {
             "type": "string",
             "enum": ["", "All", "Running", "None"],
-            "description": "Which pods are deleted when the job has ended; None if left out.",
+            "description": "Which pods are deleted when the job has ended; None by default.",
         },
         "ttlSecondsAfterFinished": {
             **int32(0),
-            "description": "Seconds after its end when the job is deleted; never, if left out.",
+            "description": "Seconds from the end of the job to its deletion; never by default.",
         },
         "activeDeadlineSeconds": {
             **int32(1),
-            "description": "Seconds after its start when the job fails.",
+            "description": "Seconds from start to failure of the job.",
         },
         "backoffLimit": {
             **int32(0),
-            "description": "Failures that fail the job; no limit, if left out.",
+            "description": "Number of failures that fails the job; unlimited by default.",
         },
     }
 

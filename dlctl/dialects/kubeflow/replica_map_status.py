@@ -1,7 +1,7 @@
 """The status of Kubeflow's jobs, as training-operator writes it: ``replicaStatuses`` is a map.
 
-What that cannot hold is dlctl's memory and stands by itself under ``dlctl``, where no client of
-training-operator looks. A status without it was written by another operator.
+Everything else is under ``dlctl``, which training-operator's clients ignore. A status without it
+was written by another operator.
 """
 
 import datetime
@@ -25,7 +25,7 @@ _STATE_BY_COUNT_FIELD: Final = {
 
 
 class ReplicaTypeNames(Protocol):
-    """What knows a kind's replica types, and how they are spelt here."""
+    """A dialect that knows a kind's replica types and their spelling."""
 
     @property
     def replica_types(self) -> Sequence[str]: ...
@@ -34,7 +34,7 @@ class ReplicaTypeNames(Protocol):
 
 
 def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
-    """Return the wire form; what holds nothing is left out."""
+    """Return the wire form; empty fields are left out."""
     completed_by_type = {
         types.type_name(r.type): index_ranges.write(r.completed_indexes)
         for r in status.replica_statuses
@@ -46,14 +46,14 @@ def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
         "completedIndexes": completed_by_type,
         "restarts": {name: codec.write_restart(r) for name, r in sorted(status.restarts.items())},
         "failure": codec.write_failure(status.failure) if status.failure else None,
-        # The reason of a spec that cannot be is what tells whether it was told.
+        # The reason of an invalid spec shows whether it has been reported.
         "reason": status.reason,
     }
     wire: JSON = {
         "conditions": [codec.write_condition(condition) for condition in status.conditions],
         "replicaStatuses": write_replica_statuses(status, types),
         "startTime": codec.write_time(status.start_time),
-        # That of a foreign status may have been made up for it, and is still to be written.
+        # That of another operator's status may have been derived, and is still to be written.
         "completionTime": codec.write_time(
             None if status.written_by_other_operator else status.completion_time
         ),
@@ -65,12 +65,12 @@ def write(status: JobStatus, types: ReplicaTypeNames) -> JSON:
 
 
 def write_replica_statuses(status: JobStatus, types: ReplicaTypeNames) -> JSON:
-    """Return ``replicaStatuses`` as v1's types decode it: counts by replica type."""
+    """Return ``replicaStatuses`` for v1's types: counts by replica type."""
     return {types.type_name(r.type): _write_replica_status(r) for r in status.replica_statuses}
 
 
 def read(raw: msgspec.Raw, types: ReplicaTypeNames) -> JobStatus:
-    """Read a status back, or the one of an operator that was here before."""
+    """Read a status, dlctl's or a former operator's."""
     wire = codec.decode(raw)
     dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
     found_conditions = tuple(codec.read_condition(c) for c in codec.mappings(wire, "conditions"))
@@ -111,7 +111,7 @@ def _read_replica_statuses(
 ) -> Iterator[ReplicaStatus]:
     written = codec.mapping(wire.get("replicaStatuses"))
     completed_by_type = codec.mapping(dlctl_state.get("completedIndexes"))
-    # In the order of the types, because a map on the wire has none.
+    # In the order of the types, because a JSON object has none.
     for type_ in types.replica_types:
         name = types.type_name(type_)
         if name not in written:
@@ -131,7 +131,7 @@ def _read_replica_statuses(
 
 
 def _inferred_phase(found_conditions: tuple[conditions.Condition, ...]) -> JobPhase:
-    """Return where a job is by the conditions that another operator has left."""
+    """Return a job's phase from another operator's conditions."""
     if not found_conditions:
         return JobPhase.NEW
     if any(
@@ -148,7 +148,7 @@ def _inferred_phase(found_conditions: tuple[conditions.Condition, ...]) -> JobPh
 def _inferred_completion_time(
     found_conditions: tuple[conditions.Condition, ...], phase: JobPhase
 ) -> datetime.datetime | None:
-    """Return since when a job has ended, which training-operator does not say of all failures."""
+    """Return when a job ended; training-operator does not record it for all failures."""
     if phase not in (JobPhase.CLEAN_UP, JobPhase.DONE):
         return None
     ends = (conditions.SUCCEEDED, conditions.FAILED)

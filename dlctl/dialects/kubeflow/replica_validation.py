@@ -1,6 +1,6 @@
-"""What the schema of Kubeflow's kinds refuses in replica specs, refused once more on reading.
+"""The checks of replica specs in the schema of Kubeflow's kinds, repeated on reading.
 
-A job may come from a server that went by another schema, or by none.
+A job may come from a server with another schema, or none.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from dlctl.errors import InvalidJobError
 
 
 def read_replica_type(kind: KubeflowKind, name: str, path: str) -> str:
-    """Read a replica type in any case, and under the name that it had once.
+    """Read a replica type case-insensitively, also under a former name.
 
     :raises InvalidJobError: if it is not one of the framework's.
     """
@@ -25,7 +25,7 @@ def read_replica_type(kind: KubeflowKind, name: str, path: str) -> str:
 
 
 def check_replica_types(kind: KubeflowKind, specs: Any, path: str) -> None:
-    """Refuse a type that is listed twice, spelt differently."""
+    """Reject a type that is listed twice in different spellings."""
     names = specs if isinstance(specs, Mapping) else ()
     types = Counter(read_replica_type(kind, name, f"{path}.{name}") for name in names)
     duplicate = next((type_ for type_, count in types.items() if count > 1), None)
@@ -35,7 +35,7 @@ def check_replica_types(kind: KubeflowKind, specs: Any, path: str) -> None:
 
 
 def check_containers(kind: KubeflowKind, template: Mapping[str, Any], path: str) -> None:
-    """Refuse a pod template without the container that trains, or with one that has no image."""
+    """Reject a pod template without the training container, or without an image for it."""
     path = f"{path}.spec.containers"
     containers = template["spec"]["containers"]
     for index, container in enumerate(containers):

@@ -1,1 +1,1 @@
-"""How the groups before Kubeflow v1 spell jobs: a list of replica specs."""
+"""The form of the API groups before Kubeflow v1: a list of replica specs."""

@@ -1,6 +1,6 @@
-"""dl-operator's form: ``spec`` itself is the list of replicas, and all keys must be there.
+"""dl-operator's form: ``spec`` itself is the list of replicas, and all keys are required.
 
-Every framework that brings no spelling of its own is served in this one.
+Frameworks without a dialect of their own are served in this one.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ TYPE_FIELD = "replicaType"
 
 @attrs.frozen
 class BareList(Dialect):
-    """The bare list, with nothing beside it: no policies and no runtime id to preset."""
+    """The bare list: no policies and no runtime id."""
 
     framework: type[DLJob]
     default_port: int | None = None

@@ -1,4 +1,4 @@
-"""The kinds of the list dialects: a framework that is installed is served in them."""
+"""The kinds of the list dialects, in which installed frameworks are served."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -46,6 +46,6 @@ def _fioravanzo_v1alpha1(framework: type[DLJob]) -> ReplicaList:
 
 def _bare_list(framework: type[DLJob]) -> BareList:
     if framework is MXJob:
-        # dl-operator's own MXJob meets on another port than the framework's default.
+        # dl-operator's MXJob has another port than the framework's default.
         return BareList(framework, default_port=9000, extra_env={"PS_VERBOSE": "2"})
     return BareList(framework)

@@ -1,7 +1,7 @@
-"""The schema of the list dialects' ``spec``: strict where every client can be told, no further.
+"""The schema of the list dialects' ``spec``: as strict as case-insensitive names allow.
 
-Names of fields and replica types are read in any case, so what a schema can check is checked for
-the documented spelling, and the rest when the job is read.
+Names of fields and replica types are read case-insensitively, so the schema validates the
+documented spelling, and other spellings are validated when the job is read.
 """
 
 from typing import Any, Final, Protocol
@@ -15,7 +15,7 @@ from dlctl.frameworks.dljob import DLJob
 
 JSON = dict[str, Any]
 
-# Bounds keep the cost of validation rules, which the server estimates, within its budget.
+# Bounds keep the server's cost estimate of validation rules within its budget.
 MAX_ENTRIES: Final = 32
 _PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
 
@@ -57,7 +57,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
         {
             dialect.type_field: {
                 "type": "string",
-                "description": f"One of {', '.join(types)}; {dialect.default_type} if left out.",
+                "description": f"One of {', '.join(types)}; {dialect.default_type} by default.",
                 "maxLength": 63,
             },
             dialect.port_field: {
@@ -65,7 +65,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
                 "format": "int32",
                 "minimum": 1,
                 "maximum": 65535,
-                "description": f"Where replicas meet; {dialect.default_port} if left out.",
+                "description": f"Port of the replicas; {dialect.default_port} by default.",
             },
         },
         case_insensitive=dialect.case_insensitive_templates,
@@ -76,20 +76,20 @@ def replica_list_schema(dialect: ListForm) -> JSON:
     ]
     schema: JSON = {
         "type": "object",
-        "description": "What the job consists of and what becomes of it.",
+        "description": "The desired replicas and policies of the job.",
         **_PRESERVE_UNKNOWN,
         "properties": {
             "replicaSpecs": {
                 "type": "array",
                 "maxItems": MAX_ENTRIES,
-                "description": "The job's replicas, one entry a type.",
+                "description": "The job's replicas, one entry per type.",
                 "items": entry,
                 "x-kubernetes-validations": [_MAX_REPLICAS_RULE],
             },
             "RuntimeId": {
                 "type": "string",
                 "maxLength": 16,
-                "description": "Part of the children's names; derived from the UID if left out.",
+                "description": "Part of the children's names; derived from the UID by default.",
             },
             "jobMode": _enum("dist forms a cluster; local runs one WORKER.", "", "dist", "local"),
             "cleanupPodPolicy": _enum(
@@ -110,7 +110,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
 
 
 def _add_v1_properties(schema: JSON, storage_kind: KubeflowKind) -> None:
-    """Type what v1 has in its spec as v1 does: jobs of this form are decoded as jobs of v1."""
+    """Add the types of v1's fields: v1's clients decode jobs of this form too."""
     field = storage_kind.replica_specs_field
     properties = schema["properties"]
     for name, property_schema in storage_kind.spec_properties.items():
@@ -153,20 +153,20 @@ def bare_list_schema(framework: type[DLJob]) -> JSON:
 
 
 def status_schema(*, shared: bool = False) -> JSON:
-    """Return the schema of ``status``; if shared with v1, what v1 has is typed as there."""
+    """Return the schema of ``status``; if shared with v1, with the types of v1's fields."""
     if shared:
         schema = replica_map_schema.status_schema()
         return {**schema, "properties": {**schema["properties"], **_STATUS_PROPERTIES}}
     return {
         "type": "object",
-        "description": "What the controller last saw; only it writes here.",
+        "description": "The last observed state, written by the controller only.",
         **_PRESERVE_UNKNOWN,
         "properties": {
             **_STATUS_PROPERTIES,
             "startTime": {**_string("When the job began."), "format": "date-time"},
             "completionTime": {**_string("When the job ended."), "format": "date-time"},
-            "conditions": _objects("What holds or held of the job; the last one is the news."),
-            "replicaStatuses": _objects("How many replicas of each type are in which state."),
+            "conditions": _objects("The conditions of the job; the last one is the latest."),
+            "replicaStatuses": _objects("The number of replicas by type and state."),
         },
     }
 
@@ -177,7 +177,7 @@ def _entry_schema(properties: JSON, *, case_insensitive: bool = True) -> JSON:
         "format": "int32",
         "minimum": 0,
         "maximum": MAX_REPLICAS,
-        "description": "How many.",
+        "description": "The number.",
     }
     return {
         "type": "object",
@@ -202,7 +202,7 @@ def _termination_policy(dialect: ListForm) -> JSON:
     return {
         "type": "object",
         **_PRESERVE_UNKNOWN,
-        "description": "Names the replica whose end is the job's end.",
+        "description": "Names the replica whose end is the end of the job.",
         "properties": {dialect.chief_field: chief},
     }
 
@@ -227,7 +227,7 @@ def _singleton_rules(field: str, framework: type[DLJob]) -> list[JSON]:
 
 
 def _enum(description: str, *values: str) -> JSON:
-    # Any case is read, so the schema must not insist on this one.
+    # Values are read case-insensitively.
     options = "|".join(values)
     return {
         "type": "string",
@@ -250,7 +250,7 @@ def _object(description: str) -> JSON:
 
 def _objects(description: str) -> JSON:
     items = {"type": "object", **_PRESERVE_UNKNOWN}
-    # The systems before dlctl wrote null for none.
+    # Former operators wrote null for an empty list.
     return {"type": "array", "nullable": True, "description": description, "items": items}
 
 
@@ -260,6 +260,6 @@ _STATUS_PROPERTIES: Final[JSON] = {
     ),
     "state": _string("Unknown, Running, Succeeded or Failed."),
     "reason": _string("Why the job failed."),
-    "restarts": _object("Tries that replicas have used up, by replica."),
+    "restarts": _object("Failed attempts, by replica."),
     "failure": _object("The first cause of the failure: replica, pod, exit code, message."),
 }

@@ -1,7 +1,7 @@
-"""The status of the list dialects: mx-operator's words, and beside them what they lacked.
+"""The status of the list dialects: mx-operator's fields, and dlctl's additions.
 
-``phase``, ``state``, ``reason`` and ``replicaStatuses`` are spelt as those systems spell them.
-Added are conditions, times, the restarts of each replica and the first cause of a failure.
+``phase``, ``state``, ``reason`` and ``replicaStatuses`` are mx-operator's. Additions are
+conditions, times, the restarts of each replica and the first cause of a failure.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ JSON = dict[str, Any]
 
 
 def write(status: JobStatus, type_field: str) -> JSON:
-    """Return the wire form; fields that hold nothing are left out, but the four old ones."""
+    """Return the wire form; empty fields are left out, except mx-operator's four."""
     wire: JSON = {
         "phase": status.phase,
         "state": status.state,
@@ -34,12 +34,12 @@ def write(status: JobStatus, type_field: str) -> JSON:
 
 
 def read(raw: msgspec.Raw, type_field: str) -> JobStatus:
-    """Read a status back; whatever is missing or malformed counts as not there."""
+    """Read a status; malformed fields count as absent."""
     return from_json(codec.decode(raw), type_field)
 
 
 def from_json(obj: JSON, type_field: str) -> JobStatus:
-    """Return the status that decoded JSON holds, as :func:`read` does."""
+    """Read a status from decoded JSON, like :func:`read`."""
     restarts = codec.mapping(obj.get("restarts"))
     failure = codec.mapping(obj.get("failure"))
     return JobStatus(

@@ -1,6 +1,6 @@
 """The list form of v1alpha1: ``replicaSpecs`` is a list whose entries name their replica type.
 
-Spoken by tf-operator at first, and by both mx-operators. Defaults are those systems' own.
+tf-operator had it at first, and both mx-operators; defaults are those of each.
 """
 
 import enum
@@ -45,7 +45,7 @@ class JobMode(enum.StrEnum):
 
 @attrs.frozen
 class ReplicaList(Dialect):
-    """The list form, as one API group spells it.
+    """The list form of one API group.
 
     ``field_prefix`` begins the names that carry the framework's: ``mx`` in ``mxImage``.
     """
@@ -61,7 +61,7 @@ class ReplicaList(Dialect):
     default_type: str
     default_clean_pod_policy: CleanPodPolicy
     retry_policy: RetryPolicy
-    # The kind of Kubeflow's v1 that jobs are stored as, and whose typed clients read them.
+    # The kind of Kubeflow's v1 as which jobs are stored, so that its typed clients read them.
     storage_kind: KubeflowKind | None = None
     # In ``terminationPolicy``, the replica that decides the job, and its index there.
     chief_field: str = "chief"
@@ -154,7 +154,7 @@ class ReplicaList(Dialect):
         type_ = read_replica_type(entry, self.type_field, self.framework, default=self.default_type)
         template = entry.value("template")
         if template is None and image and type_ == "server":
-            # Declared by the mx-operators and never built: a server that runs the given image.
+            # Declared by the mx-operators, never implemented: a server that runs the given image.
             template = _template_for_image(self.framework, image)
         template = read_pod_template(template, entry.path_of("template"))
         port = entry.port(self.port_field, self.default_port)
@@ -214,7 +214,7 @@ def _local_worker(
 
 
 def _spec_patch(fields: FieldReader, obj: DecodedObject) -> Mapping[str, Any]:
-    # An empty field that the user spelt otherwise is filled in, and not joined by a second one.
+    # An empty field in another spelling is replaced, so that there is only one.
     return {fields.original_name("RuntimeId"): runtime_id(obj.metadata.uid)}
 
 

@@ -1,8 +1,7 @@
-"""The status of a list form that is stored beside Kubeflow's v1, whose typed clients decode it.
+"""The status of a list form whose kind is stored as Kubeflow's v1, for v1's typed clients.
 
-One object that they cannot decode stops every typed list and watch of the kind, so the fields of v1
-hold what v1 says. The list that users of the old form know is under ``dlctl``, which v1's types
-skip.
+One object that they cannot decode breaks every typed list and watch of the kind, so the fields are
+v1's. The list that users of the old form know is under ``dlctl``, which v1's types ignore.
 """
 
 from typing import Any, Final
@@ -21,7 +20,7 @@ _REPLICA_STATUSES: Final = "replicaStatuses"
 
 
 def write(status: JobStatus, type_field: str, types: replica_map_status.ReplicaTypeNames) -> JSON:
-    """Return the wire form; of another operator's status, what it has in common with ours."""
+    """Return the wire form; of another operator's status, only the common fields."""
     wire = list_status.write(status, type_field)
     replica_list = wire.pop(_REPLICA_STATUSES)
     if status.written_by_other_operator:
@@ -34,7 +33,7 @@ def write(status: JobStatus, type_field: str, types: replica_map_status.ReplicaT
 
 
 def read(raw: msgspec.Raw, type_field: str) -> JobStatus:
-    """Read a status back, or one that an older operator has left: it has the list in v1's field."""
+    """Read a status, dlctl's or an older operator's, which has the list in v1's field."""
     wire = codec.decode(raw)
     dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
     replica_list = (dlctl_state or wire).get(_REPLICA_STATUSES)

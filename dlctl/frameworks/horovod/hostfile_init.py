@@ -12,20 +12,20 @@ MAX_WAIT_S: Final = 60
 # error. The trap comes last: a shell that has just been forked loses signals to the traps of its
 # parent.
 _WAIT_SCRIPT: Final = """\
-known() {{
+resolves() {{
   if command -v getent; then getent hosts "$1"
   elif command -v nslookup; then nslookup "$1"
   fi
 }} >/dev/null 2>&1
-answers() {{
-  if command -v nc; then nc -z -w 1 "$1" 22 </dev/null; else known "$1"; fi
+is_reachable() {{
+  if command -v nc; then nc -z -w 1 "$1" 22 </dev/null; else resolves "$1"; fi
 }} >/dev/null 2>&1
 (
   while IFS=: read -r host slots; do
-    told=
-    until {look} "$host"; do
-      [ -n "$told" ] || echo "waiting for $host"
-      told=yes
+    reported=
+    until {probe} "$host"; do
+      [ -n "$reported" ] || echo "waiting for $host"
+      reported=yes
       sleep 0.2 2>/dev/null || sleep 1
     done
   done <{hostfile}
@@ -43,7 +43,9 @@ def init_script(*, uses_ssh: bool) -> str:
     """Return the shell script; it copies the files because mounted ConfigMaps are read-only."""
     copies = " && ".join(_copy_command(name, target) for name, target in COPY_PATHS.items())
     wait = _WAIT_SCRIPT.format(
-        look="answers" if uses_ssh else "known", hostfile=COPY_PATHS[HOSTFILE], wait_s=MAX_WAIT_S
+        probe="is_reachable" if uses_ssh else "resolves",
+        hostfile=COPY_PATHS[HOSTFILE],
+        wait_s=MAX_WAIT_S,
     )
     return f"{copies} || exit 1\n{wait}"
 
