@@ -168,10 +168,10 @@ def _check_leaving(
 def _run_leaving_script(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
 ) -> MembershipPlan:
-    failure, plan = run_script(state, plan, operation, scaler)
-    if failure:
-        return _finish(state, plan, operation, failure)
-    if failure is None:
+    result, plan = run_script(state, plan, operation, scaler)
+    if result.error:
+        return _finish(state, plan, operation, result.error)
+    if result.is_finished:
         # The workers are removed once it is persisted that the script has run.
         done = attrs.evolve(operation, done=True)
         return plan.with_membership(plan.membership.with_scaling(done))
@@ -254,9 +254,11 @@ def _list_arrived(
 ) -> MembershipPlan:
     """List the new workers as hosts, after the scaler's script if it has one."""
     if scaler.script:
-        failure, plan = run_script(state, plan, operation, scaler)
-        if failure is not None:
-            return _finish(state, plan, operation, failure) if failure else plan
+        result, plan = run_script(state, plan, operation, scaler)
+        if result.error:
+            return _finish(state, plan, operation, result.error)
+        if not result.is_finished:
+            return plan
     membership = plan.membership.with_scaling(attrs.evolve(operation, done=True))
     listed = membership.with_hosts((*membership.hosts, *operation.workers))
     return plan.with_membership(listed)

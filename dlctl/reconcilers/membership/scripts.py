@@ -4,6 +4,10 @@ A script runs a second time only if the controller ends before the first run is 
 script is retried after a pause, up to its scaler's back-off limit.
 """
 
+from typing import Final
+
+import attrs
+
 from dlctl.api import conditions
 from dlctl.api.elastic import ScaleOperation, Scaler
 from dlctl.dialects.et_operator import training_conditions
@@ -13,22 +17,35 @@ from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 
 
+@attrs.frozen
+class ScriptResult:
+    """Whether a script has ended, and the message if it has failed for good."""
+
+    is_finished: bool
+    error: str = ""
+
+
+_PENDING: Final = ScriptResult(is_finished=False)
+_SUCCEEDED: Final = ScriptResult(is_finished=True)
+
+
 def run_script(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
-) -> tuple[str | None, MembershipPlan]:
-    """Return None once a scaler's script has run, a failure message, or "" while it is pending."""
+) -> tuple[ScriptResult, MembershipPlan]:
+    """Return the result of a scaler's script, and the plan that runs it until there is one."""
     if conditions.is_true(scaler.status.conditions, training_conditions.SCRIPT_EXECUTED):
-        return None, plan
+        return _SUCCEEDED, plan
     if scaler.script is None or state.launcher is None:
-        return "", plan
+        return _PENDING, plan
     slots = state.slots
     workers = tuple(f"{name}:{slots}" for name in state.pod_names(operation.workers))
     task = RunScript(state.launcher, scaler.uid, scaler.script, workers)
     outcome = state.outcomes.get(task)
     if outcome is None:
-        return "", plan.with_exec_task(task)
+        return _PENDING, plan.with_exec_task(task)
     if not outcome.error:
-        return None, scaler_status.script_executed(plan.with_exec_task(task), scaler)
+        return _SUCCEEDED, scaler_status.script_executed(plan.with_exec_task(task), scaler)
     if outcome.attempts > scaler.backoff_limit:
-        return f"execute script failed, error: {outcome.error}", plan.with_exec_task(task)
-    return "", plan.with_exec_task(task, retry=True)
+        error = f"execute script failed, error: {outcome.error}"
+        return ScriptResult(is_finished=True, error=error), plan.with_exec_task(task)
+    return _PENDING, plan.with_exec_task(task, retry=True)
