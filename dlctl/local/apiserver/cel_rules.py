@@ -13,7 +13,7 @@ from dlctl.local.apiserver.cel_values import self_value
 from dlctl.local.apiserver.coercion import EMBEDDED, additional
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import Cause
-from dlctl.local.apiserver.validation import ABSENT, ROOT, old_counterpart
+from dlctl.local.apiserver.validation import ABSENT, ROOT, is_unchanged, old_counterpart
 
 KEY = "x-kubernetes-validations"
 
@@ -98,7 +98,7 @@ class Rules:
         has_old = old is not ABSENT and old is not None
         seen = self_value(value, self.schema, root=self.root)
         seen_old = (self_value(old, self.schema, root=self.root),) if has_old else ()
-        unchanged = has_old and old == value
+        unchanged = is_unchanged(value, old, self.schema)
         for rule in self.own_rules:
             uses_old = rule.expression.uses_old
             if (unchanged and not uses_old) or (uses_old and not (has_old or rule.optional_old)):

@@ -56,6 +56,26 @@ def old_counterpart(old: Any, key: Any, schema: JSON, item: Any) -> Any:
     return ABSENT
 
 
+def is_unchanged(value: Any, old: Any, schema: JSON) -> bool:
+    """Tell whether a value equals its old one.
+
+    As on the real server, an object that holds fields without a schema is always a changed one.
+    """
+    return type(old) is type(value) and old == value and _is_covered(value, schema)
+
+
+def _is_covered(value: Any, schema: JSON) -> bool:
+    if isinstance(value, dict):
+        properties, extra = schema.get("properties", {}), additional(schema)
+        return all(
+            (field := properties.get(key, extra)) is not None and _is_covered(item, field)
+            for key, item in value.items()
+        )
+    if isinstance(value, list) and schema.get("x-kubernetes-list-type") == "map":
+        return all(_is_covered(item, schema["items"]) for item in value)
+    return True
+
+
 def number(value: float) -> str:
     """Return a number as messages print it: 1.0 as ``1``."""
     if value == int(value) and abs(value) < 1e21:
@@ -79,7 +99,7 @@ class _Validation:
     under: str
 
     def causes(self, value: Any, schema: JSON, path: str, old: Any = ABSENT) -> Iterator[Cause]:
-        if old is not ABSENT and old == value and type(old) is type(value):
+        if is_unchanged(value, old, schema):
             return
         wanted = _wanted_types(schema)
         if value is None:
