@@ -141,11 +141,8 @@ def _resources(served: ServedResource) -> list[JSON]:
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": list(verbs(served)),
+        **_nicknames(served),
     }
-    if served.short_names:
-        main["shortNames"] = list(served.short_names)
-    if served.categories:
-        main["categories"] = list(served.categories)
     below = [
         {
             "name": f"{resource.plural}/{each['subresource']}",
@@ -160,6 +157,12 @@ def _resources(served: ServedResource) -> list[JSON]:
     return [main, *below]
 
 
+def _nicknames(served: ServedResource) -> JSON:
+    """Return what else ``kubectl`` takes for the resource, left out if there is nothing."""
+    lists = {"shortNames": served.short_names, "categories": served.categories}
+    return {name: list(values) for name, values in lists.items() if values}
+
+
 def _aggregated_resource(served: ServedResource) -> JSON:
     resource = served.resource
     result: JSON = {
@@ -168,11 +171,8 @@ def _aggregated_resource(served: ServedResource) -> JSON:
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": list(verbs(served)),
+        **_nicknames(served),
     }
-    if served.short_names:
-        result["shortNames"] = list(served.short_names)
-    if served.categories:
-        result["categories"] = list(served.categories)
     below = [
         {key: value for key, value in each.items() if key != "other"}
         for each in _subresources(served)

@@ -63,7 +63,7 @@ class Fault:
 class Faults:
     """The pending faults, in the order they were added.
 
-    ``taken`` counts those that happened. Equal seeds and requests give equal faults.
+    ``matched`` counts those that happened. Equal seeds and requests give equal faults.
     """
 
     def __init__(self, seed: int = 0) -> None:

@@ -48,7 +48,6 @@ class LogRequest:
     previous: bool = False
     follow: bool = False
     tail_lines: int | None = None
-    timestamps: bool = False
     since_s: int | None = None
     limit_bytes: int | None = None
 
@@ -189,7 +188,6 @@ class Subresources:
             previous=bool(boolean(query, "previous")),
             follow=bool(boolean(query, "follow")),
             tail_lines=integer(query, "tailLines"),
-            timestamps=bool(boolean(query, "timestamps")),
             since_s=integer(query, "sinceSeconds"),
             limit_bytes=integer(query, "limitBytes"),
         )
