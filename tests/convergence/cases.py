@@ -1,6 +1,6 @@
-"""Random jobs, random faults and random ends of the controller, all from one seed.
+"""Random jobs, faults and controller kills, all from one seed.
 
-A case says what happens, not what should come of it. Equal seeds make equal cases.
+A case defines what happens, not the expected outcome. Equal seeds yield equal cases.
 """
 
 import random
@@ -29,7 +29,7 @@ _JOB: Final = Resource("kubeflow.org", "v1alpha1", "mxjobs", "MXJob")
 
 @attrs.frozen
 class Kill:
-    """An end of the controller: so many revisions and turns of the loop after its start."""
+    """A controller kill, this many revisions and loop iterations after its start."""
 
     revisions: int
     turns: int
@@ -38,11 +38,11 @@ class Kill:
 
 @attrs.frozen
 class Case:
-    """What happens in one run; without faults and kills it is the run to compare with."""
+    """The events of one run; without faults and kills it is the reference run."""
 
     seed: int
     jobs: Sequence[JobCase]
-    # With the seconds after the start when they are armed.
+    # With the seconds from the start at which they are armed.
     faults: Sequence[tuple[float, Fault]]
     kills: Sequence[Kill]
 
@@ -117,7 +117,7 @@ def _failures(dice: random.Random) -> list[Outcome]:
 
 def _final_outcome(dice: random.Random, replica: Replica, chief: Replica) -> Outcome:
     if replica == chief:
-        # Its success would end the job before the decider could.
+        # Its success would end the job before the deciding replica could.
         return KEEPS_RUNNING
     return dice.choice((DONE, KEEPS_RUNNING))
 

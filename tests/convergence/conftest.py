@@ -1,4 +1,4 @@
-"""Without a real cluster there is nothing to run on it."""
+"""Skips tests that need a real cluster if there is none."""
 
 from tests.support.real_harness import KUBECONFIG
 

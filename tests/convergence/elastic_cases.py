@@ -1,7 +1,7 @@
-"""Random requests to scale, with faults of servers and launchers, and what is to come of them.
+"""Random scale requests with faults of servers and launchers, and their expected outcome.
 
-As no worker fails of itself, the end of a case follows from its requests alone: it is worked out
-here, without a controller.
+No worker fails by itself, so the outcome follows from the requests alone; it is computed here,
+without a controller.
 """
 
 import random
@@ -35,7 +35,7 @@ _RESOURCES: Final = (
 
 @attrs.frozen
 class Request:
-    """A ScaleIn or ScaleOut, created so many seconds after the one before."""
+    """A ScaleIn or ScaleOut, created this many seconds after the previous one."""
 
     resource: Resource
     name: str
@@ -45,17 +45,17 @@ class Request:
 
 @attrs.frozen
 class Expected:
-    """What is to be there once all requests have ended."""
+    """The expected state after all requests."""
 
     members: Sequence[int]
     phases: Mapping[str, str]
-    # How many pods each worker's name has had.
+    # The number of pods that each worker name has had.
     made: Mapping[int, int]
 
 
 @attrs.frozen
 class ElasticCase:
-    """What happens in one run."""
+    """The events of one run."""
 
     seed: int
     workers: int
@@ -71,7 +71,7 @@ class ElasticCase:
 
 @attrs.define
 class _Model:
-    """The workers as requests change them, one after the other."""
+    """The workers after each request in turn."""
 
     members: list[int]
     made: Counter[int]
@@ -104,7 +104,7 @@ def elastic_case(seed: int) -> ElasticCase:
     count = dice.randint(2, 4)
     requests = [_request(dice, model, f"s{number}") for number in range(count)]
     if dice.random() < 0.4 and max(model.made) == max(model.members):
-        # Nobody has had the names before, so that nobody else is mute.
+        # Unused names, so that no other worker is unreachable.
         requests.append(_make_unreachable(dice, model))
     return ElasticCase(
         seed,
@@ -123,7 +123,7 @@ def elastic_case(seed: int) -> ElasticCase:
 
 
 def _request(dice: random.Random, model: _Model, name: str) -> Request:
-    # Requests of one second have no order that users could tell.
+    # Requests created in the same second have no defined order.
     after_s = dice.choice((1.1, 1.1, 5.0))
     match dice.choice(("out", "out", "in", "names", "unknown")):
         case "out":
@@ -147,7 +147,7 @@ def _request(dice: random.Random, model: _Model, name: str) -> Request:
 
 
 def _make_unreachable(dice: random.Random, model: _Model) -> Request:
-    """Return a ScaleOut of two workers, of which one is never reached."""
+    """Return a ScaleOut of two workers, one of which is never reachable."""
     enough = dice.choice((1, 2))
     model.add("last", 2, most=6, mute=1, enough=enough)
     to_add = {"count": 2, "minCount": enough}
@@ -155,7 +155,7 @@ def _make_unreachable(dice: random.Random, model: _Model) -> Request:
 
 
 def faults_of(dice: random.Random) -> Iterator[tuple[float, Fault]]:
-    """Yield faults of the server, with the seconds after the start when they are armed."""
+    """Yield faults of the server, with the seconds from the start at which they are armed."""
     for _ in range(dice.randint(0, 20)):
         verb = dice.choice(("get", "create", "patch", "patch", "delete", "watch"))
         where: JSON = {"user_agent": "dlctl", "resource": dice.choice(_RESOURCES)}
@@ -165,7 +165,7 @@ def faults_of(dice: random.Random) -> Iterator[tuple[float, Fault]]:
 
 
 def incidents_of(dice: random.Random) -> Iterator[ExecFault]:
-    """Yield what goes wrong in the launcher."""
+    """Yield faults of the launcher."""
     for _ in range(dice.randint(0, 6)):
         order = dice.choice(("deliver", "probe", "users", ""))
         yield ExecFault(dice.choice(_INCIDENTS), order, after=dice.random() < 0.5)

@@ -1,4 +1,4 @@
-"""Requests to scale while workers die: names cannot be foretold then, but their number can."""
+"""Scale requests while workers die: their names are unpredictable, their number is not."""
 
 import asyncio
 import random
@@ -21,7 +21,7 @@ _SCRIPT: Final = "/part.sh"
 
 @attrs.define
 class _Requests:
-    """How many workers there are to be if all requests that succeed are counted."""
+    """The expected number of workers after all successful requests."""
 
     by_name: dict[str, int] = attrs.field(factory=dict)
 
@@ -31,7 +31,7 @@ class _Requests:
 
 
 async def run_chaos(seed: int) -> None:
-    """Have workers die, requests come and controllers end; then look whether all is as it was."""
+    """Kill workers and controllers during requests; then check the outcome."""
     dice = random.Random(seed)
     async with start_elastic_cluster(COMPACTED.options, gently=False) as stage:
         await stage.running(_WORKERS, worker={"restartPolicy": "Always"})

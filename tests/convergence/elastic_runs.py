@@ -1,4 +1,4 @@
-"""Runs a case of requests to scale, and checks what must hold at its end and all the way there."""
+"""Runs a case of scale requests, and checks its invariants and its outcome."""
 
 import asyncio
 from typing import Final
@@ -9,7 +9,7 @@ from tests.convergence.runs import COMPACTED, moment, quiet
 from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 
 LAUNCHER: Final = Replica("launcher", 0)
-# Long enough for the longest pause between two tries.
+# Longer than the longest pause between two attempts.
 _REST_S: Final = 30.0
 
 
@@ -76,7 +76,7 @@ async def _check_end(stage: ElasticHarness, case: ElasticCase) -> None:
 
 
 async def _check_rest(stage: ElasticHarness) -> None:
-    """Check that the next controller finds nothing to do."""
+    """Check that a restarted controller has nothing to do."""
     written = await quiet(stage.cluster, _REST_S)
     await stage.cluster.kill_all()
     stage.cluster.start()

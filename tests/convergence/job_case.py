@@ -1,4 +1,4 @@
-"""A job of a case, whichever kind it is of: what it is, and what becomes of its replicas."""
+"""The job of a case, of any kind, and the outcomes of its replicas."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from tests.support.outcomes import Deleted, Drained, Outcome, Script, script_of
 
 @attrs.frozen
 class JobCase:
-    """A job and what becomes of its replicas."""
+    """A job and the outcomes of its replicas."""
 
     manifest: Mapping[str, Any]
     fates: Mapping[str, Sequence[Outcome]]
@@ -28,11 +28,11 @@ class JobCase:
         return script_of(self.manifest, self.fates, decider=self.decider)
 
     def pods(self) -> Mapping[str, int]:
-        """Return how many pods it takes, by replica."""
+        """Return the number of pods by replica."""
         return {str(r): part.pods(self._in_place(r)) for r, part in self.script().parts.items()}
 
     def deleted(self) -> set[str]:
-        """Return the replicas of which a pod is deleted before its end."""
+        """Return the replicas with a pod that is deleted before its end."""
         return {
             replica
             for replica, outcomes in self.fates.items()

@@ -1,4 +1,4 @@
-"""Runs a case and tells how it ended, in a form that two runs of one case can be compared in."""
+"""Runs a case and returns its outcome in a form in which two runs can be compared."""
 
 import asyncio
 from collections import Counter
@@ -15,15 +15,15 @@ from tests.support.fake_kubelet import replica_of
 from tests.support.harness import ClusterHarness, StartCluster, start_cluster
 
 JSON = dict[str, Any]
-# So often the rest may be broken by events alone.
+# How often events alone may interrupt the quiet period.
 LATE_EVENTS: Final = 3
 
 
 @attrs.frozen
 class Stage:
-    """Where cases are run, and for how long: the faults last, and then it is looked at the rest.
+    """Where cases run, and how long faults and the quiet period last.
 
-    The pauses between tries are long enough to matter, and short enough to outlast no fault.
+    Pauses between attempts are long enough to matter, and shorter than any fault.
     """
 
     world: StartCluster
@@ -41,7 +41,7 @@ COMPACTED: Final = Stage(
 
 
 async def outcome(case: Case, stage: Stage = COMPACTED) -> JSON:
-    """Return what is left of the jobs of a case, having checked what must always hold."""
+    """Check the invariants, and return the remaining objects of a case."""
     async with stage.world(options=stage.options) as cluster:
         for job in case.jobs:
             await cluster.submit(job.manifest, script=job.script())
@@ -57,10 +57,10 @@ async def outcome(case: Case, stage: Stage = COMPACTED) -> JSON:
 
 
 def comparable(case: Case, left: JSON) -> str:
-    """Return what is left as text, without what a controller that was down cannot have seen.
+    """Return the remaining objects as text, without what a stopped controller cannot observe.
 
-    A pod that is deleted, and gone before the next controller starts, leaves no trace of itself or
-    of the restarts in it.
+        A pod that is deleted before the next controller starts leaves no trace of itself or of its
+    restarts.
     """
     if case.kills:
         for job in case.jobs:
@@ -105,7 +105,7 @@ async def moment(cluster: ClusterHarness, kill: Kill, patience_s: float) -> None
 
 
 async def _check_rest(cluster: ClusterHarness, rest_s: float) -> None:
-    """Check that nothing is left to do, neither for this controller nor for the next one."""
+    """Check that neither this controller nor a restarted one has anything left to do."""
     written = await quiet(cluster, rest_s)
     await cluster.kill_all()
     cluster.start()
@@ -115,7 +115,7 @@ async def _check_rest(cluster: ClusterHarness, rest_s: float) -> None:
 
 
 async def quiet(cluster: ClusterHarness, rest_s: float) -> Counter[tuple[str, str]]:
-    """Return what has been written when nothing more is, for as long as a rest."""
+    """Wait for a quiet period, and return the writes until then."""
     more: Counter[tuple[str, str]] = Counter()
     for _ in range(LATE_EVENTS):
         await cluster.settled()
@@ -124,7 +124,7 @@ async def quiet(cluster: ClusterHarness, rest_s: float) -> Counter[tuple[str, st
         more = cluster.history.writes() - written
         if not more:
             return written
-        # An event that a fault kept back is sent again in its own time, which ends.
+        # Events delayed by a fault are retried for a limited time.
         if any(resource != "events" for _, resource in more):
             break
     raise AssertionError(f"it goes on writing after the end: {more}")
@@ -144,7 +144,7 @@ def _left(cluster: ClusterHarness, job: JobCase) -> JSON:
     name = job.key.name
     obj = cluster.job(name)
     status = cluster.status(name)
-    # Of Kubeflow's map form, what dlctl remembers stands apart.
+    # In Kubeflow's map form, dlctl's own state is separate.
     own = status if "phase" in status else status["dlctl"]
     failure = own.get("failure") or {}
     restarts = own.get("restarts") or {}

@@ -1,4 +1,4 @@
-"""Whatever the API server and the controller's own deaths do to a job, it ends as it should."""
+"""Jobs end as without faults, whatever the API server does and whenever the controller dies."""
 
 import logging
 import random
@@ -8,7 +8,7 @@ import pytest
 from tests.convergence.cases import Case, case_of
 from tests.convergence.runs import comparable, outcome
 
-# Few turns of the loop are enough before time moves on: all sockets are of this process.
+# A few loop iterations per time step suffice: all sockets belong to this process.
 pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.timeout(60)]
 logger = logging.getLogger(__name__)
 FAST = range(20)

@@ -1,4 +1,4 @@
-"""Whatever befalls servers, launchers and controllers: the right workers, and no others."""
+"""Scale requests leave exactly the right workers, whatever faults occur."""
 
 import logging
 import random
@@ -27,13 +27,13 @@ async def test_requests_leave_the_right_workers_for_many_seeds(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", FAST)
-async def test_as_many_workers_are_left_as_requests_say_whichever_die(seed: int) -> None:
+async def test_number_of_workers_matches_the_requests_whichever_die(seed: int) -> None:
     await _live_through(seed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", SOAK)
-async def test_as_many_workers_are_left_as_requests_say_for_many_seeds(seed: int) -> None:
+async def test_number_of_workers_matches_the_requests_for_many_seeds(seed: int) -> None:
     await _live_through(seed)
 
 

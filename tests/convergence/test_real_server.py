@@ -1,6 +1,6 @@
-"""What converges on the embedded API server does so on a real one, where nobody orders the turns.
+"""Convergence on a real API server, where the order of events is not controlled.
 
-Few seeds, because real time makes them slow, and so only those in which much happens.
+Few seeds, because real time makes them slow, and only those in which much happens.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.support.real_harness import WAIT_TIMES, start_real_cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(200)]
 logger = logging.getLogger(__name__)
-# Longer than a watch may be silent: what a fault has held back comes within it.
+# Longer than the timeout of silent watches, so delayed changes arrive within it.
 _REST_S: Final = 6.0
 _FAULTS: Final = 10
 _KILLS: Final = 2

@@ -1,6 +1,6 @@
 """Random jobs of Kubeflow's kinds, each replica type with a restart policy of its own.
 
-The replica that decides meets its last fate when all others have met theirs, so a case has one end.
+The deciding replica ends after all others, so a case has a single outcome.
 """
 
 import random
@@ -25,8 +25,8 @@ from tests.support.outcomes import (
 
 JSON = dict[str, Any]
 _REMOVED: Final = (Deleted(), Drained())
-# What a replica gets over, and what it does not, by its restart policy. What the kubelet runs again
-# in its pod has no end that another try could not better.
+# Outcomes that a replica survives, and those that it does not, by restart policy. With restarts in
+# place, every failure can still be followed by a success.
 _FAILURE_OUTCOMES: Final[Mapping[str, Sequence[Outcome]]] = {
     "Always": (Exit(1), Exit(137), OOM_KILLED, DONE, Evicted(), *_REMOVED),
     "OnFailure": (Exit(1), Exit(137), OOM_KILLED, Evicted(), *_REMOVED),
@@ -55,14 +55,14 @@ class JobPlan:
         return self.policies[replica.type]
 
     def is_needed(self, replica: Replica) -> bool:
-        """Tell whether the job fails with a replica."""
+        """Return whether the job fails with a replica."""
         deciders = self.job.success_policy
         decides = replica in deciders.success_replicas and not deciders.any_succeeds
         return decides or replica.type not in deciders.tolerated_types
 
 
 def training_case(dice: random.Random, name: str) -> JobCase:
-    """Return a job and what becomes of its replicas."""
+    """Return a job and the outcomes of its replicas."""
     plot = _job_plan(dice, name)
     failing = [
         replica
@@ -86,12 +86,12 @@ def _job_plan(dice: random.Random, name: str) -> JobPlan:
     spec = manifest["spec"]
     spec["runPolicy"] = {"cleanPodPolicy": dice.choice(_CLEANING)}
     if dice.random() < 0.2:
-        # So many failures that none of the fates here adds up to.
+        # More failures than any of the outcomes here adds up to.
         spec["runPolicy"]["backoffLimit"] = 1000
     deciding = {replica.type for replica in make_job(manifest).success_policy.success_replicas}
     policies = {}
     for type_, entry in spec[field].items():
-        # A pod that is always run again never succeeds.
+        # A pod that is always restarted never succeeds.
         policy = dice.choice(_ENDING if type_.lower() in deciding else _POLICIES)
         entry["restartPolicy"] = policies[type_.lower()] = policy
     return JobPlan(manifest, make_job(manifest), policies)
@@ -142,7 +142,7 @@ def _final_outcome(
     if policy == "Always":
         return KEEPS_RUNNING
     if replica in deciders.success_replicas:
-        # The success of one or of all of these is not to come before the decider's turn.
+        # One or all of these must not succeed before the deciding replica.
         together = len(deciders.success_replicas) > 1 and not deciders.any_succeeds
         return (
             DONE

@@ -1,6 +1,6 @@
-"""One suite, two servers: each test runs in an embedded world, and in a real one if there is any.
+"""One suite, two servers: each test runs on the embedded server, and on a real one if given.
 
-In the embedded world time is compacted; in a real one a test has what time it takes.
+On the embedded server time is simulated; on a real one a test takes real time.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""What tests of Kubeflow's kinds ask for and look at, whichever kind it is."""
+"""Builders and assertions for tests of all of Kubeflow's kinds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from tests.support.outcomes import KEEPS_RUNNING, Outcome
 JSON = dict[str, Any]
 Fates = dict[str, Sequence[Outcome]]
 KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
-# Whom the success of a kind depends on that workers alone do not decide.
+# The chief of kinds whose success does not depend on workers alone.
 CHIEFS = {"XGBoostJob": "Master", "MXJob": "Scheduler", "MPIJob": "Launcher"}
 
 
 def only(kind: str) -> Sequence[Kind]:
-    """Return a kind alone: the definitions of all take long to install."""
+    """Return a single kind: installing the CRDs of all takes long."""
     return [kind_of("kubeflow.org/v1", kind)]
 
 
@@ -28,7 +28,7 @@ def job_of(
     policy: str = "",
     run_policy: JSON | None = None,
 ) -> JSON:
-    """Return a job whose replicas all have a restart policy; three workers if none are named."""
+    """Return a job with a restart policy for all replicas; three workers by default."""
     manifest = training_job(kind, **(counts or {"Worker": 3, **chief_of(kind)}))
     for entry in replica_specs(manifest).values():
         if policy:
@@ -43,7 +43,7 @@ def chief_of(kind: str) -> dict[str, int]:
 
 
 def failed_reason(kind: str) -> str:
-    """Return the reason of a failure; of one kind it is a slip that clients have come to know."""
+    """Return the reason of a failure; one kind has a typing error that clients rely on."""
     return "MPIJobMPIJobFailed" if kind == "MPIJob" else f"{kind}Failed"
 
 
@@ -54,13 +54,13 @@ def replica_specs(manifest: JSON) -> JSON:
 
 
 def forever(*replicas: str) -> Fates:
-    """Return fates of replicas that run until they are stopped; by default, of all chiefs."""
+    """Return outcomes of replicas that run until they are stopped; by default, of all chiefs."""
     chiefs = [f"{chief.lower()}-0" for chief in CHIEFS.values()]
     return dict.fromkeys(replicas or chiefs, (KEEPS_RUNNING,))
 
 
 async def lift_rules(cluster: ClusterHarness, kind: Kind) -> None:
-    """Have jobs accepted as before there were rules, or under another operator's definition."""
+    """Accept jobs without validation, as under another operator's CRD."""
     cluster.require_embedded("other tests use the definitions")
     key = ObjectKey("", kind.resource.group_resource)
     definition = await cluster.user.get(CRDS, key, JSON)
@@ -81,7 +81,7 @@ async def running(cluster: ClusterHarness) -> None:
 
 
 def conditions(cluster: ClusterHarness) -> list[tuple[str, str, str]]:
-    """Return type, status and reason of all conditions, in their order."""
+    """Return type, status and reason of all conditions, in order."""
     stated = cluster.status().get("conditions") or ()
     return [(c["type"], c["status"], c["reason"]) for c in stated]
 

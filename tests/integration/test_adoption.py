@@ -1,4 +1,4 @@
-"""What it costs to adopt the children of another operator's jobs, and what may happen meanwhile."""
+"""Adopting the children of another operator's jobs: requests, and changes meanwhile."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -42,7 +42,7 @@ def requests(cluster: ClusterHarness, verb: str, resource: str, subresource: str
     )
 
 
-async def test_namespace_is_listed_once_for_all_jobs_and_each_child_is_written_once(
+async def test_adoption_lists_a_namespace_once_and_patches_each_child_once(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -58,14 +58,14 @@ async def test_namespace_is_listed_once_for_all_jobs_and_each_child_is_written_o
         await cluster.settled()
         assert uids(cluster) == children
         for resource in ("pods", "services"):
-            # One of the informer at most, one of the adoption.
+            # At most one by the informer, and one by the adoption.
             assert requests(cluster, "list", resource) - before[resource] <= 2
             assert requests(cluster, "patch", resource) == 4 * JOBS
         assert requests(cluster, "patch", "tfjobs.kubeflow.org", "status") == JOBS
         assert cluster.history.writes().total() == (8 + 1) * JOBS
 
 
-async def test_ended_job_that_keeps_its_pods_is_written_once_and_they_are_not(
+async def test_finished_job_that_keeps_its_pods_is_adopted_without_patching_them(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -82,7 +82,7 @@ async def test_ended_job_that_keeps_its_pods_is_written_once_and_they_are_not(
 
 
 async def all_but_one_adopted(cluster: ClusterHarness) -> None:
-    """Have a job adopted but for linear-worker-1, whose patch is on the way."""
+    """Adopt a job except linear-worker-1, whose patch is in flight."""
     await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
     late = Fault(verb="patch", resource="pods", name="linear-worker-1", delay_s=5.0)
     cluster.server.faults.add(late)
@@ -90,7 +90,7 @@ async def all_but_one_adopted(cluster: ClusterHarness) -> None:
     await cluster.until(lambda: labelled(cluster) == 7)
 
 
-async def test_pod_that_goes_while_it_is_adopted_is_made_again(start_cluster: StartCluster) -> None:
+async def test_pod_deleted_during_adoption_is_recreated(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         await all_but_one_adopted(cluster)
         await cluster.user.delete(PODS, cluster.key("linear-worker-1"), grace_period_s=0)
@@ -99,7 +99,7 @@ async def test_pod_that_goes_while_it_is_adopted_is_made_again(start_cluster: St
         await cluster.until(lambda: phases(cluster) == ["Running"] * 4)
 
 
-async def test_pod_that_changes_while_it_is_adopted_is_adopted_all_the_same(
+async def test_pod_changed_during_adoption_is_adopted(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -111,7 +111,7 @@ async def test_pod_that_changes_while_it_is_adopted_is_adopted_all_the_same(
         assert requests(cluster, "list", "pods") <= 2
 
 
-async def test_missing_child_is_not_taken_for_a_missing_job(start_cluster: StartCluster) -> None:
+async def test_missing_child_is_not_mistaken_for_a_missing_job(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(elastic())
@@ -152,11 +152,11 @@ def at_work(cluster: ClusterHarness) -> JSON:
     [
         pytest.param(at_end, {}, id="ended"),
         pytest.param(at_rest, {"suspend": True}, id="suspended"),
-        # Its pods have ended, and nobody has said so.
-        pytest.param(at_work, {}, id="ended unseen"),
+        # Its pods have ended, but its status does not show it.
+        pytest.param(at_work, {}, id="ended unobserved"),
     ],
 )
-async def test_autoscaler_that_another_operator_has_left_goes_with_the_run(
+async def test_autoscaler_of_another_operator_is_deleted_with_the_run(
     stated: Callable[[ClusterHarness], JSON], policy: JSON, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:

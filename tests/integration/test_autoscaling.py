@@ -1,4 +1,4 @@
-"""Elastic jobs whose size an autoscaler decides: it comes, changes and goes with the run."""
+"""Elastic jobs with an autoscaler: it is created, changed and deleted with the run."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def limits(cluster: ClusterHarness) -> list[tuple[int, int]]:
     return [(s["spec"]["minReplicas"], s["spec"]["maxReplicas"]) for s in scalers]
 
 
-async def test_autoscaler_follows_the_policy_and_goes_while_the_job_is_suspended(
+async def test_autoscaler_follows_the_policy_and_is_deleted_during_suspension(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -46,7 +46,7 @@ async def test_autoscaler_follows_the_policy_and_goes_while_the_job_is_suspended
         await cluster.until(lambda: not limits(cluster))
 
 
-async def test_autoscaler_does_not_outlive_the_run(start_cluster: StartCluster) -> None:
+async def test_autoscaler_is_deleted_when_the_job_ends(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(elastic(activeDeadlineSeconds=3))

@@ -1,4 +1,4 @@
-"""What keeps a job from running: it waits where waiting helps, and says so either way."""
+"""Blocked jobs: they wait if waiting can help, and report the cause."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ async def patch_spec(cluster: ClusterHarness, spec: JSON) -> None:
     await cluster.user.patch(JOBS, cluster.key(), {"spec": spec})
 
 
-async def test_name_that_is_taken_blocks_the_job_until_it_is_free(
+async def test_taken_name_blocks_the_job_until_it_is_free(
     start_cluster: StartCluster,
 ) -> None:
     manifest = mxjob(RuntimeId="abcd")
@@ -35,7 +35,9 @@ async def test_name_that_is_taken_blocks_the_job_until_it_is_free(
         assert not cluster.condition("Blocked")
 
 
-async def test_full_quota_blocks_the_job_until_there_is_room(start_cluster: StartCluster) -> None:
+async def test_exceeded_quota_blocks_the_job_until_there_is_room(
+    start_cluster: StartCluster,
+) -> None:
     full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
     fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=full, times=None)
     async with start_cluster() as cluster:
@@ -51,7 +53,7 @@ async def test_full_quota_blocks_the_job_until_there_is_room(start_cluster: Star
         assert not cluster.condition("Blocked")
 
 
-async def test_job_in_a_namespace_that_is_going_is_left_alone(start_cluster: StartCluster) -> None:
+async def test_job_in_a_terminating_namespace_is_left_alone(start_cluster: StartCluster) -> None:
     going = status.forbidden(PODS, "linear-worker", "it is being terminated")
     going.details = {"causes": [{"reason": "NamespaceTerminating"}]}
     fault = Fault(verb="create", resource="pods", user_agent="dlctl", status=going, times=None)
@@ -61,12 +63,12 @@ async def test_job_in_a_namespace_that_is_going_is_left_alone(start_cluster: Sta
         await cluster.submit(mxjob(), {})
         await cluster.until(lambda: cluster.history.writes()["create", "pods"])
         await cluster.advance(60)
-        # Its other children still change, and then it is looked at; by itself it is not.
+        # Changes of its other children enqueue it; by itself it is not requeued.
         assert cluster.history.writes()["create", "pods"] <= 4
         assert not cluster.condition("Blocked")
 
 
-async def test_new_job_whose_template_the_server_refuses_fails_for_good_and_keeps_nothing(
+async def test_new_job_with_a_rejected_template_fails_permanently_without_children(
     start_cluster: StartCluster,
 ) -> None:
     broken = mxjob()
@@ -88,7 +90,7 @@ async def test_new_job_whose_template_the_server_refuses_fails_for_good_and_keep
         assert (cluster.phase(), cluster.pods()) == ("Failed", [])
 
 
-async def test_invalid_job_is_told_once_has_no_pods_and_goes_when_its_time_is_over(
+async def test_invalid_job_has_one_event_and_no_pods_and_is_deleted_after_its_ttl(
     start_cluster: StartCluster,
 ) -> None:
     chief = {"replicaName": "WORKER", "replicaIndex": 7}
@@ -111,7 +113,7 @@ async def test_invalid_job_is_told_once_has_no_pods_and_goes_when_its_time_is_ov
         await cluster.until(lambda: not cluster.objects(JOBS))
 
 
-async def test_invalid_job_does_not_stop_the_other_jobs(start_cluster: StartCluster) -> None:
+async def test_invalid_job_does_not_stop_other_jobs(start_cluster: StartCluster) -> None:
     second = {"chief": {"replicaName": "WORKER", "replicaIndex": 1}}
     async with start_cluster() as cluster:
         cluster.start()
@@ -121,7 +123,7 @@ async def test_invalid_job_does_not_stop_the_other_jobs(start_cluster: StartClus
         assert cluster.status("broken")["phase"] == "Failed"
 
 
-async def test_deletion_that_meets_a_conflict_is_tried_again(start_cluster: StartCluster) -> None:
+async def test_conflicting_deletion_is_retried(start_cluster: StartCluster) -> None:
     conflict = status.conflict(PODS, "linear-worker", "the object has been modified")
     fault = Fault(verb="delete", resource="pods", user_agent="dlctl", status=conflict, times=6)
     async with start_cluster() as cluster:
@@ -133,7 +135,7 @@ async def test_deletion_that_meets_a_conflict_is_tried_again(start_cluster: Star
         assert not cluster.pods()
 
 
-async def test_job_whose_pods_cannot_come_back_is_not_said_to_run(
+async def test_job_whose_pods_cannot_be_recreated_is_not_running(
     start_cluster: StartCluster,
 ) -> None:
     full = status.forbidden(PODS, "linear-worker", "exceeded quota: compute, pods=2")
@@ -143,7 +145,7 @@ async def test_job_whose_pods_cannot_come_back_is_not_said_to_run(
         await cluster.submit(training_job("PyTorchJob", Master=1, Worker=1))
         await cluster.until(lambda: cluster.condition("Running"))
         await cluster.settled()
-        # One that does not decide is replaced, and the job runs on.
+        # A non-deciding replica is replaced, and the job stays Running.
         await cluster.user.delete(PODS, cluster.key("linear-worker-0"))
         await cluster.settled()
         assert cluster.condition("Running")
@@ -157,7 +159,7 @@ async def test_job_whose_pods_cannot_come_back_is_not_said_to_run(
         await cluster.advance(300)
         assert not cluster.condition("Running")
         assert cluster.condition("Restarting")
-        # The reason, and the counts of both types.
+        # For the reason, and for the counts of both types.
         assert status_writes(cluster) - before <= 3
 
         cluster.server.faults.clear()

@@ -1,4 +1,4 @@
-"""Which pods stay when a job has ended, reported on as by a real kubelet: the phase comes late."""
+"""Clean-up of finished jobs under a kubelet that, like a real one, reports phases late."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def replicas(cluster: ClusterHarness) -> list[str]:
 
 
 def decider(kind: str) -> str:
-    """Return the replica whose success is the job's."""
+    """Return the replica whose success completes the job."""
     chief = next(iter(chiefs(kind)), "")
     return f"{chief.lower()}-0" if chief else "worker-0"
 
@@ -35,7 +35,7 @@ def chiefs(kind: str) -> dict[str, int]:
 
 
 def cleaned(kind: str, policy: str, *, sidecar: bool = False) -> JSON:
-    """Return a job of two workers and a chief; where all workers decide, of one worker."""
+    """Return a job of two workers and a chief, or of one worker if all workers decide."""
     counts = {"Worker": 1 if kind == "JAXJob" else 2, **chiefs(kind)}
     job = job_of(kind, counts, policy="Never", run_policy={"cleanPodPolicy": policy})
     if sidecar:
@@ -54,7 +54,7 @@ def others(kind: str) -> set[str]:
 
 @pytest.mark.parametrize("policy", ["None", "Running", "All"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_pod_that_has_just_ended_stays_unless_all_pods_go(
+async def test_pod_that_has_just_ended_is_kept_unless_all_are_deleted(
     kind: str, policy: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -71,7 +71,7 @@ async def test_pod_that_has_just_ended_stays_unless_all_pods_go(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_sidecar_of_a_chief_that_is_done_goes_on_and_its_job_has_ended(
+async def test_job_ends_with_its_chief_even_if_a_sidecar_runs(
     kind: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -94,7 +94,7 @@ async def test_sidecar_of_a_chief_that_is_done_goes_on_and_its_job_has_ended(
         assert pod["status"]["phase"] == "Succeeded"
 
 
-async def test_sidecar_that_never_ends_does_not_keep_a_job_from_its_end(
+async def test_endless_sidecar_does_not_keep_a_job_from_ending(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("TFJob")) as cluster:
@@ -107,7 +107,7 @@ async def test_sidecar_that_never_ends_does_not_keep_a_job_from_its_end(
         await cluster.until(lambda: not cluster.pods())
 
 
-async def test_all_pods_go_though_a_sidecar_still_works(start_cluster: StartCluster) -> None:
+async def test_clean_up_all_deletes_pods_with_running_sidecars(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("TFJob")) as cluster:
         cluster.node.sidecars.add(SIDECAR)
         cluster.start()
@@ -118,9 +118,9 @@ async def test_all_pods_go_though_a_sidecar_still_works(start_cluster: StartClus
         await cluster.until(lambda: not cluster.pods())
 
 
-async def test_pod_that_has_just_ended_beside_the_chief_stays(start_cluster: StartCluster) -> None:
+async def test_pod_that_ended_together_with_the_chief_is_kept(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("XGBoostJob")) as cluster:
-        # All end within the second that the kubelet takes to report the first one's phase.
+        # All end within the second until the kubelet reports the phase of the first.
         cluster.node.phase_lag_s = 5.0
         cluster.start()
         await cluster.submit(cleaned("XGBoostJob", "Running"), {}, decider="master-0")

@@ -1,4 +1,4 @@
-"""A controller that is killed at any moment leaves nothing that the next one cannot go on from."""
+"""Jobs survive a controller that is killed at any moment."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ JSON = dict[str, Any]
 
 @pytest.mark.embedded_only("in real time nothing is done in so few turns")
 @pytest.mark.parametrize("turns", [20, 30, 40, 50, 60, 75, 90, 105, 120, 150, 180, 220])
-async def test_controller_killed_every_so_many_turns_of_the_loop_still_gets_there(
+async def test_job_succeeds_under_a_controller_killed_every_few_loop_iterations(
     turns: int, start_cluster: StartCluster
 ) -> None:
     manifest = mxjob(cleanupPodPolicy="None")
@@ -27,7 +27,7 @@ async def test_controller_killed_every_so_many_turns_of_the_loop_still_gets_ther
         )
         for kills in range(12):
             controller = cluster.start()
-            # Ever later after the start, so that every await has its turn to be the last one.
+            # Ever later, so that each await is the last one once.
             for _ in range(turns + kills):
                 await asyncio.sleep(0)
             await controller.kill()
@@ -42,7 +42,7 @@ async def test_controller_killed_every_so_many_turns_of_the_loop_still_gets_ther
 
 
 @pytest.mark.embedded_only("it counts the seconds of production")
-async def test_stopping_controller_finishes_what_it_has_begun(start_cluster: StartCluster) -> None:
+async def test_stopping_controller_finishes_started_work(start_cluster: StartCluster) -> None:
     slow = Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=5, times=None)
     async with start_cluster() as cluster:
         cluster.server.faults.add(slow)
@@ -55,14 +55,14 @@ async def test_stopping_controller_finishes_what_it_has_begun(start_cluster: Sta
         await controller.stop()
 
         assert len(cluster.pods()) == 4
-        # The batches of one reconciliation, and no other one after it.
+        # The batches of one reconcile, and no further reconcile.
         assert 5 <= cluster.clock.monotonic() - stopped <= 16
         assert "SuccessfulCreate" in cluster.events()
         assert cluster.status()["phase"] == "Creating"
 
 
 @pytest.mark.embedded_only("it counts the seconds of production")
-async def test_stopping_controller_gives_up_what_takes_longer_than_the_grace(
+async def test_stopping_controller_cancels_work_after_the_grace_period(
     start_cluster: StartCluster,
 ) -> None:
     stuck = Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=50)
@@ -80,7 +80,7 @@ async def test_stopping_controller_gives_up_what_takes_longer_than_the_grace(
         assert not cluster.history.violations
 
 
-async def test_stopping_controller_takes_no_more_work(start_cluster: StartCluster) -> None:
+async def test_stopping_controller_starts_no_more_work(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         controller = cluster.start()
         await cluster.submit(mxjob(), {"scheduler-0": [KEEPS_RUNNING]})
@@ -95,7 +95,7 @@ async def test_stopping_controller_takes_no_more_work(start_cluster: StartCluste
 
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
-async def test_controller_that_has_no_kind_to_serve_yet_stops_at_once(
+async def test_controller_without_a_served_kind_stops_at_once(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(installed=()) as cluster:

@@ -1,4 +1,4 @@
-"""Objects that nest deep cost themselves, and neither the controller nor their neighbours."""
+"""Deeply nested objects affect neither the controller nor other jobs."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -14,17 +14,17 @@ from tests.dialects.et_operator.manifests import elastic_job
 from tests.support.harness import ClusterHarness, StartCluster
 
 HELD = "HELD"
-# A RecursionError of Python's default limit, and its most, of which the page is larger than that.
+# Beyond Python's default recursion limit, and up to the maximum; a page adds further levels.
 LEVELS = [100, 1_500, 9_900]
 
 
 def deep(wire: dict[str, Any], levels: int) -> bytes:
-    """Return the JSON of a manifest with brackets in place of ``HELD``."""
+    """Return the JSON of a manifest with brackets instead of ``HELD``."""
     return msgspec.json.encode(wire).replace(f'"{HELD}"'.encode(), b"[" * levels + b"]" * levels)
 
 
 async def post(cluster: ClusterHarness, resource: Resource, body: bytes) -> None:
-    """Create an object from bytes: no client of ours encodes what nests that deep."""
+    """Create an object from bytes: our client cannot encode such deep nesting."""
     config = cluster.server.config()
     access = await config.credentials.access()
     url = f"{config.server}{resource.path(cluster.namespace)}"
@@ -42,7 +42,7 @@ def deep_job(name: str, levels: int) -> bytes:
 
 
 @pytest.mark.parametrize("levels", LEVELS)
-async def test_job_that_nests_deep_is_refused_and_its_neighbour_trains(
+async def test_deeply_nested_job_is_rejected_and_others_run(
     start_cluster: StartCluster, levels: int
 ) -> None:
     kind = kind_of()
@@ -57,7 +57,7 @@ async def test_job_that_nests_deep_is_refused_and_its_neighbour_trains(
             said = "spec: is nested deeper than 64 levels"
             assert said in cluster.condition("Failed", name)
             assert said in cluster.events(name)["MXJobInvalid"]
-        # Its restart begins with a list that holds them.
+        # After its restart they are in the initial list.
         await cluster.kill_all()
         cluster.start()
         await cluster.submit(mxjob(name="next"), {})
@@ -73,11 +73,11 @@ async def test_job_that_nests_deep_is_refused_and_its_neighbour_trains(
         pytest.param(elastic_job(name="deep"), id="elastic"),
     ],
 )
-async def test_job_of_any_form_that_nests_deep_is_refused(
+async def test_deeply_nested_job_of_any_form_is_rejected(
     start_cluster: StartCluster, wire: dict[str, Any]
 ) -> None:
     kind = kind_of(wire["apiVersion"], wire["kind"])
-    # Encoded and decoded, it shares nothing with the other tests.
+    # Encoded and decoded to share nothing with other tests.
     wire = msgspec.json.decode(msgspec.json.encode({**wire, "metadata": {"name": "deep"}}))
     templates = list(pod_templates(wire["spec"]))
     templates[0]["x"] = HELD

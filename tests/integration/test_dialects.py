@@ -1,4 +1,4 @@
-"""Every spelling of a job goes the whole way: accepted, run, ended, cleaned up and told of."""
+"""Jobs of every dialect end to end: admission, run, end, clean-up and events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -57,7 +57,7 @@ async def test_job_gets_its_children_and_runs_to_success(
         assert replicas(cluster.owned(SERVICES, job)) == services
         assert {c["metadata"]["labels"][MANAGED_BY_LABEL] for c in children} == {MANAGED_BY}
         assert cluster.condition("Running")
-        # Empty, but there: what reads the old operator's status may look for it.
+        # Empty but present: readers of the old operator's status may expect it.
         assert cluster.status()["reason"] == ""
 
         await cluster.kill_all()
@@ -74,7 +74,7 @@ async def test_job_gets_its_children_and_runs_to_success(
 
 
 async def end(cluster: ClusterHarness, replica: str) -> None:
-    """Have one replica end well, whatever its script says."""
+    """Make one replica succeed, whatever its script says."""
     for pod in cluster.objects(PODS):
         if str(replica_of(pod["metadata"]["name"], "linear")) == replica:
             await cluster.node.finish(pod["metadata"]["uid"])
@@ -104,7 +104,7 @@ async def test_framework_of_another_package_runs_end_to_end(start_cluster: Start
         assert (await cluster.ended())["state"] == "Succeeded"
 
 
-async def test_jobs_whose_names_begin_alike_keep_their_own_children(
+async def test_jobs_with_a_common_name_prefix_keep_their_own_children(
     start_cluster: StartCluster,
 ) -> None:
     name = "a-name-that-is-longer-than-forty-characters"
@@ -120,7 +120,7 @@ async def test_jobs_whose_names_begin_alike_keep_their_own_children(
 
 
 def listed_tf_job() -> JSON:
-    """Return a TFJob in the form of tf-operator's first versions."""
+    """Return a TFJob in tf-operator's list form."""
     pod = template("tensorflow")
     entries = [
         {"tfReplicaType": type_, "replicas": count, "template": pod}
@@ -136,7 +136,7 @@ def listed_tf_job() -> JSON:
         pytest.param(mxjob(), "scheduler-0", id="MXJob"),
     ],
 )
-async def test_statuses_of_a_list_form_of_kubeflow_decode_in_typed_clients_all_along(
+async def test_list_form_statuses_always_decode_in_typed_clients(
     manifest: JSON, chief: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:

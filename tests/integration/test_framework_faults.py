@@ -1,4 +1,4 @@
-"""Bugs of framework authors: their own jobs say so, with file and line, and no others notice."""
+"""Bugs in frameworks: only their own jobs are affected, and report file and line."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ HERE = "tests/integration/test_framework_faults.py:"
 
 
 class FlawedJob(DLJob):
-    """A framework whose author has made the mistake that a test asks for."""
+    """A framework with the bug that a test selects."""
 
     job_type = "FlawedJob"
     replica_types: ClassVar = ["master", "worker"]
@@ -58,7 +58,7 @@ async def submit(cluster: ClusterHarness) -> None:
     ("flaw", "said"),
     [("raises", "IndexError: list index out of range"), ("returns a number", "type int for RANK")],
 )
-async def test_new_job_fails_with_file_and_line_and_others_run(
+async def test_new_job_of_a_buggy_framework_fails_with_file_and_line(
     flaw: str, said: str, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flawed(monkeypatch, flaw)
@@ -79,7 +79,7 @@ async def test_new_job_fails_with_file_and_line_and_others_run(
 
 
 @pytest.mark.embedded_only("its kind has no definition that all tests share")
-async def test_running_job_is_blocked_and_goes_on_once_the_bug_is_mended(
+async def test_running_job_is_blocked_until_the_frameworks_bug_is_fixed(
     start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with start_cluster(kinds=served()) as cluster:

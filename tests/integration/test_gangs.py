@@ -1,4 +1,4 @@
-"""Gangs at work: PodGroups that come, change and go with a job, and pods that wait for them."""
+"""Gang scheduling: PodGroups follow their jobs, and pods wait for them."""
 
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from tests.support.pod_groups import admit, install_with_gangs, serve_pod_groups
 
 JSON = dict[str, Any]
 VOLCANO: Final = "volcano"
-# Who schedules pods in a world, whatever gangs are told to.
+# The scheduler of the test's pods, whatever the gang's scheduler is.
 SCHEDULER: Final = "default-scheduler"
 
 
@@ -44,7 +44,7 @@ def pods(cluster: ClusterHarness) -> list[JSON]:
 
 
 def written(cluster: ClusterHarness, *verbs: str) -> int:
-    """Return how often the controller has written PodGroups, or asked for it."""
+    """Return the number of PodGroup requests of this verb."""
     return sum(
         count
         for entry, count in cluster.server.audit.items()
@@ -68,7 +68,7 @@ async def change(cluster: ClusterHarness, spec: JSON, kind: str = "JAXJob") -> N
     await cluster.user.patch(jobs, cluster.key(), {"spec": spec})
 
 
-async def test_pods_are_made_once_volcano_has_admitted_their_gang(
+async def test_pods_are_created_once_volcano_has_admitted_their_gang(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -88,11 +88,11 @@ async def test_pods_are_made_once_volcano_has_admitted_their_gang(
         await cluster.until(lambda: cluster.condition("Running"))
         annotations = [pod["metadata"]["annotations"] for pod in pods(cluster)]
         assert {own["volcano.sh/task-spec"] for own in annotations} == {"worker"}
-        # Whom the user has named in the template.
+        # Set by the user in the template.
         await cluster.until(lambda: "SetPodTemplateSchedulerName" in cluster.events())
 
 
-async def test_pod_group_goes_with_the_run_and_comes_back_with_it(
+async def test_pod_group_is_deleted_on_suspension_and_recreated_on_resumption(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -113,7 +113,7 @@ async def test_pod_group_goes_with_the_run_and_comes_back_with_it(
         await cluster.until(lambda: cluster.condition("Running"))
 
 
-async def test_pod_group_is_gone_when_the_job_has_ended(start_cluster: StartCluster) -> None:
+async def test_pod_group_is_deleted_when_the_job_ends(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         await start_with_gangs(cluster, "coscheduler")
         job = job_of()
@@ -124,7 +124,7 @@ async def test_pod_group_is_gone_when_the_job_has_ended(start_cluster: StartClus
         await cluster.until(lambda: not groups(cluster, COSCHEDULING_POD_GROUPS))
 
 
-async def test_pod_group_is_written_when_its_job_changes_and_not_otherwise(
+async def test_pod_group_is_only_patched_when_its_job_changes(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -151,7 +151,7 @@ async def test_pod_group_is_written_when_its_job_changes_and_not_otherwise(
         assert written(cluster, "create", "update", "get", "delete") == 1
 
 
-async def test_annotations_of_the_pod_group_follow_those_of_its_job(
+async def test_pod_group_annotations_follow_those_of_the_job(
     start_cluster: StartCluster,
 ) -> None:
     jobs = kind_of("kubeflow.org/v1", "JAXJob").resource
@@ -178,7 +178,9 @@ async def test_annotations_of_the_pod_group_follow_those_of_its_job(
         assert written(cluster, "patch") == 3
 
 
-async def test_scheduler_with_the_plugin_sees_the_pods_at_once(start_cluster: StartCluster) -> None:
+async def test_pods_for_the_scheduler_plugin_are_created_at_once(
+    start_cluster: StartCluster,
+) -> None:
     async with start_cluster() as cluster:
         await start_with_gangs(cluster, "coscheduler")
         job = job_of()
@@ -201,7 +203,7 @@ async def test_launcher_is_scheduled_with_its_workers(
         (container,) = entry["template"]["spec"]["containers"]
         container["resources"] = {"requests": {"cpu": 2}}
     async with start_cluster() as cluster:
-        # Two such jobs fit into 8 CPU but for their launchers: each is started whole or not at all.
+        # Without launchers two such jobs fit into 8 CPU: each starts as a whole or not at all.
         cluster.require_embedded("there, a scheduler of its own finds room for pods")
         cluster.node.has_room.clear()
         await start_with_gangs(cluster, scheduler)
@@ -212,11 +214,11 @@ async def test_launcher_is_scheduled_with_its_workers(
         assert group["spec"]["minResources"] == {"cpu": "6"}
         if scheduler == VOLCANO:
             await admit(cluster)
-        # All that is counted is there for the scheduler to place, though no worker runs.
+        # All members exist, so that the scheduler can place them, although no worker runs.
         await cluster.until(lambda: len(cluster.pods()) == 3)
         await cluster.advance(20)
         assert not any(pod["spec"].get("schedulingGates") for pod in pods(cluster))
-        # What the launcher reads once it has waited for its workers is complete from the start.
+        # The launcher's hosts are complete from the start.
         configs = cluster.objects(CONFIG_MAPS)
         (config,) = [c for c in configs if c["metadata"]["name"] == "linear-config"]
         assert config["data"]["discover_hosts.sh"].count("linear-worker-") == 2
@@ -225,7 +227,7 @@ async def test_launcher_is_scheduled_with_its_workers(
         await cluster.until(lambda: cluster.condition("Running"))
 
 
-async def test_launcher_is_in_the_queue_of_its_job(start_cluster: StartCluster) -> None:
+async def test_launcher_is_in_its_jobs_queue(start_cluster: StartCluster) -> None:
     job = job_of("MPIJob", Launcher=1, Worker=2)
     job["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "research"}}
     async with start_cluster() as cluster:
@@ -239,7 +241,7 @@ async def test_launcher_is_in_the_queue_of_its_job(start_cluster: StartCluster) 
         assert groups(cluster)[0]["spec"]["queue"] == "research"
 
 
-async def test_gangs_of_the_older_forms_are_told_too(start_cluster: StartCluster) -> None:
+async def test_list_form_jobs_get_pod_groups_too(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         await start_with_gangs(cluster, VOLCANO)
         await cluster.submit(mxjob(workers=1, schedulerName=SCHEDULER))
@@ -250,7 +252,7 @@ async def test_gangs_of_the_older_forms_are_told_too(start_cluster: StartCluster
 
 
 async def leave(cluster: ClusterHarness, job: JSON) -> list[str]:
-    """Leave a running job as training-operator leaves it; return the UIDs of its pods."""
+    """Create a running job as left by training-operator; return the UIDs of its pods."""
     created = await cluster.submit(job)
     resource = kind_of("kubeflow.org/v1", "JAXJob").resource
     stated = {"type": "Created", "status": "True", "reason": "JAXJobCreated"}
@@ -275,7 +277,7 @@ async def leave(cluster: ClusterHarness, job: JSON) -> list[str]:
     return uids
 
 
-async def test_gang_that_training_operator_has_left_goes_on(start_cluster: StartCluster) -> None:
+async def test_pod_group_of_training_operator_is_adopted(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         kinds = await install_with_gangs(cluster, VOLCANO)
         left = await leave(cluster, job_of())
@@ -288,12 +290,12 @@ async def test_gang_that_training_operator_has_left_goes_on(start_cluster: Start
 
 
 def retried(cluster: ClusterHarness) -> str:
-    """Return when the scheduler was last asked to look at the gang again."""
+    """Return when the gang was last retried."""
     (group,) = groups(cluster, COSCHEDULING_POD_GROUPS)
     return str((group["metadata"].get("annotations") or {}).get(GANG_RETRIED_AT, ""))
 
 
-async def test_gang_that_waits_is_retried_until_it_is_scheduled(
+async def test_waiting_gang_is_retried_until_it_is_scheduled(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -309,7 +311,7 @@ async def test_gang_that_waits_is_retried_until_it_is_scheduled(
         await cluster.advance(300)
         assert 9 <= written(cluster, "patch") - before <= 11
 
-        # What was done is known to the next controller.
+        # A restarted controller knows the last retry.
         await first.kill()
         before, last = written(cluster, "patch"), retried(cluster)
         cluster.start(kinds=kinds)
@@ -325,7 +327,7 @@ async def test_gang_that_waits_is_retried_until_it_is_scheduled(
         assert written(cluster, "patch") == before
 
 
-async def test_gang_of_volcano_is_not_retried(start_cluster: StartCluster) -> None:
+async def test_volcano_gang_is_not_retried(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.require_embedded("there, a scheduler of its own finds room for pods")
         cluster.node.has_room.clear()
@@ -339,7 +341,7 @@ async def test_gang_of_volcano_is_not_retried(start_cluster: StartCluster) -> No
 
 
 @pytest.mark.embedded_only("it takes away the definition that others use")
-async def test_definition_of_pod_groups_that_is_removed_leaves_the_job_known(
+async def test_removed_pod_group_crd_does_not_affect_the_job(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -353,7 +355,7 @@ async def test_definition_of_pod_groups_that_is_removed_leaves_the_job_known(
         await cluster.until(lambda: not cluster.condition("Blocked"))
 
 
-async def test_pod_group_that_goes_before_its_patch_leaves_the_job_known(
+async def test_pod_group_deleted_before_its_patch_does_not_affect_the_job(
     start_cluster: StartCluster,
 ) -> None:
     gone = StatusError(404, "NotFound", 'podgroups "linear" not found')

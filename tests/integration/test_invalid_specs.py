@@ -1,4 +1,4 @@
-"""Specs that become unreadable under a job that has begun: it keeps its state and its policies."""
+"""Specs of started jobs that become invalid: state and policies are kept."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ def job(**run_policy: Any) -> JSON:
 
 
 async def started(cluster: ClusterHarness, **run_policy: Any) -> None:
-    """Have a job running, and then make its spec unreadable."""
+    """Run a job, then make its spec invalid."""
     await lift_rules(cluster, kind_of("kubeflow.org/v1", KIND))
     await cluster.submit(job(**run_policy), FATES)
     await running(cluster)
@@ -44,7 +44,7 @@ Restart = Callable[[ClusterHarness], Any]
 
 
 async def kept(cluster: ClusterHarness) -> None:
-    """Let the same controller go on: it knows the last spec."""
+    """Keep the same controller, which knows the last valid spec."""
 
 
 async def restarted(cluster: ClusterHarness) -> None:
@@ -56,7 +56,7 @@ MEMORIES = pytest.mark.parametrize("then", [kept, restarted])
 
 
 @MEMORIES
-async def test_running_job_is_not_failed_by_a_bad_edit(
+async def test_invalid_edit_does_not_fail_a_running_job(
     then: Restart, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(KIND)) as cluster:
@@ -78,7 +78,7 @@ async def test_running_job_is_not_failed_by_a_bad_edit(
 
 
 @MEMORIES
-async def test_suspension_holds_and_a_mended_job_is_resumed(
+async def test_invalid_suspended_job_stays_suspended_until_corrected(
     then: Restart, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(KIND)) as cluster:
@@ -94,7 +94,7 @@ async def test_suspension_holds_and_a_mended_job_is_resumed(
 
 
 def deep() -> JSON:
-    """Return an edit of a template that nests deeper than any spec may."""
+    """Return an edit of a template beyond the nesting limit."""
     value: Any = 1
     for _ in range(200):
         value = [value]
@@ -103,14 +103,14 @@ def deep() -> JSON:
 
 
 def many() -> JSON:
-    """Return an edit with more errors than are looked at one by one."""
+    """Return an edit with more errors than are handled one by one."""
     amounts = {f"example.com/{n}": "1e999" for n in range(30)}
     return {"runPolicy": {"schedulingPolicy": {"minResources": amounts}}}
 
 
 @MEMORIES
 @pytest.mark.parametrize("broken", [deep(), many()], ids=["nested deep", "many errors"])
-async def test_suspension_holds_however_much_is_wrong(
+async def test_suspended_job_stays_suspended_however_invalid_its_spec(
     then: Restart, broken: JSON, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(KIND)) as cluster:
@@ -122,7 +122,7 @@ async def test_suspension_holds_however_much_is_wrong(
         await change(cluster, KIND, {"runPolicy": {"suspend": True}})
         await cluster.until(lambda: cluster.condition("Suspended") and not cluster.pods())
 
-        # An edit of a job that waits for quota does not start it, either.
+        # Nor does an edit start a job that waits for quota.
         await change(cluster, KIND, {"unknown": 1})
         await cluster.settled()
         assert cluster.condition("Suspended")
@@ -130,7 +130,9 @@ async def test_suspension_holds_however_much_is_wrong(
 
 
 @MEMORIES
-async def test_deadline_clean_up_and_ttl_hold(then: Restart, start_cluster: StartCluster) -> None:
+async def test_invalid_running_job_keeps_its_deadline_clean_up_and_ttl(
+    then: Restart, start_cluster: StartCluster
+) -> None:
     policy = {
         "activeDeadlineSeconds": 100, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 50,
     }  # fmt: skip
@@ -146,7 +148,9 @@ async def test_deadline_clean_up_and_ttl_hold(then: Restart, start_cluster: Star
 
 
 @MEMORIES
-async def test_end_of_the_chief_ends_the_job(then: Restart, start_cluster: StartCluster) -> None:
+async def test_invalid_running_job_ends_with_its_chief(
+    then: Restart, start_cluster: StartCluster
+) -> None:
     async with start_cluster(kinds=only(KIND)) as cluster:
         cluster.start()
         await started(cluster)
@@ -158,7 +162,7 @@ async def test_end_of_the_chief_ends_the_job(then: Restart, start_cluster: Start
         assert not cluster.condition("Blocked")
 
 
-async def test_lost_replica_is_replaced_under_the_last_good_spec(
+async def test_failed_replica_is_replaced_by_the_last_valid_spec(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only(KIND)) as cluster:
@@ -170,7 +174,7 @@ async def test_lost_replica_is_replaced_under_the_last_good_spec(
         await cluster.until(lambda: len(cluster.pods()) == 2)
 
 
-async def test_job_that_has_ended_is_cleaned_though_its_spec_is_unreadable(
+async def test_finished_job_with_an_undecodable_spec_is_cleaned_up(
     start_cluster: StartCluster,
 ) -> None:
     jobs = kind_of().resource

@@ -1,4 +1,4 @@
-"""What the metrics say of jobs once they have been through something."""
+"""Metrics of jobs after restarts and phase changes."""
 
 from tests.builders import kind_of, mxjob
 from tests.support.harness import RunningController, StartCluster
@@ -12,7 +12,7 @@ def metric_value(controller: RunningController, name: str, **labels: str) -> flo
     return controller.manager.metrics.registry.get_sample_value(name, sample)
 
 
-async def test_restarts_are_counted_once_each_and_by_whose_doing_they_were(
+async def test_restarts_are_counted_once_each_by_cause(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -33,7 +33,7 @@ async def test_restarts_are_counted_once_each_and_by_whose_doing_they_were(
         assert metric_value(controller, "dlctl_job_start_duration_seconds_count") == 1
 
 
-async def test_jobs_are_counted_in_the_phase_they_are_in_until_they_are_gone(
+async def test_jobs_are_counted_by_phase_until_they_are_deleted(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:

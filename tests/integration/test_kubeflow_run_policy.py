@@ -1,4 +1,4 @@
-"""Run policies of Kubeflow's kinds: limits that hold, and what goes when a job has ended."""
+"""Run policies of Kubeflow's kinds: limits and clean-up."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_job_that_takes_too_long_fails_though_nothing_happens(
+async def test_job_fails_at_its_active_deadline_without_other_events(
     kind: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -40,7 +40,7 @@ async def test_job_that_takes_too_long_fails_though_nothing_happens(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_restarts_by_exit_code_count_for_the_limit(
+async def test_restarts_by_exit_code_count_towards_the_backoff_limit(
     kind: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -55,7 +55,9 @@ async def test_restarts_by_exit_code_count_for_the_limit(
         assert ended["completionTime"]
 
 
-async def test_restarts_in_place_count_for_the_limit(start_cluster: StartCluster) -> None:
+async def test_restarts_in_place_count_towards_the_backoff_limit(
+    start_cluster: StartCluster,
+) -> None:
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, run_policy={"backoffLimit": 2})
@@ -66,7 +68,7 @@ async def test_restarts_in_place_count_for_the_limit(start_cluster: StartCluster
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("last", [DONE, Exit(1)], ids=["succeeded", "failed"])
-async def test_job_is_deleted_when_its_time_is_over_however_it_ended(
+async def test_job_is_deleted_after_its_ttl_however_it_ended(
     last: Outcome, kind: str, start_cluster: StartCluster
 ) -> None:
     jobs = kind_of("kubeflow.org/v1", kind).resource
@@ -90,7 +92,7 @@ async def test_job_is_deleted_when_its_time_is_over_however_it_ended(
         pytest.param("", ["master-0", "worker-0", "worker-1"], id="by default"),
     ],
 )
-async def test_services_go_with_their_pods(
+async def test_services_are_deleted_with_their_pods(
     policy: str, left: list[str], start_cluster: StartCluster
 ) -> None:
     run_policy: JSON = {"cleanPodPolicy": policy} if policy else {}
@@ -103,7 +105,7 @@ async def test_services_go_with_their_pods(
         assert replicas(cluster.pods()) == replicas(cluster.services()) == left
 
 
-async def test_service_goes_with_its_pod_though_its_deletion_failed_at_first(
+async def test_failed_deletion_of_a_service_is_retried(
     start_cluster: StartCluster,
 ) -> None:
     refused = Fault(
@@ -126,7 +128,7 @@ async def test_service_goes_with_its_pod_though_its_deletion_failed_at_first(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_nothing_is_written_of_a_job_that_another_controller_manages(
+async def test_job_managed_by_another_controller_causes_no_writes(
     kind: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -139,7 +141,7 @@ async def test_nothing_is_written_of_a_job_that_another_controller_manages(
         assert not cluster.events()
 
 
-async def test_job_managed_by_training_operator_is_ours(start_cluster: StartCluster) -> None:
+async def test_job_managed_by_training_operator_is_reconciled(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("JAXJob")) as cluster:
         cluster.start()
         job = job_of("JAXJob", run_policy={"managedBy": "kubeflow.org/training-operator"})
@@ -148,7 +150,9 @@ async def test_job_managed_by_training_operator_is_ours(start_cluster: StartClus
         assert cluster.condition("Succeeded")
 
 
-async def test_verdict_on_a_limit_is_written_before_pods_go(start_cluster: StartCluster) -> None:
+async def test_failure_by_a_limit_is_written_before_pods_are_deleted(
+    start_cluster: StartCluster,
+) -> None:
     async with start_cluster(kinds=only("JAXJob")) as cluster:
         cluster.start()
         job = job_of("JAXJob", run_policy={"activeDeadlineSeconds": 2, "cleanPodPolicy": "All"})

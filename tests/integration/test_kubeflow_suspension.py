@@ -1,6 +1,6 @@
 """Suspended and resumed jobs of Kubeflow's kinds: conditions in training-operator's order.
 
-``kubectl get`` and Kueue read them, so that each step is pinned, not just the outcome.
+``kubectl get`` and Kueue read them, so each step is asserted, not just the outcome.
 """
 
 import pytest
@@ -62,7 +62,7 @@ async def test_job_is_suspended_and_resumed(kind: str, start_cluster: StartClust
 
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "TFJob"])
-async def test_job_that_is_created_suspended_begins_when_it_is_resumed(
+async def test_job_created_suspended_starts_when_it_is_resumed(
     kind: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -85,7 +85,7 @@ async def test_job_that_is_created_suspended_begins_when_it_is_resumed(
         assert status["startTime"] <= status["completionTime"]
 
 
-async def test_job_that_is_resumed_at_once_gets_over_the_pods_that_are_going(
+async def test_job_resumed_at_once_waits_for_its_terminating_pods(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("TFJob")) as cluster:
@@ -104,7 +104,7 @@ async def test_job_that_is_resumed_at_once_gets_over_the_pods_that_are_going(
 
 
 @pytest.mark.embedded_only("the deadline is longer than a test may take")
-async def test_deadline_counts_from_when_the_job_was_resumed(start_cluster: StartCluster) -> None:
+async def test_active_deadline_starts_when_the_job_is_resumed(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Worker": 1}, run_policy={"activeDeadlineSeconds": 600})

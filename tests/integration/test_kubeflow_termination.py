@@ -1,4 +1,4 @@
-"""Whose end is the end of a job of Kubeflow's kinds, and which ends of pods are none."""
+"""When jobs of Kubeflow's kinds end, and which pod terminations do not end them."""
 
 from functools import partial
 
@@ -35,7 +35,7 @@ from tests.support.outcomes import (
 
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_job_gets_over_pods_that_are_deleted_drained_and_evicted(
+async def test_job_survives_deleted_drained_and_evicted_pods(
     kind: str, policy: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -53,7 +53,7 @@ async def test_job_gets_over_pods_that_are_deleted_drained_and_evicted(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_pods_that_are_told_to_go_do_not_fail_a_job_that_is_never_restarted(
+async def test_deleted_pods_do_not_fail_a_job_that_is_never_restarted(
     kind: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -66,7 +66,7 @@ async def test_pods_that_are_told_to_go_do_not_fail_a_job_that_is_never_restarte
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_pod_that_is_evicted_fails_a_job_that_is_never_restarted(
+async def test_evicted_pod_fails_a_job_that_is_never_restarted(
     kind: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -78,13 +78,13 @@ async def test_pod_that_is_evicted_fails_a_job_that_is_never_restarted(
         assert "1 Worker replica(s) failed" in cluster.condition("Failed")
         assert ended["completionTime"]
         if kind != "MPIJob":
-            # What becomes of the workers is not counted there once the launcher has ended.
+            # Workers are not counted once the launcher has ended.
             assert ended["replicaStatuses"]["Worker"]["failed"] == 1
         assert created(cluster, "worker-1") == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_replica_that_always_runs_again_outlives_every_end(
+async def test_replica_with_restart_policy_always_is_restarted_after_every_exit(
     kind: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -100,7 +100,7 @@ async def test_replica_that_always_runs_again_outlives_every_end(
         assert len(cluster.pods()) == len(replica_specs(job))
 
 
-async def test_success_of_the_master_beats_what_workers_do_afterwards(
+async def test_success_of_the_master_stands_whatever_workers_do_afterwards(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
@@ -123,7 +123,7 @@ async def test_success_of_the_master_beats_what_workers_do_afterwards(
         ("MXJob", "Scheduler"),
     ],
 )
-async def test_success_of_the_chief_beats_a_failure_that_is_seen_with_it(
+async def test_success_of_the_chief_beats_a_simultaneous_failure(
     kind: str, chief: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -144,7 +144,7 @@ def phases(cluster: ClusterHarness) -> set[str]:
     return {pod["status"]["phase"] for pod in cluster.objects(PODS)}
 
 
-async def test_job_succeeds_with_all_workers_where_it_says_so(start_cluster: StartCluster) -> None:
+async def test_success_policy_all_workers_waits_for_all(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("TFJob")) as cluster:
         cluster.start()
         job = job_of("TFJob", {"Worker": 2})
@@ -164,7 +164,7 @@ def succeeded(cluster: ClusterHarness) -> int:
     return int(workers.get("succeeded", 0))
 
 
-async def test_workers_that_come_and_go_do_not_fail_the_job(start_cluster: StartCluster) -> None:
+async def test_dynamic_workers_do_not_fail_the_job(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("TFJob")) as cluster:
         cluster.start()
         job = job_of("TFJob", {"PS": 1, "Worker": 2}, policy="Never")
@@ -186,11 +186,11 @@ async def test_elastic_job_succeeds_with_one_of_its_workers(start_cluster: Start
         assert (
             cluster.condition("Succeeded") == f"PyTorchJob {cluster.key()} successfully completed."
         )
-        # What still runs counts as succeeded: nobody looks at it again.
+        # Replicas that still run count as succeeded.
         assert cluster.status()["replicaStatuses"]["Worker"]["succeeded"] == 3
 
 
-async def test_tuning_ends_with_its_tuner(start_cluster: StartCluster) -> None:
+async def test_tuning_job_ends_with_its_tuner(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=only("MXJob")) as cluster:
         cluster.start()
         job = job_of("MXJob", {"TunerTracker": 1, "TunerServer": 2, "Tuner": 1})
@@ -215,7 +215,7 @@ async def test_permanent_exit_code_is_final_and_a_signal_is_not(
         assert ended["completionTime"]
 
 
-async def test_restart_is_told_and_over_when_the_job_runs_again(
+async def test_restarting_is_reported_until_the_job_runs_again(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:

@@ -1,4 +1,4 @@
-"""Jobs under a queue such as Kueue, which writes into their templates where pods may run."""
+"""Jobs under Kueue, which writes the placement of pods into their templates."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ JOBS: Final = kind_of("kubeflow.org/v1", "PyTorchJob").resource
 
 
 async def admit(cluster: ClusterHarness, flavor: str) -> None:
-    """Write into a job's templates what the queue writes when it admits the job."""
+    """Change a job's templates as Kueue does when it admits the job."""
     spec = {"nodeSelector": {"flavor": flavor}, "tolerations": [{"key": flavor}]}
     template = {"metadata": {"labels": {"podset": flavor}}, "spec": spec}
     specs = {type_: {"template": template} for type_ in ("Master", "Worker")}
@@ -35,7 +35,7 @@ def uids(cluster: ClusterHarness) -> set[str]:
     return {pod["metadata"]["uid"] for pod in cluster.objects(PODS)}
 
 
-async def test_pods_that_wait_are_replaced_when_their_job_is_admitted_elsewhere(
+async def test_waiting_pods_are_replaced_when_their_job_is_admitted_elsewhere(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -44,7 +44,7 @@ async def test_pods_that_wait_are_replaced_when_their_job_is_admitted_elsewhere(
         cluster.start()
         await cluster.submit(training_job("PyTorchJob", Master=1, Worker=2))
         await cluster.until(lambda: flavors(cluster) == [""] * 3)
-        # The suspension in between was not seen.
+        # The suspension in between was not observed.
         await move(cluster, "spot")
         await move(cluster, "reserved")
         await cluster.settled()
@@ -61,7 +61,7 @@ async def test_pods_that_wait_are_replaced_when_their_job_is_admitted_elsewhere(
         assert uids(cluster) == before, "pods that run are left alone"
 
 
-async def test_what_admission_adds_to_pods_is_no_difference(start_cluster: StartCluster) -> None:
+async def test_defaults_added_at_admission_do_not_replace_pods(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.require_embedded("there, a scheduler of its own finds room for pods")
         cluster.node.has_room.clear()
@@ -77,7 +77,7 @@ async def test_what_admission_adds_to_pods_is_no_difference(start_cluster: Start
 
 
 def keep(template: JSON, *finalizers: str) -> None:
-    """Have the pods of a template kept, as Kueue's webhook has those of its pod groups."""
+    """Add a finalizer to the pods of a template, as Kueue's webhook does for its pod groups."""
     template["metadata"] = {"finalizers": [FINALIZER, *finalizers]}
 
 
@@ -114,7 +114,7 @@ async def test_pod_of_a_kueue_pod_group_is_replaced(
         assert kept == [[FINALIZER]] * 3, "pods that are there stay Kueue's"
 
 
-async def test_finalizers_of_others_are_waited_for(start_cluster: StartCluster) -> None:
+async def test_foreign_finalizers_are_awaited(start_cluster: StartCluster) -> None:
     name, theirs = "linear-worker-abcd-0", "example.com/backup"
     fates: dict[str, list[Outcome]] = {
         "worker-0": [Exit(137), KEEPS_RUNNING],
@@ -136,7 +136,7 @@ def finalizers(cluster: ClusterHarness, name: str) -> list[str]:
     return list(found[0]["metadata"].get("finalizers") or ()) if found else []
 
 
-async def test_pods_that_have_ended_for_good_are_left_to_kueue(start_cluster: StartCluster) -> None:
+async def test_permanently_ended_pods_are_left_to_kueue(start_cluster: StartCluster) -> None:
     job = kept_job()
     job["spec"]["cleanupPodPolicy"] = "All"
     async with start_cluster() as cluster:

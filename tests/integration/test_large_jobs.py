@@ -1,4 +1,4 @@
-"""Jobs that are too large: refused before anything is created, in words that say what to lower."""
+"""Too large jobs are rejected before any creation, with a message that names the fix."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def listed(kind: str, **counts: int) -> dict[str, Any]:
         pytest.param(listed("TFJob", master=1, ps=3000, worker=3000), id="list"),
     ],
 )
-async def test_job_whose_pods_cannot_start_is_refused_before_any_child_is_created(
+async def test_job_with_too_large_pods_is_rejected_before_any_child_is_created(
     wire: dict[str, Any],
 ) -> None:
     async with start_cluster(kinds=[kind_of("kubeflow.org/v1", "TFJob")]) as cluster:
@@ -38,7 +38,7 @@ async def test_job_whose_pods_cannot_start_is_refused_before_any_child_is_create
         assert not cluster.services()
 
 
-async def test_large_job_is_created_in_slices_and_lets_others_go_on() -> None:
+async def test_large_job_is_created_in_slices_without_delaying_others() -> None:
     large = training_job("JAXJob", "large", Worker=600)
     small = training_job("JAXJob", "small", Worker=1)
     async with start_cluster(kinds=[kind_of("kubeflow.org/v1", "JAXJob")]) as cluster:

@@ -1,4 +1,4 @@
-"""Jobs that are changed or deleted under way, and kinds that come and go."""
+"""Jobs that are changed or deleted while they run, and CRDs that come and go."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ STEADY: Mapping[str, Sequence[Outcome]] = {
 
 
 async def running(cluster: ClusterHarness, manifest: JSON | None = None) -> JSON:
-    """Submit a job that does not end, and wait until all of it runs."""
+    """Submit an endless job, and wait until all its pods run."""
     job = await cluster.submit(manifest or mxjob(), STEADY)
     await cluster.until(lambda: cluster.status().get("phase") == "Running")
     await cluster.settled()
     return job
 
 
-async def test_children_go_with_their_job(start_cluster: StartCluster) -> None:
+async def test_children_are_deleted_with_their_job(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await running(cluster)
@@ -41,7 +41,7 @@ async def test_children_go_with_their_job(start_cluster: StartCluster) -> None:
         assert sum(cluster.history.created.values()) == made == 4
 
 
-async def test_job_made_again_under_its_name_at_once_is_another_job(
+async def test_job_recreated_under_its_name_is_another_job(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -52,12 +52,12 @@ async def test_job_made_again_under_its_name_at_once_is_another_job(
         assert old["metadata"]["uid"] != new["metadata"]["uid"]
         assert (await cluster.ended())["state"] == "Succeeded"
         await cluster.settled()
-        # Those of the old one are for the garbage collector, which has a pace of its own.
+        # Old children are left to the garbage collector, which takes its time.
         await cluster.until(lambda: len(cluster.pods()) == len(cluster.owned(PODS, new)))
         assert not cluster.history.violations
 
 
-async def test_job_made_again_with_the_names_of_the_old_one_waits_for_them(
+async def test_recreated_job_waits_for_the_names_of_the_old_children(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -70,7 +70,7 @@ async def test_job_made_again_with_the_names_of_the_old_one_waits_for_them(
         await cluster.until(lambda: len(cluster.owned(PODS, new)) == len(cluster.pods()) == 4)
 
 
-async def test_scale_down_removes_what_is_left_over(start_cluster: StartCluster) -> None:
+async def test_scale_down_deletes_surplus_pods(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         job = await running(cluster)
@@ -85,7 +85,7 @@ async def test_scale_down_removes_what_is_left_over(start_cluster: StartCluster)
 
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
-async def test_crd_may_be_installed_after_the_controller_has_started(
+async def test_crd_can_be_installed_after_the_controller_has_started(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(installed=()) as cluster:
@@ -98,7 +98,7 @@ async def test_crd_may_be_installed_after_the_controller_has_started(
 
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
-async def test_kind_without_its_crd_does_not_keep_the_others_waiting(
+async def test_kind_without_its_crd_does_not_block_others(
     start_cluster: StartCluster,
 ) -> None:
     others = [kind for kind in KINDS if kind.resource.kind != "TFJob"]
@@ -109,7 +109,7 @@ async def test_kind_without_its_crd_does_not_keep_the_others_waiting(
 
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
-async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_errors(
+async def test_crd_deleted_under_a_running_job_causes_no_error_loop(
     caplog: pytest.LogCaptureFixture, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:
@@ -122,7 +122,7 @@ async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_e
         requests = sum(cluster.server.audit.values())
         await cluster.advance(300)
         assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
-        # Asking for the kind goes on, but at the back-off's pace.
+        # Listing the kind is retried with backoff.
         warned = [record for record in caplog.records if record.levelno == logging.WARNING]
         assert len(warned) < 10
         assert sum(cluster.server.audit.values()) - requests < 20
@@ -132,7 +132,7 @@ async def test_crd_deleted_under_a_running_job_takes_all_and_leaves_no_loop_of_e
 
 
 @pytest.mark.embedded_only("other tests need the definitions that it does without")
-async def test_crd_that_comes_back_brings_its_jobs_back(start_cluster: StartCluster) -> None:
+async def test_jobs_of_a_reinstalled_crd_are_reconciled(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await running(cluster)

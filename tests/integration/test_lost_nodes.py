@@ -1,4 +1,4 @@
-"""A node that dies with its pods on it: they never come to their end, and hold their names."""
+"""Pods on a lost node: they never terminate, and keep their names."""
 
 import asyncio
 from typing import Any
@@ -19,14 +19,14 @@ JSON = dict[str, Any]
 GRACE_S = 30
 AFTER_S = 60
 IMPATIENT = Options(force_delete_after_s=AFTER_S)
-# The ID is given, so that the pods' names are known.
+# The runtime ID is set, so that the pods' names are known.
 JOB = mxjob(RuntimeId="abcd", cleanupPodPolicy="None")
 LOST = "linear-worker-abcd-1"
 KEY = ObjectKey(NAMESPACE, LOST)
 
 
 async def start(cluster: ClusterHarness) -> str:
-    """Have a job run, and return the UID of the pod that is to be lost."""
+    """Run a job, and return the UID of the pod that will be lost."""
     cluster.start()
     await cluster.submit(JOB, {"scheduler-0": [KEEPS_RUNNING], "worker-1": [KEEPS_RUNNING, DONE]})
     await cluster.until(lambda: runs(cluster))
@@ -34,7 +34,7 @@ async def start(cluster: ClusterHarness) -> str:
 
 
 async def lose_node(cluster: ClusterHarness) -> None:
-    """Let no word of the pod's node through, and have its pod evicted as the control plane does."""
+    """Disconnect the pod's node, and evict its pod as the control plane does."""
     conflict = status.conflict(PODS, LOST, "the node is not there")
     cluster.server.faults.add(
         Fault(
@@ -50,7 +50,7 @@ async def lose_node(cluster: ClusterHarness) -> None:
     condition = {"status": {"conditions": [target]}}
     await cluster.user.patch(PODS, KEY, condition, subresource="status")
     await cluster.user.delete(PODS, KEY, grace_period_s=GRACE_S)
-    # The node has given up by then; what comes next under the pod's name is none of its.
+    # By then the node has stopped; it does not run the next pod of this name.
     await asyncio.sleep(1)
 
 
@@ -74,7 +74,7 @@ def deletions(cluster: ClusterHarness) -> int:
     return cluster.history.writes()["delete", "pods"]
 
 
-async def test_pod_of_a_lost_node_is_replaced_when_its_time_is_over() -> None:
+async def test_pod_on_a_lost_node_is_replaced_after_the_timeout() -> None:
     async with start_cluster(options=IMPATIENT) as cluster:
         lost = await start(cluster)
         asked = cluster.clock.monotonic()
@@ -90,12 +90,12 @@ async def test_pod_of_a_lost_node_is_replaced_when_its_time_is_over() -> None:
         assert NODE_NAME in told
         assert "may still run" in told
         assert deletions(cluster) == 1
-        # The new pod has met its fate; the loss was nobody's failure.
+        # The new pod has ended as scripted; the lost one is no failure.
         assert "restarts" not in cluster.status()
         assert not cluster.history.violations
 
 
-async def test_nothing_asks_for_the_pod_while_its_time_lasts() -> None:
+async def test_pod_on_a_lost_node_is_not_deleted_again_before_the_timeout() -> None:
     async with start_cluster(options=IMPATIENT) as cluster:
         await start(cluster)
         await cluster.settled()
@@ -107,7 +107,7 @@ async def test_nothing_asks_for_the_pod_while_its_time_lasts() -> None:
         assert not [one for one in requests if one.user_agent == "dlctl" and one.verb != "watch"]
 
 
-async def test_pod_of_a_lost_node_stays_for_ever_where_nothing_is_set() -> None:
+async def test_pod_on_a_lost_node_is_kept_without_the_setting() -> None:
     async with start_cluster() as cluster:
         lost = await start(cluster)
         await lose_node(cluster)
@@ -116,7 +116,7 @@ async def test_pod_of_a_lost_node_stays_for_ever_where_nothing_is_set() -> None:
         assert deletions(cluster) == 0
 
 
-async def test_node_that_comes_back_in_time_keeps_force_away() -> None:
+async def test_node_back_in_time_prevents_force_deletion() -> None:
     async with start_cluster(options=IMPATIENT) as cluster:
         lost = await start(cluster)
         await lose_node(cluster)
@@ -129,7 +129,7 @@ async def test_node_that_comes_back_in_time_keeps_force_away() -> None:
         assert "PodForceDeleted" not in cluster.events()
 
 
-async def test_pod_that_finalizers_keep_is_deleted_by_force_only_once() -> None:
+async def test_pod_kept_by_finalizers_is_force_deleted_only_once() -> None:
     async with start_cluster(options=IMPATIENT) as cluster:
         lost = await start(cluster)
         await cluster.user.patch(PODS, KEY, {"metadata": {"finalizers": ["a.b/c"]}})
@@ -145,7 +145,7 @@ async def test_pod_that_finalizers_keep_is_deleted_by_force_only_once() -> None:
         assert not cluster.history.violations
 
 
-async def test_force_that_is_refused_is_tried_again_ever_later() -> None:
+async def test_rejected_force_deletion_is_retried_with_backoff() -> None:
     refusal = status.internal_error("the storage is ill")
     fault = Fault(verb="delete", resource="pods", user_agent="dlctl", status=refusal, times=None)
     async with start_cluster(options=IMPATIENT) as cluster:
@@ -161,7 +161,7 @@ async def test_force_that_is_refused_is_tried_again_ever_later() -> None:
         await cluster.until(lambda: is_replaced(cluster, lost))
 
 
-async def test_pod_of_a_job_that_has_ended_goes_by_force_too() -> None:
+async def test_pod_of_a_finished_job_is_force_deleted_too() -> None:
     async with start_cluster(options=IMPATIENT) as cluster:
         cluster.start()
         await cluster.submit(JOB, {"worker-1": [KEEPS_RUNNING]})
@@ -175,7 +175,7 @@ async def test_pod_of_a_job_that_has_ended_goes_by_force_too() -> None:
         assert cluster.status()["state"] == "Succeeded"
 
 
-async def test_pod_of_a_job_that_was_deleted_is_left_to_the_garbage_collector() -> None:
+async def test_pod_of_a_deleted_job_is_left_to_the_garbage_collector() -> None:
     async with start_cluster(options=IMPATIENT) as cluster:
         await start(cluster)
         await lose_node(cluster)

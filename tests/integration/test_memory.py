@@ -1,4 +1,4 @@
-"""What the controller keeps in memory of jobs that are done."""
+"""What the controller keeps in memory of finished jobs."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ FORMS = [
 
 
 def with_large_template(manifest: JSON) -> JSON:
-    """Return a job one of whose templates has a large annotation."""
+    """Return a job with a large annotation in one of its templates."""
     spec = manifest["spec"]
     entries = next(v for name, v in spec.items() if name.lower().endswith("replicaspecs"))
     entry = entries[0] if isinstance(entries, list) else next(iter(entries.values()))
@@ -37,7 +37,7 @@ def kept_bytes(running: RunningController, cluster: ClusterHarness, kind: Kind) 
 
 
 @pytest.mark.parametrize(("kind", "manifest"), FORMS)
-async def test_spec_of_a_job_that_is_done_is_dropped_and_its_policies_hold(
+async def test_spec_of_a_finished_job_is_dropped_but_its_policies_apply(
     kind: Kind, manifest: JSON, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=[kind]) as cluster:
@@ -59,7 +59,7 @@ async def test_spec_of_a_job_that_is_done_is_dropped_and_its_policies_hold(
         await cluster.until(lambda: not cluster.objects(kind.resource))
 
 
-async def test_spec_of_an_invalid_job_is_dropped_and_it_stays_as_it_is(
+async def test_spec_of_an_invalid_job_is_dropped_without_changing_it(
     start_cluster: StartCluster,
 ) -> None:
     manifest = with_large_template(mxjob())

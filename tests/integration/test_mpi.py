@@ -1,4 +1,4 @@
-"""MPI's jobs at work: a launcher that waits, files that follow the workers, and how they end."""
+"""MPI jobs: gated launchers, host files that follow the workers, termination."""
 
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ def replicas(job: JSON, type_: str) -> JSON:
 
 
 def gates(cluster: ClusterHarness, pod: str) -> list[str]:
-    """Return what holds a pod back; a pod that is not there is held by that."""
+    """Return the gates of a pod, or ``missing``."""
     for found in cluster.objects(PODS):
         if found["metadata"]["name"] == pod:
             return [gate["name"] for gate in found["spec"].get("schedulingGates") or ()]
@@ -58,7 +58,7 @@ def phase(cluster: ClusterHarness, pod: str) -> str:
 
 
 def hosts(cluster: ClusterHarness) -> list[str]:
-    """Return the workers that an elastic program would find."""
+    """Return the workers that an elastic program would discover."""
     for config in cluster.objects(CONFIG_MAPS):
         if config["metadata"]["name"] == "linear-config":
             _, *lines = config["data"]["discover_hosts.sh"].splitlines()
@@ -70,7 +70,7 @@ async def release(cluster: ClusterHarness, pod: str) -> None:
     await cluster.user.patch(PODS, cluster.key(pod), {"spec": {"schedulingGates": None}})
 
 
-async def test_launcher_is_held_back_until_all_workers_run(start_cluster: StartCluster) -> None:
+async def test_launcher_is_gated_until_all_workers_run(start_cluster: StartCluster) -> None:
     job = mpi_job()
     replicas(job, "Worker")["template"]["spec"].update(HELD)
     async with start_cluster() as cluster:
@@ -89,7 +89,7 @@ async def test_launcher_is_held_back_until_all_workers_run(start_cluster: StartC
         await cluster.until(lambda: cluster.phase() == "Running")
 
 
-async def test_gates_of_the_users_own_stay(start_cluster: StartCluster) -> None:
+async def test_users_own_scheduling_gates_are_kept(start_cluster: StartCluster) -> None:
     job = mpi_job()
     replicas(job, "Launcher")["template"]["spec"].update(HELD)
     async with start_cluster() as cluster:
@@ -103,14 +103,14 @@ async def test_gates_of_the_users_own_stay(start_cluster: StartCluster) -> None:
         await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
 
 
-async def test_launcher_without_workers_waits_for_nobody(start_cluster: StartCluster) -> None:
+async def test_launcher_without_workers_is_not_gated(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(workers=0), RUNS)
         await cluster.until(lambda: phase(cluster, "linear-launcher") == "Running")
 
 
-async def test_launcher_that_is_run_again_waits_again(start_cluster: StartCluster) -> None:
+async def test_restarted_launcher_is_gated_again(start_cluster: StartCluster) -> None:
     job = mpi_job(workers=1)
     replicas(job, "Launcher")["restartPolicy"] = "ExitCode"
     async with start_cluster() as cluster:
@@ -122,7 +122,7 @@ async def test_launcher_that_is_run_again_waits_again(start_cluster: StartCluste
         assert gates(cluster, "linear-launcher") == []
 
 
-async def test_hosts_follow_the_workers_that_run(start_cluster: StartCluster) -> None:
+async def test_hosts_follow_the_running_workers(start_cluster: StartCluster) -> None:
     job = mpi_job()
     replicas(job, "Worker")["restartPolicy"] = "OnFailure"
     async with start_cluster() as cluster:
@@ -133,7 +133,7 @@ async def test_hosts_follow_the_workers_that_run(start_cluster: StartCluster) ->
         assert cluster.phase() == "Running"
 
 
-async def test_more_workers_are_hosts_that_the_launcher_may_enter(
+async def test_added_workers_are_hosts_that_the_launcher_can_exec_into(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -147,7 +147,7 @@ async def test_more_workers_are_hosts_that_the_launcher_may_enter(
         assert role["rules"][-1]["resourceNames"] == ["linear-worker-0", "linear-worker-1"]
 
 
-async def test_suspended_job_keeps_all_but_its_pods_and_is_resumed(
+async def test_suspended_job_keeps_everything_except_its_pods(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -178,7 +178,7 @@ async def test_job_ends_with_its_launcher_and_its_workers_are_cleaned_up(
         assert cluster.services() == []
 
 
-async def test_worker_that_fails_fails_the_job(start_cluster: StartCluster) -> None:
+async def test_failed_worker_fails_the_job(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(), {**RUNS, "worker-1": [Exit(1)]}, decider="worker-1")
@@ -187,7 +187,7 @@ async def test_worker_that_fails_fails_the_job(start_cluster: StartCluster) -> N
         assert "because 1 Worker replica(s) failed" in cluster.condition("Failed")
 
 
-async def test_account_that_the_launcher_names_is_bound_and_not_made(
+async def test_service_account_of_the_template_is_bound_and_not_created(
     start_cluster: StartCluster,
 ) -> None:
     job = mpi_job(workers=1)
@@ -201,7 +201,7 @@ async def test_account_that_the_launcher_names_is_bound_and_not_made(
         assert cluster.owned(SERVICE_ACCOUNTS, cluster.job()) == []
 
 
-async def test_companions_that_are_deleted_are_made_again(start_cluster: StartCluster) -> None:
+async def test_deleted_dependents_are_recreated(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(workers=1), RUNS)
@@ -212,7 +212,7 @@ async def test_companions_that_are_deleted_are_made_again(start_cluster: StartCl
         assert hosts(cluster) == ["linear-worker-0"]
 
 
-async def test_job_that_training_operator_runs_goes_on_under_the_same_pods(
+async def test_running_mpi_job_of_training_operator_is_adopted_with_its_pods(
     start_cluster: StartCluster,
 ) -> None:
     manifest = mpi_job(workers=1)
@@ -254,7 +254,7 @@ async def suspend(cluster: ClusterHarness, value: bool) -> None:
 
 
 def entered(cluster: ClusterHarness) -> list[str]:
-    """Return the pods in which the launcher may run programs."""
+    """Return the pods into which the launcher can exec."""
     roles = [r for r in cluster.objects(ROLES) if r["metadata"]["name"] == "linear-launcher"]
     rules = [rule for role in roles for rule in role["rules"]]
     return [n for r in rules if "pods/exec" in r["resources"] for n in r["resourceNames"]]
@@ -268,7 +268,7 @@ async def foreign_pod(cluster: ClusterHarness, name: str) -> None:
 
 @pytest.mark.embedded_only("it names the node of the embedded cluster")
 @pytest.mark.parametrize("placed", [{}, {"nodeName": "hollow"}], ids=["gated", "placed by name"])
-async def test_pod_of_somebody_else_under_a_workers_name_cannot_be_entered(
+async def test_launcher_cannot_exec_into_a_foreign_pod_with_a_workers_name(
     start_cluster: StartCluster, placed: JSON
 ) -> None:
     job = mpi_job()
@@ -290,7 +290,7 @@ async def test_pod_of_somebody_else_under_a_workers_name_cannot_be_entered(
 
 
 @pytest.mark.embedded_only("it names the node of the embedded cluster")
-async def test_launcher_placed_by_name_comes_after_the_role_that_names_its_workers(
+async def test_launcher_with_a_node_name_is_created_after_its_role(
     start_cluster: StartCluster,
 ) -> None:
     job = mpi_job()
@@ -309,7 +309,7 @@ async def test_launcher_placed_by_name_comes_after_the_role_that_names_its_worke
     assert [names for names in seen if names] == [both] * (len(seen) - seen.index(both))
 
 
-async def test_role_is_written_once_when_all_workers_exist(start_cluster: StartCluster) -> None:
+async def test_role_is_written_once_all_workers_exist(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(mpi_job(workers=8), RUNS)
@@ -318,7 +318,7 @@ async def test_role_is_written_once_when_all_workers_exist(start_cluster: StartC
         assert cluster.history.writes()["patch", "roles.rbac.authorization.k8s.io"] == 1
 
 
-async def test_name_of_a_worker_that_is_gone_is_not_granted_until_its_pod_is_back(
+async def test_role_omits_a_deleted_worker_until_its_pod_is_back(
     start_cluster: StartCluster,
 ) -> None:
     job = mpi_job()
@@ -328,7 +328,7 @@ async def test_name_of_a_worker_that_is_gone_is_not_granted_until_its_pod_is_bac
         await cluster.submit(job, RUNS)
         await cluster.until(lambda: len(entered(cluster)) == 2)
         await cluster.until(lambda: cluster.phase() == "Running")
-        # Between two looks of the controller, somebody else takes the name.
+        # Between two reconciles, another pod takes the name.
         await cluster.user.delete(PODS, cluster.key("linear-worker-0"), grace_period_s=0)
         await foreign_pod(cluster, "linear-worker-0")
         await cluster.until(lambda: entered(cluster) == ["linear-worker-1"])
@@ -340,7 +340,7 @@ async def test_name_of_a_worker_that_is_gone_is_not_granted_until_its_pod_is_bac
 
 
 @pytest.mark.parametrize("how", ["suspended", "ended"])
-async def test_job_without_pods_grants_access_to_none(
+async def test_role_of_a_job_without_pods_grants_no_access(
     start_cluster: StartCluster, how: str
 ) -> None:
     async with start_cluster() as cluster:
@@ -363,7 +363,7 @@ async def test_job_without_pods_grants_access_to_none(
 
 
 @pytest.mark.parametrize("how", ["lost", "suspended", "ended"])
-async def test_name_of_a_worker_that_is_gone_is_not_granted_under_an_unreadable_spec(
+async def test_role_omits_a_deleted_worker_under_an_invalid_spec(
     start_cluster: StartCluster, how: str
 ) -> None:
     broken = {"Worker": {"template": {"metadata": {"labels": {"a": 1}}}}}
@@ -373,7 +373,7 @@ async def test_name_of_a_worker_that_is_gone_is_not_granted_under_an_unreadable_
         await cluster.submit(mpi_job(cleanPodPolicy="All"), RUNS)
         await cluster.until(lambda: cluster.phase() == "Running")
         await cluster.settled()
-        # The next controller does not know the last good spec.
+        # A restarted controller does not know the last valid spec.
         await first.kill()
         await change(cluster, "MPIJob", {"mpiReplicaSpecs": broken})
         cluster.start()
@@ -392,7 +392,7 @@ async def test_name_of_a_worker_that_is_gone_is_not_granted_under_an_unreadable_
 
 
 @pytest.mark.parametrize("name", ["resnet.v1.5", "3d-unet", "n" * 63])
-async def test_name_that_no_service_could_have_runs_as_under_training_operator(
+async def test_job_name_that_is_no_service_name_runs_as_under_training_operator(
     name: str, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:

@@ -1,4 +1,4 @@
-"""Writes that come too late: they must not land on another object under the same name."""
+"""Late writes must not change another object of the same name."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ KIND = kind_of()
 
 
 class Writer:
-    """Writes jobs as the controller does."""
+    """Writes jobs like the controller."""
 
     def __init__(self, client: Client) -> None:
         clock = SystemClock()
@@ -41,7 +41,7 @@ async def submitted(cluster: ClusterHarness) -> DecodedObject:
     return KIND.decode(await cluster.user.get(KIND.resource, cluster.key(), JobObject))
 
 
-async def test_status_of_a_job_that_is_gone_does_not_land_on_its_successor(
+async def test_status_of_a_deleted_job_is_not_written_to_its_successor(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -54,7 +54,7 @@ async def test_status_of_a_job_that_is_gone_does_not_land_on_its_successor(
         assert "status" not in await cluster.user.get(KIND.resource, cluster.key(), dict[str, Any])
 
 
-async def test_status_computed_before_somebody_changed_the_job_is_computed_anew(
+async def test_status_computed_from_a_stale_job_is_computed_again(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -66,7 +66,7 @@ async def test_status_computed_before_somebody_changed_the_job_is_computed_anew(
             await Writer(cluster.user).patch_phase(old, JobPhase.DONE)
 
 
-async def test_two_writes_in_a_row_build_on_each_other(start_cluster: StartCluster) -> None:
+async def test_consecutive_writes_use_the_new_version(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         job = await submitted(cluster)
         writer = Writer(cluster.user)
@@ -76,7 +76,7 @@ async def test_two_writes_in_a_row_build_on_each_other(start_cluster: StartClust
         assert (found["status"]["phase"], found["spec"]["RuntimeId"]) == ("Creating", "abcd")
 
 
-async def test_job_that_was_changed_since_it_was_read_is_not_deleted(
+async def test_job_changed_since_it_was_read_is_not_deleted(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:

@@ -34,8 +34,7 @@ JSON = dict[str, Any]
 Grant = tuple[str, str, str]
 MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 
-# Where pods only pretend to run, nothing can be run in them; and a controller that has a namespace
-# of its own looks at no nodes.
+# Simulated pods cannot exec, and a controller of a single namespace watches no nodes.
 UNUSED_IN_A_REAL_WORLD: Final = frozenset(
     {("", "pods/exec", "get"), ("", "nodes", "list"), ("", "nodes", "watch")}
 )
@@ -49,7 +48,7 @@ def role() -> JSON:
 
 
 def granted() -> set[Grant]:
-    """Return group, resource and verb of all that is granted."""
+    """Return group, resource and verb of all granted rules."""
     return {
         (group, resource, verb)
         for rule in role()["rules"]
@@ -70,21 +69,21 @@ def used(server: Server) -> set[Grant]:
 
 
 def demanded_by_admission(kinds: list[Kind]) -> set[Grant]:
-    """Return what OwnerReferencesPermissionEnforcement asks for, on behalf of what gets an owner.
+    """Return the rights that OwnerReferencesPermissionEnforcement requires for owner references.
 
-    That is the children, and the scalers, which are there already.
+    They concern children and existing scalers.
     """
     owners = {(k.resource.group, f"{k.resource.plural}/finalizers", "update") for k in kinds}
     return owners | {(s.group, s.plural, "delete") for k in kinds for s in k.scalers}
 
 
 def delegated(kinds: list[Kind]) -> set[Grant]:
-    """Return what the API server asks of who makes the roles of jobs: to hold it themselves."""
+    """Return the rights that the controller must have to grant them in roles of jobs."""
     return {grant for kind in kinds for grant in kind.delegated_rules}
 
 
 def first_tfjob(name: str) -> JSON:
-    """Return a job in tf-operator's first form, which has the RuntimeId written into it."""
+    """Return a job in tf-operator's list form, into which the RuntimeId is written."""
     entries = [{"tfReplicaType": "MASTER", "replicas": 1, "template": template("tensorflow")}]
     spec = {"replicaSpecs": entries}
     return manifest("kubeflow.org/v1alpha1", "TFJob", spec, name=name)
@@ -152,7 +151,7 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
 
 
 def scaled(name: str, **counts: int) -> JSON:
-    """Return a job whose size an autoscaler decides."""
+    """Return a job with an autoscaler."""
     target = {"type": "Utilization", "averageUtilization": 80}
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     job = training_job("PyTorchJob", name, **counts)
@@ -161,7 +160,7 @@ def scaled(name: str, **counts: int) -> JSON:
 
 
 async def ask_to_scale(cluster: ClusterHarness, name: str) -> None:
-    """Ask for what is no more than told: it cannot be."""
+    """Submit a request that is reported as invalid."""
     for resource, wish in ((SCALE_INS, "toDelete"), (SCALE_OUTS, "toAdd")):
         spec = {"selector": {"name": name}, wish: {"count": MAX_REPLICAS}}
         wire = manifest(resource.api_version, resource.kind, spec, name=wish.lower())
@@ -178,7 +177,7 @@ def is_gone(cluster: ClusterHarness, name: str) -> bool:
 
 
 async def take_names(cluster: ClusterHarness) -> None:
-    """Make the controller look at a pod and at a service whose names it wants."""
+    """Occupy the names of a pod and a service of the job, so that the controller gets them."""
     pod = {"metadata": {"name": "one-worker-abcd-0"}, **template()}
     service = {"metadata": {"name": "two-scheduler-abcd-0"}, "spec": {"ports": [{"port": 80}]}}
     await cluster.user.create(PODS, cluster.namespace, pod)
@@ -186,10 +185,10 @@ async def take_names(cluster: ClusterHarness) -> None:
 
 
 async def leave_jobs(cluster: ClusterHarness) -> None:
-    """Leave jobs as training-operator leaves them, with children that have no label of ours."""
+    """Create jobs as left by training-operator, with children without our labels."""
     for left in (
         scaled("left", Worker=1),
-        # One without a status has its children found by their names, as they are created.
+        # Children of a job without a status are found by name when they are created.
         scaled("left-new", Worker=1),
         training_job("MPIJob", "left-mpi", Launcher=1),
     ):
@@ -222,7 +221,7 @@ async def free_names(cluster: ClusterHarness) -> None:
 
 
 def refuse_streamed_lists(cluster: ClusterHarness) -> None:
-    """Be a server that does not know of them: every resource is listed in pages once."""
+    """Disable streamed lists, so that every resource is listed in pages once."""
     companions = [resource.group_resource for resource in COMPANIONS]
     jobs = [each.group_resource for kind in KINDS for each in (kind.resource, *kind.scalers)]
     for resource in ("pods", "services", "nodes", *companions, *jobs):
@@ -233,7 +232,7 @@ def refuse_streamed_lists(cluster: ClusterHarness) -> None:
 
 
 async def two_restarts_in_a_row(cluster: ClusterHarness) -> None:
-    """Have an event counted up, which is a patch."""
+    """Repeat an event, which is a patch."""
     manifest = mxjob(name="again")
     for entry in manifest["spec"]["replicaSpecs"]:
         entry["template"]["spec"]["restartPolicy"] = "Never"

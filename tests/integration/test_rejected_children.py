@@ -1,4 +1,4 @@
-"""Children that the API server refuses: the job waits and says so, and nothing else stops."""
+"""Children that the API server rejects: the job is blocked, and others continue."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def refuse_pods(cluster: ClusterHarness, answer: StatusError, *, times: int | No
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("kind", ["PyTorchJob", "MXJob"])
-async def test_job_whose_pods_are_refused_waits_and_says_so(
+async def test_job_whose_pods_are_rejected_is_blocked(
     kind: str, answer: StatusError, start_cluster: StartCluster
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
@@ -69,7 +69,7 @@ async def assert_few_writes(cluster: ClusterHarness, reason: str, *, statuses: i
     assert writes["patch", "mxjobs/status.kubeflow.org"] <= statuses
 
 
-async def test_refusal_whose_text_changes_is_retried_no_more_often_than_another(
+async def test_rejection_with_a_changing_message_has_the_same_backoff(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -79,7 +79,7 @@ async def test_refusal_whose_text_changes_is_retried_no_more_often_than_another(
         await assert_few_writes(cluster, "denied", statuses=4)
 
 
-async def test_refusals_for_ever_new_reasons_do_not_loop(start_cluster: StartCluster) -> None:
+async def test_rejections_for_changing_reasons_do_not_loop(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         for number in range(500):
             word = "".join(chr(ord("a") + int(digit)) for digit in str(number))
@@ -87,7 +87,7 @@ async def test_refusals_for_ever_new_reasons_do_not_loop(start_cluster: StartClu
         await assert_few_writes(cluster, "because", statuses=12)
 
 
-async def test_deadline_of_a_blocked_job_is_kept_to_the_second(start_cluster: StartCluster) -> None:
+async def test_blocked_job_fails_exactly_at_its_deadline(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         refuse_pods(cluster, status.forbidden(PODS, "linear", "exceeded quota"))
         cluster.start()
@@ -97,7 +97,7 @@ async def test_deadline_of_a_blocked_job_is_kept_to_the_second(start_cluster: St
         assert (cluster.clock.now() - begun).total_seconds() < 15
 
 
-async def test_replica_that_cannot_be_replaced_leaves_the_job_as_it_is(
+async def test_replica_that_cannot_be_replaced_does_not_change_the_job(
     start_cluster: StartCluster,
 ) -> None:
     never = StatusError(422, "Invalid", 'Pod "linear-worker-0" is invalid: spec: no')
@@ -123,7 +123,7 @@ async def test_replica_that_cannot_be_replaced_leaves_the_job_as_it_is(
         await cluster.until(lambda: len(cluster.pods()) == 2)
 
 
-async def test_mpi_job_whose_childs_name_is_taken_says_so_as_mpi_operator_does(
+async def test_mpi_job_reports_a_taken_name_like_mpi_operator(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(kinds=only("MPIJob")) as cluster:

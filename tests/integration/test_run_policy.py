@@ -1,4 +1,4 @@
-"""Run policies at work: what is suspended, given up in time, counted, and cleared away."""
+"""Run policies: suspension, active deadline, backoff limit and TTL."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ async def test_job_is_suspended_and_resumed(start_cluster: StartCluster) -> None
         assert {"MXJobSuspended", "MXJobResumed"} <= set(cluster.events())
 
 
-async def test_job_that_takes_too_long_fails(start_cluster: StartCluster) -> None:
+async def test_job_fails_at_its_active_deadline(start_cluster: StartCluster) -> None:
     job = mxjob(workers=1, runPolicy={"activeDeadlineSeconds": 2})
     async with start_cluster() as cluster:
         cluster.start()
@@ -51,7 +51,7 @@ async def test_job_that_takes_too_long_fails(start_cluster: StartCluster) -> Non
         await cluster.until(lambda: not cluster.pods())
 
 
-async def test_job_fails_when_its_replicas_have_failed_too_often(
+async def test_job_fails_at_its_backoff_limit(
     start_cluster: StartCluster,
 ) -> None:
     job = mxjob(workers=1, runPolicy={"backoffLimit": 2})
@@ -77,7 +77,7 @@ async def test_job_is_deleted_when_its_time_after_the_end_is_over(
 
 
 @pytest.mark.embedded_only("a controller that was away so long takes compacted time")
-async def test_time_runs_while_no_controller_does(start_cluster: StartCluster) -> None:
+async def test_ttl_runs_while_no_controller_does(start_cluster: StartCluster) -> None:
     job = mxjob(workers=1, runPolicy={"ttlSecondsAfterFinished": 3600})
     async with start_cluster() as cluster:
         first = cluster.start()

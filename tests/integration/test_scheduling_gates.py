@@ -1,4 +1,4 @@
-"""The way back to another operator: nothing of dlctl's holds a pod back."""
+"""The way back to another operator: no scheduling gate of dlctl's remains."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ LAUNCHER = "linear-launcher"
 
 
 async def left_waiting(cluster: ClusterHarness, *own_gates: str) -> None:
-    """Have dlctl create a job whose launcher waits, and go."""
+    """Let dlctl create a job with a gated launcher, and stop it."""
     job = mpi_job()
     replicas(job, "Worker")["template"]["spec"].update(HELD)
     if own_gates:
@@ -31,7 +31,7 @@ async def left_waiting(cluster: ClusterHarness, *own_gates: str) -> None:
     assert WORKERS_RUNNING_GATE in gates(cluster, LAUNCHER)
 
 
-async def test_launcher_that_waits_starts_once_it_is_released(start_cluster: StartCluster) -> None:
+async def test_gated_launcher_starts_after_dlctl_release(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         await left_waiting(cluster)
         assert await ungate_all(cluster.user, cluster.namespace) == [cluster.key(LAUNCHER)]
@@ -39,7 +39,7 @@ async def test_launcher_that_waits_starts_once_it_is_released(start_cluster: Sta
         assert await ungate_all(cluster.user, cluster.namespace) == []
 
 
-async def test_gates_of_others_stay(start_cluster: StartCluster) -> None:
+async def test_release_keeps_foreign_gates(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         await left_waiting(cluster, "example.com/mine")
         await ungate_all(cluster.user, cluster.namespace)
@@ -49,7 +49,7 @@ async def test_gates_of_others_stay(start_cluster: StartCluster) -> None:
 
 
 @pytest.mark.parametrize("gone", [False, True])
-async def test_launcher_that_changes_meanwhile_is_released_all_the_same(
+async def test_launcher_changed_meanwhile_is_released(
     gone: bool, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:

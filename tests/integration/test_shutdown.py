@@ -1,4 +1,4 @@
-"""How long a controller takes to stop, whatever the server does meanwhile."""
+"""How long a controller takes to stop, whatever the server does."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from tests.support.harness import StartCluster
 
 
 @pytest.mark.embedded_only("the faults of a real server's proxy hold up its other clients")
-async def test_events_that_a_server_does_not_take_end_with_the_grace_period(
+async def test_unaccepted_events_are_dropped_after_the_grace_period(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster(

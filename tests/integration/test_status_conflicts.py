@@ -1,4 +1,4 @@
-"""A status that does not stay as it was written: by another operator, or by an old definition."""
+"""Statuses that are overwritten by another operator, or pruned by an outdated CRD."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -34,7 +34,7 @@ def job(name: str = "linear", **counts: int) -> JSON:
 async def operator_without_memory(
     cluster: ClusterHarness, name: str = "linear"
 ) -> AsyncIterator[None]:
-    """Have training-operator write each status of a job, too: what it does not know it drops."""
+    """Simulate a training-operator that also writes each status, without unknown fields."""
     changed = asyncio.Event()
 
     def notice(change: StorageEvent) -> None:
@@ -72,22 +72,22 @@ def value(metrics: Metrics, name: str) -> float:
     return metrics.registry.get_sample_value(name, labels) or 0.0
 
 
-async def test_fight_with_another_operator_is_told_and_slows_down() -> None:
+async def test_status_conflict_with_another_operator_is_reported_and_backs_off() -> None:
     async with start_cluster() as cluster:
         running = cluster.start()
         fates: Fates = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143)] * 1000}
         await cluster.submit(job(), fates, decider="chief-0")
         async with operator_without_memory(cluster):
             await asyncio.sleep(HALF_AN_HOUR_S)
-            # One a second, and more, without the pause.
+            # Without the pause: one per second and more.
             assert status_writes(cluster) < 40
-            # The back-off of the replica holds: 10 s, 20 s and so on up to 5 min.
+            # The replica's backoff is kept: 10 s, 20 s and so on up to 5 min.
             assert made(cluster, "worker-0") < 15
             assert "run only one operator" in cluster.events()["AnotherOperator"]
             assert value(running.manager.metrics, "dlctl_status_conflicts_total") > 3
 
 
-async def test_fight_over_one_job_holds_up_no_other() -> None:
+async def test_status_conflict_of_one_job_does_not_delay_others() -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
@@ -98,7 +98,7 @@ async def test_fight_over_one_job_holds_up_no_other() -> None:
                 await cluster.ended("other")
 
 
-async def test_one_status_of_another_operator_is_no_fight() -> None:
+async def test_single_status_of_another_operator_is_no_conflict() -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
@@ -111,7 +111,7 @@ async def test_one_status_of_another_operator_is_no_fight() -> None:
         assert "AnotherOperator" not in cluster.events()
 
 
-async def test_job_goes_on_when_the_other_operator_has_stopped() -> None:
+async def test_job_continues_when_the_other_operator_has_stopped() -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
@@ -124,7 +124,7 @@ async def test_job_goes_on_when_the_other_operator_has_stopped() -> None:
 
 
 async def replace_status_schema(cluster: ClusterHarness) -> list[JSON]:
-    """Have the definition of training-operator, and return the versions of ours."""
+    """Install training-operator's CRD, and return the versions of ours."""
     cluster.require_embedded("other tests use the definitions")
     there = await cluster.user.get(CRDS, CRD, dict[str, Any])
     ours = there["spec"]["versions"]
@@ -142,7 +142,7 @@ def _without_memory(version: JSON) -> JSON:
     return {**version, "schema": {"openAPIV3Schema": schema}}
 
 
-async def test_old_definition_is_told_and_its_jobs_wait_until_it_is_mended() -> None:
+async def test_outdated_crd_is_reported_and_its_jobs_wait_for_an_update() -> None:
     async with start_cluster() as cluster:
         ours = await replace_status_schema(cluster)
         running = cluster.start()
@@ -155,7 +155,7 @@ async def test_old_definition_is_told_and_its_jobs_wait_until_it_is_mended() -> 
         assert not cluster.pods()
         assert FIX_COMMAND in str(cluster.events())
         assert value(running.manager.metrics, "dlctl_crd_outdated") == 1
-        # One job is tried each minute.
+        # One job is retried each minute.
         assert status_writes(cluster) < 40
 
         await cluster.user.patch(CRDS, CRD, {"spec": {"versions": ours}})
@@ -166,7 +166,7 @@ async def test_old_definition_is_told_and_its_jobs_wait_until_it_is_mended() -> 
         assert value(running.manager.metrics, "dlctl_crd_outdated") == 0
 
 
-async def test_old_definition_of_one_kind_holds_up_no_other() -> None:
+async def test_outdated_crd_of_one_kind_does_not_delay_others() -> None:
     async with start_cluster() as cluster:
         await replace_status_schema(cluster)
         cluster.start()
@@ -176,7 +176,7 @@ async def test_old_definition_of_one_kind_holds_up_no_other() -> None:
         assert not [pod for pod in cluster.pods() if pod.startswith("linear")]
 
 
-async def test_definition_that_is_put_back_under_running_jobs_leaves_them_as_they_are() -> None:
+async def test_downgraded_crd_does_not_change_running_jobs() -> None:
     async with start_cluster() as cluster:
         running = cluster.start()
         fates: Fates = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143), KEEPS_RUNNING]}
@@ -197,7 +197,7 @@ async def test_definition_that_is_put_back_under_running_jobs_leaves_them_as_the
         await cluster.until(check)
 
 
-async def test_mended_definition_is_noticed_where_no_status_is_to_be_written() -> None:
+async def test_updated_crd_is_noticed_without_status_writes() -> None:
     async with start_cluster() as cluster:
         running = cluster.start()
         await cluster.submit(job("done"), {})
@@ -213,7 +213,7 @@ async def test_mended_definition_is_noticed_where_no_status_is_to_be_written() -
         await cluster.until(check)
 
 
-async def test_kind_without_jobs_is_not_waited_for() -> None:
+async def test_kind_without_jobs_is_not_awaited() -> None:
     async with start_cluster() as cluster:
         running = cluster.start()
         await replace_status_schema(cluster)

@@ -1,4 +1,4 @@
-"""What becomes of a job when its replicas end in all the ways in which they can."""
+"""What happens to a job for each way in which its replicas terminate."""
 
 import asyncio
 from functools import partial
@@ -16,7 +16,7 @@ JSON = dict[str, Any]
 
 
 def never(**spec: Any) -> JSON:
-    """Return a job whose pods the kubelet does not run again."""
+    """Return a job whose pods the kubelet does not restart."""
     manifest = mxjob(cleanupPodPolicy="None", **spec)
     for entry in manifest["spec"]["replicaSpecs"]:
         entry["template"]["spec"]["restartPolicy"] = "Never"
@@ -32,11 +32,11 @@ def created(cluster: ClusterHarness, replica: str) -> int:
     [
         pytest.param(Exit(1), "Error", 1, id="1"),
         pytest.param(Exit(139), "Error", 139, id="139"),
-        pytest.param(Exit(3), "Error", 3, id="a code of its own"),
+        pytest.param(Exit(3), "Error", 3, id="unlisted code"),
         pytest.param(OOM_KILLED, "OOMKilled", 137, id="OOMKilled"),
     ],
 )
-async def test_permanent_end_of_a_worker_fails_the_job(
+async def test_permanent_exit_of_a_worker_fails_the_job(
     outcome: Outcome, reason: str, code: int, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:
@@ -55,7 +55,7 @@ async def test_permanent_end_of_a_worker_fails_the_job(
         assert "worker-1" in cluster.events()["MXJobFailed"]
 
 
-async def test_permanent_end_fails_the_job_even_where_the_kubelet_would_try_again(
+async def test_permanent_exit_fails_the_job_even_if_the_kubelet_would_restart_it(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -68,7 +68,7 @@ async def test_permanent_end_fails_the_job_even_where_the_kubelet_would_try_agai
 
 
 @pytest.mark.parametrize("code", [130, 137, 138, 143])
-async def test_retryable_end_costs_a_failure_and_a_new_pod(
+async def test_retryable_exit_costs_a_failure_and_a_new_pod(
     code: int, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:
@@ -81,7 +81,7 @@ async def test_retryable_end_costs_a_failure_and_a_new_pod(
         assert created(cluster, "worker-1") == 2
 
 
-async def test_retryable_end_that_the_kubelet_repeats_costs_no_pod(
+async def test_retryable_exit_restarted_by_the_kubelet_costs_no_pod(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -105,7 +105,7 @@ async def test_eviction_costs_no_failure(start_cluster: StartCluster, code: int)
         assert created(cluster, "server-0") == 2
 
 
-async def test_pod_deleted_by_hand_is_made_again_at_no_cost(start_cluster: StartCluster) -> None:
+async def test_deleted_pod_is_recreated_without_a_failure(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(never(), {"worker-0": [Deleted(), Deleted(), DONE]})
@@ -117,7 +117,9 @@ async def test_pod_deleted_by_hand_is_made_again_at_no_cost(start_cluster: Start
 
 
 @pytest.mark.embedded_only("the pauses of production take minutes")
-async def test_restarts_back_off_and_keep_the_pod_until_then(start_cluster: StartCluster) -> None:
+async def test_restarts_back_off_and_keep_the_failed_pod_until_then(
+    start_cluster: StartCluster,
+) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(never(), {"worker-1": [Exit(143), Exit(143), Exit(143), DONE]})
@@ -138,7 +140,7 @@ def is_made(cluster: ClusterHarness, times: int) -> bool:
     return created(cluster, "worker-1") == times
 
 
-async def test_worker_that_is_done_is_not_made_again_when_its_pod_is_deleted(
+async def test_completed_worker_is_not_recreated_when_its_pod_is_deleted(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -152,14 +154,14 @@ async def test_worker_that_is_done_is_not_made_again_when_its_pod_is_deleted(
         assert cluster.status()["phase"] == "Running"
 
 
-async def test_worker_that_is_done_is_not_made_again_however_fast_its_pod_goes(
+async def test_completed_worker_is_not_recreated_however_fast_its_pod_is_deleted(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(never(), {"scheduler-0": [KEEPS_RUNNING], "worker-0": [KEEPS_RUNNING]})
         await cluster.until(lambda: completed(cluster) == "1")
-        # The last write of the status was a moment ago.
+        # The last status write was a moment ago.
         (name,) = [n for n in cluster.pods() if n.endswith("0") and "worker" in n]
         uid = next(p for p in cluster.objects(PODS) if p["metadata"]["name"] == name)["metadata"][
             "uid"
@@ -194,7 +196,7 @@ def completed(cluster: ClusterHarness) -> str:
         ),
     ],
 )
-async def test_pods_go_as_the_policy_says(
+async def test_pods_are_deleted_by_the_clean_pod_policy(
     policy: str, pods: list[str], services: list[str], start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:

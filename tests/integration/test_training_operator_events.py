@@ -1,4 +1,4 @@
-"""What users of training-operator read in the events of a job: each thing, and each once."""
+"""training-operator's events of a job, each once."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ JSON = dict[str, Any]
 
 
 def event_messages(cluster: ClusterHarness) -> list[tuple[str, str, str]]:
-    """Return the events of the job, in the order of their words."""
+    """Return the events of the job, sorted by message."""
     events = [e for e in cluster.objects(EVENTS) if e["involvedObject"]["kind"] == "TFJob"]
     assert {event["source"]["component"] for event in events} == {"tfjob-controller"}
     return sorted((event["type"], event["reason"], event["message"]) for event in events)
@@ -27,7 +27,7 @@ def tf_job(template_policy: str = "", **run_policy: Any) -> JSON:
     return job
 
 
-async def test_life_of_a_job_is_told_in_the_words_of_training_operator(
+async def test_events_of_a_job_are_those_of_training_operator(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -70,7 +70,7 @@ async def test_life_of_a_job_is_told_in_the_words_of_training_operator(
         ]
 
 
-async def test_child_that_cannot_be_made_is_told_once(start_cluster: StartCluster) -> None:
+async def test_child_that_cannot_be_created_is_reported_once(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         pod = {
             "metadata": {"name": "linear-worker-0"},

@@ -1,4 +1,4 @@
-"""The metrics that training-operator's dashboards are made of: each thing counts once."""
+"""The metrics of training-operator's dashboards: everything counts once."""
 
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.faults import Fault
@@ -15,7 +15,7 @@ FOREVER: dict[str, list[Outcome]] = {
 
 
 def counted(*controllers: RunningController) -> dict[str, float]:
-    """Return all that was counted, and check that it was under the right labels."""
+    """Return all counts, and check their labels."""
     found: dict[str, float] = {}
     for controller in controllers:
         for family in controller.manager.metrics.registry.collect():
@@ -45,7 +45,7 @@ def refuse_status_writes(cluster: ClusterHarness, times: int) -> None:
         )
 
 
-async def test_job_that_succeeds_and_is_deleted_counts_once_in_each(
+async def test_succeeded_and_deleted_job_counts_once_in_each_metric(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -91,7 +91,7 @@ async def test_deadline_and_backoff_limit_are_failures(start_cluster: StartClust
         assert counted(controller) == {"created": 2, "failed": 2}
 
 
-async def test_job_that_cannot_be_read_is_a_failure_for_good(start_cluster: StartCluster) -> None:
+async def test_invalid_job_is_a_failure(start_cluster: StartCluster) -> None:
     chief = {"replicaName": "WORKER", "replicaIndex": 9}
     async with start_cluster() as cluster:
         controller = cluster.start()
@@ -105,7 +105,7 @@ async def test_job_that_cannot_be_read_is_a_failure_for_good(start_cluster: Star
         assert counted(controller) == {"created": 1, "failed": 1}
 
 
-async def test_status_that_could_not_be_written_counts_when_it_is(
+async def test_failed_status_write_counts_once_it_succeeds(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -120,7 +120,7 @@ async def test_status_that_could_not_be_written_counts_when_it_is(
         assert counted(controller) == {"created": 1, "failed": 1}
 
 
-async def test_next_controller_counts_nothing_again(start_cluster: StartCluster) -> None:
+async def test_restarted_controller_counts_nothing_again(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         first = cluster.start()
         await cluster.submit(mxjob(name="over", cleanupPodPolicy="None"), {})
@@ -138,7 +138,7 @@ async def test_next_controller_counts_nothing_again(start_cluster: StartCluster)
         assert counted(second) == {"deleted": 2}
 
 
-async def test_jobs_of_other_groups_are_none_of_training_operators(
+async def test_jobs_of_other_groups_do_not_count(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:

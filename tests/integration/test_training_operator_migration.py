@@ -1,6 +1,6 @@
-"""training-operator stops and dlctl starts, under jobs that are there in every state.
+"""Migration from training-operator, with jobs in every state.
 
-What v1.9 leaves behind is made here: children without our label, statuses without our memory.
+Jobs are created as v1.9 leaves them: children without our label, statuses without ``dlctl``.
 """
 
 import datetime
@@ -68,7 +68,7 @@ async def left_behind(
     children: bool = True,
     **status: Any,
 ) -> JSON:
-    """Make a job as training-operator leaves it, and wait until its pods run."""
+    """Create a job as training-operator leaves it, and wait until its pods run."""
     job = await cluster.submit(manifest, outcomes, decider="chief-0")
     name = job["metadata"]["name"]
     if children:
@@ -107,14 +107,14 @@ def labelled(cluster: ClusterHarness) -> int:
 
 
 async def wait_labelled(cluster: ClusterHarness, number: int) -> None:
-    """Wait until so many children are labelled, and not a moment longer."""
+    """Wait until this many children are labelled, and no longer."""
     while labelled(cluster) < number:
         cluster.history.changed.clear()
         await cluster.history.changed.wait()
 
 
 def watch_statuses(cluster: ClusterHarness) -> list[JSON]:
-    """Return a list that every status of a TFJob is added to from now on."""
+    """Return a list to which every later status of a TFJob is added."""
     seen: list[JSON] = []
 
     def notice(change: StorageEvent) -> None:
@@ -129,7 +129,7 @@ def without_memory(status: JSON) -> JSON:
     return {field: value for field, value in status.items() if field != "dlctl"}
 
 
-async def test_running_job_goes_on_as_it_is(start_cluster: StartCluster) -> None:
+async def test_running_job_is_adopted_unchanged(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)
         before, children = cluster.status(), uids(cluster)
@@ -139,13 +139,13 @@ async def test_running_job_goes_on_as_it_is(start_cluster: StartCluster) -> None
         await cluster.settled()
         assert uids(cluster) == children
         assert cluster.phase() == "Running"
-        # No number goes down in between, and no word changes.
+        # No count decreases in between, and no message changes.
         assert [without_memory(status) for status in statuses] == [before] * len(statuses)
         assert len(statuses) == 1
         assert "SuccessfulCreatePod" not in cluster.events()
 
 
-async def test_tool_that_manages_the_template_stays_named_on_pods_taken_over(
+async def test_managed_by_label_of_the_template_is_kept_on_adopted_pods(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -161,7 +161,7 @@ async def test_tool_that_manages_the_template_stays_named_on_pods_taken_over(
         assert all(helm.items() <= p["metadata"]["labels"].items() for p in cluster.objects(PODS))
 
 
-async def test_job_that_was_taken_over_ends_as_any_other(start_cluster: StartCluster) -> None:
+async def test_adopted_job_ends_like_any_other(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         await left_behind(cluster, tf_job(cleanPodPolicy="Running"), CREATED, RUNNING, **RUN)
         cluster.start()
@@ -177,7 +177,9 @@ async def test_job_that_was_taken_over_ends_as_any_other(start_cluster: StartClu
         ]
 
 
-async def test_end_that_nobody_saw_is_noticed_at_once(start_cluster: StartCluster) -> None:
+async def test_end_of_a_job_between_operators_is_noticed_at_once(
+    start_cluster: StartCluster,
+) -> None:
     async with start_cluster() as cluster:
         outcomes = {**RUNS, "chief-0": [DONE]}
         await left_behind(cluster, tf_job(), CREATED, RUNNING, outcomes=outcomes, **RUN)
@@ -189,7 +191,9 @@ async def test_end_that_nobody_saw_is_noticed_at_once(start_cluster: StartCluste
         assert all(count == 1 for count in cluster.history.created.values())
 
 
-async def test_replica_that_was_lost_in_between_runs_again(start_cluster: StartCluster) -> None:
+async def test_replica_that_failed_between_operators_is_restarted(
+    start_cluster: StartCluster,
+) -> None:
     async with start_cluster() as cluster:
         outcomes: Mapping[str, Sequence[Outcome]] = {**RUNS, "worker-1": [Exit(143), KEEPS_RUNNING]}
         await left_behind(cluster, tf_job("ExitCode"), CREATED, RUNNING, outcomes=outcomes, **RUN)
@@ -207,7 +211,7 @@ STOPPED: Final = ("Running", False, "TFJob {ns}/linear is running.")
 AT_END: Final = counts({"succeeded": 1}, {"succeeded": 1}, {"succeeded": 2})
 
 
-async def test_job_that_had_ended_stays_so(start_cluster: StartCluster) -> None:
+async def test_finished_job_stays_finished(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         outcomes = {**RUNS, "chief-0": [DONE]}
         done = timestamp(cluster.clock.now())
@@ -224,7 +228,7 @@ async def test_job_that_had_ended_stays_so(start_cluster: StartCluster) -> None:
         assert "TFJobSucceeded" not in cluster.events()
 
 
-async def test_clean_up_that_was_cut_off_is_finished(start_cluster: StartCluster) -> None:
+async def test_interrupted_clean_up_is_finished(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         done = timestamp(cluster.clock.now())
         stated = (CREATED, STOPPED, SUCCEEDED)
@@ -236,12 +240,12 @@ async def test_clean_up_that_was_cut_off_is_finished(start_cluster: StartCluster
 
 
 @pytest.mark.parametrize("said", [True, False])
-async def test_time_after_the_end_is_over_though_it_began_before(
+async def test_ttl_that_began_before_the_migration_expires(
     said: bool, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:
         stated = (CREATED, STOPPED, ("Failed", True, 'job "linear" is failing'))
-        # training-operator does not say when, after a permanent exit code.
+        # After a permanent exit code, training-operator does not record the time.
         ended: JSON = {"completionTime": timestamp(cluster.clock.now())} if said else {}
         manifest = tf_job(ttlSecondsAfterFinished=3)
         await left_behind(cluster, manifest, *stated, children=False, **ended)
@@ -252,7 +256,9 @@ async def test_time_after_the_end_is_over_though_it_began_before(
         assert statuses[-1]["completionTime"]
 
 
-async def test_suspended_job_stays_so_and_can_be_resumed(start_cluster: StartCluster) -> None:
+async def test_suspended_job_stays_suspended_and_can_be_resumed(
+    start_cluster: StartCluster,
+) -> None:
     async with start_cluster() as cluster:
         stated = (
             CREATED,
@@ -277,7 +283,7 @@ async def test_suspended_job_stays_so_and_can_be_resumed(start_cluster: StartClu
 
 
 @pytest.mark.parametrize("writes", range(1, 8, 2))
-async def test_controller_that_dies_while_it_takes_over_is_no_loss(
+async def test_controller_killed_during_adoption_loses_nothing(
     writes: int, start_cluster: StartCluster
 ) -> None:
     async with start_cluster() as cluster:
@@ -294,7 +300,7 @@ async def test_controller_that_dies_while_it_takes_over_is_no_loss(
         assert without_memory(cluster.status()) == before
 
 
-async def test_job_created_but_not_begun_begins(start_cluster: StartCluster) -> None:
+async def test_created_job_without_pods_starts(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         renderer = renderer_of(await left_behind(cluster, tf_job(), CREATED, children=False))
         service = renderer.service(next(iter(renderer.job.replicas)))
@@ -306,7 +312,7 @@ async def test_job_created_but_not_begun_begins(start_cluster: StartCluster) -> 
         assert len(cluster.services()) == 4
 
 
-async def test_children_of_a_job_without_a_status_are_taken_over_too(
+async def test_children_of_a_job_without_a_status_are_adopted_too(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -321,7 +327,7 @@ async def test_children_of_a_job_without_a_status_are_taken_over_too(
         assert cluster.status()["replicaStatuses"] == RUN["replicaStatuses"]
 
 
-async def test_job_that_our_rules_refuse_goes_on_until_it_ends(start_cluster: StartCluster) -> None:
+async def test_job_that_our_rules_reject_runs_until_its_end(start_cluster: StartCluster) -> None:
     async with start_cluster(kinds=[KIND]) as cluster:
         await lift_rules(cluster, KIND)
         await left_behind(cluster, tf_job(), CREATED, RUNNING, **RUN)

@@ -1,4 +1,4 @@
-"""A controller that has nothing to do writes nothing."""
+"""A controller with nothing to do writes nothing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ async def running(cluster: ClusterHarness, manifest: JSON) -> None:
 
 
 @pytest.mark.parametrize("manifest", JOBS)
-async def test_running_job_costs_no_writes(manifest: JSON, start_cluster: StartCluster) -> None:
+async def test_running_job_causes_no_writes(manifest: JSON, start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await running(cluster, manifest)
@@ -42,7 +42,7 @@ async def test_running_job_costs_no_writes(manifest: JSON, start_cluster: StartC
 
 @pytest.mark.soak
 @pytest.mark.timeout(90)
-async def test_running_job_costs_no_writes_in_half_a_minute_of_real_time() -> None:
+async def test_running_job_causes_no_writes_in_half_a_minute_of_real_time() -> None:
     async with embedded() as cluster:
         cluster.start()
         await running(cluster, mxjob())
@@ -53,7 +53,7 @@ async def test_running_job_costs_no_writes_in_half_a_minute_of_real_time() -> No
 
 
 @pytest.mark.parametrize("manifest", JOBS)
-async def test_reconciling_again_writes_nothing(
+async def test_repeated_reconcile_writes_nothing(
     manifest: JSON, start_cluster: StartCluster
 ) -> None:
     kind = kind_of(manifest["apiVersion"], manifest["kind"])
@@ -68,7 +68,7 @@ async def test_reconciling_again_writes_nothing(
         assert cluster.history.writes() == writes
 
 
-async def test_new_controller_finds_nothing_to_write(start_cluster: StartCluster) -> None:
+async def test_restarted_controller_writes_nothing(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
         await running(cluster, mxjob())
@@ -81,7 +81,7 @@ async def test_new_controller_finds_nothing_to_write(start_cluster: StartCluster
 
 
 @pytest.mark.embedded_only("a busy machine spreads the ends, and each second may write counts")
-async def test_small_job_costs_one_write_a_child_and_few_for_its_status(
+async def test_small_job_takes_one_write_per_child_and_few_status_writes(
     start_cluster: StartCluster,
 ) -> None:
     async with start_cluster() as cluster:
@@ -97,7 +97,9 @@ async def test_small_job_costs_one_write_a_child_and_few_for_its_status(
 
 
 @pytest.mark.embedded_only("it waits for longer than a real test may")
-async def test_replica_that_waits_for_its_turn_costs_no_writes(start_cluster: StartCluster) -> None:
+async def test_replica_waiting_for_its_backoff_causes_no_writes(
+    start_cluster: StartCluster,
+) -> None:
     manifest = mxjob()
     for entry in manifest["spec"]["replicaSpecs"]:
         entry["template"]["spec"]["restartPolicy"] = "Never"

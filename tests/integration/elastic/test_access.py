@@ -1,4 +1,4 @@
-"""What launchers and workers may enter and hold, and jobs that et-operator has begun."""
+"""Access of launchers and workers, and jobs started by et-operator."""
 
 from typing import Any, Final
 
@@ -29,14 +29,14 @@ ONE: Final = {"count": 1}
 OWN: Final = (ROLES, SERVICE_ACCOUNTS, ROLE_BINDINGS, CONFIG_MAPS, SECRETS)
 
 
-async def test_launcher_that_dials_by_ssh_may_read_its_file_and_enter_nothing() -> None:
+async def test_ssh_launcher_can_read_its_config_map_and_exec_into_no_pod() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         assert rights(stage, "pods/exec") == []
         assert rights(stage, "configmaps") == [["linear-config"]]
 
 
-async def test_launcher_that_enters_pods_may_enter_those_that_there_are() -> None:
+async def test_kubexec_launcher_can_exec_into_existing_workers_only() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, launcherAttachMode="kubexec")
         assert rights(stage, "pods/exec") == [["linear-worker-0", "linear-worker-1"]]
@@ -51,7 +51,7 @@ async def test_launcher_that_enters_pods_may_enter_those_that_there_are() -> Non
         assert stage.listed() == [0]
 
 
-async def test_workers_do_not_hold_the_key_to_each_other() -> None:
+async def test_workers_do_not_get_the_private_key() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         (secret,) = stage.cluster.objects(SECRETS)
@@ -61,7 +61,7 @@ async def test_workers_do_not_hold_the_key_to_each_other() -> None:
         assert not set(private) & held["linear-worker-0"]
 
 
-async def test_keys_are_made_once_and_not_for_each_run() -> None:
+async def test_ssh_keys_are_created_once_per_job() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         (before,) = stage.cluster.objects(SECRETS)
@@ -73,7 +73,7 @@ async def test_keys_are_made_once_and_not_for_each_run() -> None:
         assert after == before
 
 
-async def test_job_whose_keys_are_refused_waits_and_says_so() -> None:
+async def test_job_whose_secret_is_rejected_is_blocked() -> None:
     full = status.forbidden(SECRETS, "linear", "exceeded quota: objects")
     fault = Fault(verb="create", resource="secrets", user_agent="dlctl", status=full, times=None)
     async with start_elastic_cluster() as stage:
@@ -90,20 +90,20 @@ async def test_job_whose_keys_are_refused_waits_and_says_so() -> None:
         assert not cluster.condition("Blocked")
 
 
-async def test_attach_mode_that_nobody_knows_is_refused() -> None:
+async def test_unknown_attach_mode_is_rejected() -> None:
     async with start_elastic_cluster() as stage:
         with pytest.raises(InvalidError):
             await stage.submit(launcherAttachMode="rsh")
 
 
 @pytest.mark.parametrize("name", ["l" * 60, "lin.ear"])
-async def test_name_from_which_none_for_workers_follows_is_refused(name: str) -> None:
+async def test_job_name_without_valid_worker_names_is_rejected(name: str) -> None:
     async with start_elastic_cluster() as stage:
         with pytest.raises(InvalidError):
             await stage.submit(name=name)
 
 
-async def test_job_that_et_operator_runs_goes_on_under_the_same_pods() -> None:
+async def test_running_job_of_et_operator_is_adopted_with_its_pods() -> None:
     async with start_elastic_cluster() as stage:
         await stage.cluster.kill_all()
         await left_by_et_operator(stage)
@@ -123,7 +123,7 @@ async def test_job_that_et_operator_runs_goes_on_under_the_same_pods() -> None:
         assert stage.listed() == [2, 3]
 
 
-async def test_requests_that_et_operator_has_answered_are_not_carried_out_again() -> None:
+async def test_requests_finished_by_et_operator_are_not_executed_again() -> None:
     async with start_elastic_cluster() as stage:
         await stage.cluster.kill_all()
         await stage.scale_out("done", toAdd=ONE)
@@ -146,7 +146,7 @@ async def test_requests_that_et_operator_has_answered_are_not_carried_out_again(
         assert stage.is_consistent()
 
 
-async def test_all_that_a_job_had_is_gone_with_it() -> None:
+async def test_deleting_a_job_deletes_all_its_objects() -> None:
     async with start_elastic_cluster(gently=False) as stage:
         await stage.running(2)
         await stage.scale_in(toDelete=ONE)
@@ -159,7 +159,7 @@ async def test_all_that_a_job_had_is_gone_with_it() -> None:
 
 
 def rights(stage: ElasticHarness, resource: str) -> list[list[str]]:
-    """Return which objects of a resource the launcher may do something with."""
+    """Return the objects of a resource to which the launcher has access."""
     (role,) = stage.cluster.objects(ROLES)
     return [
         rule.get("resourceNames", []) for rule in role["rules"] if resource in rule["resources"]
@@ -167,7 +167,7 @@ def rights(stage: ElasticHarness, resource: str) -> list[list[str]]:
 
 
 def keys(pod: JSON) -> set[str]:
-    """Return the keys of secrets that a pod mounts; all of them where it picks none."""
+    """Return the keys of secrets that a pod mounts; by default, all of them."""
     found: set[str] = set()
     for volume in pod["spec"].get("volumes") or ():
         sources = [volume, *(volume.get("projected") or {}).get("sources", ())]
@@ -188,7 +188,7 @@ def uids(stage: ElasticHarness) -> set[str]:
 
 
 async def left_by_et_operator(stage: ElasticHarness) -> None:
-    """Have a job run with workers 0 and 2 of which nothing is labelled as dlctl's."""
+    """Run a job with workers 0 and 2, without dlctl's labels."""
     manifest = elastic_job(worker={"replicas": 2})
     job = await stage.cluster.submit(manifest)
     names = ["linear-worker-0", "linear-worker-2"]
@@ -217,7 +217,7 @@ async def left_by_et_operator(stage: ElasticHarness) -> None:
     await stage.cluster.until(lambda: stage.runs("linear-launcher"))
 
 
-async def test_secret_of_a_job_that_had_the_name_before_is_not_taken_for_the_jobs_own() -> None:
+async def test_secret_of_a_former_job_of_the_same_name_is_not_used() -> None:
     async with start_elastic_cluster() as stage:
         user, namespace = stage.cluster.user, stage.cluster.namespace
         old = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "linear"}}
@@ -231,7 +231,7 @@ async def test_secret_of_a_job_that_had_the_name_before_is_not_taken_for_the_job
         assert secret["data"]["id_rsa"] != "b2xk"
 
 
-async def test_launcher_cannot_enter_a_pod_that_took_the_name_of_a_lost_worker() -> None:
+async def test_launcher_cannot_exec_into_a_foreign_pod_with_a_lost_workers_name() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, launcherAttachMode="kubexec")
         await stage.scale_in(toDelete=ONE)
@@ -245,14 +245,14 @@ async def test_launcher_cannot_enter_a_pod_that_took_the_name_of_a_lost_worker()
         assert rights(stage, "pods/exec") == [["linear-worker-0"]]
 
 
-async def test_launcher_without_a_job_to_do_can_enter_no_pod() -> None:
+async def test_launcher_of_a_stopped_job_can_exec_into_no_pod() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, launcherAttachMode="kubexec")
         await stage.edit({"spec": {"suspend": True}})
         await stage.cluster.until(lambda: rights(stage, "pods/exec") == [])
 
 
-async def test_role_of_a_launcher_that_enters_pods_is_written_once_at_the_start() -> None:
+async def test_launcher_role_is_written_once_at_the_start() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(6, launcherAttachMode="kubexec")
         await stage.cluster.settled()

@@ -1,4 +1,4 @@
-"""A controller that ends between any two of its writes leaves the next one what it has to know."""
+"""Scaling survives a controller that is killed between any two writes."""
 
 import asyncio
 
@@ -8,24 +8,24 @@ from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
-# More than there are revisions from the request to its end.
+# More than the revisions from the request to its end.
 FAST = range(0, 40, 5)
 SOAK = [n for n in range(40) if n not in FAST]
 
 
 @pytest.mark.parametrize("writes", FAST)
-async def test_request_outlives_a_controller_that_ends_after_so_many_writes(writes: int) -> None:
+async def test_request_survives_a_controller_killed_after_some_writes(writes: int) -> None:
     await _outlive(writes)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("writes", SOAK)
-async def test_request_outlives_a_controller_that_ends_after_any_write(writes: int) -> None:
+async def test_request_survives_a_controller_killed_after_any_write(writes: int) -> None:
     await _outlive(writes)
 
 
 @pytest.mark.parametrize("turns", [15, 30, 60, 90])
-async def test_controller_that_ends_every_so_many_turns_of_the_loop_still_gets_there(
+async def test_request_survives_a_controller_killed_every_few_loop_iterations(
     turns: int,
 ) -> None:
     async with start_elastic_cluster() as stage:
@@ -36,7 +36,7 @@ async def test_controller_that_ends_every_so_many_turns_of_the_loop_still_gets_t
         await stage.scale_out(toAdd={"count": 2})
         for kills in range(20):
             stage.cluster.start()
-            # Ever later after the start, so that every await has its turn to be the last one.
+            # Ever later, so that each await is the last one once.
             for _ in range(turns + 3 * kills):
                 await asyncio.sleep(0)
             await stage.cluster.kill_all()
@@ -66,7 +66,7 @@ async def _outlive(writes: int) -> None:
 
 
 async def check(stage: ElasticHarness) -> None:
-    """Check that worker 1 has gone, that two others have come, and that each was made once."""
+    """Check that worker 1 is deleted, that two others exist, and that each was created once."""
     assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
     assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
     await stage.cluster.settled()

@@ -1,4 +1,4 @@
-"""Launchers: when they start, what they are told, and what becomes of jobs that lose theirs."""
+"""Launchers: their start, their files, and jobs that lose them."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ async def test_launcher_starts_when_all_workers_are_ready() -> None:
         assert stage.listed() == [0, 1]
 
 
-async def test_launcher_starts_with_the_fewest_workers_after_a_while() -> None:
+async def test_launcher_starts_with_the_minimum_of_workers_after_the_timeout() -> None:
     async with start_elastic_cluster(Options(elastic_start_after_s=50)) as stage:
         stage.cluster.node.unready.update(("linear-worker-1", "linear-worker-2"))
         await stage.submit(worker={"replicas": 3})
@@ -40,7 +40,7 @@ async def test_launcher_starts_with_the_fewest_workers_after_a_while() -> None:
         await stage.cluster.until(lambda: stage.listed() == [0, 2])
 
 
-async def test_launcher_never_starts_with_fewer_than_the_fewest_workers() -> None:
+async def test_launcher_never_starts_below_the_minimum_of_workers() -> None:
     async with start_elastic_cluster() as stage:
         stage.cluster.node.unready.add("linear-worker-1")
         await stage.submit(worker={"replicas": 2, "minReplicas": 2})
@@ -48,7 +48,7 @@ async def test_launcher_never_starts_with_fewer_than_the_fewest_workers() -> Non
         assert not stage.uid(LAUNCHER)
 
 
-async def test_files_of_all_forms_follow_the_workers() -> None:
+async def test_all_host_files_follow_the_workers() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1, slotsPerWorker=4)
         await stage.scale_out(toAdd=ONE)
@@ -74,7 +74,7 @@ async def test_launcher_that_hangs_delays_no_other_job() -> None:
         assert (await stage.scaler_result("stuck"))[0] == "ScaleSucceeded"
 
 
-async def test_script_without_a_launcher_to_run_it_is_not_taken_to_have_run() -> None:
+async def test_script_without_a_launcher_does_not_count_as_run() -> None:
     async with start_elastic_cluster(gently=False) as stage:
         await stage.running(2)
         stage.launchers.programs["/less.sh"] = Program(lasts_s=20)
@@ -85,7 +85,7 @@ async def test_script_without_a_launcher_to_run_it_is_not_taken_to_have_run() ->
         assert stage.workers() == [0, 1]
 
 
-async def test_launcher_that_somebody_deletes_is_made_again_with_the_hosts_of_then() -> None:
+async def test_deleted_launcher_is_recreated_with_the_current_hosts() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out(toAdd=ONE)
@@ -100,7 +100,7 @@ async def test_launcher_that_somebody_deletes_is_made_again_with_the_hosts_of_th
         assert stage.is_consistent()
 
 
-async def test_job_that_must_not_lose_its_launcher_fails_when_it_is_deleted() -> None:
+async def test_job_that_requires_its_launcher_fails_when_it_is_deleted() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, launcher={"restartPolicy": "Never"})
         await stage.remove(LAUNCHER)
@@ -111,7 +111,7 @@ async def test_job_that_must_not_lose_its_launcher_fails_when_it_is_deleted() ->
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "ExitCode", "Always"])
-async def test_launcher_that_fails_in_passing_is_run_again_within_the_limit(policy: str) -> None:
+async def test_launcher_with_a_retryable_failure_is_restarted_within_the_limit(policy: str) -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(2, launcher={"restartPolicy": policy}, backoffLimit=2)
         first, worker = stage.uid(LAUNCHER), stage.uid("linear-worker-0")
@@ -123,7 +123,7 @@ async def test_launcher_that_fails_in_passing_is_run_again_within_the_limit(poli
         await stage.cluster.until(lambda: stage.cluster.phase() == "Failed")
 
 
-async def test_worker_that_is_wanted_no_more_goes_at_once_while_no_launcher_runs() -> None:
+async def test_surplus_worker_is_deleted_at_once_without_a_running_launcher() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=60)) as stage:
         await stage.running(2, launcher={"restartPolicy": "OnFailure"})
         await stage.scale_in(toDelete=ONE)
@@ -134,7 +134,7 @@ async def test_worker_that_is_wanted_no_more_goes_at_once_while_no_launcher_runs
         assert stage.listed() == [0]
 
 
-async def test_command_for_a_launcher_does_not_run_in_another_pod_of_its_name() -> None:
+async def test_command_for_a_launcher_does_not_run_in_its_successor() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         orders = len(stage.launchers.commands)
@@ -149,7 +149,7 @@ def generation(stage: ElasticHarness) -> int:
     return int(stage.cluster.status("linear")["dlctl"]["membership"]["generation"])
 
 
-async def test_late_delivery_of_a_former_leader_leaves_the_hosts_of_now() -> None:
+async def test_late_delivery_of_a_former_leader_does_not_overwrite_hosts() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         first, files = generation(stage), dict(stage.launcher().files)
@@ -166,7 +166,7 @@ async def test_late_delivery_of_a_former_leader_leaves_the_hosts_of_now() -> Non
         assert stage.listed() == [0]
 
 
-async def test_hosts_are_delivered_after_the_status_has_lost_their_edition() -> None:
+async def test_hosts_are_delivered_after_the_status_has_lost_their_generation() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         await stage.scale_out(toAdd=ONE)

@@ -1,4 +1,4 @@
-"""Elastic jobs from their start to their end: failures, runs anew, times at rest, what is left."""
+"""Lifecycle of elastic jobs: failures, restarts, suspension, clean-up."""
 
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ async def test_job_whose_launcher_is_evicted_has_a_completion_time() -> None:
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Never", [0]), ("OnFailure", [0, 1])])
-async def test_worker_that_fails_before_the_launcher_starts_keeps_no_job_waiting(
+async def test_worker_failure_before_the_launcher_starts_does_not_block_the_job(
     policy: str, left: list[int]
 ) -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
@@ -64,7 +64,7 @@ async def test_worker_that_fails_before_the_launcher_starts_keeps_no_job_waiting
         assert stage.listed() == left
 
 
-async def test_job_with_too_few_workers_left_to_begin_fails_by_their_fault() -> None:
+async def test_job_with_too_few_workers_to_start_fails_with_their_cause() -> None:
     async with start_elastic_cluster() as stage:
         stage.cluster.node.unready.add("linear-worker-0")
         await stage.submit(worker={"replicas": 2, "minReplicas": 2})
@@ -74,7 +74,7 @@ async def test_job_with_too_few_workers_left_to_begin_fails_by_their_fault() -> 
         assert "worker-1" in stage.cluster.condition("Failed")
 
 
-async def test_failure_that_may_pass_runs_the_whole_job_again_with_as_many_workers() -> None:
+async def test_retryable_failure_restarts_the_whole_job_with_the_same_number_of_workers() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=30)) as stage:
         await stage.running(2, restartPolicy="OnFailure", backoffLimit=1)
         await stage.scale_out(toAdd={"count": 2})
@@ -95,7 +95,7 @@ async def test_failure_that_may_pass_runs_the_whole_job_again_with_as_many_worke
         assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
 
 
-async def test_whole_job_is_run_again_though_kueue_keeps_its_pods() -> None:
+async def test_whole_job_restarts_even_if_kueue_keeps_its_pods() -> None:
     kept = {"template": {**template("main"), "metadata": {"finalizers": [FINALIZER]}}}
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(1, restartPolicy="OnFailure", worker=kept, launcher=kept)
@@ -106,7 +106,7 @@ async def test_whole_job_is_run_again_though_kueue_keeps_its_pods() -> None:
         assert stage.uid("linear-worker-0") != before
 
 
-async def test_whole_job_is_run_again_within_its_limit() -> None:
+async def test_whole_job_restarts_up_to_its_limit() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(1, restartPolicy="OnFailure", backoffLimit=2)
         for count in (1, 2):
@@ -119,7 +119,7 @@ async def test_whole_job_is_run_again_within_its_limit() -> None:
         assert stage.cluster.status()["completionTime"]
 
 
-async def test_whole_job_waits_for_all_its_workers_again() -> None:
+async def test_restarted_job_waits_for_all_its_workers_again() -> None:
     async with start_elastic_cluster(
         Options(restart_backoff_s=1, elastic_start_after_s=60)
     ) as stage:
@@ -136,7 +136,7 @@ async def test_whole_job_waits_for_all_its_workers_again() -> None:
         assert stage.listed() == [0, 1]
 
 
-async def test_whole_job_that_is_run_again_in_the_middle_of_a_request_ends_it() -> None:
+async def test_job_restart_ends_a_running_request() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(2, restartPolicy="OnFailure")
         stage.launchers.reachable_after_s = {"linear-worker-2": 20}
@@ -152,7 +152,7 @@ async def test_whole_job_that_is_run_again_in_the_middle_of_a_request_ends_it() 
 
 
 @pytest.mark.parametrize("code", [1, 2, 127])
-async def test_failure_that_stays_fails_the_job_at_once(code: int) -> None:
+async def test_permanent_failure_fails_the_job_at_once(code: int) -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, restartPolicy="OnFailure")
         await stage.end(LAUNCHER, code)
@@ -163,7 +163,7 @@ async def test_failure_that_stays_fails_the_job_at_once(code: int) -> None:
 
 
 @pytest.mark.parametrize("by", ["annotation", "spec"])
-async def test_job_is_suspended_and_goes_on_with_as_many_workers(by: str) -> None:
+async def test_resumed_job_has_the_same_number_of_workers(by: str) -> None:
     async with start_elastic_cluster(gently=False) as stage:
         await stage.running(2)
         await stage.scale_out(toAdd=ONE)
@@ -180,7 +180,7 @@ async def test_job_is_suspended_and_goes_on_with_as_many_workers(by: str) -> Non
         assert stage.is_consistent()
 
 
-async def test_suspension_does_not_undo_the_end_of_a_job() -> None:
+async def test_suspending_a_finished_job_changes_nothing() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         await stage.end(LAUNCHER)
@@ -191,7 +191,7 @@ async def test_suspension_does_not_undo_the_end_of_a_job() -> None:
         assert stage.uid(LAUNCHER)
 
 
-async def test_job_that_is_suspended_before_it_began_has_no_pods() -> None:
+async def test_job_created_suspended_has_no_pods() -> None:
     async with start_elastic_cluster() as stage:
         await stage.submit(suspend=True)
         await stage.cluster.settled()
@@ -205,7 +205,7 @@ async def test_job_that_is_suspended_before_it_began_has_no_pods() -> None:
     ("policy", "left"),
     [("All", []), ("Running", ["linear-worker-1"]), ("None", ["linear-worker-0"])],
 )
-async def test_workers_go_or_stay_by_the_clean_pod_policy(policy: str, left: list[str]) -> None:
+async def test_workers_are_cleaned_up_by_the_clean_pod_policy(policy: str, left: list[str]) -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, cleanPodPolicy=policy)
         await stage.end("linear-worker-1", 1)
@@ -235,7 +235,7 @@ async def test_job_fails_at_its_deadline() -> None:
         assert 59 < stage.cluster.clock.monotonic() < 65
 
 
-async def test_gang_counts_the_workers_and_has_the_launcher_in_its_queue() -> None:
+async def test_gang_counts_the_workers_and_puts_the_launcher_into_its_queue() -> None:
     async with start_elastic_cluster() as stage:
         await stage.cluster.kill_all()
         await serve_pod_groups(stage.cluster.user, VOLCANO_POD_GROUPS)
@@ -255,7 +255,7 @@ async def test_gang_counts_the_workers_and_has_the_launcher_in_its_queue() -> No
         assert ganged_pods == [LAUNCHER, "linear-worker-0", "linear-worker-1"]
 
 
-async def test_events_are_told_once_and_say_what_happened() -> None:
+async def test_each_event_is_recorded_once() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_in(toDelete=ONE)
@@ -284,6 +284,6 @@ async def restarted(stage: ElasticHarness, count: int) -> None:
 
 
 def joins(stage: ElasticHarness, pod: str) -> bool:
-    """Tell whether a pod is one of a gang."""
+    """Return whether a pod belongs to a gang."""
     annotations = stage.pod(pod)["metadata"].get("annotations") or {}
     return "scheduling.k8s.io/group-name" in annotations

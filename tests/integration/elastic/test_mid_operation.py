@@ -1,4 +1,4 @@
-"""What comes in the middle of a change of workers: rests, ends, and what others have left."""
+"""Suspension, termination and adoption in the middle of a scale operation."""
 
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ HALF_DONE: Final = {
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-async def test_job_that_was_suspended_is_resumed_with_the_workers_that_it_had_lost(
+async def test_resumed_job_has_its_lost_workers_again(
     policy: str,
 ) -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=300)) as stage:
@@ -42,7 +42,7 @@ async def test_job_that_was_suspended_is_resumed_with_the_workers_that_it_had_lo
         assert stage.listed() == stage.members() == stage.workers()
 
 
-async def test_worker_that_ends_well_before_it_is_used_is_made_again() -> None:
+async def test_worker_that_succeeds_before_use_is_recreated() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.cluster.node.unready.add("linear-worker-1")
@@ -57,7 +57,7 @@ async def test_worker_that_ends_well_before_it_is_used_is_made_again() -> None:
         assert (await stage.scaler_result("out"))[0] == "ScaleSucceeded"
 
 
-async def test_launcher_is_asked_once_for_all_that_come() -> None:
+async def test_new_workers_are_probed_together() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         coming = [f"linear-worker-{index}" for index in range(1, 7)]
@@ -72,7 +72,7 @@ async def test_launcher_is_asked_once_for_all_that_come() -> None:
         assert _asked(stage) - before == 1
 
 
-async def test_launcher_that_has_let_go_is_not_blamed_for_a_worker_that_takes_its_time() -> None:
+async def test_slowly_terminating_worker_is_not_reported_as_in_use() -> None:
     async with start_elastic_cluster(Options(scale_in_timeout_s=20)) as stage:
         await stage.running(2)
         stage.cluster.node.run_s = 60
@@ -81,9 +81,7 @@ async def test_launcher_that_has_let_go_is_not_blamed_for_a_worker_that_takes_it
         assert stage.event_messages("TrainingJobWorkersInUse") == []
 
 
-async def test_launcher_starts_anew_with_all_there_are_if_the_fewest_were_raised_above_them() -> (
-    None
-):
+async def test_launcher_restarts_with_all_workers_if_the_minimum_was_raised_above_them() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(3, launcher={"restartPolicy": "OnFailure"})
         await stage.scale_in(toDelete=ONE)
@@ -97,7 +95,7 @@ async def test_launcher_starts_anew_with_all_there_are_if_the_fewest_were_raised
         assert stage.listed() == [0, 1]
 
 
-async def test_request_that_et_operator_was_about_is_ended_with_the_pods_that_it_chose() -> None:
+async def test_request_started_by_et_operator_is_finished_with_its_pods() -> None:
     async with start_elastic_cluster() as stage:
         await stage.cluster.kill_all()
         await left_by_et_operator(stage)
@@ -114,7 +112,7 @@ async def test_request_that_et_operator_was_about_is_ended_with_the_pods_that_it
         assert stage.uid("linear-worker-0") == before
 
 
-async def test_request_that_goes_with_a_job_of_before_is_not_for_the_next_one() -> None:
+async def test_request_for_a_former_job_is_not_executed_on_its_successor() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         owner = owner_reference(JOBS, name="linear", uid=UID("of-before"))

@@ -1,4 +1,4 @@
-"""ScaleIns at work: workers leave, named or the last ones, once the launcher has let go."""
+"""ScaleIn: the named or the last workers are deleted once the launcher disconnects."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 ONE: Final = {"count": 1}
 
 
-async def test_last_workers_go() -> None:
+async def test_scale_in_by_count_deletes_the_last_workers() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(4)
         await stage.scale_in(toDelete={"count": 2})
@@ -28,7 +28,7 @@ async def test_last_workers_go() -> None:
         assert stage.scaler("in")["toDeletePods"] == ["linear-worker-2", "linear-worker-3"]
 
 
-async def test_named_workers_go_and_no_others() -> None:
+async def test_scale_in_by_name_deletes_only_the_named_workers() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(4)
         before = {i: stage.uid(f"linear-worker-{i}") for i in (0, 3)}
@@ -40,7 +40,7 @@ async def test_named_workers_go_and_no_others() -> None:
         assert {i: stage.uid(f"linear-worker-{i}") for i in (0, 3)} == before
 
 
-async def test_unknown_names_fail_the_request_by_name_and_no_pod_goes() -> None:
+async def test_scale_in_of_unknown_names_fails_and_deletes_no_pod() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         before = stage.left()
@@ -54,7 +54,7 @@ async def test_unknown_names_fail_the_request_by_name_and_no_pod_goes() -> None:
         assert stage.is_consistent()
 
 
-async def test_names_of_workers_that_went_already_fail_the_request() -> None:
+async def test_scale_in_of_removed_workers_fails() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(3)
         await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
@@ -67,7 +67,7 @@ async def test_names_of_workers_that_went_already_fail_the_request() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 9])
-async def test_fewer_than_min_replicas_are_refused(count: int) -> None:
+async def test_scale_in_below_min_replicas_is_rejected(count: int) -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(3, worker={"minReplicas": 2})
         await stage.scale_in(toDelete={"count": count})
@@ -77,7 +77,7 @@ async def test_fewer_than_min_replicas_are_refused(count: int) -> None:
         assert stage.members() == [0, 1, 2]
 
 
-async def test_all_workers_cannot_be_taken_away_by_name() -> None:
+async def test_scale_in_of_all_workers_by_name_is_rejected() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_in(toDelete={"podNames": ["linear-worker-0", "linear-worker-1"]})
@@ -86,7 +86,7 @@ async def test_all_workers_cannot_be_taken_away_by_name() -> None:
         assert stage.is_consistent()
 
 
-async def test_only_workers_that_live_are_counted_and_taken() -> None:
+async def test_scale_in_counts_and_removes_only_live_workers() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(4)
         await stage.end("linear-worker-3", 1)
@@ -100,7 +100,7 @@ async def test_only_workers_that_live_are_counted_and_taken() -> None:
         assert (phase, "current replicas 2" in message) == ("ScaleFailed", True)
 
 
-async def test_pod_goes_within_two_seconds_of_the_launcher_letting_it_go() -> None:
+async def test_pod_is_deleted_within_two_seconds_after_the_launcher_disconnects() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(3)
         stage.launchers.disconnects_s = 20
@@ -111,7 +111,7 @@ async def test_pod_goes_within_two_seconds_of_the_launcher_letting_it_go() -> No
         assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
 
 
-async def test_launcher_that_never_lets_go_is_waited_for_so_long_only() -> None:
+async def test_launcher_that_never_disconnects_is_awaited_until_the_timeout() -> None:
     async with start_elastic_cluster(Options(scale_in_timeout_s=25), gently=False) as stage:
         await stage.running(2)
         stage.launchers.disconnects_s = 1000
@@ -126,7 +126,7 @@ async def test_launcher_that_never_lets_go_is_waited_for_so_long_only() -> None:
         ]
 
 
-async def test_launcher_that_uses_worker_10_has_let_worker_1_go() -> None:
+async def test_launcher_that_uses_worker_10_has_disconnected_from_worker_1() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(11)
         await stage.scale_in(toDelete={"podNames": ["linear-worker-1"]})
@@ -137,7 +137,7 @@ async def test_launcher_that_uses_worker_10_has_let_worker_1_go() -> None:
 
 
 @pytest.mark.parametrize("late_s", [0.1, 0.9])
-async def test_worker_that_is_about_to_be_dialled_costs_no_index(late_s: float) -> None:
+async def test_index_of_a_worker_about_to_be_connected_to_is_not_reused(late_s: float) -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.dials_at["linear-worker-1"] = stage.cluster.clock.monotonic() + late_s
@@ -148,7 +148,7 @@ async def test_worker_that_is_about_to_be_dialled_costs_no_index(late_s: float) 
         assert stage.members() == [0, 1]
 
 
-async def test_worker_that_is_never_dialled_costs_its_index_and_a_second_look() -> None:
+async def test_index_of_an_unused_worker_is_freed_after_a_second_inspection() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.avoided.add("linear-worker-1")
@@ -161,7 +161,7 @@ async def test_worker_that_is_never_dialled_costs_its_index_and_a_second_look() 
         assert stage.members() == [0, 2]
 
 
-async def test_worker_that_is_in_use_takes_no_second_look() -> None:
+async def test_worker_in_use_needs_no_second_inspection() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         began = stage.cluster.clock.monotonic()
@@ -170,7 +170,7 @@ async def test_worker_that_is_in_use_takes_no_second_look() -> None:
         assert stage.cluster.clock.monotonic() - began < 1
 
 
-async def test_launcher_that_cannot_be_looked_into_has_not_let_go() -> None:
+async def test_failed_inspection_counts_as_connected() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.faults = [ExecFault("fail", "users", times=3), ExecFault("hang", "users")]
@@ -180,7 +180,7 @@ async def test_launcher_that_cannot_be_looked_into_has_not_let_go() -> None:
         assert stage.cluster.clock.monotonic() - began > 10
 
 
-async def test_request_that_is_deleted_meanwhile_is_completed() -> None:
+async def test_scale_in_is_completed_after_its_request_is_deleted() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(3)
         stage.launchers.disconnects_s = 20
@@ -191,7 +191,7 @@ async def test_request_that_is_deleted_meanwhile_is_completed() -> None:
         assert stage.members() == [0, 1]
 
 
-async def test_script_takes_the_workers_out_before_anybody_else_does() -> None:
+async def test_scale_in_script_runs_before_the_hosts_change() -> None:
     async with start_elastic_cluster(gently=False) as stage:
         await stage.running(3)
         stage.launchers.programs["/less.sh"] = Program(lasts_s=25)
@@ -208,7 +208,7 @@ async def test_script_takes_the_workers_out_before_anybody_else_does() -> None:
 
 
 @pytest.mark.parametrize("program", [Program(code=1), Program(lasts_s=1000)])
-async def test_script_that_fails_once_too_often_leaves_the_workers(program: Program) -> None:
+async def test_scale_in_script_beyond_its_retries_keeps_the_workers(program: Program) -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.programs["/less.sh"] = program
@@ -222,7 +222,7 @@ async def test_script_that_fails_once_too_often_leaves_the_workers(program: Prog
         assert stage.is_consistent()
 
 
-async def test_script_that_does_better_the_next_time_is_enough() -> None:
+async def test_scale_in_script_may_succeed_on_a_retry() -> None:
     async with start_elastic_cluster(gently=False) as stage:
         await stage.running(2)
         stage.launchers.faults = [ExecFault("fail", "run"), ExecFault("cut", "run")]

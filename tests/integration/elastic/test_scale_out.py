@@ -1,4 +1,4 @@
-"""ScaleOuts at work: workers come, are listed once they answer, and go again if they do not."""
+"""ScaleOut: new workers are listed once reachable, and removed after the timeout."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ TWO: Final = {"count": 2}
 NEVER: Final = float("inf")
 
 
-async def test_workers_come_and_are_listed_together() -> None:
+async def test_scale_out_adds_and_lists_workers_together() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_out(toAdd=TWO)
@@ -34,7 +34,7 @@ async def test_workers_come_and_are_listed_together() -> None:
         assert stage.pod("linear-worker-2")["metadata"]["labels"]["scaleout-name"] == "out"
 
 
-async def test_worker_is_listed_only_when_it_answers_as_seen_from_the_launcher() -> None:
+async def test_worker_is_listed_once_it_is_reachable_from_the_launcher() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.launchers.reachable_after_s = {"linear-worker-1": 30, "linear-worker-2": 20}
@@ -58,7 +58,7 @@ async def test_worker_that_is_not_ready_is_not_listed() -> None:
         assert (await stage.scaler_result("out"))[0] == "ScaleFailed"
 
 
-async def test_time_that_is_up_takes_away_its_own_workers_and_no_others() -> None:
+async def test_scale_out_timeout_removes_only_its_own_workers() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         before = [stage.uid(f"linear-worker-{i}") for i in (0, 1)]
@@ -74,7 +74,7 @@ async def test_time_that_is_up_takes_away_its_own_workers_and_no_others() -> Non
         assert len(stage.launcher().listed) == 1
 
 
-async def test_some_of_the_workers_are_enough_where_the_request_says_so() -> None:
+async def test_scale_out_succeeds_with_its_min_count() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.launchers.reachable_after_s = {"linear-worker-2": NEVER}
@@ -85,7 +85,7 @@ async def test_some_of_the_workers_are_enough_where_the_request_says_so() -> Non
         assert stage.is_consistent()
 
 
-async def test_fewer_than_are_enough_are_none() -> None:
+async def test_scale_out_below_its_min_count_adds_no_worker() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.launchers.reachable_after_s = {"linear-worker-2": NEVER, "linear-worker-3": NEVER}
@@ -96,7 +96,7 @@ async def test_fewer_than_are_enough_are_none() -> None:
         assert stage.is_consistent()
 
 
-async def test_more_than_max_replicas_is_refused() -> None:
+async def test_scale_out_above_max_replicas_is_rejected() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, worker={"maxReplicas": 3})
         await stage.scale_out(toAdd=TWO)
@@ -108,7 +108,7 @@ async def test_more_than_max_replicas_is_refused() -> None:
         assert stage.members() == [0, 1, 2]
 
 
-async def test_worker_that_fails_before_it_is_used_is_tried_again_within_the_limit() -> None:
+async def test_worker_that_fails_before_use_is_recreated_within_the_limit() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.launchers.reachable_after_s = {"linear-worker-1": 20}
@@ -122,7 +122,7 @@ async def test_worker_that_fails_before_it_is_used_is_tried_again_within_the_lim
         assert stage.is_consistent()
 
 
-async def test_worker_that_fails_once_too_often_fails_the_request_by_name() -> None:
+async def test_worker_beyond_its_retries_fails_the_request_by_name() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.launchers.reachable_after_s = {"linear-worker-1": 20}
@@ -136,7 +136,7 @@ async def test_worker_that_fails_once_too_often_fails_the_request_by_name() -> N
         assert stage.is_consistent()
 
 
-async def test_name_of_a_worker_that_failed_is_not_given_again() -> None:
+async def test_name_of_a_failed_worker_is_not_reused() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.end("linear-worker-1", 1)
@@ -147,7 +147,7 @@ async def test_name_of_a_worker_that_failed_is_not_given_again() -> None:
         assert stage.hosts() == [0, 2, 3] == stage.listed() == stage.workers()
 
 
-async def test_name_of_a_worker_that_left_in_peace_is_given_again() -> None:
+async def test_name_of_a_drained_worker_is_reused() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_in(toDelete={"count": 1})
@@ -172,7 +172,7 @@ async def test_index_of_a_worker_whose_process_died_is_not_reused(script: dict[s
         assert stage.members() == [0, 1, 2, 4] == stage.listed()
 
 
-async def test_index_is_reused_where_the_launcher_uses_nobody_at_the_moment() -> None:
+async def test_index_is_reused_while_the_launcher_uses_no_worker() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.avoided |= {"linear-worker-0", "linear-worker-1"}
@@ -183,7 +183,7 @@ async def test_index_is_reused_where_the_launcher_uses_nobody_at_the_moment() ->
         assert stage.members() == [0, 1]
 
 
-async def test_request_that_is_deleted_meanwhile_leaves_no_worker_behind() -> None:
+async def test_deleted_scale_out_leaves_no_worker_behind() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.reachable_after_s = {"linear-worker-3": NEVER}
@@ -197,7 +197,7 @@ async def test_request_that_is_deleted_meanwhile_leaves_no_worker_behind() -> No
         assert stage.members() == [0, 1, 2]
 
 
-async def test_script_is_told_the_workers_and_has_its_variables() -> None:
+async def test_scale_out_script_gets_the_workers_and_its_variables() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         env = [{"name": "A", "value": "it's 1"}, {"name": "B", "value": "2"}]
@@ -212,7 +212,7 @@ async def test_script_is_told_the_workers_and_has_its_variables() -> None:
         assert stage.is_consistent()
 
 
-async def test_script_that_fails_takes_the_workers_away_again() -> None:
+async def test_failed_scale_out_script_removes_the_new_workers() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.launchers.programs["/more.sh"] = Program(code=3)
@@ -225,7 +225,7 @@ async def test_script_that_fails_takes_the_workers_away_again() -> None:
         assert stage.is_consistent()
 
 
-async def test_delivery_that_fails_is_tried_until_it_is_done() -> None:
+async def test_failed_delivery_is_retried_until_it_succeeds() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         stage.launchers.faults = [
@@ -239,18 +239,18 @@ async def test_delivery_that_fails_is_tried_until_it_is_done() -> None:
         assert stage.listed() == [0, 1, 2]
 
 
-async def test_launcher_that_cannot_be_told_holds_nobody_up_for_ever() -> None:
+async def test_unreachable_launcher_delays_a_request_only_until_its_timeout() -> None:
     async with start_elastic_cluster(Options(scale_in_timeout_s=20)) as stage:
         await stage.running(1)
         stage.launchers.faults = [ExecFault("fail", "deliver", times=100)]
         await stage.scale_out(toAdd=TWO, timeout=30)
         phase, message = await stage.scaler_result("out")
         assert (phase, "was not updated" in message) == ("ScaleFailed", True)
-        # It may be that it knows of them.
+        # The launcher may know them.
         assert stage.workers() == stage.members() == [0, 1, 2]
 
 
-async def test_time_for_workers_is_the_controllers_where_a_request_names_none() -> None:
+async def test_default_timeout_of_new_workers_is_the_controllers() -> None:
     async with start_elastic_cluster(Options(scale_out_timeout_s=30)) as stage:
         await stage.running(1)
         stage.launchers.reachable_after_s = {"linear-worker-1": NEVER}
@@ -260,7 +260,7 @@ async def test_time_for_workers_is_the_controllers_where_a_request_names_none() 
         assert 28 < stage.cluster.clock.monotonic() - began < 33
 
 
-async def test_worker_that_is_not_allowed_is_waited_for_until_time_is_up() -> None:
+async def test_rejected_worker_is_retried_until_the_timeout() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         full = Fault(
@@ -279,7 +279,7 @@ async def test_worker_that_is_not_allowed_is_waited_for_until_time_is_up() -> No
         assert stage.cluster.phase() == "Running"
 
 
-async def test_workers_that_are_on_their_way_are_listed_by_the_launcher_of_then() -> None:
+async def test_pending_workers_are_listed_in_the_launcher_created_later() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(1, launcher={"restartPolicy": "OnFailure"})
         stage.launchers.reachable_after_s = {"linear-worker-1": 20}

@@ -1,4 +1,4 @@
-"""Which requests are carried out, when, and on what: one at a time, the oldest first."""
+"""Which requests are executed, and when: one at a time, the oldest first."""
 
 import threading
 from typing import Any, Final
@@ -37,7 +37,7 @@ JSON = dict[str, Any]
 ONE: Final = {"count": 1}
 
 
-async def test_requests_are_carried_out_in_the_order_of_their_creation() -> None:
+async def test_requests_are_executed_in_order_of_creation() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.reachable_after_s = {"linear-worker-2": 10}
@@ -51,7 +51,7 @@ async def test_requests_are_carried_out_in_the_order_of_their_creation() -> None
         assert added == [["linear-worker-2"], ["linear-worker-3"], ["linear-worker-4"]]
 
 
-async def test_request_that_is_refused_does_not_keep_the_next_one_waiting() -> None:
+async def test_rejected_request_does_not_block_the_next() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.scale_in("refused", toDelete={"count": 9})
@@ -60,7 +60,7 @@ async def test_request_that_is_refused_does_not_keep_the_next_one_waiting() -> N
         assert (await stage.scaler_result("refused"))[0] == "ScaleFailed"
 
 
-async def test_request_from_before_its_job_is_taken_on_when_the_job_appears() -> None:
+async def test_request_created_before_its_job_is_executed_once_the_job_exists() -> None:
     async with start_elastic_cluster() as stage:
         await stage.scale_out(toAdd=ONE)
         await stage.cluster.advance(20)
@@ -73,7 +73,7 @@ async def test_request_from_before_its_job_is_taken_on_when_the_job_appears() ->
         assert (owner["kind"], owner["controller"]) == ("TrainingJob", True)
 
 
-async def test_request_that_somebody_else_owns_is_carried_out_too() -> None:
+async def test_request_with_another_owner_is_executed_too() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         plan = {"metadata": {"name": "night"}}
@@ -106,7 +106,7 @@ async def test_requests_end_with_their_job() -> None:
         assert stage.cluster.phase() == "Succeeded"
 
 
-async def test_jobs_of_one_name_in_two_namespaces_do_not_disturb_each_other() -> None:
+async def test_jobs_of_the_same_name_in_two_namespaces_are_independent() -> None:
     async with start_elastic_cluster() as stage:
         await stage.cluster.user.create(NAMESPACES, "", {"metadata": {"name": "other"}})
         other = ElasticHarness(attrs.evolve(stage.cluster, namespace="other"), stage.launchers)
@@ -122,7 +122,7 @@ async def test_jobs_of_one_name_in_two_namespaces_do_not_disturb_each_other() ->
         assert other.is_consistent()
 
 
-async def test_choice_is_written_down_before_anything_comes_of_it() -> None:
+async def test_selection_is_persisted_before_it_is_executed() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(3)
         chosen: list[Any] = []
@@ -138,7 +138,7 @@ async def test_choice_is_written_down_before_anything_comes_of_it() -> None:
         assert chosen == [[1]]
 
 
-async def test_controller_that_sees_all_too_late_takes_the_named_worker_and_no_other() -> None:
+async def test_controller_with_stale_stores_removes_only_the_named_worker() -> None:
     async with start_elastic_cluster() as stage:
         late = [
             Fault(verb="watch", resource=name, user_agent="dlctl", lag_s=1.5, times=None)
@@ -163,7 +163,7 @@ async def test_controller_that_sees_all_too_late_takes_the_named_worker_and_no_o
         assert stage.is_consistent()
 
 
-async def test_status_that_could_not_be_written_is_written_again() -> None:
+async def test_failed_status_write_is_repeated() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         for reset in ("before", "after", "before"):
@@ -184,7 +184,7 @@ async def test_status_that_could_not_be_written_is_written_again() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "members"), [(4, [0, 1, 2, 3]), (1, [0])])
-async def test_number_in_the_spec_does_the_same_as_a_request(
+async def test_changed_replica_count_scales_like_a_request(
     replicas: int, members: list[int]
 ) -> None:
     async with start_elastic_cluster() as stage:
@@ -216,7 +216,7 @@ async def test_scale_subresource_scales_within_the_bounds() -> None:
         assert "training-job-role=worker" in seen["status"]["selector"]
 
 
-async def test_number_in_the_spec_waits_for_the_request_that_is_under_way() -> None:
+async def test_changed_replica_count_waits_for_the_running_request() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.reachable_after_s = {"linear-worker-2": 20}
@@ -242,7 +242,7 @@ async def test_slow_script_of_one_job_delays_no_other() -> None:
         assert (await stage.scaler_result("slow"))[0] == "ScaleSucceeded"
 
 
-async def test_what_lacks_everything_harms_nobody() -> None:
+async def test_empty_objects_do_no_harm() -> None:
     async with start_elastic_cluster() as stage:
         await accept_anything(stage)
         await stage.running(2)
@@ -269,7 +269,7 @@ async def test_what_lacks_everything_harms_nobody() -> None:
         assert stage.cluster.phase() == "Running"
 
 
-async def test_request_that_cannot_be_read_fails_and_its_job_goes_on(
+async def test_malformed_request_fails_and_its_job_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = scalers.read
@@ -291,7 +291,7 @@ async def test_request_that_cannot_be_read_fails_and_its_job_goes_on(
         assert not stage.cluster.condition("Blocked")
 
 
-async def test_workers_of_a_large_job_are_chosen_beside_the_loop(
+async def test_workers_of_a_large_job_are_selected_in_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     threads = set[str]()
@@ -314,7 +314,7 @@ async def edit_replicas(stage: ElasticHarness, replicas: int) -> None:
 
 
 async def accept_anything(stage: ElasticHarness) -> None:
-    """Have the server check as little as et-operator's definitions do."""
+    """Make the server validate as little as under et-operator's CRDs."""
     for resource in (JOBS, SCALE_INS, SCALE_OUTS):
         key = ObjectKey("", resource.group_resource)
         crd = await stage.cluster.user.get(CRDS, key, JSON)
@@ -331,7 +331,7 @@ async def create(stage: ElasticHarness, resource: Any, body: JSON) -> None:
     await stage.cluster.user.create(resource, stage.cluster.namespace, wire)
 
 
-async def test_slow_scripts_of_one_namespace_hold_up_neither_others_nor_deliveries() -> None:
+async def test_slow_scripts_of_one_namespace_delay_neither_others_nor_deliveries() -> None:
     async with start_elastic_cluster(Options(max_concurrent_scaler_scripts=4)) as stage:
         await stage.cluster.user.create(NAMESPACES, "", {"metadata": {"name": "quiet"}})
         quiet = ElasticHarness(attrs.evolve(stage.cluster, namespace="quiet"), stage.launchers)
@@ -357,14 +357,14 @@ async def test_slow_scripts_of_one_namespace_hold_up_neither_others_nor_deliveri
     [{"script": "/opt/../proc/self/environ"}, {"script": "/dev/stdin"}, {"timeout": 3601}],
     ids=["proc", "dev", "time"],
 )
-async def test_script_that_is_none_or_has_no_end_is_refused_at_admission(spec: JSON) -> None:
+async def test_invalid_or_endless_script_path_is_rejected_at_admission(spec: JSON) -> None:
     async with start_elastic_cluster() as stage:
         with pytest.raises(InvalidError, match=r"spec\.(script|timeout)"):
             await stage.scale_out(toAdd=ONE, **spec)
         await stage.scale_out(toAdd=ONE, script="/opt/proc/join.sh", timeout=3600)
 
 
-async def test_request_for_a_job_that_never_comes_fails_after_a_while() -> None:
+async def test_request_for_a_missing_job_fails_after_a_while() -> None:
     async with start_elastic_cluster() as stage:
         await stage.scale_out(job="absent", toAdd=ONE)
         await stage.cluster.advance(60)
@@ -375,7 +375,7 @@ async def test_request_for_a_job_that_never_comes_fails_after_a_while() -> None:
         await stage.cluster.until(lambda: stage.event_messages("ScalingOutFailed") == [why])
 
 
-async def test_finished_requests_are_deleted_when_their_time_is_over() -> None:
+async def test_finished_requests_are_deleted_after_their_ttl() -> None:
     async with start_elastic_cluster(Options(scaler_ttl_s=600)) as stage:
         await stage.running(2)
         await stage.scale_out(toAdd=ONE)
@@ -389,7 +389,7 @@ async def test_finished_requests_are_deleted_when_their_time_is_over() -> None:
         assert stage.members() == [0, 1, 2]
 
 
-async def test_finished_requests_are_not_looked_at_with_their_job() -> None:
+async def test_finished_requests_are_not_reconciled_with_their_job() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(1)
         await stage.scale_out(toAdd=ONE)

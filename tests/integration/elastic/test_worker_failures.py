@@ -1,4 +1,4 @@
-"""Workers that end while their job goes on: who takes their places, when, and when nobody does."""
+"""Workers that fail while their job runs: when and how they are replaced."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ ON_FAILURE: Final = {"restartPolicy": "OnFailure"}
 
 
 async def seconds_until(stage: ElasticHarness, pod: str) -> float:
-    """Return how long it takes until there is a pod."""
+    """Return how long it takes until a pod exists."""
     began = stage.cluster.clock.monotonic()
     await stage.cluster.until(lambda: stage.uid(pod))
     return stage.cluster.clock.monotonic() - began
@@ -39,7 +39,7 @@ async def test_lost_worker_is_replaced_at_once_under_a_new_name(code: int) -> No
         assert [len(hosts) for _, hosts in stage.launcher().listed] == [2, 1, 2]
 
 
-async def test_worker_that_somebody_deletes_is_replaced() -> None:
+async def test_deleted_worker_is_replaced() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, worker=ALWAYS)
         await stage.remove("linear-worker-1")
@@ -62,7 +62,7 @@ async def test_worker_that_somebody_deletes_is_replaced() -> None:
         ("ExitCode", 255, [1, 2]),
     ],
 )
-async def test_worker_is_replaced_by_its_restart_policy(
+async def test_worker_is_replaced_according_to_its_restart_policy(
     policy: str, code: int, members: list[int]
 ) -> None:
     async with start_elastic_cluster() as stage:
@@ -76,7 +76,7 @@ async def test_worker_is_replaced_by_its_restart_policy(
         assert stage.cluster.phase() == "Running"
 
 
-async def test_replacements_wait_longer_and_longer() -> None:
+async def test_replacements_back_off() -> None:
     async with start_elastic_cluster(
         Options(restart_backoff_s=10, restart_backoff_cap_s=300)
     ) as stage:
@@ -90,7 +90,7 @@ async def test_replacements_wait_longer_and_longer() -> None:
         assert waits[1:] == pytest.approx([10, 20, 40], abs=2)
 
 
-async def test_worker_is_replaced_no_more_often_than_its_limit() -> None:
+async def test_worker_is_replaced_up_to_its_limit() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(2, worker={**ALWAYS, "backoffLimit": 2})
         for number in (1, 2):
@@ -103,7 +103,7 @@ async def test_worker_is_replaced_no_more_often_than_its_limit() -> None:
         assert stage.cluster.phase() == "Running"
 
 
-async def test_dead_workers_and_their_services_do_not_pile_up() -> None:
+async def test_dead_workers_and_their_services_do_not_accumulate() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         await stage.running(1, worker=ALWAYS)
         for number in range(3):
@@ -113,7 +113,7 @@ async def test_dead_workers_and_their_services_do_not_pile_up() -> None:
         assert stage.left() == ["linear-worker-3"]
 
 
-async def test_workers_that_come_meanwhile_leave_no_room_for_a_replacement() -> None:
+async def test_scale_out_to_the_maximum_leaves_no_room_for_a_replacement() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=60)) as stage:
         await stage.running(2, worker={**ALWAYS, "maxReplicas": 2})
         await stage.end("linear-worker-1", 1)
@@ -126,7 +126,7 @@ async def test_workers_that_come_meanwhile_leave_no_room_for_a_replacement() -> 
         assert len(stage.workers()) == 2
 
 
-async def test_worker_that_fails_while_others_come_is_replaced_all_the_same() -> None:
+async def test_worker_that_fails_during_a_scale_out_is_replaced() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, worker=ALWAYS)
         stage.launchers.reachable_after_s = {"linear-worker-2": 30}
@@ -140,7 +140,7 @@ async def test_worker_that_fails_while_others_come_is_replaced_all_the_same() ->
         assert stage.is_consistent()
 
 
-async def test_each_loss_is_told_once() -> None:
+async def test_each_worker_failure_is_reported_once() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await stage.remove("linear-worker-1")
@@ -153,7 +153,7 @@ async def test_each_loss_is_told_once() -> None:
         ]
 
 
-async def test_workers_leave_a_node_before_it_goes_and_others_come_when_there_is_room() -> None:
+async def test_workers_are_evacuated_from_a_draining_node() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.disconnects_s = 5
@@ -171,7 +171,7 @@ async def test_workers_leave_a_node_before_it_goes_and_others_come_when_there_is
         assert "linear-worker-0, linear-worker-1" in told
 
 
-async def test_last_workers_are_used_until_others_answer() -> None:
+async def test_last_workers_stay_in_use_until_others_are_reachable() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         stage.launchers.reachable_after_s = {"linear-worker-2": 20, "linear-worker-3": 20}
@@ -184,7 +184,7 @@ async def test_last_workers_are_used_until_others_answer() -> None:
         assert stage.listed() == [2, 3]
 
 
-async def test_workers_that_find_no_better_node_wait_where_they_are() -> None:
+async def test_workers_without_another_node_stay_on_the_draining_one() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2)
         await sign(stage, NODE_NAME)
@@ -204,7 +204,7 @@ async def sign(stage: ElasticHarness, node: str) -> None:
 
 
 @pytest.mark.parametrize("pod", ["linear-worker-1", "linear-launcher"])
-async def test_pod_whose_label_somebody_removes_is_labelled_again_and_not_replaced(
+async def test_pod_with_a_removed_label_is_labelled_again_and_not_replaced(
     pod: str,
 ) -> None:
     async with start_elastic_cluster() as stage:
@@ -219,7 +219,7 @@ async def test_pod_whose_label_somebody_removes_is_labelled_again_and_not_replac
         assert stage.event_messages("TrainingJobWorkerFailed") == []
 
 
-async def test_worker_that_keeps_failing_before_the_launcher_starts_has_its_limit() -> None:
+async def test_worker_failing_before_the_launcher_starts_has_its_limit() -> None:
     async with start_elastic_cluster(Options(restart_backoff_s=1)) as stage:
         stage.cluster.node.unready.add("linear-worker-0")
         worker = {**ON_FAILURE, "replicas": 2, "minReplicas": 2, "backoffLimit": 1}
@@ -232,7 +232,7 @@ async def test_worker_that_keeps_failing_before_the_launcher_starts_has_its_limi
         assert "worker-1" in stage.cluster.condition("Failed")
 
 
-async def test_workers_that_become_ready_shortly_after_each_other_are_listed_together() -> None:
+async def test_workers_ready_shortly_after_each_other_are_listed_together() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(3, worker=ALWAYS)
         stage.cluster.node.unready |= {"linear-worker-3", "linear-worker-4"}

@@ -1,4 +1,4 @@
-"""How many writes a run takes: what et-operator needed 34 job statuses for."""
+"""The number of writes of a run for which et-operator wrote 34 job statuses."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ def written(stage: ElasticHarness, resource: str) -> int:
     return sum(n for (_, name), n in counts.items() if name == f"{resource}.{group}")
 
 
-async def test_run_of_the_readme_takes_few_writes() -> None:
+async def test_scaling_example_takes_few_writes() -> None:
     async with start_elastic_cluster() as stage:
         await stage.running(2, worker={"minReplicas": 1, "maxReplicas": 9})
         await stage.cluster.advance(10)
