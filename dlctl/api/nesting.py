@@ -7,6 +7,8 @@ must be valid JSON; otherwise the results are undefined.
 import re
 from typing import Final
 
+import attrs
+
 # A pod template in a job nests about 20 levels deep.
 MAX_DEPTH: Final = 64
 # More brackets are not examined one by one: that would block the event loop.
@@ -35,30 +37,42 @@ def exceeds_depth(text: bytes, max_depth: int = MAX_DEPTH) -> bool:
     return bool(brackets)
 
 
+@attrs.frozen
+class TruncatedText:
+    """A text with ``null`` for each value that nests too deeply, and these values."""
+
+    text: bytes
+    removed: list[bytes]
+    # False if there are too many brackets: the text after them is cut off.
+    is_complete: bool = True
+
+
 def truncate_to_depth(
     text: bytes, max_depth: int = 2 * MAX_DEPTH, *, max_brackets: int = MAX_BRACKETS
-) -> tuple[bytes, bool]:
-    """Return the text with ``null`` for each value that nests deeper, and whether it is complete.
-
-    It is incomplete if there are too many brackets: the text after them is cut off.
-    """
+) -> TruncatedText:
+    """Return the text without the values that nest deeper."""
     parts: list[bytes] = []
+    removed: list[bytes] = []
     closers = bytearray()
-    copied_to = skipped_depth = position = count = 0
+    copied_to = skipped_from = skipped_depth = position = count = 0
     while (found := _BRACKET.match(text, position)) is not None:
         position, opens = found.end(), found[1] in b"[{"
         count += 1
         if opens and (skipped_depth or len(closers) == max_depth or count > max_brackets):
             if not skipped_depth:
-                parts.append(text[copied_to : position - 1] + b"null")
+                skipped_from = position - 1
+                parts.append(text[copied_to:skipped_from] + b"null")
             if count > max_brackets:
-                return b"".join(parts) + bytes(reversed(closers)), False
+                kept = b"".join(parts) + bytes(reversed(closers))
+                return TruncatedText(kept, removed, is_complete=False)
             skipped_depth += 1
         elif opens:
             closers += b"]" if found[1] == b"[" else b"}"
         elif skipped_depth:
             skipped_depth -= 1
             copied_to = position
+            if not skipped_depth:
+                removed.append(text[skipped_from:position])
         else:
             closers.pop()
-    return b"".join(parts) + text[copied_to:], True
+    return TruncatedText(b"".join(parts) + text[copied_to:], removed)

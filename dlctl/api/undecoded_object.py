@@ -34,8 +34,8 @@ class UndecodedObject(Object, frozen=True, gc=False):
             raise ValueError(f"the status is nested deeper than {MAX_DEPTH} levels")
         spec, truncated = self.spec.copy(), msgspec.Raw(b"null")
         if exceeds_depth(bytes(self.spec)):
-            cut, complete = truncate_to_depth(bytes(self.spec), MAX_DEPTH)
-            spec, truncated = TOO_DEEP, msgspec.Raw(cut) if complete else truncated
+            cut = truncate_to_depth(bytes(self.spec), MAX_DEPTH)
+            spec, truncated = TOO_DEEP, msgspec.Raw(cut.text) if cut.is_complete else truncated
         # Copies: the originals keep the whole list page or watch line alive.
         force_setattr(self, "spec", spec)
         force_setattr(self, "truncated_spec", truncated)

@@ -85,8 +85,8 @@ class EventDecoder(Generic[T]):
         try:
             return self._decode(line)
         except RecursionError as error:
-            flat, complete = truncate_to_depth(line)
-            return self._decode(flat) if complete else _in_steps(flat, error)
+            cut = truncate_to_depth(line)
+            return self._decode(cut.text) if cut.is_complete else _in_steps(cut.text, error)
 
     def _decode(self, line: bytes) -> Event[T] | ApiError:
         try:

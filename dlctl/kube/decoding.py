@@ -6,7 +6,7 @@ messages name the field, never its value.
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
@@ -22,6 +22,8 @@ T = TypeVar("T")
 # every few milliseconds.
 SINGLE_PASS_BYTES: Final = 4 << 20
 _YIELD_EVERY: Final = 500
+# Objects are inside the page and its list.
+_ITEMS_DEPTH: Final = 2
 
 
 @attrs.frozen
@@ -67,16 +69,9 @@ decoder: Callable[[Any], "msgspec.json.Decoder[Any]"] = functools.cache(msgspec.
 def decode(body: bytes, as_: type[T]) -> T:
     """Return the object; raise UnexpectedResponseError if it is not of this type."""
     try:
-        try:
-            decoded: T = decoder(as_).decode(body)
-        except RecursionError:
-            flat, complete = truncate_to_depth(body)
-            if not complete:
-                raise
-            decoded = decoder(as_).decode(flat)
+        return _decode_truncated(body, as_)
     except Exception as error:
         raise UnexpectedResponseError(f"{as_.__name__}: {error}") from error
-    return decoded
 
 
 async def decode_page(
@@ -86,15 +81,15 @@ async def decode_page(
     try:
         return await _decode_page(body, as_, single_pass_bytes)
     except RecursionError:
-        # To find the objects that nest too deep, each bracket of the page has to be inspected.
-        flat, _ = await asyncio.to_thread(truncate_to_depth, body, max_brackets=len(body))
-        return await _decode_page(flat, as_, single_pass_bytes)
+        # To find where each object ends, all brackets of the page have to be inspected.
+        return await asyncio.to_thread(_decode_deep_page, body, as_)
 
 
 async def _decode_page(body: bytes, as_: type[T], single_pass_bytes: int) -> ListPage[T]:
     if len(body) <= single_pass_bytes:
         try:
-            return _page(decoder(_Page[as_]).decode(body))  # type: ignore[valid-type]
+            page: _Page[T] = decoder(_Page[as_]).decode(body)  # type: ignore[valid-type]
+            return _page(page, page.items or ())
         except msgspec.ValidationError:
             # One of the objects is malformed; the steps below find it.
             pass
@@ -102,39 +97,70 @@ async def _decode_page(body: bytes, as_: type[T], single_pass_bytes: int) -> Lis
             raise UnexpectedResponseError(f"list of {as_.__name__}: {error}") from error
     # Joining the chunks of a large body took its time, and so does splitting it into objects.
     await asyncio.sleep(0)
+    undecoded = _undecoded_page(body, as_)
+    await asyncio.sleep(0)
+    found: list[T | Malformed] = []
+    for start in range(0, len(undecoded.items or ()), _YIELD_EVERY):
+        step = (undecoded.items or ())[start : start + _YIELD_EVERY]
+        found += [_decode_item(item, as_) for item in step]
+        await asyncio.sleep(0)
+    return _page(undecoded, found)
+
+
+def _decode_deep_page(body: bytes, as_: type[T]) -> ListPage[T]:
+    """Decode a page with objects that nest too deeply, each by itself as a watch does."""
+    cut = truncate_to_depth(body, _ITEMS_DEPTH, max_brackets=len(body))
+    page = _undecoded_page(cut.text, as_)
+    return _page(page, [_decode_item(item, as_) for item in cut.removed])
+
+
+def _undecoded_page(body: bytes, as_: type[T]) -> _Page[msgspec.Raw]:
     try:
-        raw = decoder(_Page[msgspec.Raw]).decode(body)
+        page: _Page[msgspec.Raw] = decoder(_Page[msgspec.Raw]).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnexpectedResponseError(f"list of {as_.__name__}: {error}") from error
-    await asyncio.sleep(0)
-    items: list[T] = []
-    malformed: list[Malformed] = []
-    for start in range(0, len(raw.items or ()), _YIELD_EVERY):
-        for item in (raw.items or ())[start : start + _YIELD_EVERY]:
-            try:
-                items.append(decoder(as_).decode(item))
-            except Exception as error:  # noqa: BLE001 - any error affects one object only
-                malformed.append(identify_malformed(item, error))
-        await asyncio.sleep(0)
-    return attrs.evolve(_page(raw), items=tuple(items), malformed=tuple(malformed))
+    return page
 
 
-def _page(page: _Page[Any]) -> ListPage[Any]:
+def _decode_item(item: bytes | msgspec.Raw, as_: type[T]) -> T | Malformed:
+    try:
+        return _decode_truncated(item, as_)
+    except Exception as error:  # noqa: BLE001 - any error affects one object only
+        return identify_malformed(item, error)
+
+
+def _decode_truncated(text: bytes | msgspec.Raw, as_: type[T]) -> T:
+    """Return the object, without what nests too deeply.
+
+    :raises RecursionError: if it has too many brackets to examine.
+    """
+    try:
+        decoded: T = decoder(as_).decode(text)
+    except RecursionError:
+        cut = truncate_to_depth(bytes(text))
+        if not cut.is_complete:
+            raise
+        decoded = decoder(as_).decode(cut.text)
+    return decoded
+
+
+def _page(page: _Page[Any], found: Sequence[T | Malformed]) -> ListPage[T]:
     if page.kind == "Table":
         raise UnexpectedResponseError("the server sent a Table, which has no objects")
     meta = page.metadata
     return ListPage(
-        tuple(page.items or ()),
+        tuple(one for one in found if not isinstance(one, Malformed)),
         meta.resource_version or "",
         meta.continue_ or "",
         meta.remaining_item_count,
+        tuple(one for one in found if isinstance(one, Malformed)),
     )
 
 
 def identify_malformed(raw: bytes | msgspec.Raw, error: Exception) -> Malformed:
     """Return what identifies an object that does not fit its type; never raises."""
     try:
-        content = msgspec.json.decode(truncate_to_depth(bytes(raw))[0])
+        content = msgspec.json.decode(truncate_to_depth(bytes(raw)).text)
     except Exception:  # noqa: BLE001 - such as text that is not UTF-8
         content = None
     meta = content.get("metadata") if isinstance(content, dict) else None

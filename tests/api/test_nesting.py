@@ -34,18 +34,27 @@ def test_depth_is_that_of_the_value(value: Any, levels: int) -> None:
 
 @given(VALUES, LEVELS)
 def test_truncated_text_keeps_all_above_the_depth(value: Any, levels: int) -> None:
-    text, complete = truncate_to_depth(msgspec.json.encode(value), levels)
-    cut = msgspec.json.decode(text)
-    assert complete
+    truncated = truncate_to_depth(msgspec.json.encode(value), levels)
+    cut = msgspec.json.decode(truncated.text)
+    assert truncated.is_complete
     assert depth(cut) == min(depth(value), levels)
     if depth(value) <= levels:
         assert cut == value
 
 
+@given(VALUES, LEVELS)
+def test_removed_values_are_what_the_truncated_text_lacks(value: Any, levels: int) -> None:
+    text = msgspec.json.encode(value)
+    truncated = truncate_to_depth(text, levels)
+    assert all(depth(msgspec.json.decode(removed)) for removed in truncated.removed)
+    lacking = sum(len(removed) - len(b"null") for removed in truncated.removed)
+    assert len(truncated.text) + lacking == len(text)
+
+
 @given(VALUES, LEVELS, st.integers(0, 10))
 def test_text_with_too_many_brackets_is_closed(value: Any, levels: int, most: int) -> None:
-    text, _ = truncate_to_depth(msgspec.json.encode(value), levels, max_brackets=most)
-    assert depth(msgspec.json.decode(text)) <= levels
+    truncated = truncate_to_depth(msgspec.json.encode(value), levels, max_brackets=most)
+    assert depth(msgspec.json.decode(truncated.text)) <= levels
 
 
 @pytest.mark.parametrize(

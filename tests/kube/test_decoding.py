@@ -92,6 +92,16 @@ async def test_deeply_nested_object_keeps_its_metadata_and_the_other_objects(
     assert [bytes(job.status) for job in decoded.items] == [b'{"a":1}'] * 3
 
 
+async def test_object_with_too_many_brackets_is_malformed_but_keeps_its_uid() -> None:
+    body = page(obj("a"), {**obj("b", uid="u1"), "spec": "HERE"}, resourceVersion="9")
+    body = body.replace(b'"HERE"', b"[" * 200_000 + b"]" * 200_000)
+    decoded = await decode_page(body, JobObject)
+    assert [job.key.name for job in decoded.items] == ["a"]
+    assert decoded.resource_version == "9"
+    [malformed] = decoded.malformed
+    assert (malformed.key, malformed.uid) == (ObjectKey("ns", "b"), "u1")
+
+
 async def test_deeply_nested_status_is_malformed() -> None:
     broken = {**obj("b", uid="u1"), "status": "HERE"}
     body = page(obj("a"), broken).replace(b'"HERE"', b"[" * 100 + b"]" * 100)

@@ -90,7 +90,7 @@ class Mirror:
         async with watch as lines:
             async for line in lines:
                 # Objects that nest too deep for the decoder are reduced to their identity.
-                event = msgspec.json.decode(truncate_to_depth(line)[0])
+                event = msgspec.json.decode(truncate_to_depth(line).text)
                 if event["type"] == "BOOKMARK":
                     continue
                 self._apply(table, EventType(event["type"]), event["object"])
