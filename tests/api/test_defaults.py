@@ -43,6 +43,6 @@ def test_gang_scheduling_is_disabled_by_several_names(name: str) -> None:
     assert job_defaults(Options(gang_scheduler_name=name)).gang_scheduler_name == ""
 
 
-def test_template_that_is_named_must_be_there() -> None:
+def test_missing_init_container_template_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"--pytorch-init-container-template-file nowhere: "):
         job_defaults(Options(pytorch_init_container_template_file="nowhere"))

@@ -92,7 +92,7 @@ def test_pod_is_terminal_as_soon_as_the_kubelet_will_report_it(
         ("Never", RUNNING, False),
     ],
 )
-def test_container_that_is_not_started_again_is_terminated_whatever_runs_beside_it(
+def test_container_that_is_not_restarted_is_terminated_whatever_else_runs(
     policy: str, state: Any, expected: bool
 ) -> None:
     pod = pod_of(policy, [state, RUNNING])
@@ -104,5 +104,5 @@ def test_pod_without_container_statuses_has_not_ended() -> None:
     assert not pod_of("Never", [], phase="Pending").is_terminal
 
 
-def test_container_that_the_kubelet_says_nothing_of_is_not_terminated() -> None:
+def test_container_without_a_status_is_not_terminated() -> None:
     assert not pod_of("Never", [exited(0), RUNNING]).is_terminated("other")

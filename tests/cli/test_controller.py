@@ -44,7 +44,7 @@ async def finished(process: Process) -> tuple[int | None, str]:
 
 
 @pytest.mark.slow
-async def test_one_signal_ends_it_in_order(tmp_path: Path) -> None:
+async def test_first_signal_shuts_it_down_gracefully(tmp_path: Path) -> None:
     async with controller(tmp_path, "--bind-address=", "--leader-elect") as process:
         process.send_signal(signal.SIGTERM)
         code, said = await finished(process)
@@ -53,7 +53,7 @@ async def test_one_signal_ends_it_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_two_signals_end_it_at_once(tmp_path: Path) -> None:
+async def test_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     async with controller(tmp_path, "--bind-address=", "--leader-elect") as process:
         # Both are there when it goes on.
         for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
@@ -64,7 +64,7 @@ async def test_two_signals_end_it_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_arguments_of_training_operators_deployment_do_what_they_say(tmp_path: Path) -> None:
+async def test_arguments_of_training_operators_deployment_take_effect(tmp_path: Path) -> None:
     metrics, health = unused_ports(2)
     arguments = (
         *("-metrics-bind-address", f"127.0.0.1:{metrics}", "--zap-devel"),

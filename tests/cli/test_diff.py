@@ -12,11 +12,11 @@ RUNNING = attrs.evolve(
 )
 
 
-def test_nothing_new_is_no_line() -> None:
+def test_unchanged_status_prints_no_line() -> None:
     assert list(diff_lines(RUNNING, RUNNING)) == []
 
 
-def test_job_and_replica_that_have_changed_get_a_line_each() -> None:
+def test_changed_job_and_replica_get_a_line_each() -> None:
     assert list(diff_lines(NEW, RUNNING)) == [
         "mxjob ml/linear: Running",
         "linear worker-0: Running, pod linear-worker-0",
@@ -30,18 +30,18 @@ def test_exit_code_comes_with_its_meaning_and_restarts_with_their_number() -> No
     ]
 
 
-def test_end_of_a_job_names_its_state() -> None:
+def test_last_line_of_a_job_has_its_state() -> None:
     done = attrs.evolve(RUNNING, phase=JobPhase.DONE, state=JobState.SUCCEEDED)
     assert list(diff_lines(RUNNING, done)) == ["mxjob ml/linear: Done, Succeeded"]
 
 
-def test_notice_is_told_once() -> None:
+def test_notice_is_printed_once() -> None:
     noticed = attrs.evolve(RUNNING, notice="worker-0 waits: no such image")
     assert list(diff_lines(RUNNING, noticed)) == ["mxjob ml/linear: worker-0 waits: no such image"]
     assert list(diff_lines(noticed, noticed)) == []
 
 
-def test_deletion_is_told() -> None:
+def test_deletion_is_printed() -> None:
     assert list(diff_lines(RUNNING, attrs.evolve(RUNNING, deleted=True))) == [
         "mxjob ml/linear: deleted"
     ]

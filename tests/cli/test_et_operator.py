@@ -35,11 +35,11 @@ def test_its_defaults_serve_metrics_and_health_at_one_address() -> None:
     "arguments",
     [("--create-ssh-secret",), ("-create-ssh-secret=false", "--create-ssh-secret=true")],
 )
-def test_flag_without_meaning_here_is_taken_and_told_of(arguments: tuple[str, ...]) -> None:
+def test_flag_without_effect_is_accepted_with_a_warning(arguments: tuple[str, ...]) -> None:
     told = dict(ineffective_flags(parsed(*arguments), Options()))
     assert told == dict(et_operator.IGNORED)
 
 
-def test_its_names_mean_nothing_else_to_training_operator() -> None:
+def test_its_flags_do_not_clash_with_training_operators() -> None:
     theirs = {*training_operator.ALIASES, *training_operator.IGNORED}
     assert theirs.isdisjoint({*et_operator.ALIASES, *et_operator.IGNORED})

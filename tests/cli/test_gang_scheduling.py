@@ -41,7 +41,7 @@ async def test_nothing_is_needed_without_a_gang_scheduler(client: Client) -> Non
         ("own", "podgroups.scheduling.x-k8s.io at version v1alpha1"),
     ],
 )
-async def test_pod_groups_that_are_not_served_are_named(
+async def test_missing_pod_groups_are_reported(
     client: Client, scheduler: str, missing: str
 ) -> None:
     other = COSCHEDULING_POD_GROUPS if scheduler == "volcano" else VOLCANO_POD_GROUPS
@@ -57,7 +57,7 @@ async def test_pod_groups_that_are_not_served_are_named(
     await check_pod_groups(client, scheduler)
 
 
-async def test_who_may_not_ask_goes_on_with_a_warning(
+async def test_forbidden_check_only_warns(
     server: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = ClusterConfig.with_token(server.url, "wrong")
@@ -66,7 +66,7 @@ async def test_who_may_not_ask_goes_on_with_a_warning(
     assert "cannot ask for PodGroups" in caplog.text
 
 
-async def test_controller_ends_with_the_code_of_a_wrong_setting(
+async def test_controller_exits_with_the_code_of_an_invalid_setting(
     server: ApiServer, tmp_path: Path
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"

@@ -14,7 +14,7 @@ from dlctl.errors import ConfigError
         pytest.param(BrokenPipeError(), False, id="nobody reads our output any more"),
     ],
 )
-def test_log_is_kept_after_a_crash_alone(error: Exception, kept: bool) -> None:
+def test_log_is_kept_only_after_a_crash(error: Exception, kept: bool) -> None:
     with pytest.raises(type(error)), log_file() as log:
         raise error
     assert log.path.exists() is kept

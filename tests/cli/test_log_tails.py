@@ -56,7 +56,7 @@ async def heard_of(run_dir: Path, *looks: JobProgress) -> tuple[list[str], LogTa
         pytest.param(b"", [], id="nothing"),
     ],
 )
-async def test_lines_are_heard_in_order(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+async def test_lines_are_read_in_order(tmp_path: Path, content: bytes, lines: list[str]) -> None:
     log(tmp_path).write_bytes(content)
     heard, _ = await heard_of(tmp_path, job(REPLICA))
     assert heard == lines
@@ -69,14 +69,14 @@ async def test_last_lines_are_kept_for_the_replica(tmp_path: Path) -> None:
     assert (len(kept), kept[-1]) == (KEPT_LINES, "199")
 
 
-async def test_each_start_is_followed_once(tmp_path: Path) -> None:
+async def test_each_container_run_is_followed_once(tmp_path: Path) -> None:
     log(tmp_path).write_text("first\n")
     log(tmp_path, 1).write_text("second\n")
     heard, _ = await heard_of(tmp_path, job(REPLICA), job(REPLICA), job(AGAIN))
     assert heard == ["first", "second"]
 
 
-async def test_start_that_goes_on_is_read_as_far_as_it_is_when_following_ends(
+async def test_running_container_is_read_up_to_the_end_of_following(
     tmp_path: Path,
 ) -> None:
     log(tmp_path).write_text("so far\n")
@@ -84,7 +84,7 @@ async def test_start_that_goes_on_is_read_as_far_as_it_is_when_following_ends(
     assert heard == ["so far"]
 
 
-async def test_start_whose_end_was_not_seen_is_over_with_the_next_one(tmp_path: Path) -> None:
+async def test_run_with_an_unobserved_end_is_over_with_the_next_one(tmp_path: Path) -> None:
     log(tmp_path).write_text("first\n")
     log(tmp_path, 1).write_text("second\n")
     async with asyncio.TaskGroup() as group:
@@ -95,7 +95,7 @@ async def test_start_whose_end_was_not_seen_is_over_with_the_next_one(tmp_path: 
     assert sorted(tails.lines["mxjob ml/linear", "worker-0"]) == ["first", "second"]
 
 
-async def test_start_that_came_and_went_unseen_is_read_before_the_next_one(
+async def test_unobserved_run_is_read_before_the_next_one(
     tmp_path: Path,
 ) -> None:
     log(tmp_path).write_text("first\n")

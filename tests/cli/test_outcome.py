@@ -28,7 +28,7 @@ def test_success_has_no_cause() -> None:
     assert list(failure_lines(attrs.evolve(JOB, state=JobState.SUCCEEDED), LOGS)) == []
 
 
-def test_cause_of_a_failure_is_its_first_one_and_what_that_replica_said() -> None:
+def test_cause_of_a_failure_is_the_first_one_with_its_replicas_log() -> None:
     assert list(failure_lines(attrs.evolve(JOB, failure=FAILURE), LOGS)) == [
         "mxjob ml/linear failed: worker-1 (pod linear-worker-x-1): exit code 1 (general error)",
         "last lines of worker-1:",
@@ -42,7 +42,7 @@ def test_cause_of_an_invalid_job_is_the_field_and_the_fix() -> None:
     assert list(failure_lines(invalid, {})) == ["mxjob ml/linear failed: spec.x: is missing"]
 
 
-def test_job_that_has_not_ended_shows_where_each_replica_stands() -> None:
+def test_unfinished_job_shows_the_state_of_each_replica() -> None:
     running = attrs.evolve(JOB, phase=JobPhase.RUNNING, notice="restarting worker-1")
     assert list(failure_lines(running, LOGS)) == [
         "mxjob ml/linear has not finished: it is Running",
@@ -54,7 +54,7 @@ def test_job_that_has_not_ended_shows_where_each_replica_stands() -> None:
     ]
 
 
-def test_job_that_was_deleted_is_said_to_be() -> None:
+def test_deleted_job_is_reported_as_such() -> None:
     assert list(failure_lines(attrs.evolve(JOB, deleted=True), {})) == [
         "mxjob ml/linear was deleted before it finished"
     ]

@@ -40,7 +40,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "heavy:"
 
 
-def test_sigterm_ends_it_also_while_its_command_is_imported() -> None:
+def test_sigterm_ends_it_even_during_imports() -> None:
     # The exit code tells that a handler was there: without one, the first process of a container
     # would go on.
     done = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, check=False)
@@ -57,9 +57,7 @@ def test_sigterm_ends_it_also_while_its_command_is_imported() -> None:
         pytest.param(["run", "job.yaml", "--network", "carrier-pigeon"], id="unknown choice"),
     ],
 )
-def test_wrong_command_line_exits_2_and_says_how_it_is_used(
-    dlctl: Dlctl, arguments: list[str]
-) -> None:
+def test_invalid_command_line_exits_2_with_the_usage(dlctl: Dlctl, arguments: list[str]) -> None:
     done = dlctl(*arguments)
     assert done.code == 2
     assert "usage: dlctl" in done.err

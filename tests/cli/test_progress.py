@@ -31,7 +31,7 @@ def with_uid(uid: str) -> dict[str, Any]:
     return {"uid": uid}
 
 
-def test_replicas_come_in_the_order_of_the_spec() -> None:
+def test_replicas_are_in_the_order_of_the_spec() -> None:
     names = [replica.name for replica in look().replicas]
     assert names == ["scheduler-0", "server-0", "worker-0", "worker-1"]
 
@@ -40,7 +40,7 @@ def test_replica_without_a_pod_waits() -> None:
     assert worker(look()).phase == "Waiting"
 
 
-def test_time_runs_from_the_start_of_the_program_to_its_end() -> None:
+def test_duration_is_from_the_start_of_the_program_to_its_end() -> None:
     running = worker(look(make_pod(JOB, WORKER, state=RUNNING)))
     ended = worker(look(make_pod(JOB, WORKER, phase="Succeeded", state=exited(0))))
     later = NOW + datetime.timedelta(seconds=7)
@@ -56,19 +56,19 @@ def test_end_of_a_program_shows_its_exit_code(code: int, phase: str) -> None:
     assert (seen.phase, seen.exit_code) == (phase, code)
 
 
-def test_what_keeps_a_container_from_starting_is_its_phase() -> None:
+def test_waiting_reason_of_a_container_is_shown_as_its_phase() -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
     pod = make_pod(JOB, WORKER, state=waiting, last_state=exited(137))
     assert worker(look(pod)).phase == "CrashLoopBackOff"
 
 
-def test_program_that_waits_for_its_next_start_has_ended_and_left_a_log() -> None:
+def test_program_waiting_for_its_restart_has_ended_and_has_a_log() -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
     seen = worker(look(make_pod(JOB, WORKER, state=waiting, last_state=exited(137))))
     assert (seen.has_log, seen.may_write_log, seen.exit_code) == (True, False, 137)
 
 
-def test_program_that_is_not_started_again_has_no_trouble_with_it() -> None:
+def test_program_that_is_not_restarted_has_no_waiting_reason() -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
     pods = [make_pod(JOB, WORKER, state=waiting, last_state=exited(code)) for code in (137, 1)]
     seen = [worker(look(pod)) for pod in pods]
@@ -78,20 +78,20 @@ def test_program_that_is_not_started_again_has_no_trouble_with_it() -> None:
     ]
 
 
-def test_trouble_of_a_container_is_over_when_it_runs() -> None:
+def test_waiting_reason_disappears_when_the_container_runs() -> None:
     waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": "no command"}}
     before = look(make_pod(JOB, WORKER, phase="Pending", state=waiting))
     after = look(make_pod(JOB, WORKER, state=RUNNING), before=before)
     assert [worker(state).waiting_message for state in (before, after)] == ["no command", ""]
 
 
-def test_end_that_was_seen_outlives_the_pod() -> None:
+def test_observed_exit_outlives_the_pod() -> None:
     seen = look(make_pod(JOB, WORKER, phase="Failed", state=exited(1)))
     gone = look(before=seen, phase="Done", state="Failed")
     assert worker(gone) == worker(seen)
 
 
-def test_end_of_a_program_is_not_changed_by_the_deletion_of_its_pod() -> None:
+def test_deleting_a_pod_does_not_change_its_exit() -> None:
     failed = make_pod(JOB, WORKER, phase="Failed", state=exited(1))
     leaving = make_pod(
         JOB,
@@ -103,28 +103,28 @@ def test_end_of_a_program_is_not_changed_by_the_deletion_of_its_pod() -> None:
     assert worker(look(leaving, before=look(failed))).phase == "Failed"
 
 
-def test_replica_that_ran_when_its_job_was_cleaned_up_is_stopped() -> None:
+def test_replica_running_at_clean_up_is_shown_as_stopped() -> None:
     seen = look(make_pod(JOB, WORKER, state=RUNNING))
     gone = look(before=seen, phase="Done", state="Failed")
     assert worker(gone).phase == "Stopped"
     assert gone.settled
 
 
-def test_restarts_count_those_within_a_pod_and_new_pods() -> None:
+def test_restarts_include_those_in_place_and_new_pods() -> None:
     first = look(make_pod(JOB, WORKER, state=RUNNING))
     again = look(make_pod(JOB, WORKER, state=RUNNING, last_state=exited(137)), before=first)
     other = look(make_pod(JOB, WORKER, state=RUNNING, metadata=with_uid("next")), before=again)
     assert [worker(state).restarts for state in (first, again, other)] == [0, 1, 2]
 
 
-def test_job_is_over_only_in_its_last_phase() -> None:
+def test_job_is_finished_only_in_its_last_phase() -> None:
     cleaning = look(phase="CleanUp", state="Succeeded")
     done = look(phase="Done", state="Succeeded")
     assert (cleaning.finished, cleaning.succeeded) == (False, False)
     assert (done.finished, done.succeeded) == (True, True)
 
 
-def test_job_that_is_deleted_has_not_succeeded() -> None:
+def test_deleted_job_has_not_succeeded() -> None:
     gone = attrs.evolve(look(phase="Done", state="Succeeded"), deleted=True)
     assert (gone.finished, gone.succeeded) == (True, False)
 
@@ -146,7 +146,7 @@ def test_invalid_job_shows_its_reason() -> None:
         pytest.param("Running", "", id="nothing the matter"),
     ],
 )
-def test_notice_is_what_keeps_the_job_from_running(type_: str, notice: str) -> None:
+def test_notice_is_why_the_job_does_not_run(type_: str, notice: str) -> None:
     condition = {"type": type_, "status": "True", "message": "worker-0 waits"}
     assert look(conditions=[condition]).notice == notice
 
@@ -172,7 +172,7 @@ def job_status(status: JobStatus) -> dict[str, Any]:
     ("state", "phase"),
     [(exited(1), "Failed"), (exited(0), "Succeeded"), (RUNNING, "Stopped"), (None, "Stopped")],
 )
-def test_worker_that_is_lost_for_good_is_shown(state: dict[str, Any] | None, phase: str) -> None:
+def test_permanently_failed_worker_is_shown(state: dict[str, Any] | None, phase: str) -> None:
     job = make_job(elastic_job(worker={"replicas": 2}))
     pods = [make_pod(job, WORKER, state=state, restart_policy="Never")] if state else []
     seen = worker(elastic([0], *pods))

@@ -32,7 +32,7 @@ def test_elastic_job_is_rendered_with_all_of_its_workers_and_no_key(
     assert "Secret" not in children
 
 
-def test_job_whose_name_the_server_generates_is_rendered_under_an_example(
+def test_job_with_generate_name_is_rendered_with_an_example_name(
     dlctl: Dlctl, written: Written
 ) -> None:
     job = mxjob(workers=1)
@@ -47,7 +47,7 @@ def test_job_whose_name_the_server_generates_is_rendered_under_an_example(
     assert f"the API server generates the name of each job; it is {name} here" in done.err
 
 
-def test_objects_that_are_no_jobs_are_passed_over(dlctl: Dlctl, written: Written) -> None:
+def test_objects_that_are_not_jobs_are_skipped(dlctl: Dlctl, written: Written) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "script"}}
     done = dlctl("render", written(config, mxjob(workers=1)))
     assert done.code == 0
@@ -70,7 +70,7 @@ def _bad_count() -> dict[str, Any]:
         pytest.param(["no", "object"], "has no kind", id="no object"),
     ],
 )
-def test_what_is_wrong_is_named_and_exits_2(
+def test_invalid_manifest_is_reported_and_exits_2(
     dlctl: Dlctl, written: Written, manifest: Any, message: str
 ) -> None:
     done = dlctl("render", written(manifest))
@@ -78,13 +78,13 @@ def test_what_is_wrong_is_named_and_exits_2(
     assert message in done.err
 
 
-def test_file_that_is_not_there_is_named(dlctl: Dlctl) -> None:
+def test_missing_file_is_named(dlctl: Dlctl) -> None:
     done = dlctl("render", "nowhere.yaml")
     assert done.code == 2
     assert done.err == "dlctl: cannot read nowhere.yaml: No such file or directory\n"
 
 
-def test_file_that_is_no_yaml_is_named_with_the_line(dlctl: Dlctl, tmp_path: Path) -> None:
+def test_malformed_yaml_is_reported_with_file_and_line(dlctl: Dlctl, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text("kind: MXJob\nspec: [\n")
     done = dlctl("render", str(path))

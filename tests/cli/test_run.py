@@ -33,9 +33,7 @@ def test_job_that_succeeds_exits_0_and_prints_its_status(dlctl: Dlctl, written: 
     assert status["status"]["state"] == "Succeeded"
 
 
-def test_job_whose_name_the_server_generates_is_followed_under_it(
-    dlctl: Dlctl, written: Written
-) -> None:
+def test_job_with_generate_name_is_followed_under_its_name(dlctl: Dlctl, written: Written) -> None:
     job = script_job(GREET)
     job["metadata"] = {"generateName": "linear-"}
     done = dlctl("run", written(job), "--timeout", "20")
@@ -43,7 +41,7 @@ def test_job_whose_name_the_server_generates_is_followed_under_it(
     assert re.search("mxjob default/linear-[a-z0-9]{5}: Done, Succeeded", done.out)
 
 
-def test_job_that_fails_exits_1_with_the_first_cause(dlctl: Dlctl, written: Written) -> None:
+def test_failed_job_exits_1_with_the_first_cause(dlctl: Dlctl, written: Written) -> None:
     script = """
         import os, sys, time
         if os.environ["HOSTNAME"].endswith("-1"):
@@ -61,7 +59,7 @@ def test_job_that_fails_exits_1_with_the_first_cause(dlctl: Dlctl, written: Writ
     log.unlink()
 
 
-def test_job_that_takes_too_long_exits_1_and_shows_where_it_stands(
+def test_job_beyond_the_time_limit_exits_1_and_shows_its_state(
     dlctl: Dlctl, written: Written
 ) -> None:
     done = dlctl("run", written(script_job("import time; time.sleep(60)")), "--timeout", "1.5")
@@ -91,7 +89,7 @@ def test_files_of_a_config_map_reach_the_program(dlctl: Dlctl, written: Written)
     assert "mxjob lab/linear: Done, Succeeded" in done.out
 
 
-def test_what_keeps_a_program_from_starting_is_said(dlctl: Dlctl, written: Written) -> None:
+def test_waiting_reason_of_a_program_is_printed(dlctl: Dlctl, written: Written) -> None:
     job = script_job("")
     scheduler, _, worker = (spec["template"]["spec"] for spec in job["spec"]["replicaSpecs"])
     scheduler["volumes"] = [{"name": "script", "configMap": {"name": "nowhere"}}]
@@ -118,7 +116,7 @@ def test_what_keeps_a_program_from_starting_is_said(dlctl: Dlctl, written: Writt
         ),
     ],
 )
-def test_manifest_that_the_cluster_cannot_take_exits_2(
+def test_rejected_manifest_exits_2(
     dlctl: Dlctl, written: Written, manifest: object, message: str
 ) -> None:
     done = dlctl("run", written(manifest, mxjob()))
@@ -133,20 +131,20 @@ def test_manifest_that_the_cluster_cannot_take_exits_2(
         pytest.param(["--image", "mxnet=/nowhere"], "/nowhere does not exist", id="no such place"),
     ],
 )
-def test_wrong_image_mapping_exits_2(dlctl: Dlctl, arguments: list[str], message: str) -> None:
+def test_invalid_image_mapping_exits_2(dlctl: Dlctl, arguments: list[str], message: str) -> None:
     done = dlctl("run", "job.yaml", *arguments)
     assert done.code == 2
     assert message in done.err
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "nan"])
-def test_time_limit_that_is_none_exits_2(dlctl: Dlctl, written: Written, limit: str) -> None:
+def test_invalid_time_limit_exits_2(dlctl: Dlctl, written: Written, limit: str) -> None:
     done = dlctl("run", written(mxjob()), "--timeout", limit)
     assert done.code == 2
     assert "--timeout" in done.err
 
 
-def test_picture_of_the_last_screen_fetches_nothing(
+def test_svg_of_the_last_screen_loads_nothing(
     dlctl: Dlctl, written: Written, tmp_path: Path
 ) -> None:
     picture = tmp_path / "run.svg"

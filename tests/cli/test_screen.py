@@ -45,7 +45,7 @@ def test_table_has_a_row_for_each_replica() -> None:
     ]
 
 
-def test_last_lines_of_the_workers_stand_below_the_table() -> None:
+def test_last_log_lines_are_below_the_table() -> None:
     logs = {
         ("mxjob ml/linear", "scheduler-0"): ["not shown"],
         ("mxjob ml/linear", "worker-0"): [f"epoch {n} [loss 0.1]" for n in range(9)],
@@ -55,12 +55,12 @@ def test_last_lines_of_the_workers_stand_below_the_table() -> None:
     assert not any("epoch 4" in line or "not shown" in line for line in text)
 
 
-def test_notice_stands_between_table_and_lines() -> None:
+def test_notice_is_between_table_and_log_lines() -> None:
     noticed = attrs.evolve(JOB, notice="worker-0 waits: its image cannot be pulled")
     assert drawn(noticed)[4] == "worker-0 waits: its image cannot be pulled"
 
 
-def test_trouble_that_replicas_share_is_shown_once() -> None:
+def test_waiting_reason_of_several_replicas_is_shown_once() -> None:
     waiting = [
         ReplicaProgress(f"worker-{n}", "worker", waiting_message='configmap "script" not found')
         for n in range(3)
@@ -69,7 +69,7 @@ def test_trouble_that_replicas_share_is_shown_once() -> None:
     assert text.count('configmap "script" not found') == 1
 
 
-def test_of_very_many_replicas_those_that_need_a_look_are_shown() -> None:
+def test_of_many_replicas_those_with_problems_are_shown() -> None:
     many = [ReplicaProgress(f"worker-{n}", "worker", pod="p", phase="Running") for n in range(1000)]
     many[700] = attrs.evolve(many[700], phase="Failed")
     text = drawn(attrs.evolve(JOB, replicas=tuple(many)))
@@ -78,7 +78,7 @@ def test_of_very_many_replicas_those_that_need_a_look_are_shown() -> None:
     assert len(text) < 40
 
 
-def test_picture_holds_the_screen_and_fetches_nothing() -> None:
+def test_svg_contains_the_screen_and_loads_nothing() -> None:
     svg = render_svg(screen([JOB], {}, NOW), title="dlctl run linear.yaml")
     assert svg.startswith("<svg")
     assert "worker-0" in svg

@@ -46,7 +46,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def test_nothing_given_means_the_defaults() -> None:
+def test_without_input_settings_are_the_defaults() -> None:
     assert read() == Options()
 
 
@@ -59,7 +59,7 @@ def test_flag_beats_environment_and_environment_beats_file(config_file: ConfigFi
     assert found == Options(workers=3, graceful_shutdown_timeout_s=2.0, reconcile_timeout_s=1.0)
 
 
-def test_environment_may_name_the_file(config_file: ConfigFile) -> None:
+def test_environment_can_name_the_file(config_file: ConfigFile) -> None:
     assert read(environment={"DLCTL_CONFIG": config_file("workers: 7")}).workers == 7
 
 
@@ -82,7 +82,7 @@ def test_every_setting_can_be_given_in_every_way(
     assert read("--config", path) == Options()
 
 
-def test_words_that_yaml_has_a_meaning_for_stay_words(config_file: ConfigFile) -> None:
+def test_yaml_keywords_stay_strings(config_file: ConfigFile) -> None:
     assert read("--config", config_file("namespace: on")).namespace == "on"
 
 
@@ -122,7 +122,7 @@ def test_words_that_yaml_has_a_meaning_for_stay_words(config_file: ConfigFile) -
         ),
     ],
 )
-def test_wrong_environment_is_refused(environment: Mapping[str, str], complaint: str) -> None:
+def test_invalid_environment_is_rejected(environment: Mapping[str, str], complaint: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         read(environment=environment)
     assert str(refusal.value) == complaint
@@ -139,14 +139,14 @@ def test_wrong_environment_is_refused(environment: Mapping[str, str], complaint:
         pytest.param("workers: {", "not YAML: while parsing a flow node", id="not YAML"),
     ],
 )
-def test_wrong_file_is_refused(config_file: ConfigFile, text: str, complaint: str) -> None:
+def test_invalid_file_is_rejected(config_file: ConfigFile, text: str, complaint: str) -> None:
     path = config_file(text)
     with pytest.raises(ConfigError) as refusal:
         read("--config", path)
     assert str(refusal.value).startswith(f"{path}: {complaint}")
 
 
-def test_missing_file_is_refused() -> None:
+def test_missing_settings_file_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"--config nowhere\.yaml: .*No such file"):
         read("--config", "nowhere.yaml")
 
@@ -162,11 +162,11 @@ def test_missing_file_is_refused() -> None:
         "DLCTL_METRICS_PORT_8080_TCP_ADDR",
     ],
 )
-def test_variables_of_services_are_no_settings(name: str) -> None:
+def test_service_environment_variables_are_not_settings(name: str) -> None:
     assert read(environment={name: "tcp://10.0.0.1:8080"}) == Options()
 
 
-def test_wrong_setting_ends_the_program_with_2_and_one_line(
+def test_invalid_setting_exits_2_with_one_line(
     dlctl: Dlctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in os.environ:
@@ -179,7 +179,7 @@ def test_wrong_setting_ends_the_program_with_2_and_one_line(
     assert done.err.count("\n") == 1
 
 
-def test_help_names_every_setting_and_its_default(dlctl: Dlctl, monkeypatch: Any) -> None:
+def test_help_lists_every_setting_with_its_default(dlctl: Dlctl, monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     text = dlctl("controller", "--help").out
     for field in attrs.fields(Options):
@@ -188,7 +188,7 @@ def test_help_names_every_setting_and_its_default(dlctl: Dlctl, monkeypatch: Any
         assert field.default in ("", ()) or f" ({describe_default(field)})" in text
 
 
-def test_help_groups_settings_as_their_page_does(dlctl: Dlctl) -> None:
+def test_help_groups_settings_like_the_reference_page(dlctl: Dlctl) -> None:
     page = (ROOT / "docs/operate/settings.md").read_text()
     sections = re.findall(r"^## (.+?)$.*?^<!-- flags: (.+?) -->$", page, re.MULTILINE | re.DOTALL)
     text = dlctl("controller", "--help").out

@@ -27,37 +27,37 @@ async def client() -> AsyncIterator[Client]:
         yield client
 
 
-async def test_objects_that_name_no_namespace_go_where_they_are_told(client: Client) -> None:
+async def test_objects_without_a_namespace_get_the_given_one(client: Client) -> None:
     (job,) = await submit(client, KINDS, [JOB, CONFIG], "lab")
     assert job.key == ObjectKey("lab", "linear")
     config = ObjectKey("lab", "script")
     assert (await client.get(CONFIG_MAPS, config, Object)).key == config
 
 
-async def test_namespace_of_a_manifest_is_made_if_it_is_not_there(client: Client) -> None:
+async def test_missing_namespace_of_a_manifest_is_created(client: Client) -> None:
     (job,) = await submit(client, KINDS, [mxjob()], "default")
     assert job.key == ObjectKey("ml", "linear")
     namespace = ObjectKey("", "ml")
     assert (await client.get(NAMESPACES, namespace, Object)).key == namespace
 
 
-async def test_name_may_be_left_to_the_server(client: Client) -> None:
+async def test_server_can_generate_the_name(client: Client) -> None:
     unnamed = {**JOB, "metadata": {"generateName": "linear-"}}
     (job,) = await submit(client, KINDS, [unnamed], "default")
     assert job.key.name.startswith("linear-")
 
 
-async def test_crds_of_ours_beside_the_jobs_do_no_harm(client: Client) -> None:
+async def test_own_crds_in_the_manifest_are_accepted(client: Client) -> None:
     (job,) = await submit(client, KINDS, [job_crd(kind_of()), JOB], "default")
     assert job.kind == kind_of()
 
 
-async def test_same_object_twice_is_refused(client: Client) -> None:
+async def test_duplicate_object_is_rejected(client: Client) -> None:
     with pytest.raises(ConfigError, match=r"ConfigMap script is rejected: .*already exists"):
         await submit(client, KINDS, [CONFIG, CONFIG, JOB], "default")
 
 
-async def test_kind_that_is_not_served_is_named(client: Client) -> None:
+async def test_unserved_kind_is_named(client: Client) -> None:
     poem = {"apiVersion": "verse.org/v1", "kind": "Poem", "metadata": {"name": "ode"}}
     with pytest.raises(
         ConfigError, match=r"Poem ode: the cluster does not serve kind Poem in verse.org/v1"

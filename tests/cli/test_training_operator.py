@@ -49,19 +49,17 @@ def test_flags_of_its_deployments_are_settings() -> None:
         ("-controller-threads", "3", "--leader-elect=1", "--namespace=a"),
     ],
 )
-def test_flags_may_be_spelt_as_in_go(arguments: tuple[str, ...]) -> None:
+def test_flags_can_be_spelt_as_in_go(arguments: tuple[str, ...]) -> None:
     assert read(*arguments) == Options(workers=3, leader_elect=True, namespace="a")
 
 
-def test_abbreviation_is_no_flag(dlctl: Dlctl) -> None:
+def test_abbreviated_flag_is_rejected(dlctl: Dlctl) -> None:
     done = dlctl("controller", "-wor", "3")
     assert (done.code, done.out) == (2, "")
     assert "unrecognized arguments: -wor 3" in done.err
 
 
-def test_template_that_says_more_than_is_understood_is_refused(
-    dlctl: Dlctl, tmp_path: Path
-) -> None:
+def test_unsupported_template_is_rejected(dlctl: Dlctl, tmp_path: Path) -> None:
     template = tmp_path / "initContainer.yaml"
     template.write_text("- name: {{ printf .MasterAddr }}\n")
     done = dlctl("controller", f"--pytorch-init-container-template-file={template}")
@@ -69,7 +67,7 @@ def test_template_that_says_more_than_is_understood_is_refused(
     assert "{{printf .MasterAddr}} is not supported" in done.err
 
 
-def test_its_variables_are_weaker_than_any_setting_of_ours() -> None:
+def test_its_variables_have_the_lowest_precedence() -> None:
     theirs = {"KUBEFLOW_NAMESPACE": "theirs", "CUSTOM_CLUSTER_DOMAIN": "cluster.local"}
 
     found = read(environment=theirs)
@@ -78,14 +76,14 @@ def test_its_variables_are_weaker_than_any_setting_of_ours() -> None:
     assert read("--namespace=", environment=theirs).namespace == ""
 
 
-def test_two_names_of_one_setting_are_not_both_given() -> None:
+def test_two_names_of_a_setting_exclude_each_other() -> None:
     with pytest.raises(
         ConfigError, match="DLCTL_CONTROLLER_THREADS and DLCTL_WORKERS are the same"
     ):
         read(environment={"DLCTL_WORKERS": "2", "DLCTL_CONTROLLER_THREADS": "3"})
 
 
-def test_flags_without_meaning_here_are_taken_and_told_of() -> None:
+def test_flags_without_effect_are_accepted_with_a_warning() -> None:
     args = parsed(
         *("--webhook-server-port=9443", "-webhook-service-name", "x", "--webhook-secret-name=y"),
         *("--zap-log-level=debug", "--zap-devel", "--zap-encoder=json", "-zap-devel=false"),
@@ -96,14 +94,14 @@ def test_flags_without_meaning_here_are_taken_and_told_of() -> None:
     assert list(ineffective_flags(parsed("-v", "4"), Options())) == [("-v", IGNORED["-v"])]
 
 
-def test_burst_alone_limits_nothing_and_is_told_of() -> None:
+def test_burst_without_a_rate_has_no_effect_and_warns() -> None:
     assert dict(ineffective_flags(parsed(), Options(kube_api_burst=9))) == {
         "--kube-api-burst": "requests are unlimited unless --kube-api-qps is set"
     }
     assert not dict(ineffective_flags(parsed(), Options(kube_api_burst=9, kube_api_qps=1)))
 
 
-def test_scheme_leaves_its_kinds_alone_in_whatever_case() -> None:
+def test_enabled_schemes_select_the_kinds_in_any_case() -> None:
     everything = served_kinds(load_frameworks().frameworks)
     assert enabled(everything, ()) == everything
     found = enabled(everything, ("TFjob",))
@@ -111,7 +109,7 @@ def test_scheme_leaves_its_kinds_alone_in_whatever_case() -> None:
     assert {kind.resource.kind for kind in found} == {"TFJob"}
 
 
-def test_unknown_scheme_ends_the_program_with_2_and_names_the_known(dlctl: Dlctl) -> None:
+def test_unknown_scheme_exits_2_with_the_known_ones(dlctl: Dlctl) -> None:
     done = dlctl("controller", "--enable-scheme=ftjob", "--enable-scheme=tfjob")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("dlctl: --enable-scheme ftjob: unknown kind; use any of ")
@@ -131,17 +129,17 @@ def test_unknown_scheme_ends_the_program_with_2_and_names_the_known(dlctl: Dlctl
         (Options(bind_address="", metrics_bind_address=":1"), ":1", ""),
     ],
 )
-def test_addresses_say_what_is_served_where(
+def test_addresses_determine_what_is_served_where(
     options: Options, metrics_at: str, health_at: str
 ) -> None:
     assert (options.metrics_address, options.health_address) == (metrics_at, health_at)
 
 
-def test_address_at_which_nothing_would_be_served_is_refused() -> None:
+def test_address_with_nothing_to_serve_is_rejected() -> None:
     with pytest.raises(ConfigError, match="override it"):
         Options(bind_address=":1", metrics_bind_address=":2", health_probe_bind_address=":3")
 
 
-def test_metrics_that_are_nowhere_cannot_be_authenticated() -> None:
+def test_metrics_authentication_requires_a_metrics_address() -> None:
     with pytest.raises(ConfigError, match="metrics are disabled"):
         Options(metrics_authentication=True, metrics_bind_address="0")

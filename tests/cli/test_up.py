@@ -38,7 +38,7 @@ def test_cluster_is_up_until_an_interrupt(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_kubeconfig_of_somebody_else_is_not_replaced(dlctl: Dlctl, tmp_path: Path) -> None:
+def test_foreign_kubeconfig_is_not_replaced(dlctl: Dlctl, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text("current-context: production\n")
     done = dlctl("up", "--kubeconfig", str(kubeconfig))

@@ -96,7 +96,7 @@ def test_message_names_the_field_and_the_fix(spec: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("workers", [None, 0])
-def test_job_without_the_replica_that_decides_it_is_refused(workers: int | None) -> None:
+def test_job_without_its_chief_is_rejected(workers: int | None) -> None:
     counts = {"ps": 1} if workers is None else {"ps": 1, "worker": workers}
     said = refusal(bare_job("TFJob", **counts)["spec"], "TFJob")
     assert said == "spec: has no WORKER, which decides the job: add an entry"

@@ -29,14 +29,14 @@ def test_child_is_named_after_job_type_runtime_id_and_index() -> None:
     assert make_job(RuntimeId="ab1c").child_name(WORKER) == "linear-worker-ab1c-1"
 
 
-def test_long_job_name_is_cut_at_forty_characters() -> None:
+def test_long_job_name_is_truncated_to_forty_characters() -> None:
     job = make_job(mxjob(name="n" * 63, RuntimeId="ab1c"))
     assert job.child_name(WORKER) == f"{'n' * 40}-worker-ab1c-1"
 
 
 @pytest.mark.parametrize("name", ["my.job", "1job", "-job", "job-", "Job"])
 @pytest.mark.parametrize("build", [lambda n: mxjob(name=n), lambda n: bare_job("MXJob", n)])
-def test_job_name_that_makes_no_service_name_is_refused(
+def test_job_name_without_valid_service_names_is_rejected(
     build: Callable[[str], JSON], name: str
 ) -> None:
     with pytest.raises(InvalidJobError) as caught:
@@ -47,18 +47,18 @@ def test_job_name_that_makes_no_service_name_is_refused(
     )
 
 
-def test_job_name_that_makes_no_label_is_refused() -> None:
+def test_job_name_that_is_no_label_value_is_rejected() -> None:
     with pytest.raises(InvalidJobError, match=r"metadata\.name: has 64 .* at most 63"):
         make_job(mxjob(name="n" * 64))
 
 
 @pytest.mark.parametrize("identity", ["AYCW", "a_b", "-ab", "a.b"])
-def test_runtime_id_that_makes_no_name_is_refused(identity: str) -> None:
+def test_runtime_id_without_valid_names_is_rejected(identity: str) -> None:
     with pytest.raises(InvalidJobError, match=rf"spec\.runtimeId: is {identity!r}.*lower-case"):
         make_job(runtimeId=identity)
 
 
-def test_child_name_beyond_the_limit_is_refused_with_how_much_to_cut() -> None:
+def test_too_long_child_name_is_rejected_with_the_excess() -> None:
     wire = mxjob(name="n" * 40, RuntimeId="a" * 16)
     with pytest.raises(InvalidJobError) as caught:
         make_job(wire)
@@ -66,7 +66,7 @@ def test_child_name_beyond_the_limit_is_refused_with_how_much_to_cut() -> None:
     assert "of 69 characters, and DNS allows 63: shorten it by 6" in str(caught.value)
 
 
-def test_child_name_as_long_as_the_limit_is_taken() -> None:
+def test_child_name_of_maximum_length_is_accepted() -> None:
     job = make_job(mxjob(name="n" * 40, RuntimeId="a" * 10))
     assert len(job.child_name(Replica("scheduler", 0))) == MAX_LENGTH
 
@@ -80,16 +80,16 @@ def test_index_counts_towards_the_limit() -> None:
         check_names_with_runtime_id("n" * 40, "a" * 11, specs(1001), "spec.RuntimeId")
 
 
-def test_manifest_without_a_name_is_refused() -> None:
+def test_manifest_without_a_name_is_rejected() -> None:
     with pytest.raises(InvalidJobError, match=r"metadata\.name"):
         make_job(manifest("kubeflow.org/v1alpha1", "MXJob", mxjob()["spec"], name=""))
 
 
 @pytest.mark.parametrize("name", ["resnet.v1.5", "3d-unet", "n" * 63])
-def test_job_without_services_may_have_any_name_that_is_a_label(name: str) -> None:
+def test_job_without_services_can_have_any_label_value_as_name(name: str) -> None:
     make_job(training_job("MPIJob", name, Launcher=1, Worker=9_999))
 
 
-def test_job_without_services_needs_a_name_that_is_a_label() -> None:
+def test_job_without_services_needs_a_label_value_as_name() -> None:
     with pytest.raises(InvalidJobError, match="of 64 characters"):
         make_job(training_job("MPIJob", "n" * 64, Launcher=1))

@@ -39,7 +39,7 @@ def test_consecutive_indexes_are_written_as_ranges(given_indexes: list[int], tex
         ("0-2,1-3,7", {0, 1, 2, 7}),
     ],
 )
-def test_malformed_part_counts_as_not_there(text: str, read: set[int]) -> None:
+def test_malformed_part_is_ignored(text: str, read: set[int]) -> None:
     assert index_ranges.read(text) == read
 
 

@@ -76,7 +76,7 @@ def test_exactly_one_version_is_stored_and_all_have_a_status(kind: Kind) -> None
 
 
 @of_each_kind
-def test_workers_are_scaled_where_they_are_written(kind: Kind) -> None:
+def test_scale_subresource_has_the_path_of_the_workers(kind: Kind) -> None:
     field = {
         "PyTorchJob": "pytorchReplicaSpecs.Worker",
         "PaddleJob": "paddleReplicaSpecs.Worker",
@@ -98,7 +98,7 @@ def test_workers_are_scaled_where_they_are_written(kind: Kind) -> None:
 
 
 @of_each_kind
-def test_rules_at_the_root_leave_what_was_stored_before_alone(kind: Kind) -> None:
+def test_rules_at_the_root_exempt_stored_objects(kind: Kind) -> None:
     for version in versions(kind):
         for rule in version["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]:
             assert rule["optionalOldSelf"]

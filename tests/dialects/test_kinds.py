@@ -39,13 +39,13 @@ def test_each_group_serves_its_kinds() -> None:
     ]
 
 
-def test_kind_of_a_framework_that_is_not_installed_is_not_served() -> None:
+def test_kind_of_an_uninstalled_framework_is_not_served() -> None:
     served = served_kinds({"TFJob": TFJob})
     own = [kind for kind in served if kind.resource.group == "mpba.fbk.eu"]
     assert [kind.resource.group_resource for kind in own] == ["tfjobs.mpba.fbk.eu"]
 
 
-def test_two_kinds_under_one_name_are_refused() -> None:
+def test_two_kinds_of_the_same_name_are_rejected() -> None:
     with pytest.raises(
         ConfigError, match=r"test_kinds\.ClashingMXJob .*mxjobs\.mpba\.fbk\.eu.*taken"
     ):
@@ -61,11 +61,11 @@ def test_two_kinds_under_one_name_are_refused() -> None:
         ("", ""),
     ],
 )
-def test_manifest_of_another_kind_is_not_ours(api_version: str, kind: str) -> None:
+def test_manifest_of_another_kind_is_not_served(api_version: str, kind: str) -> None:
     assert kind_of_api_version(KINDS, api_version, kind) is None
 
 
-def test_job_is_read_in_the_form_it_is_written_in_whatever_its_version() -> None:
+def test_job_is_read_by_its_form_whatever_its_version() -> None:
     old, bare = kind_of().dialects["v1alpha1"], BareList(MXJob)
     both = Kind(kind_of().resource, {"v1alpha1": old, "v1": bare})
     assert both.decode(job_object(mxjob())).dialect is old

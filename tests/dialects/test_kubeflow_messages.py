@@ -38,6 +38,6 @@ def test_failure_without_replica_keeps_its_message() -> None:
     ("kind", "reason"),
     [("TFJob", "SuccessfulDeleteJob"), ("JAXJob", "SuccessfulDeletePod")],
 )
-def test_deletion_has_the_reason_that_its_kind_has(kind: str, reason: str) -> None:
+def test_deletion_has_the_reason_of_the_kind(kind: str, reason: str) -> None:
     job = make_job(training_job(kind, Worker=1))
     assert job.messages.ttl_deletion_reason() == reason

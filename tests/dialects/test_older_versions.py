@@ -43,7 +43,7 @@ def listed() -> dict[str, Any]:
     return tfjob("v1alpha1", replicaSpecs=entries, RuntimeId="abcd")
 
 
-def test_list_of_the_first_version_is_read() -> None:
+def test_v1alpha1_list_is_read() -> None:
     job = make_job(listed())
     assert [(spec.type, spec.replicas, spec.port) for spec in job.replica_specs] == [
         ("master", 1, 2222),
@@ -61,7 +61,7 @@ def test_entry_without_type_is_the_master() -> None:
     assert [spec.type for spec in job.replica_specs] == ["master"]
 
 
-def test_children_of_the_first_version_keep_their_names_and_environment() -> None:
+def test_v1alpha1_children_keep_their_names_and_environment() -> None:
     renderer = renderer_of(listed())
     pod, service = (make(Replica("ps", 1)) for make in (renderer.pod, renderer.service))
     assert pod["metadata"]["name"] == service["metadata"]["name"] == "mnist-ps-abcd-1"
@@ -89,7 +89,7 @@ def test_children_of_the_first_version_keep_their_names_and_environment() -> Non
     }
 
 
-def test_status_of_the_first_version_is_v1s_and_keeps_the_list_that_it_was_for_its_users() -> None:
+def test_v1alpha1_status_is_v1s_and_keeps_its_list() -> None:
     running = ReplicaStatus("ps", JobState.RUNNING, {JobState.RUNNING: 2})
     written = status_of_the_first_version(JobStatus(replica_statuses=(running,)))
     assert written["replicaStatuses"] == {"PS": {"active": 2}}
@@ -104,7 +104,7 @@ def status_of_the_first_version(status: JobStatus) -> Mapping[str, Any]:
 
 @settings(max_examples=50)
 @given(status=STATUSES)
-def test_status_of_the_first_version_decodes_in_v1s_clients_and_is_read_back(
+def test_v1alpha1_status_decodes_in_v1_clients_and_is_read_back(
     status: JobStatus,
 ) -> None:
     typed = [attrs.evolve(r, type="ps") for r in status.replica_statuses][:1]
@@ -115,7 +115,7 @@ def test_status_of_the_first_version_decodes_in_v1s_clients_and_is_read_back(
     assert obj.dialect.read_status(obj) == status
 
 
-def test_list_that_an_older_operator_has_left_in_v1s_field_is_read_and_replaced() -> None:
+def test_older_operators_list_in_v1s_field_is_read_and_replaced() -> None:
     replicas = [{"tf_replica_type": "PS", "state": "Running", "ReplicasStates": {"Running": 2}}]
     old = {"phase": "Running", "state": "Running", "reason": "", "replicaStatuses": replicas}
     status = make_job({**listed(), "status": old}).status
@@ -137,7 +137,7 @@ def test_map_is_read_alike_in_all_versions_and_in_any_case() -> None:
         assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
 
 
-def test_policies_of_the_spec_hold_where_the_run_policy_says_nothing() -> None:
+def test_policies_of_the_spec_are_defaults_of_the_run_policy() -> None:
     top = {"cleanPodPolicy": "Running", "backoffLimit": 3, "activeDeadlineSeconds": 5}
     policy = make_job(
         tfjob(
@@ -189,7 +189,7 @@ def test_map_of_an_older_version_is_read_as_v1_with_policies_of_its_spec(
     assert older.run_policy.backoff_limit == 3
 
 
-def test_label_of_a_tuning_server_is_the_annotation_that_it_became() -> None:
+def test_label_of_a_tuning_server_becomes_an_annotation() -> None:
     server = {"replicas": 1, "label": "2080ti", "template": template("mxnet")}
     metadata = {"annotations": {"tuner-server-key": "own"}}
     tracker = {**server, "template": {**template("mxnet"), "metadata": metadata}}
@@ -204,14 +204,14 @@ def test_label_of_a_tuning_server_is_the_annotation_that_it_became() -> None:
     }
 
 
-def test_mpi_distribution_whose_files_are_not_written_is_refused() -> None:
+def test_unsupported_mpi_distribution_is_rejected() -> None:
     wire = training_job("MPIJob", Launcher=1, Worker=2)
     make_job({**wire, "spec": {**wire["spec"], "mpiDistribution": "OpenMPI"}})
     with pytest.raises(InvalidJobError, match=r"mpiDistribution.*must be one of OpenMPI"):
         make_job({**wire, "spec": {**wire["spec"], "mpiDistribution": "IntelMPI"}})
 
 
-def test_container_may_have_the_name_that_xgboost_operator_gave_it() -> None:
+def test_container_can_have_xgboost_operators_name() -> None:
     wire = training_job("XGBoostJob", Master=1, Worker=1)
     for spec in wire["spec"]["xgbReplicaSpecs"].values():
         spec["template"] = template("sidecar", "xgboostjob")
@@ -232,7 +232,7 @@ def torch_listed(**fields: Any) -> dict[str, Any]:
     return manifest("kubeflow.org/v1alpha1", "PyTorchJob", {**spec, **fields}, name="mnist")
 
 
-def test_list_of_the_first_pytorch_operator_is_read() -> None:
+def test_list_of_pytorch_operator_is_read() -> None:
     job = make_job(torch_listed())
     assert [(spec.type, spec.replicas, spec.port) for spec in job.replica_specs] == [
         ("worker", 2, 23456),
@@ -250,7 +250,7 @@ def test_list_of_the_first_pytorch_operator_is_read() -> None:
         pytest.param(Replica("worker", 1), "2", "mnist-master-abcd-0", id="worker"),
     ],
 )
-def test_replicas_of_the_first_pytorch_operator_meet_at_the_master(
+def test_replicas_of_pytorch_operators_list_connect_to_the_master(
     replica: Replica, rank: str, address: str
 ) -> None:
     pod = renderer_of(torch_listed()).pod(replica)
@@ -267,7 +267,7 @@ def test_replicas_of_the_first_pytorch_operator_meet_at_the_master(
     }
 
 
-def test_master_that_decides_is_named_by_its_rank() -> None:
+def test_chief_is_named_by_its_rank() -> None:
     second = {"master": {"replicaName": "WORKER", "replicaRank": 1}}
     job = make_job(torch_listed(terminationPolicy=second))
     assert job.success_policy == SuccessPolicy.of_chief(Replica("worker", 1))
@@ -276,7 +276,7 @@ def test_master_that_decides_is_named_by_its_rank() -> None:
         make_job(torch_listed(terminationPolicy=third))
 
 
-def test_status_of_the_first_pytorch_operator_has_its_field() -> None:
+def test_status_of_pytorch_operators_list_has_its_field() -> None:
     running = ReplicaStatus("worker", JobState.RUNNING, {JobState.RUNNING: 2})
     status = JobStatus(replica_statuses=(running,))
     written = decoded(torch_listed()).dialect.write_status(status)

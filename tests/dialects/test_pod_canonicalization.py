@@ -117,7 +117,7 @@ def refusal(template: Any) -> str:
         ),
     ],
 )
-def test_value_of_another_type_is_refused_with_the_field_and_the_fix(
+def test_value_of_a_wrong_type_is_rejected_with_the_field_and_the_fix(
     template: JSON, said: str
 ) -> None:
     assert undecodable(template)
@@ -138,7 +138,7 @@ def test_quantity_that_kubernetes_rejects_is_rejected(amount: Any) -> None:
     refusal(template)
 
 
-def test_null_is_as_absent() -> None:
+def test_null_counts_as_absent() -> None:
     env = [{"name": "A", "value": None}]
     limits = {"nvidia.com/gpu": None, "cpu": 1}
     template = of_container(env=env, resources={"limits": limits, "requests": None}, command=None)
@@ -149,7 +149,7 @@ def test_null_is_as_absent() -> None:
     }
 
 
-def test_null_among_strings_is_the_empty_one() -> None:
+def test_null_in_a_list_of_strings_is_an_empty_string() -> None:
     # As it is in a pod: an argument that is left out would move those behind it.
     template = of_container(args=["--name", None])
     template["spec"]["nodeSelector"] = {"gpu": None}
@@ -158,7 +158,7 @@ def test_null_among_strings_is_the_empty_one() -> None:
     assert read["spec"]["nodeSelector"] == {"gpu": ""}
 
 
-def test_fields_are_known_in_any_case_and_keys_of_maps_as_they_are() -> None:
+def test_field_names_match_in_any_case_and_map_keys_exactly() -> None:
     given: JSON = {"Spec": {"CONTAINERS": [{"Name": "a", "VolumeMounts": [{"MountPath": "/a"}]}]}}
     given["Spec"]["nodeselector"] = {"Zone": "A"}
     assert canonicalize_pod_template(given, "t") == {
@@ -169,6 +169,6 @@ def test_fields_are_known_in_any_case_and_keys_of_maps_as_they_are() -> None:
     }
 
 
-def test_field_that_is_newer_stays_as_it_is() -> None:
+def test_unknown_newer_field_is_kept() -> None:
     template = of_container(newer={"a": [None, 1]})
     assert canonicalize_pod_template(template, "t") == template

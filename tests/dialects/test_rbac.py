@@ -10,7 +10,7 @@ from tests.builders import KINDS, kind_of
 MANIFEST = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 
 
-def test_manifest_is_the_role_of_the_kinds_that_are_built_in() -> None:
+def test_manifest_is_the_role_of_the_built_in_kinds() -> None:
     assert yaml.safe_load(MANIFEST.read_text()) == cluster_role(KINDS)
 
 
@@ -19,19 +19,19 @@ def test_role_has_no_wildcard() -> None:
         assert "*" not in {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
 
 
-def test_secrets_are_made_and_never_read() -> None:
+def test_secrets_are_created_and_never_read() -> None:
     of_secrets = [rule for rule in cluster_role(KINDS)["rules"] if "secrets" in rule["resources"]]
     assert [(rule["resources"], rule["verbs"]) for rule in of_secrets] == [
         (["secrets"], ["create"])
     ]
 
 
-def test_kinds_without_launchers_need_no_secrets_and_run_nothing_in_pods() -> None:
+def test_kinds_without_launchers_need_neither_secrets_nor_exec() -> None:
     rules = cluster_role([kind_of("kubeflow.org/v1", "TFJob")])["rules"]
     assert not {"secrets", "pods/exec"} & {name for rule in rules for name in rule["resources"]}
 
 
-def test_role_may_patch_scalers_and_their_status() -> None:
+def test_role_can_patch_scalers_and_their_status() -> None:
     rules = cluster_role([kind_of("kai.alibabacloud.com/v1alpha1", "TrainingJob")])["rules"]
     granted = {name: rule["verbs"] for rule in rules for name in rule["resources"]}
     for plural in ("scaleins", "scaleouts"):

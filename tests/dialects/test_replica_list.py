@@ -21,7 +21,7 @@ def types(job: Job) -> list[tuple[str, int]]:
     return [(spec.type, spec.replicas) for spec in job.replica_specs]
 
 
-def test_kubeflow_fills_in_its_defaults() -> None:
+def test_kubeflow_list_has_its_defaults() -> None:
     bare = entry("SCHEDULER", 1), {"template": template()}
     job = make_job(mxjob(replicaSpecs=list(bare)))
     assert types(job) == [("scheduler", 1), ("worker", 1)]
@@ -32,7 +32,7 @@ def test_kubeflow_fills_in_its_defaults() -> None:
     assert not job.is_local
 
 
-def test_fioravanzo_fills_in_its_own() -> None:
+def test_fioravanzo_list_has_its_defaults() -> None:
     bare = {"template": template()}, entry("WORKER")
     job = make_job(mxjob(group=FIORAVANZO, replicaSpecs=list(bare)))
     assert types(job) == [("scheduler", 1), ("worker", 1)]
@@ -83,11 +83,11 @@ def test_field_names_and_replica_types_are_read_in_any_case() -> None:
         pytest.param({"futureField": {"x": 1}}, id="unknown field"),
     ],
 )
-def test_field_that_says_nothing_changes_nothing(spec: dict[str, Any]) -> None:
+def test_empty_field_changes_nothing(spec: dict[str, Any]) -> None:
     assert make_job(**spec) == make_job()
 
 
-def test_template_is_passed_on_but_for_nulls() -> None:
+def test_template_is_kept_except_for_nulls() -> None:
     pod: dict[str, Any] = {
         "metadata": {"creationTimestamp": None, "labels": {"App": "a", "app": "b"}},
         "spec": {
@@ -102,7 +102,7 @@ def test_template_is_passed_on_but_for_nulls() -> None:
     }
 
 
-def test_local_job_is_one_worker_that_decides() -> None:
+def test_local_job_is_one_deciding_worker() -> None:
     job = make_job(jobMode="Local", workers=5)
     assert job.is_local
     assert types(job) == [("worker", 1)]
@@ -120,7 +120,7 @@ def test_server_without_a_template_runs_the_given_image() -> None:
     assert (container["name"], container["image"]) == ("mxnet", "mxnet:1.9")
 
 
-def test_preset_runtime_id_is_kept_and_nothing_is_written_to_the_spec() -> None:
+def test_given_runtime_id_is_kept_without_a_spec_patch() -> None:
     job = make_job(RuntimeId="ab1c")
     assert job.runtime_id == "ab1c"
     assert job.spec_patch is None
@@ -134,9 +134,7 @@ def test_preset_runtime_id_is_kept_and_nothing_is_written_to_the_spec() -> None:
         pytest.param({"runtimeId": ""}, "runtimeId", id="empty in another case"),
     ],
 )
-def test_derived_runtime_id_is_the_one_thing_written_to_the_spec(
-    given: dict[str, Any], field: str
-) -> None:
+def test_spec_patch_contains_only_the_derived_runtime_id(given: dict[str, Any], field: str) -> None:
     job = make_job(**given)
     assert job.spec_patch == {field: job.runtime_id}
 
@@ -150,7 +148,7 @@ def test_writing_the_derived_runtime_id_changes_no_name() -> None:
 
 
 @pytest.mark.parametrize("group", [KUBEFLOW, FIORAVANZO])
-def test_labels_are_the_operators_own(group: str) -> None:
+def test_labels_are_those_of_the_operator(group: str) -> None:
     job = make_job(mxjob(group=group, RuntimeId="ab1c"))
     assert dialect(group).labels(job, Replica("worker", 1)) == {
         group: "",

@@ -49,7 +49,7 @@ def refusal(*entries: Any, **spec: Any) -> str:
         ),
     ],
 )
-def test_impossible_set_of_replicas_is_refused(entries: list[Any], message: str) -> None:
+def test_invalid_set_of_replicas_is_rejected(entries: list[Any], message: str) -> None:
     assert refusal(*entries) == message
 
 
@@ -63,7 +63,7 @@ def test_impossible_set_of_replicas_is_refused(entries: list[Any], message: str)
         pytest.param(1.5, "must be an integer, not 1.5", id="fraction"),
     ],
 )
-def test_number_of_replicas_that_is_none_is_refused(value: Any, problem: str) -> None:
+def test_invalid_replica_count_is_rejected(value: Any, problem: str) -> None:
     said = refusal(entry("SCHEDULER"), entry("WORKER", value))
     assert said == f"spec.replicaSpecs[1].replicas: {problem}"
 
@@ -124,11 +124,11 @@ def test_port_out_of_range_is_refused(port: int) -> None:
         ),
     ],
 )
-def test_impossible_field_of_the_spec_is_refused(spec: dict[str, Any], message: str) -> None:
+def test_invalid_spec_field_is_rejected(spec: dict[str, Any], message: str) -> None:
     assert refusal(**spec) == message
 
 
-def test_chief_that_no_entry_lists_is_refused() -> None:
+def test_unlisted_chief_is_rejected() -> None:
     chief = {"chief": {"replicaName": "WORKER"}}
     assert refusal(entry("SCHEDULER"), terminationPolicy=chief) == (
         "spec.replicaSpecs: has no entry of type WORKER, which decides the job: add one, or name "
@@ -142,7 +142,7 @@ def test_local_job_without_a_worker_is_refused() -> None:
     )
 
 
-def test_null_entry_is_refused_like_an_empty_one() -> None:
+def test_null_entry_is_rejected_like_an_empty_one() -> None:
     assert refusal(None) == "spec.replicaSpecs[0].template: is missing: give a pod template"
 
 
@@ -190,9 +190,7 @@ def test_null_entry_is_refused_like_an_empty_one() -> None:
         ),
     ],
 )
-def test_template_that_children_cannot_be_made_from_is_refused(
-    pod: Any, at: str, problem: str
-) -> None:
+def test_template_without_valid_children_is_rejected(pod: Any, at: str, problem: str) -> None:
     assert refusal(entry("SCHEDULER", template=pod)) == (
         f"spec.replicaSpecs[0].template{at}: {problem}"
     )
@@ -204,12 +202,12 @@ def test_server_without_template_and_image_is_refused() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, "x", 3, [{}]])
-def test_spec_that_is_no_object_is_refused(spec: Any) -> None:
+def test_spec_that_is_not_an_object_is_rejected(spec: Any) -> None:
     with pytest.raises(InvalidJobError, match=r"^spec"):
         make_job({**mxjob(), "spec": spec})
 
 
-def test_long_amount_of_a_template_is_refused_at_once() -> None:
+def test_long_quantity_is_rejected_at_once() -> None:
     wire = training_job("PyTorchJob", Worker=1)
     [replica] = wire["spec"]["pytorchReplicaSpecs"].values()
     replica["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1" * 10**6}}

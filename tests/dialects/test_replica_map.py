@@ -11,17 +11,17 @@ JSON = dict[str, Any]
 
 
 @pytest.mark.parametrize("name", ["3f2a-train", "my.job", "m" * 54])
-def test_job_without_services_may_be_called_what_none_could_be(name: str) -> None:
+def test_job_without_services_can_have_a_name_invalid_for_services(name: str) -> None:
     assert make_job(training_job("MPIJob", name, Launcher=1, Worker=1)).key.name == name
 
 
-def test_type_without_replicas_makes_no_name_longer() -> None:
+def test_type_without_replicas_does_not_limit_the_job_name() -> None:
     name = "m" * 54
     assert make_job(training_job("TFJob", name, Worker=1, PS=0)).key.name == name
 
 
 @pytest.mark.parametrize("spec", [{"backoffLimit": -1}, {"suspend": "x"}, {}])
-def test_invalid_job_of_another_controller_is_told_apart(spec: JSON) -> None:
+def test_invalid_job_of_another_controller_is_recognized(spec: JSON) -> None:
     wire = training_job("JAXJob", Worker=1)
     wire["spec"]["runPolicy"] = {"managedBy": "kueue.x-k8s.io/multikueue", **spec}
     obj = decoded(wire)
@@ -29,7 +29,7 @@ def test_invalid_job_of_another_controller_is_told_apart(spec: JSON) -> None:
 
 
 @pytest.mark.parametrize("spec", [None, 5, {"runPolicy": 5}, {"runPolicy": {"managedBy": 5}}])
-def test_job_that_cannot_be_read_is_ours_to_refuse(spec: Any) -> None:
+def test_undecodable_job_is_rejected(spec: Any) -> None:
     obj = decoded({**training_job("JAXJob", Worker=1), "spec": spec})
     assert not obj.dialect.managed_by_external_controller(obj)
 
@@ -38,14 +38,14 @@ def test_job_that_cannot_be_read_is_ours_to_refuse(spec: Any) -> None:
     ("path", "value"),
     [("initContainers", 5), ("schedulingGates", 5), ("containers", [{"name": "jax", "ports": 5}])],
 )
-def test_template_that_is_malformed_is_an_invalid_job(path: str, value: Any) -> None:
+def test_malformed_template_makes_the_job_invalid(path: str, value: Any) -> None:
     wire = training_job("JAXJob", Worker=1)
     wire["spec"]["jaxReplicaSpecs"]["Worker"]["template"]["spec"][path] = value
     with pytest.raises(InvalidJobError, match="must be a list"):
         make_job(wire)
 
 
-def test_finalizers_of_the_template_are_the_pods() -> None:
+def test_finalizers_of_the_template_are_set_on_pods() -> None:
     wire = training_job("JAXJob", Worker=1)
     template = wire["spec"]["jaxReplicaSpecs"]["Worker"]["template"]
     template["metadata"] = {"finalizers": ["example.com/mine"]}
@@ -73,7 +73,7 @@ def test_finalizers_of_the_template_are_the_pods() -> None:
         ),
     ],
 )
-def test_service_lists_each_number_once(
+def test_service_lists_each_port_number_once(
     given: list[tuple[str, int]], of_pod: dict[str, int], of_service: dict[str, int]
 ) -> None:
     wire = training_job("PyTorchJob", Master=1)

@@ -78,7 +78,7 @@ def worker(kind: str, **fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_impossible_set_of_replicas_is_refused(
+def test_invalid_set_of_replicas_is_rejected(
     kind: str, counts: dict[str, int], message: str
 ) -> None:
     assert refusal(kind, {}, **counts) == message
@@ -148,9 +148,7 @@ def test_impossible_set_of_replicas_is_refused(
         ),
     ],
 )
-def test_impossible_field_of_the_spec_is_refused(
-    kind: str, change: dict[str, Any], message: str
-) -> None:
+def test_invalid_spec_field_is_rejected(kind: str, change: dict[str, Any], message: str) -> None:
     assert refusal(kind, change) == message
 
 
@@ -160,17 +158,17 @@ def test_elastic_job_needs_workers() -> None:
     )
 
 
-def test_slots_of_mpi_are_at_least_one() -> None:
+def test_mpi_slots_are_at_least_one() -> None:
     said = refusal("MPIJob", {"slotsPerWorker": 0}, Launcher=1)
     assert said == "spec.slotsPerWorker: is 0, but must be 1 or more"
 
 
-def test_names_of_replicas_must_fit_a_label() -> None:
+def test_replica_names_must_fit_into_a_label() -> None:
     with pytest.raises(InvalidJobError, match=r"metadata\.name: makes names such as 'a{54}-worker"):
         make_job(training_job("JAXJob", "a" * 54, Worker=11))
 
 
-def test_job_of_more_replicas_than_it_may_have_is_refused() -> None:
+def test_job_with_too_many_replicas_is_rejected() -> None:
     with pytest.raises(
         InvalidJobError, match=r"^spec: asks for 10002 replicas, but a job may have"
     ):

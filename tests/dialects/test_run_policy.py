@@ -32,7 +32,7 @@ def test_job_without_a_run_policy_has_no_limits() -> None:
     assert make_job().run_policy == RunPolicy(CleanPodPolicy.ALL)
 
 
-def test_clean_pod_policy_of_the_run_policy_goes_before_the_older_field() -> None:
+def test_clean_pod_policy_of_the_run_policy_beats_the_older_field() -> None:
     wire = mxjob(cleanupPodPolicy="All", runPolicy={"cleanPodPolicy": "None"})
     assert make_job(wire).run_policy.clean_pod_policy is CleanPodPolicy.NONE
 
@@ -65,7 +65,7 @@ def test_scheduling_policy_is_read() -> None:
         ({"scheduleTimeoutSeconds": 1.5}, "scheduleTimeoutSeconds: must be an integer, not 1.5"),
     ],
 )
-def test_scheduling_policy_that_makes_no_sense_is_refused(policy: Any, message: str) -> None:
+def test_invalid_scheduling_policy_is_rejected(policy: Any, message: str) -> None:
     with pytest.raises(InvalidJobError) as refused:
         make_job(runPolicy={"schedulingPolicy": policy})
     assert f"spec.runPolicy.schedulingPolicy.{message}" in str(refused.value)
@@ -82,7 +82,7 @@ def test_scheduling_policy_that_makes_no_sense_is_refused(policy: Any, message: 
         ([], "spec.runPolicy: must be an object"),
     ],
 )
-def test_run_policy_that_makes_no_sense_is_refused(policy: Any, message: str) -> None:
+def test_invalid_run_policy_is_rejected(policy: Any, message: str) -> None:
     with pytest.raises(InvalidJobError) as refused:
         make_job(runPolicy=policy)
     assert message in str(refused.value)

@@ -13,14 +13,14 @@ from tests.builders import KINDS, job_object, manifest
 
 
 @pytest.mark.parametrize("text", ["1e309", '{"startTime":1e999999}', "[" * 5000 + "]" * 5000, "-"])
-def test_status_that_cannot_be_decoded_is_as_none(text: str) -> None:
+def test_undecodable_status_counts_as_empty(text: str) -> None:
     raw = msgspec.Raw(text.encode())
     assert status_codec.decode(raw) == {}
     assert scalers.read_status(raw, SCALE_INS) == ScalerStatus()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.resource.group_resource)
-def test_no_kind_fails_on_a_status_that_cannot_be_decoded(kind: Kind) -> None:
+def test_no_kind_fails_on_an_undecodable_status(kind: Kind) -> None:
     wire = manifest(kind.resource.api_version, kind.resource.kind, {})
     obj = msgspec.structs.replace(job_object(wire), status=msgspec.Raw(b'{"conditions":1e309}'))
     decoded = kind.decode(obj)

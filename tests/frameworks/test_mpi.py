@@ -45,7 +45,7 @@ def body(job: Job, resource: Resource, now: Collection[Replica] = ()) -> JSON:
     return dict(found.body)
 
 
-def test_launcher_gets_its_environment_in_the_order_that_is_known() -> None:
+def test_launcher_environment_has_a_fixed_order() -> None:
     (container,) = pod_spec(manifest(), LAUNCHER)["containers"]
     assert [(variable["name"], variable["value"]) for variable in container["env"]] == [
         ("OMPI_MCA_plm_rsh_agent", "/etc/mpi/kubexec.sh"),
@@ -57,7 +57,7 @@ def test_launcher_gets_its_environment_in_the_order_that_is_known() -> None:
     ]
 
 
-def test_bootstrap_of_the_users_own_is_kept() -> None:
+def test_users_bootstrap_is_kept() -> None:
     wire = manifest(launcher=template("mpi")["spec"])
     (container,) = wire["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
     container["env"] = [{"name": "I_MPI_HYDRA_BOOTSTRAP", "value": "ssh"}]
@@ -78,7 +78,7 @@ def test_only_the_first_container_is_mutated_whatever_its_name() -> None:
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "aliyun.com/gpu-mem"])
-def test_launcher_that_asks_for_gpus_is_a_host_and_sees_them(resource: str) -> None:
+def test_launcher_that_requests_gpus_is_a_host_and_sees_them(resource: str) -> None:
     wire = manifest(workers=1, launcher=template("mpi")["spec"])
     (container,) = wire["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
     container["resources"] = {"limits": {resource: 1}}
@@ -110,7 +110,7 @@ def test_launcher_gets_kubectl_from_the_configured_image() -> None:
     assert [mount["mountPath"] for mount in delivery["volumeMounts"]] == ["/opt/kube", "/etc/mpi"]
 
 
-def test_files_are_mounted_with_the_modes_that_mpirun_needs() -> None:
+def test_files_are_mounted_with_the_modes_for_mpirun() -> None:
     volumes = {v["name"]: v for v in pod_spec(manifest(), LAUNCHER)["volumes"]}
     assert volumes["mpi-job-kubectl"]["emptyDir"] == {}
     items = volumes["mpi-job-config"]["configMap"]["items"]
@@ -135,7 +135,7 @@ def test_worker_sleeps_unless_it_has_a_command() -> None:
     assert "args" not in container
 
 
-def test_files_name_the_hosts_and_how_to_enter_them() -> None:
+def test_files_contain_the_hosts_and_the_remote_shell() -> None:
     files = running(make_job(manifest(slotsPerWorker=4)), 0, 1)
     assert files["hostfile"] == "linear-worker-0 slots=4\nlinear-worker-1 slots=4\n"
     assert files["kubexec.sh"] == (
@@ -144,7 +144,7 @@ def test_files_name_the_hosts_and_how_to_enter_them() -> None:
     )
 
 
-def test_remote_processes_start_in_the_main_container_that_is_named() -> None:
+def test_remote_processes_start_in_the_named_main_container() -> None:
     files = running(make_job(manifest(mainContainer="horovod")))
     assert "kubectl exec ${POD_NAME} --container horovod -- /bin/sh" in files["kubexec.sh"]
 
@@ -171,7 +171,7 @@ def test_launcher_may_exec_in_its_workers_only() -> None:
 
 
 @pytest.mark.parametrize("field", ["serviceAccountName", "serviceAccount"])
-def test_account_of_the_users_own_is_used(field: str) -> None:
+def test_users_service_account_is_used(field: str) -> None:
     wire = manifest(launcher={field: "trainer"})
     job = make_job(wire)
     assert pod_spec(wire, LAUNCHER)["serviceAccountName"] == "trainer"
@@ -179,7 +179,7 @@ def test_account_of_the_users_own_is_used(field: str) -> None:
     assert SERVICE_ACCOUNTS not in {c.resource for c in MPIJob(job).dependents([])}
 
 
-def test_what_only_the_job_has_is_labelled_by_its_name() -> None:
+def test_dependents_are_labelled_with_the_job_name() -> None:
     companions = list(MPIJob(make_job(manifest())).dependents([]))
     assert [(c.resource.kind, c.name) for c in companions] == [
         ("Role", "linear-launcher"),
@@ -202,7 +202,7 @@ def test_launcher_has_no_index() -> None:
     assert "training.kubeflow.org/replica-index" not in labels
 
 
-def test_launcher_waits_where_there_is_something_to_wait_for() -> None:
+def test_launcher_is_gated_only_if_there_are_workers() -> None:
     gate = [{"name": "dlctl.dev/workers-running"}]
     assert pod_spec(manifest(), LAUNCHER)["schedulingGates"] == gate
     assert "schedulingGates" not in pod_spec(manifest(workers=0), LAUNCHER)
@@ -211,7 +211,7 @@ def test_launcher_waits_where_there_is_something_to_wait_for() -> None:
     assert "schedulingGates" not in pod_spec(manifest(), WORKER)
 
 
-def test_gates_of_the_users_own_come_first() -> None:
+def test_users_gates_come_first() -> None:
     own = {"name": "example.com/quota"}
     gates = pod_spec(manifest(launcher={"schedulingGates": [own]}), LAUNCHER)["schedulingGates"]
     assert gates == [own, {"name": "dlctl.dev/workers-running"}]
@@ -260,7 +260,7 @@ def test_container_name_is_quoted_in_scripts() -> None:
 
 
 @pytest.mark.parametrize("slots", ["1; reboot", True, -1, 1.5])
-def test_slots_that_are_no_number_are_refused(slots: Any) -> None:
+def test_non_numeric_slots_are_rejected(slots: Any) -> None:
     wire = manifest()
     wire["spec"]["slotsPerWorker"] = slots
     with pytest.raises(InvalidJobError, match=r"spec\.slotsPerWorker: (must be an integer|is -1)"):
@@ -268,7 +268,7 @@ def test_slots_that_are_no_number_are_refused(slots: Any) -> None:
 
 
 @pytest.mark.parametrize("resources", ["x", {"limits": 5}, {"limits": ["gpu"]}])
-def test_resources_that_are_malformed_are_refused(resources: Any) -> None:
+def test_malformed_resources_are_rejected(resources: Any) -> None:
     wire = manifest()
     (container,) = wire["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
     container["resources"] = resources
@@ -295,12 +295,12 @@ def test_launcher_of_a_gang_waits_for_its_workers_in_its_own_image() -> None:
     assert wait["resources"] == delivery["resources"]
 
 
-def test_launcher_waits_for_nobody_without_workers_or_by_a_gate() -> None:
+def test_launcher_without_workers_or_with_a_gate_has_no_init_container() -> None:
     for spec in (ganged_spec(manifest(workers=0)), pod_spec(manifest(), LAUNCHER)):
         assert [c["name"] for c in spec["initContainers"]] == ["kubectl-delivery"]
 
 
-def test_launcher_of_a_gang_waits_for_all_workers_but_itself(tmp_path: Path) -> None:
+def test_launcher_of_a_gang_waits_for_all_hosts_except_itself(tmp_path: Path) -> None:
     *_, wait = ganged_spec(manifest())["initContainers"]
     shell, flag, script = wait["command"]
     calls = tmp_path / "calls"

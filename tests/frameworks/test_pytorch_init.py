@@ -45,7 +45,7 @@ def test_worker_waits_for_its_master_as_with_training_operator() -> None:
     ]
 
 
-def test_master_and_workers_without_one_wait_for_nobody() -> None:
+def test_master_and_workers_without_one_have_no_init_container() -> None:
     with_master = renderer_of(training_job("PyTorchJob", Master=1, Worker=2))
     without = renderer_of(training_job("PyTorchJob", Worker=2))
     assert "initContainers" not in pod_spec(with_master, MASTER)
@@ -60,7 +60,7 @@ def test_users_own_init_containers_come_first() -> None:
     assert [container["name"] for container in spec["initContainers"]] == ["own", "init-pytorch"]
 
 
-def test_image_and_tries_are_the_administrators() -> None:
+def test_image_and_attempts_are_configurable() -> None:
     renderer = renderer_of(training_job("PyTorchJob", Master=1, Worker=2))
     spec = pod_spec(renderer, WORKER, pytorch_init_image="here/busybox:1", pytorch_init_max_tries=7)
     (waiting,) = spec["initContainers"]
@@ -68,7 +68,7 @@ def test_image_and_tries_are_the_administrators() -> None:
     assert "$(seq 7)" in waiting["command"][2]
 
 
-def test_template_takes_the_place_of_the_container() -> None:
+def test_template_replaces_the_container() -> None:
     template = """
     - name: wait
       image: {{ .InitContainerImage }}
@@ -92,9 +92,7 @@ def test_template_takes_the_place_of_the_container() -> None:
         ("- image: x", "must be a list of containers"),
     ],
 )
-def test_template_that_cannot_be_filled_in_is_refused_at_the_start(
-    template: str, message: str
-) -> None:
+def test_template_that_cannot_be_rendered_is_rejected_at_start(template: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         check_template(JobDefaults(pytorch_init_template=template))
     assert message in str(refused.value)

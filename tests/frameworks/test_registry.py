@@ -8,7 +8,7 @@ from dlctl.frameworks.tensorflow import TFJob
 from tests.frameworks.conftest import Install
 
 
-def test_own_frameworks_are_found_like_all_others() -> None:
+def test_built_in_frameworks_are_found_by_entry_point() -> None:
     assert load_frameworks().frameworks == {"MXJob": MXJob, "TFJob": TFJob}
 
 
@@ -22,7 +22,7 @@ def test_own_frameworks_are_found_like_all_others() -> None:
         pytest.param("dlctl.frameworks.dljob:DLJob", "is not a subclass", id="the base itself"),
     ],
 )
-def test_entry_point_that_is_no_framework_takes_down_its_own_kind_only(
+def test_invalid_entry_point_disables_only_its_own_kind(
     install: Install, value: str, said: str
 ) -> None:
     install("bad", value)
@@ -31,7 +31,7 @@ def test_entry_point_that_is_no_framework_takes_down_its_own_kind_only(
     assert said in found.error_by_entry_point[value]
 
 
-def test_of_two_frameworks_of_one_job_type_the_first_is_served_and_both_are_named(
+def test_first_of_two_frameworks_of_a_job_type_is_served_and_both_are_named(
     install: Install,
 ) -> None:
     install("rival", "tests.frameworks.duplicate_framework:MXJob")
@@ -42,6 +42,6 @@ def test_of_two_frameworks_of_one_job_type_the_first_is_served_and_both_are_name
     assert "duplicate_framework.MXJob" in reason
 
 
-def test_one_framework_offered_twice_is_one(install: Install) -> None:
+def test_framework_registered_twice_counts_once(install: Install) -> None:
     install("again", "dlctl.frameworks.mxnet:MXJob")
     assert load_frameworks().frameworks["MXJob"] is MXJob

@@ -33,7 +33,7 @@ def environment(wire: dict[str, Any]) -> dict[str, str]:
         ({"minReplicas": 2, "maxReplicas": 5}, "2:5"),
     ],
 )
-def test_limit_that_is_missing_is_the_other_one_or_the_number_of_workers(
+def test_missing_limit_defaults_to_the_other_or_the_number_of_workers(
     policy: Any, nodes: str
 ) -> None:
     assert environment(elastic(policy))["PET_NNODES"] == nodes
@@ -65,7 +65,7 @@ def test_torchrun_environment_has_the_policy_in_training_operators_order() -> No
     ]
 
 
-def test_workers_meet_at_the_first_one_and_a_master_is_named_before() -> None:
+def test_rendezvous_is_at_the_first_worker_or_the_master() -> None:
     told = environment(elastic({"minReplicas": 1}, master=True, nprocPerNode="2"))
     assert list(told.items()) == [
         ("PYTHONUNBUFFERED", "1"),
@@ -112,7 +112,7 @@ def test_one_worker_of_an_elastic_job_is_enough_for_success() -> None:
         ({"maxReplicas": -1}, "spec.elasticPolicy.maxReplicas: is -1, but must be"),
     ],
 )
-def test_policy_that_makes_no_sense_is_refused(policy: Any, message: str) -> None:
+def test_invalid_elastic_policy_is_rejected(policy: Any, message: str) -> None:
     with pytest.raises(InvalidJobError) as refused:
         make_job(elastic(policy))
     assert message in str(refused.value)

@@ -160,7 +160,7 @@ def scaled(name: str, **counts: int) -> JSON:
 
 
 async def ask_to_scale(cluster: ClusterHarness, name: str) -> None:
-    """Submit a request that is reported as invalid."""
+    """Submit requests that exceed the bounds of the job, which fail."""
     for resource, wish in ((SCALE_INS, "toDelete"), (SCALE_OUTS, "toAdd")):
         spec = {"selector": {"name": name}, wish: {"count": MAX_REPLICAS}}
         wire = manifest(resource.api_version, resource.kind, spec, name=wish.lower())

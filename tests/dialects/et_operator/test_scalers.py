@@ -144,17 +144,17 @@ FORBIDDEN_SCRIPTS = [
 
 
 @pytest.mark.parametrize("path", FORBIDDEN_SCRIPTS)
-def test_file_of_a_process_is_no_script(path: str) -> None:
+def test_path_of_a_process_file_is_rejected_as_a_script(path: str) -> None:
     flaw = ".spec.script: must be the path of a script: not under /proc or /dev, and without '..'"
     assert read_scaler(scale_in(script=path)).invalid_reason == flaw
 
 
 @pytest.mark.parametrize("path", ["/opt/proc/x.sh", "/devel/a..b.sh", "leave.sh", "/process"])
-def test_other_paths_may_be_scripts(path: str) -> None:
+def test_other_paths_are_accepted_as_scripts(path: str) -> None:
     assert read_scaler(scale_in(script=path)).invalid_reason == ""
 
 
-def test_time_of_a_script_that_was_stored_without_a_maximum_is_cut() -> None:
+def test_stored_script_timeout_above_the_maximum_is_capped() -> None:
     scaler = read_scaler(scale_out(script="/bin/join.sh", timeout=2**31 - 1))
     assert scaler.script == Script("/bin/join.sh", timeout_s=3600)
     assert scaler.timeout_s == 3600
@@ -185,7 +185,7 @@ def test_status_is_read_back(resource: Any, status: ScalerStatus) -> None:
     assert scalers.read_status(raw, resource) == status
 
 
-def test_status_has_what_et_operators_definition_requires() -> None:
+def test_status_has_the_fields_that_et_operators_crd_requires() -> None:
     bare = {"conditions": [], "replicaStatuses": {}, "restartCount": 0}
     assert scalers.write_status(ScalerStatus(), SCALE_INS) == bare
     chosen = ScalerStatus(ScalerPhase.SCALING, pods=("a",))

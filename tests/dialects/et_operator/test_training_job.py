@@ -96,7 +96,7 @@ def test_job_has_one_worker_by_default() -> None:
         ),
     ],
 )
-def test_launcher_or_the_whole_job_is_run_again(
+def test_launcher_or_the_whole_job_is_restarted(
     launcher: Mapping[str, Any],
     spec: Mapping[str, Any],
     retries: RetryPolicy,
@@ -149,7 +149,7 @@ def test_clean_pod_policy_is_read_as_by_et_operator(spec: Any, policy: CleanPodP
 
 
 @pytest.mark.parametrize("where", [lambda fields: fields, lambda fields: {"runPolicy": fields}])
-def test_policies_stand_in_the_spec_or_where_kubeflow_has_them(where: Any) -> None:
+def test_policies_are_read_from_spec_or_run_policy(where: Any) -> None:
     fields = {
         "activeDeadlineSeconds": 60,
         "ttlSecondsAfterFinished": 5,
@@ -214,7 +214,7 @@ def test_labels_are_et_operators() -> None:
         (f"ScaleOut:ml/{'m' * 64}", True, (1,), ""),
     ],
 )
-def test_pods_that_a_scale_out_adds_are_labelled_with_its_name(
+def test_pods_added_by_a_scale_out_are_labelled_with_its_name(
     scaler: str, scale_out: bool, workers: tuple[int, ...], label: str
 ) -> None:
     job = read_job()

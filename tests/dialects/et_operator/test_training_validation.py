@@ -99,21 +99,21 @@ def refusal(wire: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_impossible_job_is_refused(fields: dict[str, Any], message: str) -> None:
+def test_invalid_job_is_rejected(fields: dict[str, Any], message: str) -> None:
     assert refusal(elastic_job(**fields)) == message
 
 
 @pytest.mark.parametrize("type_", ["launcher", "worker"])
-def test_both_types_must_be_there(type_: str) -> None:
+def test_launcher_and_worker_are_required(type_: str) -> None:
     wire = elastic_job()
     del wire["spec"]["etReplicaSpecs"][type_]
     assert refusal(wire) == f"{SPECS}.{type_}: is missing: give a spec of the {type_}"
 
 
 @pytest.mark.parametrize("spec", [None, {}, {"etReplicaSpecs": None}])
-def test_job_without_a_spec_is_refused_and_harms_nobody(spec: Any) -> None:
+def test_job_without_a_spec_is_rejected_without_harm(spec: Any) -> None:
     assert "launcher: is missing" in refusal({**elastic_job(), "spec": spec})
 
 
-def test_longest_name_is_taken() -> None:
+def test_longest_name_is_accepted() -> None:
     assert make_job(elastic_job(name="m" * 52)).key.name == "m" * 52

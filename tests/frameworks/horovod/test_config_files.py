@@ -37,7 +37,7 @@ def run(script: str, *args: str) -> "subprocess.CompletedProcess[str]":
         ("a:1\nb:1", ["a:1", "b:1"]),
     ],
 )
-def test_discovery_prints_one_host_a_line(listed: str, told: list[str], tmp_path: Path) -> None:
+def test_discovery_prints_one_host_per_line(listed: str, told: list[str], tmp_path: Path) -> None:
     (tmp_path / "hostfile").write_text(listed)
     script = config_files([], slots=1, container="main")[DISCOVER_HOSTS]
     done = run(script.replace(COPY_PATHS[HOSTFILE], str(tmp_path / "hostfile")))
@@ -54,7 +54,7 @@ def kubexec(tmp_path: Path, kubectl: str, container: str = "main") -> str:
     return script.replace("sleep 10", "sleep 0.05")
 
 
-def test_remote_shell_runs_a_command_in_the_container_that_trains(tmp_path: Path) -> None:
+def test_remote_shell_runs_a_command_in_the_training_container(tmp_path: Path) -> None:
     script = kubexec(tmp_path, """[ "$1" = exec ] && printf '%s\\n' "$@"; exit 3""")
     done = run(script, "et-worker-0", "orted", "-x 'a  b'", "c")
     assert done.stdout.splitlines() == [
@@ -64,7 +64,7 @@ def test_remote_shell_runs_a_command_in_the_container_that_trains(tmp_path: Path
     assert done.returncode == 3
 
 
-def test_remote_shell_may_be_called_as_horovod_calls_ssh(tmp_path: Path) -> None:
+def test_remote_shell_accepts_horovods_ssh_arguments(tmp_path: Path) -> None:
     script = kubexec(tmp_path, """printf '%s\\n' "$2" "$8" """)
     options = ("-o", "PasswordAuthentication=no", "-o", "StrictHostKeyChecking=no")
     done = run(script, *options, "me@et-worker-1", "-p", "22", "bash -c 'a -n'")
@@ -93,7 +93,7 @@ def test_remote_shell_does_not_wait_for_a_pod_that_is_gone(after: str, tmp_path:
     assert time.monotonic() - begun < 5
 
 
-def test_remote_shell_outlasts_a_server_that_does_not_answer(tmp_path: Path) -> None:
+def test_remote_shell_survives_an_unresponsive_server(tmp_path: Path) -> None:
     looks = tmp_path / "looks"
     script = kubexec(
         tmp_path,
@@ -106,7 +106,7 @@ def test_remote_shell_outlasts_a_server_that_does_not_answer(tmp_path: Path) -> 
     assert len(looks.read_text()) > 6
 
 
-def test_remote_shell_that_is_ended_ends_the_program_with_it(tmp_path: Path) -> None:
+def test_terminated_remote_shell_terminates_its_program(tmp_path: Path) -> None:
     looked = tmp_path / "looked"
     script = kubexec(
         tmp_path,

@@ -53,7 +53,7 @@ def run(
     return done.stdout
 
 
-def test_files_are_copied_to_where_they_may_change(tmp_path: Path) -> None:
+def test_files_are_copied_to_a_writable_directory(tmp_path: Path) -> None:
     assert run(tmp_path, {}) == ""
     assert (tmp_path / "edl/hostfile").read_text() == HOSTS
     assert (tmp_path / "job/hostfile").read_text() == "d\n"
@@ -61,7 +61,7 @@ def test_files_are_copied_to_where_they_may_change(tmp_path: Path) -> None:
     assert modes == {"hostfile": "0o644", "discover_hosts.sh": "0o755"}
 
 
-def test_step_waits_until_each_host_can_be_entered(tmp_path: Path) -> None:
+def test_init_container_waits_until_each_host_is_reachable(tmp_path: Path) -> None:
     # Each host answers at the second try.
     asked = """echo "$@" >>"$SEEN/asked"; mkdir "$SEEN/$4" 2>/dev/null && exit 1; exit 0"""
     told = run(tmp_path, {"nc": asked})
@@ -86,12 +86,12 @@ def test_kubectl_needs_no_port(tmp_path: Path) -> None:
     assert run(tmp_path, {"nc": "exit 1", "getent": "exit 0"}, by_ssh=False) == ""
 
 
-def test_launcher_starts_in_the_end_though_a_host_does_not_answer(tmp_path: Path) -> None:
+def test_launcher_starts_after_the_timeout_with_an_unreachable_host(tmp_path: Path) -> None:
     told = run(tmp_path, {"nc": "exit 1"}, limit_s=0.5)
     assert told == "waiting for et-worker-0\nno longer waiting\n"
 
 
-def test_file_that_is_missing_fails_the_launcher(tmp_path: Path) -> None:
+def test_missing_file_fails_the_launcher(tmp_path: Path) -> None:
     (tmp_path / "nowhere").mkdir()
     command = init_script(uses_ssh=True).replace("/etc/", f"{tmp_path}/nowhere/")
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=9)

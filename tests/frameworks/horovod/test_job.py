@@ -39,7 +39,7 @@ def test_class_is_a_framework() -> None:
     assert SERVICE_PORTS["kubeai-service-port"] == 9009
 
 
-def test_everything_is_made_that_a_launcher_needs_in_an_order_that_works() -> None:
+def test_dependents_of_a_launcher_are_in_a_valid_order() -> None:
     companions = list(elastic().dependents(()))
     assert [(one.resource.kind, one.name) for one in companions] == [
         ("Role", "et-launcher"),
@@ -155,12 +155,12 @@ def test_slots_are_the_gpus_of_the_first_container(resources: Any, slots: int) -
 
 
 @pytest.mark.parametrize("slots", ["1", "1; reboot", True, 0, -1, 1.5])
-def test_slots_that_are_no_number_are_refused(slots: Any) -> None:
+def test_non_numeric_slots_are_rejected(slots: Any) -> None:
     with pytest.raises(InvalidJobError, match=r"spec\.slotsPerWorker: must be an integer"):
         list(elastic(slotsPerWorker=slots).dependents(()))
 
 
-def test_keys_are_made_once_for_the_job_alone() -> None:
+def test_ssh_keys_are_created_once_per_job_object() -> None:
     (secret,) = elastic().secrets()
     assert (secret.resource.kind, secret.name, secret.body["type"]) == ("Secret", "et", "Opaque")
     data = {name: base64.b64decode(text) for name, text in secret.body["data"].items()}
@@ -170,7 +170,7 @@ def test_keys_are_made_once_for_the_job_alone() -> None:
     assert "metadata" not in secret.body
 
 
-def test_no_keys_are_made_where_none_are_used() -> None:
+def test_unused_keys_are_not_created() -> None:
     assert not list(elastic(attach=AttachMode.KUBEXEC).secrets())
     named = elastic(annotations={"arena.kubeflow.org/ssh-secret": "mine"})
     assert not list(named.secrets())
@@ -178,6 +178,6 @@ def test_no_keys_are_made_where_none_are_used() -> None:
     assert list(elastic(annotations={"arena.kubeflow.org/ssh-secret": ""}).secrets())
 
 
-def test_environment_is_the_users_alone() -> None:
+def test_environment_is_only_the_users() -> None:
     framework = elastic()
     assert all(not framework.get_environment_variables(s, 0) for s in framework.job.replica_specs)

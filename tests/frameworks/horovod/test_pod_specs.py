@@ -68,7 +68,7 @@ ALL_KEYS = keys(
 PUBLIC_KEY = keys(("id_rsa.pub", "authorized_keys"))
 
 
-def test_launcher_that_uses_ssh_is_as_et_operator_makes_it() -> None:
+def test_ssh_launcher_is_that_of_et_operator() -> None:
     assert mutated_pod_spec(elastic(), LAUNCHER) == {
         "restartPolicy": "Never",
         "serviceAccountName": "et-launcher",
@@ -131,7 +131,7 @@ def test_kubexec_worker_only_sleeps() -> None:
     }
 
 
-def test_worker_with_a_command_of_its_own_keeps_it_and_its_time_to_end() -> None:
+def test_worker_with_its_own_command_keeps_it_and_its_grace_period() -> None:
     own = pod(restartPolicy="Always")
     own["containers"][0]["command"] = ["/start"]
     spec = mutated_pod_spec(elastic(worker=own), WORKER)
@@ -140,19 +140,19 @@ def test_worker_with_a_command_of_its_own_keeps_it_and_its_time_to_end() -> None
     assert "terminationGracePeriodSeconds" not in spec
 
 
-def test_time_to_end_of_the_users_own_is_kept() -> None:
+def test_users_grace_period_is_kept() -> None:
     spec = mutated_pod_spec(elastic(worker=pod(terminationGracePeriodSeconds=0)), WORKER)
     assert spec["terminationGracePeriodSeconds"] == 0
 
 
-def test_arguments_are_left_where_they_are() -> None:
+def test_arguments_are_unchanged() -> None:
     own = pod()
     own["containers"][0]["args"] = ["x"]
     (container,) = mutated_pod_spec(elastic(worker=own), WORKER)["containers"]
     assert (container["command"][0], container["args"]) == ("sh", ["x"])
 
 
-def test_files_are_the_first_containers_and_keys_are_in_all() -> None:
+def test_files_are_in_the_first_container_and_keys_in_all() -> None:
     first, second = mutated_pod_spec(elastic(launcher=pod("main", "board")), LAUNCHER)["containers"]
     assert first["volumeMounts"] == [*FILES_MOUNTS, SSH_MOUNT]
     assert second == {"name": "board", "image": "hvd:1", "volumeMounts": [SSH_MOUNT]}
@@ -160,7 +160,7 @@ def test_files_are_the_first_containers_and_keys_are_in_all() -> None:
     assert second == {"name": "board", "image": "hvd:1", "volumeMounts": [SSH_MOUNT]}
 
 
-def test_users_own_volumes_steps_and_account_make_way_or_stay() -> None:
+def test_users_volumes_init_containers_and_account_are_merged() -> None:
     own = pod(
         serviceAccountName="mine",
         initContainers=[{"name": "fetch"}],
@@ -185,7 +185,7 @@ def test_users_own_volumes_steps_and_account_make_way_or_stay() -> None:
     ]
 
 
-def test_remote_shell_of_the_users_own_is_kept() -> None:
+def test_users_remote_shell_is_kept() -> None:
     own = pod()
     own["containers"][0]["env"] = [{"name": "OMPI_MCA_plm_rsh_agent", "value": "/mine"}]
     spec = mutated_pod_spec(elastic(attach=AttachMode.KUBEXEC, launcher=own), LAUNCHER)
@@ -193,21 +193,21 @@ def test_remote_shell_of_the_users_own_is_kept() -> None:
 
 
 @pytest.mark.parametrize("replica", [LAUNCHER, WORKER])
-def test_secret_that_is_named_is_mounted(replica: Any) -> None:
+def test_named_secret_is_mounted(replica: Any) -> None:
     framework = elastic(annotations={"arena.kubeflow.org/ssh-secret": "my.keys"})
     *_, volume = mutated_pod_spec(framework, replica)["volumes"]
     # A volume cannot be called so.
     assert (volume["name"], volume["secret"]["secretName"]) == ("training-job-ssh", "my.keys")
 
 
-def test_workers_that_log_in_to_each_other_hold_all_keys() -> None:
+def test_workers_that_log_in_to_each_other_get_all_keys() -> None:
     framework = elastic(annotations={"dlctl.dev/ssh-between-workers": "true"})
     assert mutated_pod_spec(framework, WORKER)["volumes"] == [ALL_KEYS]
     framework = elastic(annotations={"dlctl.dev/ssh-between-workers": "false"})
     assert mutated_pod_spec(framework, WORKER)["volumes"] == [PUBLIC_KEY]
 
 
-def test_programs_of_another_user_than_root_find_keys_that_they_may_read() -> None:
+def test_non_root_programs_can_read_the_keys() -> None:
     framework = elastic(annotations={"dlctl.dev/ssh-home": "/home/me/"})
     spec = mutated_pod_spec(framework, WORKER)
     assert spec["containers"][0]["volumeMounts"][0]["mountPath"] == "/home/me/.ssh"
@@ -215,7 +215,7 @@ def test_programs_of_another_user_than_root_find_keys_that_they_may_read() -> No
 
 
 @pytest.mark.parametrize("home", ["home/me", "~", "/a:/b"])
-def test_home_that_is_no_path_is_refused(home: str) -> None:
+def test_invalid_home_is_rejected(home: str) -> None:
     framework = elastic(annotations={"dlctl.dev/ssh-home": home})
     with pytest.raises(InvalidJobError, match=r"annotations\[dlctl.dev/ssh-home\]"):
         mutated_pod_spec(framework, LAUNCHER)

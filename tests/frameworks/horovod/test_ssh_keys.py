@@ -15,7 +15,7 @@ needs_openssh = pytest.mark.skipif(
 
 
 @needs_openssh
-def test_openssh_reads_the_private_key_as_that_of_the_public_one(tmp_path: Path) -> None:
+def test_openssh_accepts_the_key_pair(tmp_path: Path) -> None:
     private, public = key_pair("ml/et")
     file = tmp_path / "id_rsa"
     file.write_bytes(private)
@@ -47,5 +47,5 @@ def test_openssh_understands_the_configuration(tmp_path: Path) -> None:
     } <= set(told)
 
 
-def test_each_job_has_keys_of_its_own() -> None:
+def test_each_job_has_its_own_keys() -> None:
     assert key_pair("a")[0] != key_pair("a")[0]
