@@ -3,10 +3,13 @@
 A wait (a quota, a name held by another, a terminating pod) is a return value, not an error.
 """
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 # What the API server takes as the message of an event.
 MAX_QUOTED_CHARS: Final = 1024
+# A value in a message.
+_MAX_VALUE_CHARS: Final = 40
 
 
 class DlctlError(Exception):
@@ -33,9 +36,38 @@ class InvalidJobError(TerminalError):
         self.field = field
 
 
-def quoted(value: object) -> str:
-    """Return a user's value as a message quotes it."""
-    return truncated(repr(value), 40)
+def quoted(value: Any) -> str:
+    """Return a user's value, as decoded from JSON, as a message quotes it: its beginning."""
+    text = ""
+    for piece in _repr_pieces(value):
+        text += piece
+        if len(text) > _MAX_VALUE_CHARS:
+            # The whole value may be a megabyte.
+            break
+    return truncated(text, _MAX_VALUE_CHARS)
+
+
+def _repr_pieces(value: Any) -> Iterator[str]:
+    """Yield the text of a value, as ``repr`` has it, a small piece at a time."""
+    match value:
+        case dict():
+            yield "{"
+            for index, (name, item) in enumerate(value.items()):
+                yield ", " if index else ""
+                yield from _repr_pieces(name)
+                yield ": "
+                yield from _repr_pieces(item)
+            yield "}"
+        case list():
+            yield "["
+            for index, item in enumerate(value):
+                yield ", " if index else ""
+                yield from _repr_pieces(item)
+            yield "]"
+        case str():
+            yield repr(value[: _MAX_VALUE_CHARS + 1])
+        case _:
+            yield repr(value)
 
 
 def truncated(text: str, chars: int = MAX_QUOTED_CHARS) -> str:

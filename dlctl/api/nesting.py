@@ -16,7 +16,7 @@ MAX_BRACKETS: Final = 20_000
 
 # Possessive repetitions: it never backtracks.
 _BRACKET: Final = re.compile(rb'(?:[^\[\]{}"]++|"(?:[^"\\]++|\\.)*+")*+([\[\]{}])', re.DOTALL)
-_NON_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_NEITHER_BRACKET_NOR_QUOTE: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _TO_PARENTHESES: Final = bytes.maketrans(b"[{]}", b"(())")
 
 
@@ -24,9 +24,11 @@ def exceeds_depth(text: bytes, max_depth: int = MAX_DEPTH) -> bool:
     """Return whether some value is inside more than ``max_depth`` objects and lists."""
     if text.count(b"[") + text.count(b"{") <= max_depth:
         return False
-    # Without escapes, every second piece is the content of a string.
     unescaped = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    brackets = b"".join(unescaped.split(b'"')[::2]).translate(_TO_PARENTHESES, _NON_BRACKETS)
+    marks = unescaped.translate(_TO_PARENTHESES, _NEITHER_BRACKET_NOR_QUOTE)
+    # Few strings hold brackets, and without the other ones the text has few pieces, each of which
+    # takes more memory than its bytes. Every second piece is the content of a string.
+    brackets = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
     for left in range(max_depth, 0, -1):
         if not brackets:
             return False

@@ -5,7 +5,7 @@ Nothing here depends on an API group.
 """
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from dlctl.errors import InvalidJobError, quoted
@@ -112,18 +112,21 @@ class FieldReader:
     def object(self, name: str) -> "FieldReader":
         return FieldReader(self.value(name), self.path_of(name))
 
-    def items(self, name: str) -> list["FieldReader"]:
+    def items(self, name: str) -> Iterator["FieldReader"]:
         return read_objects(self.value(name), self.path_of(name))
 
 
-def read_objects(value: Any, path: str) -> list[FieldReader]:
-    """Read a list of objects; the paths of its entries have their index."""
+def read_objects(value: Any, path: str) -> Iterator[FieldReader]:
+    """Read a list of objects one by one; the paths of its entries have their index.
+
+    A reader takes more memory than its entry, and the first invalid entry of a long list ends it.
+    """
     if not isinstance(value, list):
         message = (
             "is missing: give a list" if value is None else f"must be a list, not {quoted(value)}"
         )
         raise InvalidJobError(message, field=path)
-    return [FieldReader(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    return (FieldReader(item, f"{path}[{index}]") for index, item in enumerate(value))
 
 
 def parse_enum(text: str, options: Iterable[E], *, field: str, default: E | None = None) -> E:

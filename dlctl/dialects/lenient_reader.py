@@ -131,35 +131,40 @@ def _read_without_invalid_fields(
 
     :raises InvalidJobError: if something other than a field is wrong.
     """
-    repaired, dropped = msgspec.structs.replace(obj, spec=copy.deepcopy(obj.spec)), list[str]()
+    dropped = list[str]()
     while True:
         try:
-            return read(repaired), tuple(dropped)
+            return read(obj), tuple(dropped)
         except InvalidJobError as error:
             if error.field in dropped or len(dropped) >= _MAX_DROPPED_FIELDS:
                 raise
-            if not _drop_field(repaired.spec, error.field, obj.dialect):
+            (_, root), *segments = _PATH_SEGMENT.findall(error.field)
+            spec = _without_field(obj.spec, segments, obj.dialect) if root == "spec" else None
+            if spec is None:
                 raise
+            obj = msgspec.structs.replace(obj, spec=spec)
             dropped.append(error.field)
 
 
-def _drop_field(spec: Any, field: str, dialect: Dialect) -> bool:
-    """Remove a field, or its innermost existing parent; return whether there was one."""
-    (_, root), *segments = _PATH_SEGMENT.findall(field)
-    node = spec
-    while root == "spec" and segments:
-        (index, name), *segments = segments
-        key = _find_key(node, index, name, [each for _, each in segments])
-        if name == "template" and isinstance(node, dict):
-            node[key or name] = _minimal_template(node.get(key or name), dialect)
-            return True
-        if key is None:
-            return False
-        if not segments or not isinstance(node[key], dict | list):
-            del node[key]
-            return True
-        node = node[key]
-    return False
+def _without_field(node: Any, segments: list[tuple[str, str]], dialect: Dialect) -> Any:
+    """Return a value without a field, or without its innermost existing parent.
+
+    None if there is no such field. The rest of the value, which may be large, is not copied.
+    """
+    if not segments:
+        return None
+    (index, name), *rest = segments
+    key = _find_key(node, index, name, [each for _, each in rest])
+    if name == "template" and isinstance(node, dict):
+        return {**node, key or name: _minimal_template(node.get(key or name), dialect)}
+    if key is None:
+        return None
+    copied = copy.copy(node)
+    if not rest or not isinstance(node[key], dict | list):
+        del copied[key]
+        return copied
+    copied[key] = _without_field(node[key], rest, dialect)
+    return None if copied[key] is None else copied
 
 
 def _find_key(node: Any, index: str, name: str, rest: list[str]) -> Any:

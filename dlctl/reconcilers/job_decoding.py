@@ -39,7 +39,10 @@ def decode_job(
     try:
         with wrap_content_errors("reading"):
             job = kind.read(obj)
-    except (InvalidJobError, ContentError) as error:
+    except InvalidJobError as error:
+        # A traceback keeps all alive that was decoded, until the garbage is collected.
+        return _decode_leniently(kind, obj, last_good_spec, error.with_traceback(None))
+    except ContentError as error:
         return _decode_leniently(kind, obj, last_good_spec, error)
     return DecodedJob(job, obj, job.status)
 

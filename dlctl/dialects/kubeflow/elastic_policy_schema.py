@@ -99,8 +99,7 @@ def _check_rendezvous(policy: FieldReader) -> None:
     policy.optional_integer("nProcPerNode", minimum=1, maximum=MAX_REPLICAS)
     for name in ("rdzvBackend", "rdzvHost", "rdzvId"):
         policy.string(name)
-    if "rdzvConf" in policy:
-        policy.items("rdzvConf")
+    _check_objects(policy, "rdzvConf")
 
 
 def _check_limits(fields: FieldReader) -> None:
@@ -108,11 +107,16 @@ def _check_limits(fields: FieldReader) -> None:
     minimum = policy.optional_integer("minReplicas", maximum=MAX_REPLICAS)
     maximum = policy.optional_integer("maxReplicas", maximum=MAX_REPLICAS)
     policy.optional_integer("maxRestarts", maximum=2**31 - 1)
-    if "metrics" in policy:
-        policy.items("metrics")
+    _check_objects(policy, "metrics")
     if minimum is not None and maximum is not None and minimum > maximum:
         message = f"is {minimum}, but must not be more than maxReplicas, which is {maximum}"
         raise InvalidJobError(message, field=policy.path_of("minReplicas"))
+
+
+def _check_objects(policy: FieldReader, name: str) -> None:
+    """Refuse what is not a list of objects; each is one if it can be read."""
+    for _ in policy.items(name) if name in policy else ():
+        pass
 
 
 def _schema(more: JSON) -> JSON:
