@@ -44,7 +44,7 @@ O = TypeVar("O", bound=Object)  # noqa: E741 - as T is a type.
 # Pods are rendered in slices, each in its own time.
 SLICE: Final = 8
 # Planned in a thread, beside the event loop.
-LARGE: Final = "planned as a large one"
+_LARGE: Final = ", a large one"
 _NOTHING: Final = Children((), ())
 _LOOP: Final = asyncio.Runner()
 
@@ -58,6 +58,11 @@ def run_pipeline(form: CrdVersion, wire: bytes) -> str:
         return _plan_scaler(form, obj)
     assert isinstance(obj, JobObject)
     return _read_and_plan(form, obj)
+
+
+def is_large(outcome: str) -> bool:
+    """Return whether an object with this outcome is planned beside the event loop."""
+    return outcome.endswith(_LARGE)
 
 
 def is_listed(form: CrdVersion, wire: bytes) -> bool:
@@ -96,7 +101,8 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
         )
         msgspec.json.encode((decoded.dialect.write_status(told), note.message))
         return "invalid"
-    return _plan(read.job, read.obj.dialect)
+    outcome = _plan(read.job, read.obj.dialect)
+    return outcome + _LARGE if read.job.total_replicas >= large_jobs.LARGE_JOB else outcome
 
 
 def _plan(job: Job, dialect: Dialect) -> str:
@@ -115,7 +121,7 @@ def _plan(job: Job, dialect: Dialect) -> str:
         _render(Renderer(with_all_workers_listed(job), dialect))
     except InvalidJobError:
         return "unrenderable"
-    return LARGE if job.total_replicas >= large_jobs.LARGE_JOB else "planned"
+    return "planned"
 
 
 def _render(renderer: Renderer) -> None:

@@ -1,0 +1,76 @@
+"""Objects that once cost more than they may, or are the densest there are: in every run."""
+
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from tests.fuzz.costs import run_within_limits
+from tests.fuzz.objects import UID, crd_versions
+
+JSON = dict[str, Any]
+
+_FORMS: Final = {str(form): form for form in crd_versions()}
+_PAIRS: Final = [{"name": "a", "value": "b"}] * 5000
+# Nothing takes more memory than lists in lists, and dictionaries with dictionaries.
+_DENSE_LISTS: Final = msgspec.Raw(b"[" + b",".join([b"[" * 50 + b"]" * 50] * 1200) + b"]")
+_DENSE_OBJECTS: Final = msgspec.Raw(
+    b"[" + b",".join([b'{"":' * 50 + b"0" + b"}" * 50] * 480) + b"]"
+)
+_STARTED: Final = {"conditions": [{"type": "Running", "status": "True"}]}
+_BARE: Final = {"phase": "", "reason": "a", "failure": {}, "conditions": [{}]}
+
+
+def _paddle(container: Any, **more: Any) -> JSON:
+    template = {"spec": {"containers": [container]}}
+    return {"paddleReplicaSpecs": {"Worker": {"template": template, "replicas": 1}}, **more}
+
+
+def _bare_list(replicas: int) -> list[JSON]:
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "x"}]}}
+    return [{"replicas": replicas, "template": template, "replicaType": "WORKER"}]
+
+
+_CONTAINER: Final = {"name": "paddle", "image": "x"}
+_PADDLE: Final = "PaddleJob.v1.kubeflow.org"
+_BARE_MX: Final = "MXJob.v1.mpba.fbk.eu"
+_BARE_TF: Final = "TFJob.v1.mpba.fbk.eu"
+
+
+@pytest.mark.parametrize(
+    ("form", "spec", "status"),
+    [
+        pytest.param(_PADDLE, _paddle(_PAIRS, backoffLimit=_PAIRS), None, id="lists for scalars"),
+        pytest.param(
+            _PADDLE,
+            _paddle({**_CONTAINER, "env": _PAIRS}, backoffLimit=_PAIRS),
+            _STARTED,
+            id="list for a scalar in a running job",
+        ),
+        pytest.param(_PADDLE, _paddle({**_CONTAINER, "env": _PAIRS}), None, id="many variables"),
+        pytest.param(_PADDLE, _paddle({**_CONTAINER, "env": [_DENSE_LISTS]}), None, id="dense env"),
+        pytest.param(_PADDLE, _paddle({**_CONTAINER, "x": _DENSE_LISTS}), None, id="dense lists"),
+        pytest.param(
+            _PADDLE, _paddle({**_CONTAINER, "x": _DENSE_OBJECTS}), None, id="dense objects"
+        ),
+        pytest.param(
+            _PADDLE,
+            _paddle(_CONTAINER, x=_DENSE_OBJECTS, backoffLimit=_DENSE_OBJECTS),
+            _STARTED,
+            id="dense objects in a running job",
+        ),
+        pytest.param(_BARE_MX, _PAIRS, _BARE, id="bare list of pairs"),
+        pytest.param(_BARE_MX, _DENSE_OBJECTS, None, id="bare list of dense objects"),
+        pytest.param(_BARE_TF, _bare_list(10), None, id="bare list"),
+        pytest.param(_BARE_TF, _bare_list(1) * 2000, None, id="bare list of many replica types"),
+        # Variables list all replicas, and are too long: known after the plan, made in a thread.
+        pytest.param(_BARE_TF, _bare_list(10_000), None, id="too many replicas for a variable"),
+    ],
+)
+def test_object_costs_no_more_than_it_may(form: str, spec: Any, status: JSON | None) -> None:
+    version = _FORMS[form]
+    metadata = {"name": "hostile", "namespace": "default", "uid": UID, "generation": 1}
+    metadata["creationTimestamp"] = "2026-01-01T12:00:00Z"
+    body = {"apiVersion": version.api_version, "kind": version.name, "metadata": metadata}
+    body |= {"spec": spec} if status is None else {"spec": spec, "status": status}
+    run_within_limits(version, msgspec.json.encode(body), measure_memory=True)
