@@ -32,7 +32,7 @@ def healthy(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
     install.rolled_out(cluster)
 
 
-def test_api_server_is_killed_and_comes_back(
+def test_controllers_survive_a_killed_api_server(
     kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")
@@ -49,7 +49,7 @@ def test_api_server_is_killed_and_comes_back(
     assert jobs.ended(kubectl, "after")["state"] == "Succeeded"
 
 
-def test_standby_that_missed_a_compaction_lists_anew_and_then_leads_well(
+def test_standby_relists_after_a_missed_compaction_and_can_lead(
     kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed
 ) -> None:
     before = running_job(kubectl, "kept")
@@ -86,7 +86,7 @@ def test_standby_that_missed_a_compaction_lists_anew_and_then_leads_well(
     assert there == {n: uid for n, uid in {**before, **made}.items() if n in there}
 
 
-def test_leader_in_a_black_hole_gives_way(
+def test_partitioned_leader_is_replaced(
     kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")
@@ -115,7 +115,7 @@ def test_leader_in_a_black_hole_gives_way(
     end(kubectl, "waiting")
 
 
-def test_all_controllers_in_a_black_hole_come_back(
+def test_all_partitioned_controllers_recover(
     kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     before = running_job(kubectl, "waiting")

@@ -178,16 +178,16 @@ def requests(testbed: ClusterTestbed, controller: Kubectl) -> Iterator[JSON]:
     yield from (request for request in testbed.audit() if request["user"].get("uid") == uid)
 
 
-def test_account_uses_nothing_that_is_not_granted(used: set[Grant]) -> None:
+def test_service_account_uses_nothing_beyond_its_role(used: set[Grant]) -> None:
     assert used - granted() == set()
 
 
-def test_account_uses_all_that_is_granted(used: set[Grant]) -> None:
+def test_service_account_uses_all_of_its_role(used: set[Grant]) -> None:
     assert granted() - used == HELD
 
 
 @pytest.mark.usefixtures("used")
-def test_account_is_refused_nothing(testbed: ClusterTestbed, controller: Kubectl) -> None:
+def test_service_account_is_never_forbidden(testbed: ClusterTestbed, controller: Kubectl) -> None:
     # Admission says no as well, such as to pods in a namespace that is going; that is not meant.
     # A server that has just begun does not know its rules yet, so its last word counts.
     decisions = {

@@ -72,7 +72,7 @@ def has_chief(kind: KubeflowKind) -> bool:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_pods_of_the_list_form_go_by_the_policy(namespace: Kubectl, policy: str) -> None:
+def test_list_form_pods_are_cleaned_up_by_the_policy(namespace: Kubectl, policy: str) -> None:
     name = f"list-{policy.lower()}"
     assert jobs.ended(namespace, name)["state"] == "Succeeded"
     await_remaining_pods(namespace, name, policy, ended=["scheduler"], others=["worker"])
@@ -80,7 +80,7 @@ def test_pods_of_the_list_form_go_by_the_policy(namespace: Kubectl, policy: str)
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", REAL, ids=lambda kind: kind.name)
-def test_pods_of_the_map_form_go_by_the_policy(
+def test_map_form_pods_are_cleaned_up_by_the_policy(
     namespace: Kubectl, kind: KubeflowKind, policy: str
 ) -> None:
     name = kind.called(policy.lower())

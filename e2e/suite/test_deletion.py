@@ -42,7 +42,7 @@ def distributed(name: str, api_version: str = "kubeflow.org/v1alpha1", **spec: A
 
 
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
-def test_a_deleted_job_takes_its_children_along(kubectl: Kubectl, cascade: str) -> None:
+def test_deleted_job_takes_its_children_along(kubectl: Kubectl, cascade: str) -> None:
     kubectl.apply(distributed("gone"), distributed("stays"))
     for name in ("gone", "stays"):
         jobs.running(kubectl, name)
@@ -60,7 +60,7 @@ def test_a_deleted_job_takes_its_children_along(kubectl: Kubectl, cascade: str) 
     assert {pod["status"]["phase"] for pod in pods(kubectl, "stays")} == {"Running"}
 
 
-def test_orphans_are_not_taken_over_and_keep_their_names(kubectl: Kubectl) -> None:
+def test_orphans_are_not_adopted_and_keep_their_names(kubectl: Kubectl) -> None:
     job = distributed("parent", RuntimeId="abcd")
     kubectl.apply(job)
     jobs.running(kubectl, "parent")
@@ -81,7 +81,7 @@ def test_orphans_are_not_taken_over_and_keep_their_names(kubectl: Kubectl) -> No
     assert orphans.isdisjoint(uid(pod) for pod in complete(kubectl, "parent"))
 
 
-def test_a_job_can_be_deleted_and_made_anew_at_once(kubectl: Kubectl) -> None:
+def test_job_can_be_deleted_and_recreated_at_once(kubectl: Kubectl) -> None:
     # One whose children have the same names each time, and one whose children do not.
     anew = [distributed("same", RuntimeId="abcd"), distributed("other")]
     kubectl.apply(*anew)
@@ -99,7 +99,7 @@ def test_a_job_can_be_deleted_and_made_anew_at_once(kubectl: Kubectl) -> None:
         assert "failure" not in status
 
 
-def test_a_deleted_namespace_leaves_nothing_behind(
+def test_deleted_namespace_leaves_nothing_behind(
     kubectl: Kubectl, cluster: Kubectl, controller: Kubectl
 ) -> None:
     names = [f"job-{number}" for number in range(4)]
@@ -119,7 +119,7 @@ def test_a_deleted_namespace_leaves_nothing_behind(
     assert not [s for s in own if kubectl.namespace in s.labels.values()]
 
 
-def test_a_crd_that_is_deleted_takes_its_jobs_along_until_it_is_back(
+def test_deleted_crd_takes_its_jobs_along_and_can_be_reinstalled(
     kubectl: Kubectl,
     cluster: Kubectl,
     controller: Kubectl,

@@ -45,7 +45,7 @@ def worker(*indexes: int) -> list[str]:
     return [f"{NAME}-worker-{index}" for index in indexes]
 
 
-def test_training_goes_on_from_two_workers_to_four_to_one(
+def test_training_continues_from_two_workers_to_four_to_one(
     kubectl: Kubectl, record_property: Measured
 ) -> None:
     began = time.time()
@@ -86,7 +86,7 @@ def test_training_goes_on_from_two_workers_to_four_to_one(
     )
 
 
-def test_workers_are_gone_soon_after_the_launcher_has_let_go_of_them(
+def test_workers_are_deleted_soon_after_the_launcher_disconnects(
     kubectl: Kubectl, record_property: Measured
 ) -> None:
     elastic.submit(kubectl, _PREFIX, steps=100_000)
@@ -118,7 +118,7 @@ def test_workers_are_gone_soon_after_the_launcher_has_let_go_of_them(
     elastic.until_size(kubectl, 1, within_s=_RESCALE_S)
 
 
-def test_killed_worker_is_replaced_and_training_goes_on(
+def test_killed_worker_is_replaced_and_training_continues(
     kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     elastic.submit(kubectl, _PREFIX, steps=100_000, restartPolicy="Always")
@@ -138,7 +138,7 @@ def test_killed_worker_is_replaced_and_training_goes_on(
     assert numbers == sorted(numbers), "training began anew"
 
 
-def test_flow_of_the_readme_prints_what_it_says(kubectl: Kubectl) -> None:
+def test_documented_scaling_session_prints_the_documented_output(kubectl: Kubectl) -> None:
     elastic.submit(kubectl, _PREFIX, steps=100_000)
     elastic.until_size(kubectl, 2, within_s=_START_S)
     assert _table(kubectl, "trainingjob") == [[NAME, "Running"]]
@@ -175,7 +175,7 @@ def _has_disconnected(kubectl: Kubectl, host: str) -> bool:
 
 
 @pytest.mark.parametrize("policy", ["None", "Running", "All"])
-def test_pods_go_by_the_policy(kubectl: Kubectl, policy: str) -> None:
+def test_elastic_pods_are_cleaned_up_by_the_policy(kubectl: Kubectl, policy: str) -> None:
     elastic.submit(kubectl, _PREFIX, steps=20, clean_pods=policy)
     elastic.until_phase(kubectl, JOBS, NAME, "Succeeded", within_s=_START_S + _END_S)
     # Workers only sleep, so none of them has ended; the launcher's logs are always kept.

@@ -56,7 +56,7 @@ def test_framework_trains_a_model(kubectl: Kubectl, manifest: str, pods: int, sp
     assert state == "Succeeded"
 
 
-def test_elastic_job_goes_on_without_a_worker_that_is_killed(kubectl: Kubectl) -> None:
+def test_elastic_pytorch_job_continues_without_a_killed_worker(kubectl: Kubectl) -> None:
     job = _submit(kubectl, "pytorch/linear-elastic.yaml")
     name = job["metadata"]["name"]
     _made(kubectl, 3)

@@ -81,7 +81,7 @@ def test_rollout_hands_over_within_seconds(
 
 
 @pytest.mark.timeout(900)
-def test_twenty_handovers_make_no_pod_twice_and_lose_no_job(
+def test_twenty_handovers_create_no_pod_twice_and_lose_no_job(
     kubectl: Kubectl, testbed: ClusterTestbed, handovers: LeaseHandovers, record_property: Measured
 ) -> None:
     pretend = [pretended_job(f"job-{index}") for index in range(_JOBS)]

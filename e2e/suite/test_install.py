@@ -117,7 +117,7 @@ def state(kubectl: Kubectl) -> JSON:
     }
 
 
-def test_kustomization_installs_into_a_namespace_that_takes_restricted_pods_alone(
+def test_kustomization_installs_into_a_restricted_namespace(
     cluster: Kubectl, tmp_path: Path
 ) -> None:
     folder = install.kustomization(tmp_path, jobs.IMAGE)
@@ -130,7 +130,7 @@ def test_kustomization_installs_into_a_namespace_that_takes_restricted_pods_alon
             check_jobs_run(cluster)
 
 
-def test_one_file_installs_and_upgrades_under_jobs_that_run(cluster: Kubectl) -> None:
+def test_install_yaml_installs_and_upgrades_under_running_jobs(cluster: Kubectl) -> None:
     with leaves_nothing_behind(cluster):
         cluster.apply(*older())
         install.rolled_out(cluster)
@@ -153,7 +153,7 @@ def test_one_file_installs_and_upgrades_under_jobs_that_run(cluster: Kubectl) ->
         cluster("delete", "-f", "-", "--timeout=120s", stdin=whole, within_s=125)
 
 
-def test_single_namespace_is_all_that_is_touched_and_asked_for(
+def test_single_namespace_overlay_uses_only_that_namespace(
     cluster: Kubectl, tmp_path: Path
 ) -> None:
     with own_namespace(cluster) as inside, own_namespace(cluster) as elsewhere:
@@ -209,7 +209,9 @@ def _operator(cluster: Kubectl) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_operator")
-def test_monitoring_is_taken_by_the_prometheus_operator(cluster: Kubectl, tmp_path: Path) -> None:
+def test_prometheus_operator_accepts_the_monitoring_manifests(
+    cluster: Kubectl, tmp_path: Path
+) -> None:
     folder = install.kustomization(
         tmp_path, jobs.IMAGE, "monitoring", replicas=[{"name": "dlctl", "count": 0}]
     )
@@ -230,7 +232,7 @@ def helm(*args: str) -> str:
     ).stdout
 
 
-def test_chart_installs_upgrades_and_leaves_nothing(cluster: Kubectl) -> None:
+def test_chart_installs_upgrades_and_uninstalls_completely(cluster: Kubectl) -> None:
     name, _, tag = jobs.IMAGE.rpartition(":")
     image = ("--set", f"image.repository={name},image.tag={tag}")
     with own_namespace(cluster) as inside:

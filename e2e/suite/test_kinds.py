@@ -49,7 +49,7 @@ def test_job_succeeds(kind: KubeflowKind, namespace: Kubectl) -> None:
 
 
 @pytest.mark.parametrize("kind", REAL[:2], ids=lambda kind: kind.name)
-def test_job_goes_when_its_time_is_over(kind: KubeflowKind, namespace: Kubectl) -> None:
+def test_job_is_deleted_after_its_time_to_live(kind: KubeflowKind, namespace: Kubectl) -> None:
     namespace.until(
         lambda: namespace.get(kind.resource, kind.called("goes")) is None,
         within_s=60,
@@ -57,7 +57,7 @@ def test_job_goes_when_its_time_is_over(kind: KubeflowKind, namespace: Kubectl) 
     )
 
 
-def test_launcher_begins_when_the_workers_run(namespace: Kubectl) -> None:
+def test_launcher_starts_when_the_workers_run(namespace: Kubectl) -> None:
     status = reached(namespace, MPI, "Running")
     assert status["replicaStatuses"]["Launcher"]["active"] == 1
     files = namespace.get("configmap", "stays-mpi-config")

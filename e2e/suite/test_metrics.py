@@ -90,7 +90,7 @@ def until(kubectl: Kubectl, prometheus: Prometheus, expression: str, value: floa
     )
 
 
-def test_both_replicas_are_scraped_and_one_of_them_leads(
+def test_both_replicas_are_scraped_and_one_leads(
     controller: Kubectl, prometheus: Prometheus
 ) -> None:
     until(controller, prometheus, 'count(up{job="dlctl"} == 1)', 2)
@@ -99,14 +99,14 @@ def test_both_replicas_are_scraped_and_one_of_them_leads(
 
 
 @pytest.mark.parametrize(("phase", "count"), [("Running", 1), ("Done", 3)])
-def test_leader_counts_the_jobs_by_their_phase(
+def test_leader_counts_jobs_by_phase(
     controller: Kubectl, prometheus: Prometheus, namespace: str, phase: str, count: int
 ) -> None:
     selector = f'{{job="dlctl",kind="mxjobs.kubeflow.org",namespace="{namespace}",phase="{phase}"}}'
     until(controller, prometheus, f"dlctl_jobs{selector}", count)
 
 
-def test_ends_are_counted_by_their_result(controller: Kubectl, prometheus: Prometheus) -> None:
+def test_finished_jobs_are_counted_by_result(controller: Kubectl, prometheus: Prometheus) -> None:
     count = 'dlctl_job_run_duration_seconds_count{job="dlctl",kind="mxjobs.kubeflow.org"'
     for result in ("succeeded", "failed"):
         expression = f'sum({count},result="{result}"}}) > 0'
@@ -126,12 +126,12 @@ def test_every_alert_can_be_evaluated(controller: Kubectl, prometheus: Prometheu
     controller.until(healthy, within_s=60, what="all alerts to be evaluated")
 
 
-def test_nothing_alerts_where_all_is_well(prometheus: Prometheus) -> None:
+def test_healthy_cluster_fires_no_alert(prometheus: Prometheus) -> None:
     firing = [a for a in prometheus.ask("alerts")["alerts"] if a["state"] == "firing"]
     assert firing == []
 
 
-def test_whatever_alerts_and_dashboard_ask_for_is_there(
+def test_metrics_of_alerts_and_dashboard_exist(
     controller: Kubectl, prometheus: Prometheus, addresses: Mapping[str, str]
 ) -> None:
     named = {name for expression in expressions() for name in SERIES.findall(expression)}
@@ -144,11 +144,11 @@ def test_whatever_alerts_and_dashboard_ask_for_is_there(
     assert missing == set()
 
 
-def test_every_expression_is_one_that_prometheus_takes(prometheus: Prometheus) -> None:
+def test_prometheus_accepts_every_expression(prometheus: Prometheus) -> None:
     assert [asked for asked in expressions() if prometheus.ask("query", query=asked) is None] == []
 
 
-def test_every_replica_exposes_what_promtool_takes(addresses: Mapping[str, str]) -> None:
+def test_promtool_accepts_the_metrics_of_every_replica(addresses: Mapping[str, str]) -> None:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not there: it is in Debian's package prometheus")
     for address in addresses.values():
@@ -159,7 +159,7 @@ def test_every_replica_exposes_what_promtool_takes(addresses: Mapping[str, str])
         assert complaints == []
 
 
-def test_authentication_shows_the_metrics_to_those_who_may_see_them(
+def test_metrics_authentication_admits_only_authorized_accounts(
     cluster: Kubectl, controller: Kubectl, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with own_namespace(cluster) as kubectl:

@@ -41,7 +41,7 @@ def forcing(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
     install.rolled_out(cluster)
 
 
-def test_pod_on_a_dead_node_keeps_its_name_unless_somebody_says_otherwise(
+def test_pod_on_a_lost_node_is_replaced_only_with_force_deletion(
     kubectl: Kubectl, testbed: ClusterTestbed
 ) -> None:
     lost = running_pod(kubectl)
@@ -59,7 +59,7 @@ def test_pod_on_a_dead_node_keeps_its_name_unless_somebody_says_otherwise(
 
 
 @pytest.mark.usefixtures("forcing")
-def test_job_goes_on_elsewhere_when_a_node_dies_with_the_leader_on_it(
+def test_job_continues_elsewhere_after_the_leaders_node_is_lost(
     kubectl: Kubectl, cluster: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     leader = cluster.until(lambda: leading(cluster), within_s=60, what="a leader")

@@ -141,7 +141,7 @@ def tries(volume: JSON) -> JSON:
 
 @pytest.mark.parametrize("exit_", RETRYABLE, ids=lambda exit_: exit_.name)
 @pytest.mark.usefixtures("switched")
-def test_a_retryable_exit_brings_a_new_pod_that_may_succeed(kubectl: Kubectl, exit_: Exit) -> None:
+def test_retryable_exit_causes_a_new_pod_that_can_succeed(kubectl: Kubectl, exit_: Exit) -> None:
     name = exit_.job("Never")
     found = jobs.ended(kubectl, name)
 
@@ -160,7 +160,7 @@ def test_a_retryable_exit_brings_a_new_pod_that_may_succeed(kubectl: Kubectl, ex
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("exit_", [*PERMANENT, OUT_OF_MEMORY], ids=lambda exit_: exit_.name)
-def test_a_permanent_exit_fails_the_job_at_once(kubectl: Kubectl, exit_: Exit, policy: str) -> None:
+def test_permanent_exit_fails_the_job_at_once(kubectl: Kubectl, exit_: Exit, policy: str) -> None:
     name = exit_.job(policy)
     found = jobs.ended(kubectl, name)
 
@@ -178,7 +178,7 @@ def test_a_permanent_exit_fails_the_job_at_once(kubectl: Kubectl, exit_: Exit, p
 
 
 @pytest.mark.parametrize("exit_", RETRYABLE, ids=lambda exit_: exit_.name)
-def test_what_the_kubelet_runs_again_in_place_keeps_its_pod(kubectl: Kubectl, exit_: Exit) -> None:
+def test_restart_in_place_keeps_the_pod(kubectl: Kubectl, exit_: Exit) -> None:
     name = exit_.job("OnFailure")
     found = jobs.ended(kubectl, name)
 
@@ -197,9 +197,7 @@ def test_what_the_kubelet_runs_again_in_place_keeps_its_pod(kubectl: Kubectl, ex
         pytest.param("unschedulable", "worker-0 waits: it cannot be scheduled: ", id="node"),
     ],
 )
-def test_a_replica_that_cannot_begin_is_waited_for(
-    kubectl: Kubectl, name: str, message: str
-) -> None:
+def test_replica_that_cannot_start_is_awaited(kubectl: Kubectl, name: str, message: str) -> None:
     def blocked() -> JSON | None:
         found = jobs.status(kubectl, name)
         return found if "Blocked" in conditions(found) else None

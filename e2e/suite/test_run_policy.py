@@ -22,7 +22,7 @@ def test_suspended_job_has_no_pods_until_it_is_resumed(kubectl: Kubectl) -> None
     assert [c["type"] for c in status["conditions"]][1] == "Suspended"
 
 
-def test_quiet_job_fails_at_its_deadline_and_is_cleared_away(kubectl: Kubectl) -> None:
+def test_idle_job_fails_at_its_deadline_and_is_deleted_after_its_ttl(kubectl: Kubectl) -> None:
     policy = {"activeDeadlineSeconds": 5, "ttlSecondsAfterFinished": 5}
     wait = ["sh", "-c", "sleep 1000"]
     worker = jobs.replicas("WORKER", 1, wait, terminationGracePeriodSeconds=1)

@@ -29,7 +29,7 @@ _DELETION_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
 Measured = Callable[[str, object], None]
 
 
-def test_job_goes_through_et_operators_conditions_and_few_writes(
+def test_job_has_et_operators_conditions_with_few_writes(
     kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job())
@@ -56,7 +56,7 @@ def test_job_goes_through_et_operators_conditions_and_few_writes(
     assert writes <= _STATUS_WRITES
 
 
-def test_named_workers_go_once_the_launcher_has_let_go_and_no_others(
+def test_named_workers_are_deleted_once_the_launcher_disconnects(
     kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job(replicas=3))
@@ -77,7 +77,7 @@ def test_named_workers_go_once_the_launcher_has_let_go_and_no_others(
     assert gone - left <= _GONE_S
 
 
-def test_kubectl_scale_and_suspension_keep_the_workers_that_are_asked_for(
+def test_kubectl_scale_and_suspension_keep_the_desired_workers(
     kubectl: Kubectl,
 ) -> None:
     scaling.start(kubectl, scaling.job(replicas=1, maxReplicas=3))
@@ -91,7 +91,7 @@ def test_kubectl_scale_and_suspension_keep_the_workers_that_are_asked_for(
     scaling.end(kubectl)
 
 
-def test_lost_worker_is_replaced_at_once_under_another_name(
+def test_failed_worker_is_replaced_at_once_under_another_name(
     kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job(restartPolicy="Always"))
@@ -106,7 +106,7 @@ def test_lost_worker_is_replaced_at_once_under_another_name(
     assert elastic.workers(kubectl) == scaling.names([1, 2])
 
 
-def test_workers_flee_from_a_node_that_is_about_to_go(
+def test_workers_are_evacuated_from_a_cordoned_node(
     kubectl: Kubectl, testbed: ClusterTestbed
 ) -> None:
     going, staying = (node["metadata"]["name"] for node in kubectl.items("nodes", "type!=kwok")[:2])
@@ -125,7 +125,7 @@ def test_workers_flee_from_a_node_that_is_about_to_go(
     scaling.end(kubectl)
 
 
-def test_script_of_one_job_delays_no_other(
+def test_scaler_script_of_one_job_delays_no_other(
     kubectl: Kubectl, testbed: ClusterTestbed, record_property: Measured
 ) -> None:
     scaling.start(kubectl, scaling.job())
@@ -146,7 +146,7 @@ def test_script_of_one_job_delays_no_other(
     assert "ScriptExecuted" in scaling.condition_types(status)
 
 
-def test_scale_out_goes_on_when_the_leader_is_killed_in_the_middle(
+def test_scale_out_continues_after_the_leader_is_killed(
     kubectl: Kubectl, controller: Kubectl, testbed: ClusterTestbed
 ) -> None:
     scaling.start(kubectl, scaling.job())

@@ -151,7 +151,7 @@ async def test_role_grants_its_verbs_on_its_names(api: Api) -> None:
         ),
     ],
 )
-async def test_token_that_cannot_be_had_is_refused(
+async def test_invalid_token_request_is_rejected(
     api: Api, name: str, spec: JSON, said: str
 ) -> None:
     await api.create(api.path("serviceaccounts"), {"metadata": {"name": "me"}})

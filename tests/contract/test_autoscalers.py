@@ -142,7 +142,7 @@ TYPES = '"ContainerResource", "External", "Object", "Pods", "Resource"'
         ),
     ],
 )
-async def test_autoscaler_that_is_none_is_refused(api: Api, spec: JSON, said: str) -> None:
+async def test_invalid_autoscaler_is_rejected(api: Api, spec: JSON, said: str) -> None:
     path = api.path("horizontalpodautoscalers", group=GROUP)
     answer = await api.post(path, autoscaler(**spec))
     assert api.failure_text(answer) == said

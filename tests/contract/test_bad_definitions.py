@@ -186,8 +186,6 @@ from tests.contract.definitions import definition, open_version, version_of
         ),
     ],
 )
-async def test_definition_that_is_not_well_formed_is_invalid(
-    api: Api, crd: JSON, said: str
-) -> None:
+async def test_malformed_crd_is_invalid(api: Api, crd: JSON, said: str) -> None:
     answer = await api.post(CRDS, crd)
     assert api.failure_text(answer) == said

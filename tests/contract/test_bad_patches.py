@@ -86,7 +86,7 @@ from tests.local.apiserver.raw_client import JSON_PATCH, MERGE, STRATEGIC
         ),
     ],
 )
-async def test_patch_that_cannot_be_read_is_a_bad_request(
+async def test_malformed_patch_is_a_bad_request(
     api: Api, type_: str, patch: object, said: str
 ) -> None:
     await api.create(api.path("configmaps"), config_map())
@@ -133,7 +133,7 @@ async def test_patch_that_cannot_be_read_is_a_bad_request(
         ),
     ],
 )
-async def test_patch_to_what_cannot_be_decoded_is_invalid(
+async def test_patch_with_an_undecodable_result_is_invalid(
     api: Api, patch: object, said: str
 ) -> None:
     await api.create(api.path("configmaps"), config_map())
@@ -184,7 +184,7 @@ async def test_patch_to_what_cannot_be_decoded_is_invalid(
         ),
     ],
 )
-async def test_patch_of_a_gadget_that_does_not_fit_is_refused(
+async def test_patch_that_violates_the_schema_is_rejected(
     gadget_api: Api, patch: object, said: str
 ) -> None:
     await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget())
@@ -261,15 +261,13 @@ async def test_patch_of_a_gadget_that_does_not_fit_is_refused(
         ),
     ],
 )
-async def test_operation_that_does_not_fit_is_unprocessable(
-    api: Api, patch: object, said: str
-) -> None:
+async def test_inapplicable_operation_is_unprocessable(api: Api, patch: object, said: str) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), [patch], JSON_PATCH)
     assert api.failure_text(answer) == said
 
 
-async def test_copies_of_one_patch_are_bounded(api: Api) -> None:
+async def test_copies_in_one_patch_are_limited(api: Api) -> None:
     await api.create(api.path("configmaps"), config_map())
     operations: list[JSON] = [{"op": "add", "path": "/data/k", "value": "x" * 1_100_000}]
     operations += [{"op": "copy", "from": "/data/k", "path": "/data/x"}] * 3
@@ -280,7 +278,7 @@ async def test_copies_of_one_patch_are_bounded(api: Api) -> None:
 
 
 @pytest.mark.parametrize("value", [True, 1.5, "1"])
-async def test_json_patch_tells_a_number_from_what_looks_like_it(
+async def test_json_patch_distinguishes_numbers_from_strings(
     gadget_api: Api, value: object
 ) -> None:
     gadgets = gadget_api.path("gadgets", group=V1)

@@ -124,7 +124,7 @@ from tests.contract.objects import config_map
         ),
     ],
 )
-async def test_body_that_cannot_be_read_is_a_bad_request(api: Api, body: object, said: str) -> None:
+async def test_malformed_body_is_a_bad_request(api: Api, body: object, said: str) -> None:
     answer = await api.post(api.path("configmaps"), body)
     assert api.failure_text(answer) == said
 
@@ -282,6 +282,6 @@ async def test_custom_object_of_another_kind_is_refused(
         ),
     ],
 )
-async def test_media_type_that_is_not_taken_is_unsupported(api: Api, type_: str, said: str) -> None:
+async def test_unknown_media_type_is_unsupported(api: Api, type_: str, said: str) -> None:
     answer = await api.post(api.path("configmaps"), b"a,b", type_=type_)
     assert api.failure_text(answer) == said

@@ -14,7 +14,7 @@ def group() -> str:
     return f"g{uuid.uuid4().hex[:8]}.dlctl.dev"
 
 
-async def test_definition_is_completed_and_established(api: Api, group: str) -> None:
+async def test_crd_is_defaulted_and_established(api: Api, group: str) -> None:
     await api.create(CRDS, definition("things", group=group, short_names=["tg"]))
     path = f"{CRDS}/things.{group}"
     crd = (await api.wait_until(path, is_established)).body
@@ -27,7 +27,7 @@ async def test_definition_is_completed_and_established(api: Api, group: str) -> 
     await api.delete(path)
 
 
-async def test_kind_that_is_taken_is_not_accepted(api: Api, group: str) -> None:
+async def test_taken_kind_is_not_accepted(api: Api, group: str) -> None:
     await api.define(definition("things", group=group))
     other = definition("others", group=group)
     other["spec"]["names"] |= {"kind": "Thing", "listKind": "ThingList"}
@@ -51,7 +51,7 @@ async def test_object_is_served_in_each_version(api: Api, group: str) -> None:
     await api.delete(f"{CRDS}/things.{group}")
 
 
-async def test_definition_is_deleted_with_its_objects(api: Api, group: str) -> None:
+async def test_crd_is_deleted_with_its_objects(api: Api, group: str) -> None:
     await api.define(definition("things", group=group))
     path = api.path("things", group=f"{group}/v1")
     thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}}

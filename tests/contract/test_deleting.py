@@ -12,7 +12,7 @@ def gadgets(gadget_api: Api) -> str:
     return gadget_api.path("gadgets", group=V1)
 
 
-async def test_deletion_at_once_is_a_success_that_names_the_object(
+async def test_immediate_deletion_returns_a_success_with_the_name(
     gadget_api: Api, gadgets: str
 ) -> None:
     created = await gadget_api.create(gadgets, gadget())
@@ -31,7 +31,7 @@ async def test_deletion_at_once_is_a_success_that_names_the_object(
     }
 
 
-async def test_pod_on_no_node_is_gone_at_once_and_returned(api: Api) -> None:
+async def test_unscheduled_pod_is_deleted_at_once_and_returned(api: Api) -> None:
     await api.create(api.path("pods"), pod())
     answer = await api.delete(api.path("pods", "a"))
     assert (answer.code, answer.body["kind"]) == (200, "Pod")
@@ -39,7 +39,7 @@ async def test_pod_on_no_node_is_gone_at_once_and_returned(api: Api) -> None:
     assert (await api.get(api.path("pods", "a"))).code == 404
 
 
-async def test_pod_on_a_node_has_its_grace(api: Api) -> None:
+async def test_scheduled_pod_has_its_grace_period(api: Api) -> None:
     path = api.path("pods", "a")
     await api.create(api.path("pods"), pod(node="nowhere", terminationGracePeriodSeconds=7))
     meta = (await api.delete(path)).body["metadata"]
@@ -51,7 +51,7 @@ async def test_pod_on_a_node_has_its_grace(api: Api) -> None:
     assert (await api.get(path)).code == 404
 
 
-async def test_answer_to_a_deletion_by_force_has_the_version_of_the_deletion(api: Api) -> None:
+async def test_response_to_a_force_deletion_has_its_version(api: Api) -> None:
     path = api.path("pods", "a")
     await api.create(api.path("pods"), pod(node="nowhere"))
     asked = (await api.delete(path)).body["metadata"]
@@ -62,7 +62,7 @@ async def test_answer_to_a_deletion_by_force_has_the_version_of_the_deletion(api
     assert (await api.get(path)).code == 404
 
 
-async def test_finalizer_holds_a_pod_that_is_deleted_by_force(api: Api) -> None:
+async def test_finalizer_keeps_a_force_deleted_pod(api: Api) -> None:
     path = api.path("pods", "a")
     created = pod(node="nowhere")
     created["metadata"]["finalizers"] = ["a.b/c"]
@@ -79,7 +79,7 @@ async def test_finalizer_holds_a_pod_that_is_deleted_by_force(api: Api) -> None:
     assert (await api.get(path)).code == 404
 
 
-async def test_pod_that_has_ended_has_no_grace(api: Api) -> None:
+async def test_finished_pod_has_no_grace_period(api: Api) -> None:
     path = api.path("pods", "a")
     await api.create(api.path("pods"), pod(node="nowhere"))
     await api.patch(f"{path}/status", {"status": {"phase": "Succeeded"}})
@@ -87,7 +87,7 @@ async def test_pod_that_has_ended_has_no_grace(api: Api) -> None:
     assert (await api.get(path)).code == 404
 
 
-async def test_finalizer_holds_an_object_until_it_is_removed(gadget_api: Api, gadgets: str) -> None:
+async def test_finalizer_keeps_an_object_until_it_is_removed(gadget_api: Api, gadgets: str) -> None:
     path = f"{gadgets}/a"
     await gadget_api.create(gadgets, gadget(meta={"finalizers": ["a.b/c"]}))
     meta = (await gadget_api.delete(path)).body["metadata"]
@@ -103,14 +103,14 @@ async def test_finalizer_holds_an_object_until_it_is_removed(gadget_api: Api, ga
     assert (await gadget_api.get(path)).code == 404
 
 
-async def test_preconditions_that_hold_let_it_go(api: Api) -> None:
+async def test_matching_preconditions_allow_deletion(api: Api) -> None:
     meta = (await api.create(api.path("configmaps"), config_map()))["metadata"]
     held = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
     answer = await api.delete(api.path("configmaps", "a"), {"preconditions": held})
     assert answer.code == 200
 
 
-async def test_collection_goes_by_its_selector(api: Api) -> None:
+async def test_deletecollection_respects_its_selector(api: Api) -> None:
     path = api.path("configmaps")
     for name in "ab":
         await api.create(path, config_map(name, labels={"x": name}))
@@ -121,7 +121,9 @@ async def test_collection_goes_by_its_selector(api: Api) -> None:
 
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("policy", [{}, {"propagationPolicy": "Background"}], ids=["none", "set"])
-async def test_dependents_follow_their_owner(gadget_api: Api, gadgets: str, policy: JSON) -> None:
+async def test_dependents_are_deleted_after_their_owner(
+    gadget_api: Api, gadgets: str, policy: JSON
+) -> None:
     owner = await gadget_api.create(gadgets, gadget())
     child = config_map("child", ownerReferences=owned_by(owner))
     await gadget_api.create(gadget_api.path("configmaps"), child)
@@ -130,9 +132,7 @@ async def test_dependents_follow_their_owner(gadget_api: Api, gadgets: str, poli
 
 
 @pytest.mark.timeout(90)
-async def test_owner_in_the_foreground_waits_for_its_dependents(
-    gadget_api: Api, gadgets: str
-) -> None:
+async def test_foreground_deletion_waits_for_dependents(gadget_api: Api, gadgets: str) -> None:
     owner = await gadget_api.create(gadgets, gadget())
     held = config_map("child", ownerReferences=owned_by(owner), finalizers=["a.b/c"])
     path = gadget_api.path("configmaps", "child")
@@ -145,7 +145,7 @@ async def test_owner_in_the_foreground_waits_for_its_dependents(
     await gadget_api.wait_gone(f"{gadgets}/a")
 
 
-async def test_dependent_that_does_not_block_is_not_waited_for(
+async def test_foreground_deletion_does_not_wait_for_non_blocking_dependents(
     gadget_api: Api, gadgets: str
 ) -> None:
     owner = await gadget_api.create(gadgets, gadget())
@@ -158,7 +158,9 @@ async def test_dependent_that_does_not_block_is_not_waited_for(
     await gadget_api.patch(path, {"metadata": {"finalizers": None}})
 
 
-async def test_orphans_stay_without_their_reference(gadget_api: Api, gadgets: str) -> None:
+async def test_orphans_are_kept_without_their_owner_reference(
+    gadget_api: Api, gadgets: str
+) -> None:
     owner = await gadget_api.create(gadgets, gadget())
     child = config_map("child", ownerReferences=owned_by(owner))
     path = gadget_api.path("configmaps", "child")
@@ -169,9 +171,7 @@ async def test_orphans_stay_without_their_reference(gadget_api: Api, gadgets: st
     assert "ownerReferences" not in (await gadget_api.get(path)).body["metadata"]
 
 
-async def test_dependent_of_an_owner_that_never_was_is_collected(
-    gadget_api: Api, gadgets: str
-) -> None:
+async def test_dependent_of_a_nonexistent_owner_is_collected(gadget_api: Api, gadgets: str) -> None:
     owner = await gadget_api.create(gadgets, gadget())
     owner["metadata"] |= {"name": "b", "uid": "11111111-2222-3333-4444-555555555555"}
     child = config_map("child", ownerReferences=owned_by(owner))
@@ -209,13 +209,13 @@ async def test_namespace_is_deleted_with_its_contents_and_accepts_no_more(api: A
     await api.patch(api.path("configmaps", "held"), {"metadata": {"finalizers": None}})
 
 
-async def test_namespace_with_nothing_in_it_goes(api: Api) -> None:
+async def test_empty_namespace_is_deleted(api: Api) -> None:
     await api.delete(f"/api/v1/namespaces/{api.namespace}")
     await api.wait_gone(f"/api/v1/namespaces/{api.namespace}")
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system"])
-async def test_namespace_of_the_cluster_may_not_be_deleted(api: Api, name: str) -> None:
+async def test_system_namespace_cannot_be_deleted(api: Api, name: str) -> None:
     answer = await api.delete(f"/api/v1/namespaces/{name}")
     assert api.failure_text(answer) == (
         f'403 Forbidden: namespaces "{name}" is forbidden: this namespace may not be deleted'

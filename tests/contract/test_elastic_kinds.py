@@ -88,7 +88,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("wire", "said"), BAD)
-async def test_bad_object_is_refused_with_the_field_and_the_fix(
+async def test_invalid_object_is_rejected_with_the_field_and_the_fix(
     api: Api, wire: JSON, said: str
 ) -> None:
     await api.define(DEFINITIONS[wire["kind"]])
@@ -109,13 +109,13 @@ async def test_bad_object_is_refused_with_the_field_and_the_fix(
         pytest.param(new(scale_out(timeout=300, backoffLimit=2)), id="scale out"),
     ],
 )
-async def test_good_object_is_taken(api: Api, wire: JSON) -> None:
+async def test_valid_object_is_accepted(api: Api, wire: JSON) -> None:
     await api.define(DEFINITIONS[wire["kind"]])
     answer = await api.post(path(api, wire), wire)
     assert answer.code == 201, answer.body
 
 
-async def test_workers_are_scaled_by_the_subresource_also_if_nothing_was_said(api: Api) -> None:
+async def test_workers_are_scaled_by_the_subresource_even_from_the_default(api: Api) -> None:
     await api.define(DEFINITIONS["TrainingJob"])
     wire = job({"etReplicaSpecs": {"worker": {"replicas": NONE, "maxReplicas": 3}}})
     assert (await api.post(path(api, wire), wire)).code == 201

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not SAMPLES, reason="the samples are not at hand
 
 
 @pytest.mark.parametrize("wire", [pytest.param(wire, id=stem) for stem, wire in SAMPLES.items()])
-async def test_sample_is_taken_unchanged(api: Api, wire: JSON) -> None:
+async def test_sample_is_stored_unchanged(api: Api, wire: JSON) -> None:
     await api.define(DEFINITIONS[wire["kind"]])
     metadata = {name: value for name, value in wire["metadata"].items() if name != "namespace"}
     here = {**wire, "metadata": metadata}

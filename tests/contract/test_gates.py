@@ -9,7 +9,7 @@ GATE = {"name": "example.com/gang"}
 OTHER = {"name": "other"}
 
 
-async def test_pod_with_gates_says_so_from_the_start(api: Api) -> None:
+async def test_pod_with_scheduling_gates_has_its_condition_at_creation(api: Api) -> None:
     created = await api.create(api.path("pods"), pod(schedulingGates=[GATE]))
     assert created["status"]["phase"] == "Pending"
     (condition,) = created["status"]["conditions"]
@@ -56,7 +56,7 @@ async def test_pod_with_gates_says_so_from_the_start(api: Api) -> None:
         ),
     ],
 )
-async def test_gates_that_cannot_be_are_refused(api: Api, spec: JSON, said: str) -> None:
+async def test_invalid_scheduling_gates_are_rejected(api: Api, spec: JSON, said: str) -> None:
     answer = await api.post(api.path("pods"), pod(**spec))
     assert api.failure_text(answer) == said
 
@@ -106,7 +106,7 @@ async def test_gates_can_only_be_removed(
 
 
 @pytest.mark.parametrize("change", [{"nodeName": "n"}, {"nodeSelector": {"zone": "a"}}])
-async def test_pod_without_gates_stays_where_it_is_to_run(api: Api, change: JSON) -> None:
+async def test_ungated_pod_keeps_its_node_selector(api: Api, change: JSON) -> None:
     await api.create(api.path("pods"), pod())
     answer = await api.patch(api.path("pods", "a"), {"spec": change})
     assert api.failure_text(answer).startswith(
@@ -114,7 +114,7 @@ async def test_pod_without_gates_stays_where_it_is_to_run(api: Api, change: JSON
     )
 
 
-async def test_gates_are_removed_one_by_one_and_the_choice_of_nodes_narrowed(api: Api) -> None:
+async def test_gates_are_removed_one_by_one_and_node_selectors_narrowed(api: Api) -> None:
     await api.create(api.path("pods"), pod(schedulingGates=[GATE, OTHER]))
     change = {"schedulingGates": [OTHER], "nodeSelector": {"zone": "a"}}
     answer = await api.patch(api.path("pods", "a"), {"spec": change})

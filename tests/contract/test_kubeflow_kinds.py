@@ -19,7 +19,7 @@ from tests.contract.jobs import (
 
 
 @pytest.mark.parametrize(("wire", "said"), [*TYPES, *TEMPLATES, *POLICIES, *ELASTIC, *MPI, *NAMES])
-async def test_bad_job_is_refused_with_the_field_and_the_fix(
+async def test_invalid_job_is_rejected_with_the_field_and_the_fix(
     api: Api, wire: JSON, said: str
 ) -> None:
     await api.define(definition_of(wire["kind"]))
@@ -65,7 +65,7 @@ async def test_bad_job_is_refused_with_the_field_and_the_fix(
         ),
     ],
 )
-async def test_good_job_is_taken(api: Api, wire: JSON) -> None:
+async def test_valid_job_is_accepted(api: Api, wire: JSON) -> None:
     await api.define(definition_of(wire["kind"]))
     assert await refusal(api, wire) == ""
 
@@ -105,7 +105,7 @@ async def test_good_job_is_taken(api: Api, wire: JSON) -> None:
         ),
     ],
 )
-async def test_change_that_may_not_be_is_refused(
+async def test_forbidden_change_of_a_job_is_rejected(
     api: Api, before: JSON, change: JSON, said: str
 ) -> None:
     await api.define(definition_of("JAXJob"))
@@ -117,7 +117,7 @@ async def test_change_that_may_not_be_is_refused(
     assert (await api.patch(path, {"spec": policy(suspend=True)})).code == 200
 
 
-async def test_run_policy_says_that_the_job_is_not_suspended(api: Api) -> None:
+async def test_suspend_defaults_to_false(api: Api) -> None:
     await api.define(definition_of("XGBoostJob"))
     assert await refusal(api, job("XGBoostJob", policy(backoffLimit=3))) == ""
     stored = await api.get(api.path("xgboostjobs", "a", group=GROUP))

@@ -92,7 +92,7 @@ OLDER = [
 
 
 @pytest.mark.parametrize("wire", OLDER)
-async def test_job_of_an_older_version_is_stored_whole_and_can_be_written(
+async def test_job_of_an_older_version_is_stored_completely_and_can_be_updated(
     api: Api, wire: JSON
 ) -> None:
     kind = wire["kind"]
@@ -117,7 +117,7 @@ async def test_job_of_an_older_version_is_stored_whole_and_can_be_written(
     assert found["spec"] == {**wire["spec"], **(job.spec_patch or {})}
 
 
-async def test_job_of_an_older_version_goes_by_the_same_rules(api: Api) -> None:
+async def test_job_of_an_older_version_is_validated_by_the_same_rules(api: Api) -> None:
     await api.define(definition_of("TFJob"))
     both = tfjob("v1beta2", {"tfReplicaSpecs": tf_map("chief", "MASTER")})
     assert "Chief and Master exclude each other" in await refusal(api, both)
@@ -126,7 +126,7 @@ async def test_job_of_an_older_version_goes_by_the_same_rules(api: Api) -> None:
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-async def test_field_of_v1_alone_is_refused_in_older_versions(api: Api, version: str) -> None:
+async def test_v1_only_field_is_rejected_in_older_versions(api: Api, version: str) -> None:
     await api.define(definition_of("PyTorchJob"))
     older = {**job("PyTorchJob"), "apiVersion": f"kubeflow.org/{version}"}
     wire = TORCH_LISTED if version == "v1alpha1" else older
@@ -146,7 +146,7 @@ async def test_field_of_v1_alone_is_refused_in_older_versions(api: Api, version:
         pytest.param(job("MXJob"), "v1alpha1", "mxReplicaSpecs", id="map of MXJob"),
     ],
 )
-async def test_older_version_keeps_what_v1_alone_has_and_does_not_change_it(
+async def test_older_version_keeps_v1_only_fields_unchanged(
     api: Api, wire: JSON, version: str, field: str
 ) -> None:
     await api.define(definition_of(wire["kind"]))
@@ -164,7 +164,7 @@ async def test_older_version_keeps_what_v1_alone_has_and_does_not_change_it(
 
 
 @pytest.mark.parametrize("wire", [pytest.param(wire, id=stem) for stem, wire in MANIFESTS])
-async def test_sample_of_v1_is_taken_unchanged(api: Api, wire: JSON) -> None:
+async def test_v1_sample_is_stored_unchanged(api: Api, wire: JSON) -> None:
     await api.define(definition_of(wire["kind"]))
     here = {**wire, "metadata": {"name": wire["metadata"]["name"]}}
     path = api.path(plural(wire["kind"]), group=wire["apiVersion"])
@@ -194,7 +194,7 @@ BROKEN: JSON = {
         pytest.param("a" * 60, job("PyTorchJob")["spec"], id="name too long"),
     ],
 )
-async def test_bad_job_that_was_stored_before_there_were_rules_is_written_on(
+async def test_invalid_job_stored_before_the_rules_can_be_updated(
     api: Api, name: str, spec: JSON
 ) -> None:
     # A definition of its own, which may come and go: others ask for the real one meanwhile.

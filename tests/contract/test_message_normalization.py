@@ -54,7 +54,7 @@ def test_messages_of_the_newest_server_are_unchanged(older: str) -> None:
     assert normalize_message(older, _NEWEST) == older
 
 
-def test_what_is_of_a_wrong_type_is_shown_by_its_type_in_all_versions() -> None:
+def test_value_of_a_wrong_type_is_shown_by_its_type_in_all_versions() -> None:
     said = 'spec.tags: Invalid value: "object": spec.tags in body must be of type array: "object"'
     assert normalize_message(said, _OLDEST) == said
 

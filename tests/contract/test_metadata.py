@@ -98,9 +98,7 @@ from tests.contract.objects import config_map
         ),
     ],
 )
-async def test_owners_and_finalizers_that_are_none_are_invalid(
-    api: Api, meta: JSON, said: str
-) -> None:
+async def test_malformed_owners_and_finalizers_are_invalid(api: Api, meta: JSON, said: str) -> None:
     answer = await api.post(api.path("configmaps"), config_map(**meta))
     assert api.failure_text(answer) == said
 
@@ -287,7 +285,7 @@ async def test_metadata_of_the_wrong_type_is_a_bad_request(
         ),
     ],
 )
-async def test_change_of_what_may_not_change_is_refused(api: Api, change: JSON, said: str) -> None:
+async def test_change_of_immutable_metadata_is_rejected(api: Api, change: JSON, said: str) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), change)
     assert api.failure_text(answer) == said

@@ -133,7 +133,7 @@ from tests.contract.objects import config_map, pod, service
         ),
     ],
 )
-async def test_name_that_is_none_is_invalid(api: Api, plural: str, body: object, said: str) -> None:
+async def test_malformed_name_is_invalid(api: Api, plural: str, body: object, said: str) -> None:
     answer = await api.post(api.path(plural), body)
     assert api.failure_text(answer) == said
 
@@ -234,7 +234,7 @@ async def test_name_that_is_none_is_invalid(api: Api, plural: str, body: object,
         ),
     ],
 )
-async def test_labels_and_annotations_that_are_none_are_invalid(
+async def test_malformed_labels_and_annotations_are_invalid(
     api: Api, meta: JSON, said: str
 ) -> None:
     answer = await api.post(api.path("configmaps"), config_map(**meta))

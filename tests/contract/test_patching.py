@@ -19,7 +19,7 @@ from tests.local.apiserver.raw_client import JSON_PATCH, STRATEGIC
         pytest.param({}, {"k": "v"}, id="nothing"),
     ],
 )
-async def test_merge_patch_makes(api: Api, patch: JSON, data: JSON | None) -> None:
+async def test_merge_patch_result(api: Api, patch: JSON, data: JSON | None) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), patch)
     assert (answer.code, answer.body.get("data")) == (200, data)
@@ -74,7 +74,7 @@ async def test_merge_patch_makes(api: Api, patch: JSON, data: JSON | None) -> No
         ),
     ],
 )
-async def test_json_patch_makes(api: Api, operations: list[JSON], data: JSON | None) -> None:
+async def test_json_patch_result(api: Api, operations: list[JSON], data: JSON | None) -> None:
     await api.create(api.path("configmaps"), config_map())
     answer = await api.patch(api.path("configmaps", "a"), operations, JSON_PATCH)
     assert (answer.code, answer.body.get("data")) == (200, data)
@@ -107,7 +107,7 @@ async def test_strategic_patch_merges_containers_by_their_name(api: Api) -> None
         pytest.param({"finalizers": ["a.b/c"]}, ["a.b/c"], id="there already"),
     ],
 )
-async def test_strategic_patch_takes_finalizers_for_a_set(
+async def test_strategic_patch_treats_finalizers_as_a_set(
     api: Api, change: JSON, finalizers: Any
 ) -> None:
     path = api.path("configmaps", "a")
@@ -117,7 +117,7 @@ async def test_strategic_patch_takes_finalizers_for_a_set(
     await api.patch(path, {"metadata": {"finalizers": None}})
 
 
-async def test_strategic_patch_of_a_list_without_its_key_is_refused(api: Api) -> None:
+async def test_strategic_patch_of_a_list_without_its_key_is_rejected(api: Api) -> None:
     await api.create(api.path("pods"), pod())
     change = {"spec": {"containers": [{"image": "x"}]}}
     answer = await api.patch(api.path("pods", "a"), change, STRATEGIC)

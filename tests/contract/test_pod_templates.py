@@ -114,7 +114,7 @@ def test_jobs_of_all_versions_are_tried() -> None:
 
 
 @of_each_form
-async def test_value_of_another_type_is_refused_by_its_field(api: Api, wire: JSON) -> None:
+async def test_value_of_another_type_is_rejected_with_its_field(api: Api, wire: JSON) -> None:
     tried = [
         *(("container", field, fields) for field, fields in BAD.items()),
         *(("spec", field, fields) for field, fields in BAD_SPECS.items()),
@@ -130,7 +130,7 @@ async def test_value_of_another_type_is_refused_by_its_field(api: Api, wire: JSO
 
 
 @of_each_form
-async def test_what_kubernetes_takes_in_pods_is_taken(api: Api, wire: JSON) -> None:
+async def test_values_that_kubernetes_accepts_in_pods_are_accepted(api: Api, wire: JSON) -> None:
     limits = {"cpu": 1, "memory": "16Gi", "nvidia.com/gpu": None, "ephemeral-storage": "1e9"}
     fields = {
         "command": [],
@@ -163,13 +163,13 @@ async def test_what_kubernetes_takes_in_pods_is_taken(api: Api, wire: JSON) -> N
         pytest.param(bare_job("TFJob", ps=5000, worker=5001), id="bare list"),
     ],
 )
-async def test_list_of_more_replicas_than_a_job_may_have_is_refused(api: Api, wire: JSON) -> None:
+async def test_list_of_too_many_replicas_is_rejected(api: Api, wire: JSON) -> None:
     answer = await api.post(await defined(api, wire), {**wire, "metadata": {"name": "a"}})
     assert answer.code == 422
     assert "a job may have at most 10000 replicas of all types together" in api.failure_text(answer)
 
 
-async def test_job_that_was_stored_without_types_can_have_its_status_written(api: Api) -> None:
+async def test_status_of_a_job_stored_without_types_can_be_written(api: Api) -> None:
     group = f"{api.namespace}.dlctl.dev"
     ours = json.loads(json.dumps(job_crd(kind_of(GROUP, "PyTorchJob"))))
     ours["metadata"]["name"] = f"pytorchjobs.{group}"
@@ -198,7 +198,7 @@ async def test_job_that_was_stored_without_types_can_have_its_status_written(api
     assert answer.body["status"] == written["status"]
 
 
-async def test_fields_in_any_case_are_stored_as_they_are(api: Api) -> None:
+async def test_fields_in_any_case_are_stored_unchanged(api: Api) -> None:
     source = {"SecretKeyRef": {"Name": "s", "Key": "k"}}
     container = {"Name": "mxnet", "Image": "x", "env": [{"name": "A", "valueFrom": source}]}
     template = {"spec": {"containers": [container], "NodeSelector": {"a": "b"}}}

@@ -132,7 +132,7 @@ from tests.local.apiserver.raw_client import STRATEGIC
         ),
     ],
 )
-async def test_pod_that_is_not_well_formed_is_invalid(api: Api, body: object, said: str) -> None:
+async def test_malformed_pod_is_invalid(api: Api, body: object, said: str) -> None:
     answer = await api.post(api.path("pods"), body)
     assert api.failure_text(answer) == said
 
@@ -177,7 +177,7 @@ async def test_pod_that_is_not_well_formed_is_invalid(api: Api, body: object, sa
         ),
     ],
 )
-async def test_field_of_a_pod_of_the_wrong_type_is_a_bad_request(
+async def test_pod_field_of_a_wrong_type_is_a_bad_request(
     api: Api, body: object, said: str
 ) -> None:
     answer = await api.post(api.path("pods"), body)
@@ -227,9 +227,7 @@ async def test_field_of_a_pod_of_the_wrong_type_is_a_bad_request(
         ),
     ],
 )
-async def test_change_of_a_pod_that_may_not_be_is_invalid(
-    api: Api, change: JSON, said: str
-) -> None:
+async def test_forbidden_change_of_a_pod_is_invalid(api: Api, change: JSON, said: str) -> None:
     await api.create(api.path("pods"), pod(activeDeadlineSeconds=5))
     answer = await api.patch(api.path("pods", "a"), change, STRATEGIC)
     assert api.failure_text(answer) == said
@@ -267,7 +265,7 @@ async def test_change_of_a_pod_that_may_not_be_is_invalid(
         ),
     ],
 )
-async def test_binding_and_eviction_that_cannot_be_are_refused(
+async def test_impossible_binding_and_eviction_are_rejected(
     api: Api, path: str, body: object, said: str
 ) -> None:
     await api.create(api.path("pods"), pod("bound", node="n"))

@@ -21,7 +21,7 @@ async def listed(api: Api, **params: object) -> Answer:
     return await api.get(api.path("configmaps"), **{"labelSelector": OURS} | params)
 
 
-async def test_list_is_in_order_and_says_its_version(api: Api) -> None:
+async def test_list_is_sorted_and_has_a_version(api: Api) -> None:
     await make(api, "b", "a")
     answer = await listed(api)
     assert (answer.body["kind"], answer.body["apiVersion"]) == ("ConfigMapList", "v1")
@@ -98,7 +98,7 @@ async def test_field_selector_chooses(api: Api, selector: str, names: list[str])
         pytest.param("metadata.name=a", ["a"], id="name"),
     ],
 )
-async def test_selectable_field_of_a_definition_chooses(
+async def test_selectable_field_of_a_crd_filters(
     gadget_api: Api, selector: str, names: list[str]
 ) -> None:
     path = gadget_api.path("gadgets", group=V1)
@@ -107,7 +107,7 @@ async def test_selectable_field_of_a_definition_chooses(
     assert (await gadget_api.get(path, fieldSelector=selector)).names == names
 
 
-async def test_pages_show_one_moment(api: Api) -> None:
+async def test_pages_are_a_consistent_snapshot(api: Api) -> None:
     await make(api, "a", "b", "c", "d")
     first = await listed(api, limit=2)
     await api.delete(api.path("configmaps", "c"))
@@ -118,7 +118,7 @@ async def test_pages_show_one_moment(api: Api) -> None:
     assert not second.body["metadata"].get("continue")
 
 
-async def test_rest_is_counted_unless_it_is_selected(gadget_api: Api) -> None:
+async def test_remaining_items_are_counted_unless_there_is_a_selector(gadget_api: Api) -> None:
     path = gadget_api.path("gadgets", group=V1)
     for name in "abc":
         await gadget_api.create(path, gadget(name, meta={"labels": {"x": "y"}}))
@@ -128,7 +128,7 @@ async def test_rest_is_counted_unless_it_is_selected(gadget_api: Api) -> None:
     assert chosen.body["metadata"]["continue"]
 
 
-async def test_token_goes_with_no_version(api: Api) -> None:
+async def test_continue_token_excludes_a_version(api: Api) -> None:
     await make(api, "a", "b")
     token = (await listed(api, limit=1)).body["metadata"]["continue"]
     answer = await listed(api, resourceVersion="1", **{"continue": token})
@@ -146,7 +146,7 @@ async def test_token_goes_with_no_version(api: Api) -> None:
         pytest.param({"limit": 5}, ["a"], id="by default exact with a limit"),
     ],
 )
-async def test_version_of_a_list_means(api: Api, match: JSON, names: list[str]) -> None:
+async def test_resource_version_match(api: Api, match: JSON, names: list[str]) -> None:
     await make(api, "a")
     then = (await listed(api)).version
     await make(api, "b")

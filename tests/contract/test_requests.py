@@ -50,7 +50,7 @@ from tests.local.apiserver.raw_client import MERGE
         pytest.param("/apis/nope.dev", "404 404 page not found", id="group of discovery"),
     ],
 )
-async def test_path_that_is_not_there_is_not_found(gadget_api: Api, path: str, said: str) -> None:
+async def test_unserved_path_is_not_found(gadget_api: Api, path: str, said: str) -> None:
     answer = await gadget_api.get(path.replace("NS", gadget_api.namespace))
     assert gadget_api.failure_text(answer) == said
 
@@ -123,7 +123,7 @@ async def test_path_that_is_not_there_is_not_found(gadget_api: Api, path: str, s
         ),
     ],
 )
-async def test_method_that_is_not_served_is_not_allowed(
+async def test_unserved_method_is_not_allowed(
     gadget_api: Api, method: str, path: str, said: str
 ) -> None:
     answer = await gadget_api.call(
@@ -225,7 +225,7 @@ async def test_method_that_is_not_served_is_not_allowed(
         ),
     ],
 )
-async def test_deletion_that_is_not_as_agreed_is_refused(
+async def test_deletion_with_failing_preconditions_is_rejected(
     api: Api, body: object, params: dict[str, str], said: str
 ) -> None:
     await api.create(api.path("configmaps"), config_map())

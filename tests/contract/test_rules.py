@@ -57,7 +57,7 @@ from tests.contract.version_marks import VALUE_BEHIND_A_RULE
         ),
     ],
 )
-async def test_rule_refuses_in_its_own_words(gadget_api: Api, body: object, said: str) -> None:
+async def test_rule_rejects_with_its_own_message(gadget_api: Api, body: object, said: str) -> None:
     answer = await gadget_api.post(gadget_api.path("gadgets", group=V1), body)
     assert gadget_api.failure_text(answer) == said
 
@@ -113,7 +113,7 @@ async def test_rule_refuses_in_its_own_words(gadget_api: Api, body: object, said
         ),
     ],
 )
-async def test_change_that_breaks_a_rule_is_invalid(
+async def test_change_that_violates_a_rule_is_invalid(
     gadget_api: Api, change: JSON, said: str
 ) -> None:
     await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget(size=5, fixed="x"))
@@ -138,7 +138,7 @@ async def test_change_that_breaks_a_rule_is_invalid(
         ),
     ],
 )
-async def test_status_that_breaks_its_schema_is_invalid(
+async def test_status_that_violates_its_schema_is_invalid(
     gadget_api: Api, change: JSON, said: str
 ) -> None:
     await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget())

@@ -29,7 +29,7 @@ from tests.contract.definitions import V1, gadget
         ),
     ],
 )
-async def test_scale_that_is_none_is_refused(gadget_api: Api, change: JSON, said: str) -> None:
+async def test_invalid_scale_is_rejected(gadget_api: Api, change: JSON, said: str) -> None:
     await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget(replicas=1))
     answer = await gadget_api.patch(gadget_api.path("gadgets", "a/scale", group=V1), change)
     assert gadget_api.failure_text(answer) == said
@@ -51,7 +51,7 @@ async def test_scale_that_is_none_is_refused(gadget_api: Api, change: JSON, said
         ),
     ],
 )
-async def test_scale_that_is_not_there_is_refused(gadget_api: Api, name: str, said: str) -> None:
+async def test_missing_scale_subresource_is_rejected(gadget_api: Api, name: str, said: str) -> None:
     await gadget_api.create(gadget_api.path("gadgets", group=V1), gadget())
     answer = await gadget_api.get(gadget_api.path("gadgets", name, group=V1))
     assert gadget_api.failure_text(answer) == said

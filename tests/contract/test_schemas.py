@@ -139,7 +139,7 @@ from tests.contract.version_marks import FORMATS_OF_NUMBERS
         ),
     ],
 )
-async def test_gadget_that_breaks_its_schema_is_invalid(
+async def test_gadget_that_violates_its_schema_is_invalid(
     gadget_api: Api, body: object, said: str
 ) -> None:
     answer = await gadget_api.post(gadget_api.path("gadgets", group=V1), body)
@@ -283,7 +283,7 @@ async def test_gadget_that_breaks_its_schema_is_invalid(
         ),
     ],
 )
-async def test_container_that_breaks_its_schema_is_invalid(
+async def test_container_that_violates_its_schema_is_invalid(
     gadget_api: Api, body: object, said: str
 ) -> None:
     answer = await gadget_api.post(gadget_api.path("gadgets", group=V1), body)

@@ -80,7 +80,7 @@ from tests.contract.version_marks import STREAMED_LISTS
         ),
     ],
 )
-async def test_label_selector_that_is_none_is_a_bad_request(
+async def test_malformed_label_selector_is_a_bad_request(
     api: Api, selector: str, said: str
 ) -> None:
     answer = await api.get(api.path("configmaps"), labelSelector=selector)
@@ -122,7 +122,7 @@ async def test_label_selector_that_is_none_is_a_bad_request(
         ),
     ],
 )
-async def test_field_selector_that_is_none_is_a_bad_request(
+async def test_malformed_field_selector_is_a_bad_request(
     gadget_api: Api, plural: str, selector: str, said: str
 ) -> None:
     answer = await gadget_api.get(
@@ -214,9 +214,7 @@ async def test_field_selector_that_is_none_is_a_bad_request(
         ),
     ],
 )
-async def test_option_of_a_list_that_is_none_is_refused(
-    api: Api, params: dict[str, str], said: str
-) -> None:
+async def test_invalid_list_option_is_rejected(api: Api, params: dict[str, str], said: str) -> None:
     answer = await api.get(api.path("configmaps"), **params)
     assert api.failure_text(answer) == said
 
@@ -299,7 +297,7 @@ async def test_option_of_a_list_that_is_none_is_refused(
         ),
     ],
 )
-async def test_option_of_a_watch_that_is_none_is_refused(
+async def test_invalid_watch_option_is_rejected(
     api: Api, params: dict[str, str], said: str
 ) -> None:
     answer = await api.get(api.path("configmaps"), watch="true", timeoutSeconds="1", **params)

@@ -84,7 +84,7 @@ from tests.contract.objects import service
         ),
     ],
 )
-async def test_service_that_is_not_well_formed_is_invalid(api: Api, spec: JSON, said: str) -> None:
+async def test_malformed_service_is_invalid(api: Api, spec: JSON, said: str) -> None:
     answer = await api.post(api.path("services"), service(**spec))
     assert api.failure_text(answer) == said
 

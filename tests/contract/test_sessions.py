@@ -41,7 +41,7 @@ async def test_exec_without_a_running_container_is_rejected(
     assert api.failure_text(answer).replace("[] ", "") == said
 
 
-async def test_other_verbs_are_not_for_commands(api: Api) -> None:
+async def test_exec_rejects_other_verbs(api: Api) -> None:
     await api.create(api.path("pods"), pod("a"))
     answer = await api.put(api.path("pods", "a/exec"), {})
     assert answer.code == 405

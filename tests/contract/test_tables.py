@@ -57,13 +57,15 @@ async def test_cells_are_typed_and_absent_ones_null(gadget_api: Api, gadgets: st
         pytest.param("None", None, id="none"),
     ],
 )
-async def test_row_carries(gadget_api: Api, gadgets: str, include: str, kind: Any) -> None:
+async def test_row_includes_the_requested_object(
+    gadget_api: Api, gadgets: str, include: str, kind: Any
+) -> None:
     answer = await gadget_api.get(f"{gadgets}/a", accept=TABLE, includeObject=include)
     [row] = answer.body["rows"]
     assert (row.get("object") or {}).get("kind") == kind
 
 
-async def test_row_cannot_carry_anything_else(gadget_api: Api, gadgets: str) -> None:
+async def test_unknown_include_object_is_rejected(gadget_api: Api, gadgets: str) -> None:
     answer = await gadget_api.get(f"{gadgets}/a", accept=TABLE, includeObject="X")
     assert gadget_api.failure_text(answer) == (
         '400 BadRequest: Unable to convert to Table as requested: includeObject: Invalid value: "X"'
@@ -101,7 +103,7 @@ async def test_row_cannot_carry_anything_else(gadget_api: Api, gadgets: str) -> 
         ),
     ],
 )
-async def test_table_of_a_built_in_has(
+async def test_table_of_a_built_in_kind(
     api: Api, plural: str, body: JSON, names: list[str], cells: list[Any]
 ) -> None:
     await api.create(api.path(plural), body)
@@ -110,6 +112,6 @@ async def test_table_of_a_built_in_has(
     assert table["rows"][0]["cells"][: len(cells)] == cells
 
 
-async def test_refusal_is_no_table(api: Api) -> None:
+async def test_error_is_not_a_table(api: Api) -> None:
     answer = await api.get(api.path("pods", "a"), accept=TABLE)
     assert api.failure_text(answer) == '404 NotFound: pods "a" not found'

@@ -64,7 +64,7 @@ SPECS: dict[str, Any] = {
 @pytest.mark.parametrize("version", ["v1", "v1alpha1"])
 @pytest.mark.parametrize("status", STATUSES.values(), ids=STATUSES)
 @pytest.mark.parametrize("wire", FORMS)
-async def test_status_that_typed_clients_cannot_decode_is_refused(
+async def test_status_that_typed_clients_cannot_decode_is_rejected(
     api: Api, wire: JSON, status: JSON, version: str
 ) -> None:
     assert undecodable_status(status)
@@ -77,7 +77,9 @@ async def test_status_that_typed_clients_cannot_decode_is_refused(
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 @pytest.mark.parametrize("wire", FORMS)
-async def test_spec_is_refused_or_decodes(api: Api, wire: JSON, spec: JSON) -> None:
+async def test_spec_is_rejected_or_decodes_in_typed_clients(
+    api: Api, wire: JSON, spec: JSON
+) -> None:
     kind = wire["kind"]
     await api.define(definition_of(kind))
     if await refusal(api, {**wire, "spec": {**wire["spec"], **spec}}):
@@ -89,7 +91,7 @@ async def test_spec_is_refused_or_decodes(api: Api, wire: JSON, spec: JSON) -> N
 # A real server takes its time over large definitions that change.
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("wire", FORMS)
-async def test_list_that_is_stored_already_makes_way_for_the_map(api: Api, wire: JSON) -> None:
+async def test_stored_list_is_replaced_by_the_map(api: Api, wire: JSON) -> None:
     # A definition of its own, which may change: others use the real one meanwhile.
     group, name = f"{api.namespace}.dlctl.dev", plural(wire["kind"])
     ours, before = definition_of(wire["kind"]), definition_of(wire["kind"])

@@ -63,7 +63,7 @@ async def store(api: Api, spec: JSON) -> str:
         pytest.param({"keyed": [{"name": "a", "b": 1}]}, False, id="the same in a list by keys"),
     ],
 )
-async def test_object_that_holds_fields_without_a_schema_is_never_unchanged(
+async def test_object_with_schemaless_fields_is_never_unchanged(
     api: Api, spec: JSON, is_unchanged: bool
 ) -> None:
     path = await store(api, {"size": 7, **spec})

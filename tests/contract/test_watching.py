@@ -17,7 +17,7 @@ INITIAL = {
 }
 
 
-async def test_watch_goes_on_after_the_version_of_a_list(gadget_api: Api) -> None:
+async def test_watch_continues_after_the_version_of_a_list(gadget_api: Api) -> None:
     path = gadget_api.path("gadgets", group=V1)
     await gadget_api.create(path, gadget("a"))
     version = (await gadget_api.get(path)).version
@@ -29,7 +29,7 @@ async def test_watch_goes_on_after_the_version_of_a_list(gadget_api: Api) -> Non
 
 
 @pytest.mark.parametrize("params", [{}, {"resourceVersion": "0"}], ids=["no version", "any"])
-async def test_watch_without_a_version_starts_with_what_is_there(
+async def test_watch_without_a_version_starts_with_existing_objects(
     gadget_api: Api, params: dict[str, str]
 ) -> None:
     path = gadget_api.path("gadgets", group=V1)
@@ -39,7 +39,7 @@ async def test_watch_without_a_version_starts_with_what_is_there(
         assert await events.next_named(1) == [("ADDED", "a")]
 
 
-async def test_deletion_has_a_version_of_its_own(gadget_api: Api) -> None:
+async def test_deletion_has_its_own_version(gadget_api: Api) -> None:
     path = gadget_api.path("gadgets", group=V1)
     created = await gadget_api.create(path, gadget("a"))
     version = created["metadata"]["resourceVersion"]
@@ -64,7 +64,7 @@ async def test_initial_events_end_with_an_annotated_bookmark(gadget_api: Api) ->
 
 
 @STREAMED_LISTS
-async def test_initial_events_of_a_built_in_end_likewise(api: Api) -> None:
+async def test_initial_events_of_a_built_in_kind_end_with_an_annotated_bookmark(api: Api) -> None:
     await api.create(api.path("pods"), pod("a"))
     async with api.watch(api.path("pods"), **INITIAL) as events:
         assert await events.next_named(1) == [("ADDED", "a")]
@@ -85,7 +85,7 @@ async def test_changes_follow_the_initial_events(gadget_api: Api) -> None:
         assert await events.next_named(1) == [("ADDED", "a")]
 
 
-async def test_object_that_leaves_or_enters_a_selection_is_deleted_or_added(api: Api) -> None:
+async def test_object_that_stops_or_starts_matching_is_deleted_or_added(api: Api) -> None:
     path = api.path("configmaps")
     created = await api.create(path, config_map(labels={"x": "1"}))
     version = created["metadata"]["resourceVersion"]
@@ -100,7 +100,7 @@ async def test_object_that_leaves_or_enters_a_selection_is_deleted_or_added(api:
     assert int(left[1]["metadata"]["resourceVersion"]) > int(version)
 
 
-async def test_watch_of_one_name_shows_no_other(api: Api) -> None:
+async def test_watch_of_one_name_shows_only_that_object(api: Api) -> None:
     path = api.path("configmaps")
     version = (await api.get(path)).version
     await api.create(path, config_map("a"))
@@ -126,14 +126,14 @@ async def test_watch_ends_after_its_timeout(api: Api) -> None:
         assert await events.expect_end()
 
 
-async def test_any_word_asks_for_a_watch(api: Api) -> None:
+async def test_any_watch_value_starts_a_watch(api: Api) -> None:
     version = (await api.get(api.path("pods"))).version
     params = {"watch": "x", "timeoutSeconds": "1", "resourceVersion": version}
     async with asyncio.timeout(5), api.session.get(api.path("pods"), params=params) as response:
         assert (response.status, await response.read()) == (200, b"")
 
 
-async def test_version_before_all_history_is_expired_in_the_stream(gadget_api: Api) -> None:
+async def test_compacted_version_is_an_expired_event(gadget_api: Api) -> None:
     if gadget_api.compact is None:
         pytest.skip("nobody knows the etcd of this cluster")
     path = gadget_api.path("gadgets", group=V1)
@@ -147,7 +147,7 @@ async def test_version_before_all_history_is_expired_in_the_stream(gadget_api: A
         assert await events.expect_end()
 
 
-async def test_token_of_forgotten_history_is_expired_and_offers_the_rest(api: Api) -> None:
+async def test_compacted_continue_token_is_expired_with_a_new_one(api: Api) -> None:
     if api.compact is None:
         pytest.skip("nobody knows the etcd of this cluster")
     for name in "abc":

@@ -88,7 +88,7 @@ LEASES = "coordination.k8s.io/v1"
         ),
     ],
 )
-async def test_unknown_and_duplicate_fields_are_refused_if_asked_for(
+async def test_strict_field_validation_rejects_unknown_and_duplicate_fields(
     gadget_api: Api, plural: str, body: object, said: str
 ) -> None:
     answer = await gadget_api.post(
@@ -121,9 +121,7 @@ async def test_unknown_and_duplicate_fields_are_refused_if_asked_for(
         ),
     ],
 )
-async def test_option_of_a_write_that_is_none_is_invalid(
-    api: Api, params: dict[str, str], said: str
-) -> None:
+async def test_invalid_write_option_is_invalid(api: Api, params: dict[str, str], said: str) -> None:
     answer = await api.post(api.path("configmaps"), config_map(), **params)
     assert api.failure_text(answer) == said
 
@@ -230,7 +228,7 @@ async def test_option_of_a_write_that_is_none_is_invalid(
         ),
     ],
 )
-async def test_update_that_does_not_fit_is_refused(
+async def test_conflicting_update_is_rejected(
     gadget_api: Api, name: str, body: object, said: str
 ) -> None:
     await gadget_api.create(gadget_api.path("configmaps"), config_map())
@@ -282,7 +280,7 @@ async def test_update_that_does_not_fit_is_refused(
         ),
     ],
 )
-async def test_update_of_what_was_deleted_meanwhile_is_refused(
+async def test_update_of_a_deleted_object_is_rejected(
     gadget_api: Api, name: str, group: str, body: JSON, said: str
 ) -> None:
     plural, path = name.split(" ")

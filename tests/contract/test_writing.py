@@ -15,7 +15,7 @@ def gadgets(gadget_api: Api) -> str:
     return gadget_api.path("gadgets", group=V1)
 
 
-async def test_new_object_has_what_the_server_gives(gadget_api: Api, gadgets: str) -> None:
+async def test_new_object_has_the_servers_metadata(gadget_api: Api, gadgets: str) -> None:
     meta = (await gadget_api.create(gadgets, gadget()))["metadata"]
     assert re.fullmatch("[0-9a-f-]{36}", meta["uid"])
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", meta["creationTimestamp"])
@@ -23,9 +23,7 @@ async def test_new_object_has_what_the_server_gives(gadget_api: Api, gadgets: st
     assert meta["resourceVersion"].isdecimal()
 
 
-async def test_what_only_the_server_may_say_is_taken_from_no_client(
-    gadget_api: Api, gadgets: str
-) -> None:
+async def test_server_owned_metadata_is_ignored_in_requests(gadget_api: Api, gadgets: str) -> None:
     said = {"uid": "u", "generation": 7, "creationTimestamp": "2000-01-01T00:00:00Z"}
     gone = {"deletionTimestamp": "2000-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3}
     meta = (await gadget_api.create(gadgets, gadget(meta=said | gone)))["metadata"]
@@ -40,7 +38,7 @@ async def test_generated_name_is_the_prefix_and_five_characters(api: Api) -> Non
     assert re.fullmatch("job-[bcdfghjklmnpqrstvwxz2456789]{5}", answer.body["metadata"]["name"])
 
 
-async def test_long_prefix_is_cut_to_a_label(api: Api) -> None:
+async def test_long_generate_name_is_truncated(api: Api) -> None:
     answer = await api.post(api.path("configmaps"), {"metadata": {"generateName": "x" * 80}})
     assert len(answer.body["metadata"]["name"]) == 63
 
@@ -70,7 +68,9 @@ async def test_defaults_are_filled_in_and_unknown_fields_pruned(
         pytest.param({"ratio": 0.5}, {"ratio": 0.5}, id="fraction"),
     ],
 )
-async def test_field_is_kept_as(gadget_api: Api, gadgets: str, sent: JSON, kept: JSON) -> None:
+async def test_stored_form_of_a_field(
+    gadget_api: Api, gadgets: str, sent: JSON, kept: JSON
+) -> None:
     spec = (await gadget_api.create(gadgets, gadget(**sent)))["spec"]
     assert {name: spec[name] for name in kept} == kept
 
@@ -85,13 +85,13 @@ async def test_field_is_kept_as(gadget_api: Api, gadgets: str, sent: JSON, kept:
         pytest.param({"annotations": {"A/C": "x"}}, {"annotations": {"A/C": "x"}}, id="capital"),
     ],
 )
-async def test_metadata_is_kept_as(api: Api, meta: JSON, kept: JSON) -> None:
+async def test_stored_form_of_metadata(api: Api, meta: JSON, kept: JSON) -> None:
     created = (await api.create(api.path("configmaps"), config_map(**meta)))["metadata"]
     server = ("creationTimestamp", "managedFields", "name", "namespace", "resourceVersion", "uid")
     assert {name: value for name, value in created.items() if name not in server} == kept
 
 
-async def test_dry_run_answers_as_if_and_keeps_nothing(gadget_api: Api, gadgets: str) -> None:
+async def test_dry_run_returns_the_result_and_stores_nothing(gadget_api: Api, gadgets: str) -> None:
     dry = await gadget_api.post(gadgets, gadget(), dryRun="All")
     assert (dry.code, dry.body["spec"]["color"]) == (201, "red")
     assert "resourceVersion" not in dry.body["metadata"]
@@ -105,7 +105,7 @@ async def test_dry_run_answers_as_if_and_keeps_nothing(gadget_api: Api, gadgets:
     assert (await gadget_api.post(gadgets, gadget(), dryRun="All")).code == 409
 
 
-async def test_name_that_is_taken_already_exists(gadget_api: Api, gadgets: str) -> None:
+async def test_existing_name_already_exists(gadget_api: Api, gadgets: str) -> None:
     await gadget_api.create(gadgets, gadget())
     answer = await gadget_api.post(gadgets, gadget())
     assert gadget_api.failure_text(answer) == (
@@ -118,13 +118,15 @@ async def test_name_that_is_taken_already_exists(gadget_api: Api, gadgets: str) 
     }
 
 
-async def test_namespace_that_is_absent_is_not_found(api: Api) -> None:
+async def test_absent_namespace_is_not_found(api: Api) -> None:
     answer = await api.post("/api/v1/namespaces/nope/configmaps", config_map())
     assert api.failure_text(answer) == '404 NotFound: namespaces "nope" not found'
     assert answer.body["details"] == {"name": "nope", "kind": "namespaces"}
 
 
-async def test_generation_counts_changes_of_the_spec_alone(gadget_api: Api, gadgets: str) -> None:
+async def test_generation_grows_only_with_changes_of_the_spec(
+    gadget_api: Api, gadgets: str
+) -> None:
     await gadget_api.create(gadgets, gadget())
     changes: list[tuple[str, JSON, int]] = [
         ("a", {"metadata": {"labels": {"x": "y"}}}, 1),
@@ -145,7 +147,7 @@ async def test_status_is_dropped_on_creation(gadget_api: Api, gadgets: str) -> N
     assert "status" not in created
 
 
-async def test_status_subresource_takes_the_status_alone(gadget_api: Api, gadgets: str) -> None:
+async def test_status_subresource_writes_only_the_status(gadget_api: Api, gadgets: str) -> None:
     await gadget_api.create(gadgets, gadget())
     change = {
         "metadata": {"labels": {"x": "y"}, "finalizers": ["a.b/c"]},
@@ -165,7 +167,7 @@ async def test_uid_in_a_patch_of_a_status_is_no_precondition(gadget_api: Api, ga
 
 
 @pytest.mark.parametrize(("uid", "code"), [(None, 200), ("of another", 422)])
-async def test_uid_tested_by_a_json_patch_of_a_status_is_one(
+async def test_uid_test_in_a_json_patch_of_a_status_is_a_precondition(
     gadget_api: Api, gadgets: str, uid: str | None, code: int
 ) -> None:
     created = await gadget_api.create(gadgets, gadget())
@@ -185,7 +187,7 @@ async def test_version_in_a_patch_of_a_status_is_a_precondition(
     assert (await gadget_api.patch(f"{gadgets}/a/status", change)).code == 409
 
 
-async def test_status_of_a_pod_takes_labels_and_no_spec(api: Api) -> None:
+async def test_pod_status_update_writes_labels_but_no_spec(api: Api) -> None:
     await api.create(api.path("pods"), pod())
     change = {
         "metadata": {"labels": {"x": "y"}},

@@ -56,7 +56,7 @@ async def run(kinds: list[Kind], manifest: JSON, replica: str) -> dict[str, str]
     return found
 
 
-async def test_framework_of_the_page_trains() -> None:
+async def test_framework_of_the_page_runs() -> None:
     framework = definitions("framework.md")["RingJob"]
     kinds = [k for k in served_kinds({"RingJob": framework}) if k.resource.kind == "RingJob"]
     found = await run(kinds, yaml.safe_load(page("framework.md", "yaml")), "worker-1")
@@ -64,7 +64,7 @@ async def test_framework_of_the_page_trains() -> None:
     assert found["RING_MASTER"].endswith(":7000")
 
 
-async def test_dialect_of_the_page_trains() -> None:
+async def test_dialect_of_the_page_runs() -> None:
     kinds = list(definitions("dialect.md")["served_kinds"]({}))
     found = await run(kinds, yaml.safe_load(page("dialect.md", "yaml")), "worker-2")
     assert found["RING_RANK"] == "2"

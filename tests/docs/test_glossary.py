@@ -5,7 +5,7 @@ from tests.docs.pages import ROOT
 _LIMIT = 10
 
 
-def test_words_of_our_own_are_ten_at_most_and_one_sentence_each() -> None:
+def test_glossary_has_at_most_ten_own_words_with_one_sentence_each() -> None:
     page = (ROOT / "docs/glossary.md").read_text()
     section = page.split("\n## ")[1]
     rows = [line for line in section.splitlines() if line.startswith("| ")][1:]

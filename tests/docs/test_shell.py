@@ -49,7 +49,7 @@ _TRIED: Final = [
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_comment_above_a_shell_block_is_one_that_is_known(page: Path) -> None:
+def test_comment_above_a_shell_block_is_known(page: Path) -> None:
     markers = [block.marker for block in _shell_blocks(page) if block.marker]
     assert [m for m in markers if not m.startswith((_NOT_RUN, _FAILS, _BACKGROUND, _CLUSTER))] == []
     assert all(len(m) > len(_NOT_RUN) + 5 for m in markers if m.startswith(_NOT_RUN))

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.examples, pytest.mark.timeout(5 * RESCALE_S)]
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not SSHD.is_dir(), reason=f"not root, or no {SSHD}")
-async def test_horovod_trains_on_while_workers_come_and_go() -> None:
+async def test_horovod_continues_while_the_number_of_workers_changes() -> None:
     need(EXAMPLE)
     job, config = manifests("elastic.yaml")
     kind = kind_of_api_version(KINDS, job["apiVersion"], job["kind"])

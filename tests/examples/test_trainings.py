@@ -52,7 +52,7 @@ def test_example_trains_a_model(example: Example) -> None:
     assert example.says in done.stdout
 
 
-async def test_elastic_job_goes_on_when_a_worker_is_killed() -> None:
+async def test_elastic_example_continues_when_a_worker_is_killed() -> None:
     need(ELASTIC)
     path = PROJECT / "examples" / ELASTIC.manifest
     manifest, config = yaml.safe_load_all(path.read_text())

@@ -21,7 +21,7 @@ OF_EACH: Final = -(-STORED // len(FORMS))
 _CANDIDATES_EACH: Final = 4
 
 
-def test_a_job_trains_beside_hostile_ones_as_if_alone(
+def test_hostile_jobs_do_not_affect_another_job(
     record_property: Callable[[str, object], None],
 ) -> None:
     each = [

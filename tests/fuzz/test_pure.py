@@ -28,7 +28,7 @@ class _OutOfBudgetError(BaseException):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_whatever_is_stored_costs_itself_alone(
+def test_any_stored_object_affects_only_itself(
     form: CrdVersion, record_property: Callable[[str, object], None]
 ) -> None:
     tried = FuzzReport(BUDGET_S / len(FORMS))

@@ -52,7 +52,7 @@ def status_of(election: Election) -> float | None:
     return registry.get_sample_value("leader_election_master_status", {"name": KEY.name})
 
 
-async def test_lease_is_held_for_the_block_and_not_a_moment_less(
+async def test_lease_is_held_for_the_whole_block(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     election, stop = elect(), asyncio.Event()
@@ -88,7 +88,7 @@ async def test_standby_takes_over_when_the_leader_has_stopped(
     assert order == ["first ends", "second leads"]
 
 
-async def test_standby_that_is_told_to_stop_never_leads(
+async def test_stopped_standby_never_leads(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     first, second, stop = elect("first"), elect("second"), asyncio.Event()
@@ -100,7 +100,7 @@ async def test_standby_that_is_told_to_stop_never_leads(
         assert not second.may_write()
 
 
-async def test_one_who_stops_before_the_start_does_not_lead(
+async def test_candidate_stopped_before_the_start_does_not_lead(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     stop = asyncio.Event()
@@ -110,7 +110,7 @@ async def test_one_who_stops_before_the_start_does_not_lead(
     assert holder(server) == ""
 
 
-async def test_loss_cancels_the_block_and_leaves_the_lease_alone(
+async def test_lost_lease_cancels_the_block_and_is_not_released(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     election, told = elect(), []
@@ -135,7 +135,7 @@ async def test_loss_cancels_the_block_and_leaves_the_lease_alone(
     assert election.watchdog.armed_s is not None  # type: ignore[attr-defined]
 
 
-async def test_blocked_event_loop_costs_nothing_while_the_thread_renews(
+async def test_blocked_event_loop_keeps_the_lease_while_the_thread_renews(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     election = elect()
@@ -147,7 +147,7 @@ async def test_blocked_event_loop_costs_nothing_while_the_thread_renews(
     assert holder(server) == ""
 
 
-async def test_failure_of_the_work_gives_the_lease_back_and_is_raised_by_itself(
+async def test_failed_work_releases_the_lease_and_raises_its_own_error(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     async def work() -> None:
@@ -160,7 +160,7 @@ async def test_failure_of_the_work_gives_the_lease_back_and_is_raised_by_itself(
     assert holder(server) == ""
 
 
-async def test_cancelled_work_gives_the_lease_back(
+async def test_cancelled_work_releases_the_lease(
     server: ApiServer, elect: Callable[..., Election]
 ) -> None:
     started = asyncio.Event()
@@ -178,7 +178,7 @@ async def test_cancelled_work_gives_the_lease_back(
     assert holder(server) == ""
 
 
-async def test_cluster_that_cannot_be_found_ends_the_candidacy() -> None:
+async def test_unreachable_cluster_configuration_ends_the_candidacy() -> None:
     async def connect() -> ClusterConfig:
         raise ConfigError("no cluster")
 
@@ -188,7 +188,7 @@ async def test_cluster_that_cannot_be_found_ends_the_candidacy() -> None:
             pytest.fail("nobody can lead")
 
 
-async def test_controller_that_is_alone_leads_from_start_to_stop() -> None:
+async def test_controller_without_leader_election_leads_from_start_to_stop() -> None:
     async with NoLeaderElection().leading(asyncio.Event()) as leading:
         assert leading
         assert NoLeaderElection().may_write()

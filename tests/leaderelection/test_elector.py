@@ -138,7 +138,7 @@ async def running(lease_server: LeaseServer) -> AsyncIterator[CandidateGroup]:
         assert not race.overlapped
 
 
-async def test_leader_stays_leader_for_as_long_as_it_renews(lease_server: LeaseServer) -> None:
+async def test_leader_keeps_leading_while_it_renews(lease_server: LeaseServer) -> None:
     async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
@@ -151,7 +151,7 @@ async def test_leader_stays_leader_for_as_long_as_it_renews(lease_server: LeaseS
         assert race.lease_server.requests(second.name).count("update") == 0
 
 
-async def test_lease_that_is_given_back_is_taken_at_once(lease_server: LeaseServer) -> None:
+async def test_released_lease_is_acquired_at_once(lease_server: LeaseServer) -> None:
     async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
@@ -161,7 +161,7 @@ async def test_lease_that_is_given_back_is_taken_at_once(lease_server: LeaseServ
         assert await race.led_by(second, within_s=3) < 0.5
 
 
-async def test_lease_that_is_given_back_is_taken_soon_where_nothing_can_be_watched(
+async def test_released_lease_is_acquired_soon_even_without_a_watch(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
@@ -175,7 +175,7 @@ async def test_lease_that_is_given_back_is_taken_soon_where_nothing_can_be_watch
         assert await race.led_by(second, within_s=4.5) > 0
 
 
-async def test_leader_that_dies_is_succeeded_when_its_lease_ran_out(
+async def test_dead_leader_is_succeeded_when_its_lease_expires(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:

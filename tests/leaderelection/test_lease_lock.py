@@ -219,7 +219,7 @@ async def test_release_survives_a_conflict(
     assert lease_server.holder == ""
 
 
-async def test_release_spares_a_lease_that_another_took_in_the_meantime(
+async def test_release_keeps_a_lease_acquired_by_another(
     lease_lock: LeaseLock, lease_server: LeaseServer
 ) -> None:
     await lease_lock.acquire()
@@ -228,7 +228,7 @@ async def test_release_spares_a_lease_that_another_took_in_the_meantime(
     assert lease_server.spec == THEIRS
 
 
-async def test_release_gives_back_what_was_won_without_our_knowing(
+async def test_release_releases_a_lease_whose_acquisition_was_not_confirmed(
     lease_lock: LeaseLock, lease_server: LeaseServer
 ) -> None:
     lease_server.server.faults.add(fails("create", reset="after"))
@@ -239,7 +239,7 @@ async def test_release_gives_back_what_was_won_without_our_knowing(
     assert lease_server.holder == ""
 
 
-async def test_one_who_never_claimed_the_lease_releases_nothing(
+async def test_candidate_that_never_acquired_the_lease_releases_nothing(
     lease_lock: LeaseLock, lease_server: LeaseServer
 ) -> None:
     await lease_server.put(THEIRS)
@@ -249,7 +249,7 @@ async def test_one_who_never_claimed_the_lease_releases_nothing(
     assert lease_server.requests("ours") == before
 
 
-async def test_request_without_an_answer_ends_after_half_the_deadline(
+async def test_request_without_a_response_times_out_after_half_the_deadline(
     lease_lock: LeaseLock, lease_server: LeaseServer
 ) -> None:
     lease_lock.timing = LeaseTiming(lease_s=0.3, renew_s=0.1, retry_s=0.05)

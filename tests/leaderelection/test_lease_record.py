@@ -20,7 +20,7 @@ def test_times_have_six_digits_and_are_utc() -> None:
     assert lease_record.timestamp(whole) == "2026-01-01T00:00:00.000000Z"
 
 
-def test_first_claim_is_no_transition() -> None:
+def test_first_acquisition_is_no_transition() -> None:
     claimed = lease_record.acquired(lease_record.new_lease(KEY), "us", 15, NOW)
     assert claimed["metadata"] == {"namespace": "default", "name": "dlctl"}
     assert claimed["spec"] == {
@@ -41,13 +41,13 @@ def test_first_claim_is_no_transition() -> None:
         pytest.param({"holderIdentity": "them"}, 1, id="of one who does not count"),
     ],
 )
-def test_change_of_hands_is_counted_and_dated(spec: dict[str, Any], transitions: int) -> None:
+def test_transition_is_counted_and_dated(spec: dict[str, Any], transitions: int) -> None:
     claimed = lease_record.acquired(lease(acquireTime=LONG_AGO, **spec), "us", 15, NOW)
     assert claimed["spec"]["leaseTransitions"] == transitions
     assert claimed["spec"]["acquireTime"] == lease_record.timestamp(NOW)
 
 
-def test_renewal_keeps_since_when_and_how_often() -> None:
+def test_renewal_keeps_acquire_time_and_transitions() -> None:
     old = lease(holderIdentity="us", acquireTime=LONG_AGO, leaseTransitions=3, strategy="Other")
     claimed = lease_record.acquired(old, "us", 15, NOW)
     assert claimed["spec"]["acquireTime"] == LONG_AGO
@@ -56,7 +56,7 @@ def test_renewal_keeps_since_when_and_how_often() -> None:
     assert claimed["spec"]["strategy"] == "Other"
 
 
-def test_release_leaves_no_holder_and_the_count() -> None:
+def test_release_clears_the_holder_and_keeps_the_transitions() -> None:
     old = lease(holderIdentity="us", leaseDurationSeconds=15, leaseTransitions=3)
     released = lease_record.released(old, NOW)
     assert lease_record.holder(released) == ""
@@ -64,7 +64,7 @@ def test_release_leaves_no_holder_and_the_count() -> None:
     assert released["spec"]["leaseTransitions"] == 3
 
 
-def test_what_others_wrote_into_the_metadata_stays() -> None:
+def test_foreign_metadata_is_kept() -> None:
     metadata = {"name": "dlctl", "labels": {"team": "a"}, "annotations": {"note": "b"}}
     for changed in (
         lease_record.acquired({"metadata": metadata}, "us", 15, NOW),
@@ -74,6 +74,6 @@ def test_what_others_wrote_into_the_metadata_stays() -> None:
 
 
 @pytest.mark.parametrize("written", [{}, {"spec": None}, {"spec": {}}])
-def test_lease_without_contents_is_free_and_lasts_as_long_as_ours(written: dict[str, Any]) -> None:
+def test_empty_lease_is_free_and_has_our_duration(written: dict[str, Any]) -> None:
     assert lease_record.holder(written) == ""
     assert lease_record.duration_s(written, 7.0) == 7.0

@@ -26,12 +26,14 @@ def test_defaults_are_valid_and_leave_slack() -> None:
         pytest.param({"stall_s": 2.0}, "stall-timeout", id="stall that no retry could tell"),
     ],
 )
-def test_contradiction_is_refused_and_named(settings: dict[str, float], named: str) -> None:
+def test_contradictory_durations_are_rejected_and_named(
+    settings: dict[str, float], named: str
+) -> None:
     with pytest.raises(ConfigError, match=f"--leader-elect-{named}"):
         LeaseTiming(**settings)
 
 
-def test_lease_is_written_in_whole_seconds_and_never_too_short() -> None:
+def test_lease_duration_is_rounded_up_to_whole_seconds() -> None:
     assert LeaseTiming(lease_s=1.2, renew_s=0.6, retry_s=0.1).lease_seconds == 2
 
 

@@ -17,7 +17,7 @@ def validity(clock: FakeClock, watchdog: FakeWatchdog) -> LeaseValidity:
     return LeaseValidity(LeaseTiming(), clock, watchdog)
 
 
-def test_nothing_may_be_written_before_the_lease_is_won(validity: LeaseValidity) -> None:
+def test_writes_are_forbidden_before_the_lease_is_acquired(validity: LeaseValidity) -> None:
     assert not validity.may_write()
 
 
@@ -32,7 +32,7 @@ def test_nothing_may_be_written_before_the_lease_is_won(validity: LeaseValidity)
         pytest.param(15.1, False, False, id="watchdog asleep"),
     ],
 )
-def test_time_alone_ends_it(
+def test_validity_ends_by_time_alone(
     validity: LeaseValidity, clock: FakeClock, since_s: float, may_write: bool, healthy: bool
 ) -> None:
     validity.extend(START)
@@ -48,12 +48,12 @@ def test_health_has_some_tolerance_if_asked(validity: LeaseValidity, clock: Fake
     assert not validity.healthy(tolerance_s=1)
 
 
-def test_those_who_do_not_lead_are_healthy(validity: LeaseValidity, clock: FakeClock) -> None:
+def test_standby_is_healthy(validity: LeaseValidity, clock: FakeClock) -> None:
     clock.seconds += 1e6
     assert validity.healthy()
 
 
-def test_watchdog_counts_from_when_the_renewal_began(
+def test_watchdog_counts_from_the_start_of_the_renewal(
     validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
 ) -> None:
     clock.seconds = START + 3
@@ -62,7 +62,7 @@ def test_watchdog_counts_from_when_the_renewal_began(
     assert validity.remaining_s == 6
 
 
-def test_loss_is_for_ever_and_the_end_near(
+def test_lost_lease_stays_lost_and_the_deadline_is_near(
     validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
 ) -> None:
     validity.extend(START)
@@ -72,7 +72,7 @@ def test_loss_is_for_ever_and_the_end_near(
     assert not validity.may_write()
 
 
-def test_loss_never_puts_off_the_deadline(
+def test_loss_never_extends_the_deadline(
     validity: LeaseValidity, clock: FakeClock, watchdog: FakeWatchdog
 ) -> None:
     validity.extend(START)
@@ -83,7 +83,7 @@ def test_loss_never_puts_off_the_deadline(
     assert watchdog.armed_s == 0.25
 
 
-def test_resigning_leaves_time_for_giving_the_lease_back(
+def test_resigning_leaves_time_to_release_the_lease(
     validity: LeaseValidity, watchdog: FakeWatchdog
 ) -> None:
     validity.extend(START)
@@ -94,6 +94,8 @@ def test_resigning_leaves_time_for_giving_the_lease_back(
     assert watchdog.armed_s is None
 
 
-def test_one_who_never_led_is_not_watched(validity: LeaseValidity, watchdog: FakeWatchdog) -> None:
+def test_standby_is_not_watched_by_the_watchdog(
+    validity: LeaseValidity, watchdog: FakeWatchdog
+) -> None:
     validity.resign()
     assert watchdog.armed_s is None

@@ -88,7 +88,7 @@ async def managing() -> AsyncIterator[Managed]:
         await asyncio.wait([task])
 
 
-async def test_standby_knows_everything_and_writes_nothing() -> None:
+async def test_standby_has_synced_stores_and_writes_nothing() -> None:
     async with managing() as managed:
         await managed.cluster.submit(mxjob(), {})
         await asyncio.sleep(60)
@@ -112,7 +112,7 @@ async def test_standby_stops_at_once_and_never_works() -> None:
         assert writes(managed.cluster) == 0
 
 
-async def test_lease_is_given_back_when_nothing_is_written_any_more() -> None:
+async def test_lease_is_released_after_the_last_write() -> None:
     async with managing() as managed:
         cluster = managed.cluster
         managed.leadership.won.set()
@@ -132,7 +132,7 @@ async def test_lease_is_given_back_when_nothing_is_written_any_more() -> None:
         assert "Created" in str(cluster.events())
 
 
-async def test_lost_lease_ends_all_without_grace() -> None:
+async def test_lost_lease_stops_everything_without_a_grace_period() -> None:
     async with managing() as managed:
         cluster = managed.cluster
         managed.leadership.won.set()

@@ -129,7 +129,7 @@ async def contender_group() -> AsyncIterator[ContenderGroup]:
                     await contender.process.wait()
 
 
-async def test_killed_leader_is_succeeded_and_that_one_hands_over_in_order() -> None:
+async def test_killed_leader_is_succeeded_by_one_that_hands_over_gracefully() -> None:
     async with contender_group() as arena:
         for name in ("first", "second", "third"):
             await arena.start(name)
@@ -163,7 +163,7 @@ async def test_hanging_process_that_cannot_renew_ends_and_writes_no_more() -> No
         assert arena.holder == "first"
 
 
-async def test_loop_that_wakes_up_past_the_deadline_writes_nothing_of_what_it_had_begun() -> None:
+async def test_event_loop_resuming_past_the_deadline_writes_nothing() -> None:
     """The watchdog is asleep here: the gate has to do it alone."""
     async with contender_group() as arena:
         first = await arena.start("first", watchdog=False)
@@ -176,7 +176,7 @@ async def test_loop_that_wakes_up_past_the_deadline_writes_nothing_of_what_it_ha
         assert arena.writes.last["first"] - told < 0.3
 
 
-async def test_leader_whose_loop_hangs_ends_though_it_could_renew() -> None:
+async def test_leader_with_a_hanging_event_loop_exits_even_if_it_could_renew() -> None:
     async with contender_group() as arena:
         first = await arena.start("first")
         await arena.wrote(first)
@@ -186,7 +186,7 @@ async def test_leader_whose_loop_hangs_ends_though_it_could_renew() -> None:
         assert time.monotonic() - told > TIMING["stall_s"]
 
 
-async def test_process_that_was_stopped_past_its_lease_writes_nothing_when_it_goes_on() -> None:
+async def test_process_suspended_past_its_lease_writes_nothing_when_resumed() -> None:
     async with contender_group() as arena:
         for name in ("first", "second"):
             await arena.start(name)

@@ -38,13 +38,13 @@ def outcome(program: str) -> tuple[int, float]:
         pytest.param("while True: os.write(2, b'x' * 65536)", id="in a log that nobody reads"),
     ],
 )
-def test_process_that_hangs_is_ended(hangs: str) -> None:
+def test_hanging_process_is_killed(hangs: str) -> None:
     code, hung_s = outcome(f"watchdog.arm(0.3)\nprint('armed', flush=True)\n{hangs}")
     assert code == 1
     assert hung_s < 2
 
 
-def test_process_that_arms_it_again_or_disarms_it_lives() -> None:
+def test_process_that_rearms_or_disarms_the_watchdog_lives() -> None:
     code, _ = outcome("""
         print("armed", flush=True)
         for _ in range(4):

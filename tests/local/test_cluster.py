@@ -102,7 +102,7 @@ def processes_with(mark: str) -> list[int]:
     return found
 
 
-async def test_kubeconfig_is_good_and_private(tmp_path: Path) -> None:
+async def test_kubeconfig_works_and_is_private(tmp_path: Path) -> None:
     async with LocalCluster(HOST, run_dir=tmp_path / "run") as cluster:
         path = cluster.kubeconfig_path
         assert (mode_of(path), mode_of(path.parent)) == (0o600, 0o700)
@@ -113,13 +113,13 @@ async def test_kubeconfig_is_good_and_private(tmp_path: Path) -> None:
     assert exists(bytes(path)), "a run directory that was named is kept"
 
 
-async def test_run_directory_without_a_name_goes_with_the_cluster() -> None:
+async def test_unnamed_run_directory_is_removed_with_the_cluster() -> None:
     async with LocalCluster(HOST) as cluster:
         assert exists(bytes(cluster.run_dir))
     assert not exists(bytes(cluster.run_dir))
 
 
-async def test_error_of_the_block_comes_out_alone() -> None:
+async def test_error_of_the_block_is_raised_unwrapped() -> None:
     with pytest.raises(KeyError, match="mine"):
         async with LocalCluster(HOST):
             raise KeyError("mine")
@@ -146,7 +146,7 @@ async def test_network_is_isolated_as_far_as_the_machine_grants_it(
 
 
 @pytest.mark.slow
-async def test_isolation_that_is_asked_for_and_not_granted_is_an_error() -> None:
+async def test_unavailable_isolation_is_an_error_if_required() -> None:
     await skip_unless_possible(NO_NAMESPACES)
     argv = (sys.executable, "-c", SCRIPT, "isolated", "0")
     async with start(*argv, confinement=NO_NAMESPACES) as process:
@@ -159,7 +159,7 @@ async def test_isolation_that_is_asked_for_and_not_granted_is_an_error() -> None
     ("network", "signal_"),
     [("auto", signal.SIGKILL), ("host", signal.SIGKILL), ("auto", signal.SIGINT)],
 )
-async def test_nothing_runs_on_after_a_cluster_that_was_ended(
+async def test_no_process_survives_a_terminated_cluster(
     network: str, signal_: signal.Signals
 ) -> None:
     mark = f"{3000 + os.getpid()}.{network == 'auto':d}{signal_:d}"

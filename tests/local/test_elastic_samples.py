@@ -132,7 +132,7 @@ async def staged(prefix: Path) -> AsyncIterator[RunningSample]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(90)
-async def test_flow_of_the_readme_runs_unchanged(tmp_path: Path) -> None:
+async def test_documented_elastic_session_runs_unchanged(tmp_path: Path) -> None:
     resource = kind_of("kai.alibabacloud.com/v1alpha1", "TrainingJob").resource
     async with staged(tmp_path) as stage:
         await stage.create("training_job", resource)

@@ -185,7 +185,7 @@ async def assert_ended_well(scenario: KillScenario) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(90)
-async def test_job_survives_what_happens_to_its_controller_at_telling_moments(
+async def test_job_survives_kills_of_its_controller_at_critical_moments(
     tmp_path: Path,
 ) -> None:
     async with kill_scenario(tmp_path) as stage:

@@ -154,7 +154,7 @@ async def test_metadata_and_spec_are_changed_by_every_kind_of_patch(kubectl: Kub
     assert (container["image"], container["command"]) == ("busybox:2", ["sleep", "1"])
 
 
-async def test_unknown_fields_and_nonsense_are_refused_with_the_field(kubectl: Kubectl) -> None:
+async def test_unknown_and_invalid_fields_are_rejected_by_name(kubectl: Kubectl) -> None:
     misspelt = {**POD, "spec": {**POD["spec"], "restartPolice": "Never"}}  # type: ignore[dict-item]
     nonsense = {**POD, "spec": {"containers": [{"name": "main"}]}}
 
@@ -196,7 +196,7 @@ async def test_logs_come_from_the_node(kubectl: Kubectl) -> None:
     assert await kubectl("logs", "-f", "web") == "main previous=False\nfollowed\n"
 
 
-async def test_custom_resource_is_served_by_its_definition(kubectl: Kubectl) -> None:
+async def test_custom_resource_is_served_by_its_crd(kubectl: Kubectl) -> None:
     await kubectl.apply(definition())
     await kubectl("wait", "--for=condition=Established", "crd/gadgets.test.io", "--timeout=5s")
     await kubectl.apply(gadget(size=3))
@@ -224,7 +224,9 @@ async def test_kinds_are_explained(kubectl: Kubectl) -> None:
     assert "size\t<integer> -required-" in await kubectl("explain", "gadgets", "--recursive")
 
 
-async def test_waiting_ends_when_the_object_is_so_or_gone(kubectl: Kubectl) -> None:
+async def test_kubectl_wait_ends_when_the_condition_holds_or_the_object_is_deleted(
+    kubectl: Kubectl,
+) -> None:
     await kubectl.apply(definition())
     await kubectl.apply(gadget(size=3))
     done = '{"status":{"phase":"Done"}}'
@@ -257,7 +259,7 @@ async def test_watch_prints_rows_as_objects_change(kubectl: Kubectl) -> None:
     assert last.split()[0] == b"web"
 
 
-async def test_difference_and_replacement_follow_the_server(kubectl: Kubectl) -> None:
+async def test_kubectl_diff_and_replace_work(kubectl: Kubectl) -> None:
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -273,7 +275,7 @@ async def test_difference_and_replacement_follow_the_server(kubectl: Kubectl) ->
     assert lines(await kubectl("get", "svc", "web", "-o", "wide"))[1][-1] == "app=other"
 
 
-async def test_server_tells_its_version_and_paths(kubectl: Kubectl) -> None:
+async def test_server_reports_its_version_and_paths(kubectl: Kubectl) -> None:
     assert "Server Version: v1.36" in await kubectl("version")
     assert "apiextensions.k8s.io/v1\n" in await kubectl("api-versions")
     assert "is running at" in await kubectl("cluster-info")

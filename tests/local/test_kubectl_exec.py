@@ -60,7 +60,7 @@ async def test_kubectl_runs_commands(harness: NodeHarness) -> None:
     assert "no-such-program: No such file or directory" in err
 
 
-async def test_pod_runs_commands_in_another_as_its_account_may(harness: NodeHarness) -> None:
+async def test_pod_can_exec_into_another_if_its_account_may(harness: NodeHarness) -> None:
     """What the launcher of an MPIJob does; elsewhere than in a pod, kubectl is the owner's."""
     if not harness.isolated:
         pytest.skip(f"no namespaces: {harness.cluster.network.reason}")
@@ -82,7 +82,7 @@ async def test_pod_runs_commands_in_another_as_its_account_may(harness: NodeHarn
     assert 'cannot create resource "pods/exec"' in log
 
 
-async def test_cluster_ends_though_a_command_runs() -> None:
+async def test_cluster_stops_despite_a_running_command() -> None:
     async with LocalCluster() as cluster, Client(cluster.config()) as client:
         lab = NodeHarness(cluster, client)
         await start(lab, "web")

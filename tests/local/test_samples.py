@@ -216,16 +216,14 @@ async def writes_in(name: str, prefix: Path, seconds: float) -> Counter[tuple[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(SAMPLES)[:1])
-async def test_job_of_real_processes_that_runs_is_written_nothing_about(
-    name: str, tmp_path: Path
-) -> None:
+async def test_running_job_of_real_processes_causes_no_writes(name: str, tmp_path: Path) -> None:
     assert not await writes_in(name, tmp_path, 5)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("name", SAMPLES)
-async def test_job_of_real_processes_is_written_nothing_about_for_half_a_minute(
+async def test_job_of_real_processes_causes_no_writes_for_half_a_minute(
     name: str, tmp_path: Path
 ) -> None:
     assert not await writes_in(name, tmp_path, 30)

@@ -38,7 +38,7 @@ def environment(container: JSON) -> dict[str, str]:
     return {variable["name"]: variable["value"] for variable in container.get("env", ())}
 
 
-def test_chart_has_no_faults(helm: Render) -> None:
+def test_chart_passes_the_linter(helm: Render) -> None:
     command = ["helm", "lint", "--strict", str(FOLDER / "chart")]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
@@ -64,7 +64,7 @@ def test_chart_for_one_namespace_is_the_overlay_for_one(helm: Render, kustomize:
     assert effective(chart.container()) == Options(leader_elect=True, namespace="dlctl-system")
 
 
-def test_chart_and_component_show_the_metrics_to_the_same(
+def test_chart_and_component_grant_metrics_to_the_same_accounts(
     helm: Render, kustomize: Render, tmp_path: Path
 ) -> None:
     def relative(*parts: str) -> str:
@@ -85,7 +85,7 @@ def test_settings_reach_the_controller(helm: Render) -> None:
     assert effective(container) == Options(leader_elect=True, workers=8, restart_backoff_s=2.5)
 
 
-def test_release_of_another_name_has_a_lease_of_its_own(helm: Render) -> None:
+def test_release_of_another_name_has_its_own_lease(helm: Render) -> None:
     chart = helm(release="second")
     (narrowed,) = [rule for rule in rules(chart) if "resourceNames" in rule]
     assert effective(chart.container()).leader_election_id == "second"
@@ -93,7 +93,7 @@ def test_release_of_another_name_has_a_lease_of_its_own(helm: Render) -> None:
     assert chart.one("Service")["spec"]["selector"]["app.kubernetes.io/instance"] == "second"
 
 
-def test_pods_of_the_chart_take_what_is_optional(helm: Render) -> None:
+def test_optional_chart_values_reach_the_pods(helm: Render) -> None:
     spec = helm(
         "priorityClassName=high",
         "nodeSelector.disk=ssd",
@@ -109,7 +109,7 @@ def test_pods_of_the_chart_take_what_is_optional(helm: Render) -> None:
     assert spec["containers"][0]["image"] == "here/dlctl:2"
 
 
-def test_definitions_can_be_kept_or_left_out(helm: Render) -> None:
+def test_crds_can_be_kept_or_left_out(helm: Render) -> None:
     kept = helm("crds.keep=true").of_kind("CustomResourceDefinition")
     annotations = [crd["metadata"]["annotations"] for crd in kept]
     assert annotations == [{"helm.sh/resource-policy": "keep"}] * len(kept)

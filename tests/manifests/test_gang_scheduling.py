@@ -34,7 +34,7 @@ def test_without_a_gang_scheduler_nothing_is_granted(helm: Render, kustomize: Re
 
 @pytest.mark.parametrize("overlay", ["cluster-wide", "single-namespace"])
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_component_sets_the_scheduler_and_grants_what_it_takes(
+def test_component_sets_the_scheduler_and_grants_its_rights(
     kustomize: Render, tmp_path: Path, name: str, overlay: str
 ) -> None:
     def relative(*parts: str) -> str:
@@ -52,7 +52,7 @@ def test_component_sets_the_scheduler_and_grants_what_it_takes(
 
 @pytest.mark.parametrize("scheduler", ["volcano", "our-own"])
 @pytest.mark.parametrize("namespace", [[], ["singleNamespace=true"]], ids=["all", "one"])
-def test_chart_grants_what_the_scheduler_takes_that_is_set(
+def test_chart_grants_the_rights_for_the_configured_scheduler(
     helm: Render, scheduler: str, namespace: list[str]
 ) -> None:
     chart = helm(f"settings.gang-scheduler-name={scheduler}", *namespace)

@@ -42,7 +42,7 @@ def granted(role: JSON, verb: str) -> set[str]:
     return {name for rule in role["rules"] if verb in rule["verbs"] for name in rule["resources"]}
 
 
-def test_every_role_adds_to_the_one_that_profiles_bind(rendered: Objects) -> None:
+def test_every_role_aggregates_to_the_profiles_role(rendered: Objects) -> None:
     added_to = {
         name: {label.removeprefix(_AGGREGATES) for label in role["metadata"]["labels"]}
         for name, role in roles(rendered).items()
@@ -57,7 +57,7 @@ def test_every_role_adds_to_the_one_that_profiles_bind(rendered: Objects) -> Non
     assert selector == {"matchLabels": {f"{_AGGREGATES}training-admin": "true"}}
 
 
-def test_jobs_of_every_kind_of_kubeflow_are_in(rendered: Objects) -> None:
+def test_roles_cover_every_kubeflow_kind(rendered: Objects) -> None:
     served = {
         k.resource.plural
         for k in served_kinds(load_frameworks().frameworks)
@@ -71,7 +71,7 @@ def test_jobs_of_every_kind_of_kubeflow_are_in(rendered: Objects) -> None:
     assert {f"{plural}/status" for plural in served} <= granted(edit, "get") & granted(view, "get")
 
 
-def test_who_views_changes_nothing_and_nobody_writes_a_status(rendered: Objects) -> None:
+def test_viewers_change_nothing_and_no_role_writes_a_status(rendered: Objects) -> None:
     for name, role in roles(rendered).items():
         written = {resource for verb in WRITES for resource in granted(role, verb)}
         assert not any(resource.endswith("/status") for resource in written)

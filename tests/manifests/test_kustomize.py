@@ -54,7 +54,7 @@ def violations(pod: JSON) -> list[str]:
     return found
 
 
-def test_definitions_are_current(dlctl: Dlctl) -> None:  # noqa: F811
+def test_crds_are_current(dlctl: Dlctl) -> None:  # noqa: F811
     text = (FOLDER / "base" / "crds.yaml").read_text()
     assert text == dlctl("crds").out, "run `make manifests`"
 
@@ -75,7 +75,7 @@ def test_nothing_is_granted_by_wildcard(kustomize: Render, overlay: str) -> None
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_secrets_can_be_made_and_not_read(kustomize: Render, overlay: str) -> None:
+def test_secrets_can_be_created_and_not_read(kustomize: Render, overlay: str) -> None:
     granted = [
         rule["verbs"] for rule in rules(kustomize(overlay)) if "secrets" in rule["resources"]
     ]
@@ -83,9 +83,7 @@ def test_secrets_can_be_made_and_not_read(kustomize: Render, overlay: str) -> No
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_every_binding_names_a_role_and_an_account_that_are_there(
-    kustomize: Render, overlay: str
-) -> None:
+def test_every_binding_names_an_existing_role_and_account(kustomize: Render, overlay: str) -> None:
     objects = kustomize(overlay)
     present = {(kind, key.namespace, key.name) for kind, key in objects.by_identity()}
     for binding in objects.of_kind("ClusterRoleBinding") + objects.of_kind("RoleBinding"):
@@ -114,7 +112,7 @@ def test_controller_takes_the_arguments_it_is_given(kustomize: Render) -> None:
     assert effective(kustomize("cluster-wide").container()) == Options(leader_elect=True)
 
 
-def test_single_namespace_is_all_that_the_controller_looks_at(kustomize: Render) -> None:
+def test_single_namespace_controller_watches_only_that_namespace(kustomize: Render) -> None:
     options = effective(kustomize("single-namespace").container())
     assert options == Options(leader_elect=True, namespace="metadata.namespace")
 
@@ -127,7 +125,7 @@ def test_lease_of_the_role_is_the_lease_of_the_controller(kustomize: Render) -> 
     ]
 
 
-def test_probes_and_service_use_the_port_that_is_served(kustomize: Render) -> None:
+def test_probes_and_service_use_the_served_port(kustomize: Render) -> None:
     objects = kustomize("cluster-wide")
     container = objects.container()
     (port,) = container["ports"]
@@ -137,23 +135,23 @@ def test_probes_and_service_use_the_port_that_is_served(kustomize: Render) -> No
     assert ports == {port["name"]} == {objects.one("Service")["spec"]["ports"][0]["targetPort"]}
 
 
-def test_slow_start_is_no_reason_to_be_killed(kustomize: Render) -> None:
+def test_startup_probe_allows_a_slow_start(kustomize: Render) -> None:
     probe = kustomize("cluster-wide").container()["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 120
 
 
-def test_pod_outlives_the_grace_of_its_workers(kustomize: Render) -> None:
+def test_pod_grace_period_exceeds_the_controllers(kustomize: Render) -> None:
     grace_s = kustomize("cluster-wide").pod_spec()["terminationGracePeriodSeconds"]
     assert grace_s >= Options().graceful_shutdown_timeout_s + 10
 
 
-def test_single_namespace_grants_nothing_outside_of_it(kustomize: Render) -> None:
+def test_single_namespace_role_grants_nothing_outside_it(kustomize: Render) -> None:
     objects = kustomize("single-namespace")
     scoped = {key.namespace for kind, key in objects.by_identity() if not kind.startswith("Custom")}
     assert scoped == {"default"}
 
 
-def test_single_namespace_grants_what_the_cluster_wide_role_does_but_for_nodes(
+def test_single_namespace_role_equals_the_cluster_role_without_nodes(
     kustomize: Render,
 ) -> None:
     nodes, *rest = rules(kustomize("cluster-wide"))
@@ -181,7 +179,7 @@ def kubectl(*arguments: str, sent: Any = None) -> subprocess.CompletedProcess[st
     return subprocess.run(command, input=text, check=False, capture_output=True, text=True)
 
 
-def test_restricted_namespace_takes_the_pod(kustomize: Render, restricted_namespace: str) -> None:
+def test_restricted_namespace_accepts_the_pod(kustomize: Render, restricted_namespace: str) -> None:
     template = kustomize("cluster-wide").one("Deployment")["spec"]["template"]
     spec = {**template["spec"], "serviceAccountName": "default"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dlctl"}, "spec": spec}
@@ -193,7 +191,7 @@ def test_restricted_namespace_takes_the_pod(kustomize: Render, restricted_namesp
 
 
 @pytest.mark.parametrize("overlay", ["cluster-wide", "single-namespace"])
-def test_real_server_takes_every_manifest(
+def test_real_server_accepts_every_manifest(
     kustomize: Render, restricted_namespace: str, overlay: str
 ) -> None:
     for obj in kustomize(overlay).all():

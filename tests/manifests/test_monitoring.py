@@ -66,17 +66,17 @@ def rules(tmp_path: Path) -> Path:
     return path
 
 
-def test_dashboard_shows_metrics_that_there_are() -> None:
+def test_dashboard_uses_existing_metrics() -> None:
     found = [*expressions((MONITORING / "dashboard.json").read_text())]
     assert len(found) > 15
     assert {name for text in found for name in NAME.findall(text)} - series() == set()
 
 
-def test_alerts_use_metrics_that_there_are() -> None:
+def test_alerts_use_existing_metrics() -> None:
     assert {name for a in alerts() for name in NAME.findall(a["expr"])} - series() == set()
 
 
-def test_every_expression_leaves_other_programs_out() -> None:
+def test_every_expression_excludes_other_programs() -> None:
     shown = expressions((MONITORING / "dashboard.json").read_text())
     for text in [*shown, *(alert["expr"] for alert in alerts())]:
         selectors = re.findall(r"[a-z]_[a-z_]+\{[^}]*\}", text)
@@ -98,12 +98,12 @@ def test_panels_of_the_dashboard_do_not_overlap() -> None:
         taken |= cells
 
 
-def test_alerts_are_sound(rules: Path) -> None:
+def test_alert_rules_are_valid(rules: Path) -> None:
     done = promtool("check", "rules", str(rules))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_alerts_fire_when_they_should_and_not_else(rules: Path) -> None:
+def test_alerts_fire_only_when_expected(rules: Path) -> None:
     done = promtool("test", "rules", str(rules.with_name("alerts.yaml")))
     assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
 
@@ -114,7 +114,7 @@ def test_every_alert_is_tested() -> None:
     assert tested == {alert["alert"] for alert in alerts()}
 
 
-def test_metrics_are_named_as_prometheus_would_have_them() -> None:
+def test_metric_names_follow_prometheus_conventions() -> None:
     metrics = Metrics()
     for metric in vars(metrics).values():
         # Without a sample there is nothing to check.

@@ -45,7 +45,7 @@ async def scrape(api: Server, *tokens: str | None) -> list[int]:
     return found
 
 
-async def test_known_user_who_may_is_let_in(api: Server) -> None:
+async def test_authorized_user_is_admitted(api: Server) -> None:
     api.handlers.extend([replies(KNOWN, 201), replies(ALLOWED, 201)])
 
     assert await scrape(api, "theirs") == [200]
@@ -62,28 +62,28 @@ async def test_known_user_who_may_is_let_in(api: Server) -> None:
     }
 
 
-async def test_known_user_who_may_not_is_refused(api: Server) -> None:
+async def test_unauthorized_user_is_forbidden(api: Server) -> None:
     api.handlers.extend([replies(KNOWN, 201), replies(DENIED, 201)])
     assert await scrape(api, "theirs") == [403]
 
 
-async def test_unknown_token_is_refused(api: Server) -> None:
+async def test_unknown_token_is_rejected(api: Server) -> None:
     api.handlers.append(replies(UNKNOWN, 201))
     assert await scrape(api, "anything") == [403]
 
 
-async def test_no_token_is_refused_unasked(api: Server) -> None:
+async def test_missing_token_is_rejected_without_a_review(api: Server) -> None:
     assert await scrape(api, None) == [401]
     assert api.seen == []
 
 
-async def test_verdict_is_remembered_for_each_token(api: Server) -> None:
+async def test_review_is_cached_per_token(api: Server) -> None:
     api.handlers.extend([replies(KNOWN, 201), replies(ALLOWED, 201), replies(UNKNOWN, 201)])
 
     assert await scrape(api, "theirs", "theirs", "other", "other") == [200, 200, 403, 403]
     assert len(api.seen) == 3
 
 
-async def test_nobody_is_let_in_while_tokens_cannot_be_reviewed(api: Server) -> None:
+async def test_all_users_are_rejected_while_token_reviews_fail(api: Server) -> None:
     api.handlers.append(fails(403, "Forbidden"))
     assert await scrape(api, "theirs", "theirs") == [503, 503]

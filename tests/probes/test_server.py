@@ -32,7 +32,7 @@ async def served(health: Health = HEALTH) -> AsyncIterator[Get]:
         yield get
 
 
-async def test_metrics_are_there_for_everybody() -> None:
+async def test_metrics_need_no_token_by_default() -> None:
     async with served() as get:
         status, text = await get("/metrics")
     assert status == 200
@@ -56,12 +56,12 @@ async def test_metrics_are_rendered_at_most_once_a_second(monkeypatch: pytest.Mo
     assert len(rendered) <= 3
 
 
-async def test_what_passes_says_ok_and_no_more() -> None:
+async def test_passing_health_check_returns_ok() -> None:
     async with served() as get:
         assert await get("/healthz") == (200, "ok")
 
 
-async def test_what_passes_lists_its_checks_if_asked() -> None:
+async def test_verbose_health_check_lists_its_checks() -> None:
     async with served() as get:
         assert await get("/healthz?verbose") == (
             200,
@@ -69,7 +69,7 @@ async def test_what_passes_lists_its_checks_if_asked() -> None:
         )
 
 
-async def test_what_fails_says_which_check_did() -> None:
+async def test_failing_health_check_names_the_failed_check() -> None:
     async with served() as get:
         assert await get("/readyz") == (
             500,
@@ -77,13 +77,13 @@ async def test_what_fails_says_which_check_did() -> None:
         )
 
 
-async def test_check_left_out_does_not_count() -> None:
+async def test_excluded_check_does_not_count() -> None:
     async with served() as get:
         assert await get("/readyz?exclude=mxjobs.kubeflow.org") == (200, "ok")
         assert "[+]pods excluded: ok" in (await get("/readyz?verbose&exclude=pods"))[1]
 
 
-async def test_leaving_out_what_is_no_check_is_said() -> None:
+async def test_excluding_an_unknown_check_is_reported() -> None:
     async with served() as get:
         assert "no such checks: ['tea']" in (await get("/healthz?verbose&exclude=tea"))[1]
 
@@ -97,24 +97,24 @@ async def test_leaving_out_what_is_no_check_is_said() -> None:
         pytest.param("/healthz/ping", 200, id="ping"),
     ],
 )
-async def test_each_check_can_be_asked_alone(path: str, status: int) -> None:
+async def test_each_check_has_its_own_path(path: str, status: int) -> None:
     async with served() as get:
         assert (await get(path))[0] == status
 
 
-async def test_program_that_no_longer_is_what_it_takes_itself_for_is_not_live() -> None:
+async def test_leader_past_its_lease_is_not_live() -> None:
     async with served(Health(live={"leadership": lambda: False})) as get:
         assert (await get("/healthz"))[0] == 500
 
 
 @pytest.mark.parametrize("address", ["", "localhost", ":http", "localhost:"])
-async def test_address_without_a_port_is_refused(address: str) -> None:
+async def test_address_without_a_port_is_rejected(address: str) -> None:
     with pytest.raises(ConfigError, match="use host:port or :port"):
         async with serving(address, Metrics().registry, HEALTH):
             pass
 
 
-async def test_address_that_is_taken_is_refused() -> None:
+async def test_address_in_use_is_an_error() -> None:
     async with serving("127.0.0.1:0", Metrics().registry, HEALTH) as url:
         with pytest.raises(ConfigError, match="cannot serve on "):
             async with serving(url.rpartition("/")[2], Metrics().registry, HEALTH):
@@ -128,7 +128,7 @@ async def test_address_that_is_taken_is_refused() -> None:
         pytest.param(None, HEALTH, (404, 200, 500), id="health alone"),
     ],
 )
-async def test_one_part_may_be_served_alone(
+async def test_metrics_and_health_can_be_served_separately(
     metrics: Metrics | None, health: Health | None, found: tuple[int, int, int]
 ) -> None:
     registry = metrics.registry if metrics else None

@@ -88,7 +88,7 @@ def test_job_is_created_watched_and_deleted(kind: str, kubeconfig: Path) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_failures_and_restarts_are_seen(kind: str, kubeconfig: Path) -> None:
+def test_failures_and_restarts_are_observed(kind: str, kubeconfig: Path) -> None:
     client = client_of(kind, kubeconfig)
     for name, code in (("broken", 1), ("killed", 137)):
         command = ("sh", "-c", f"sleep 0.5; exit {code}")
@@ -140,7 +140,7 @@ def train(parameters: dict[str, str]) -> None:
         pytest.param("TFJob", {"num_workers": 1, "num_chief_replicas": 1}, ["chief-0", "worker-0"]),
     ],
 )
-def test_job_is_made_of_a_function(
+def test_job_is_created_from_a_function(
     kind: str, counts: dict[str, int], pods: list[str], kubeconfig: Path
 ) -> None:
     client, name = client_of(kind, kubeconfig), "-".join([kind.lower(), *map(str, counts.values())])

@@ -70,7 +70,7 @@ def follow(client: TrainingClient, kind: str, made: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_job_is_changed_by_patches_of_the_sdk(kind: str) -> None:
+async def test_job_is_patched_by_the_sdk(kind: str) -> None:
     async with start_real_cluster(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
         assert isinstance(cluster, RealClusterHarness)
         cluster.start()
@@ -105,7 +105,7 @@ def suspend_and_resume(client: TrainingClient, made: Any) -> None:
         ),
     ],
 )
-async def test_job_is_made_of_parameters(
+async def test_job_is_created_from_parameters(
     kind: str, counts: dict[str, int], pods: list[str]
 ) -> None:
     async with start_real_cluster(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:

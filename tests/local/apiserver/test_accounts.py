@@ -59,7 +59,7 @@ def why(answer: Answer) -> str:
     return str(answer.body["message"])
 
 
-async def test_account_without_rights_is_told_what_it_lacks(me: RawClient) -> None:
+async def test_forbidden_response_names_the_missing_right(me: RawClient) -> None:
     user = 'User "system:serviceaccount:default:me"'
     assert why(await me.get(f"{PODS}/a")) == (
         f'pods "a" is forbidden: {user} cannot get resource "pods" in API group "" '
@@ -112,15 +112,13 @@ async def test_cluster_wide_binding_grants_everywhere(api: RawClient, me: RawCli
     assert (await me.get("/api/v1/nodes")).code == 200
 
 
-async def test_binding_to_a_role_that_is_not_there_grants_nothing(
-    api: RawClient, me: RawClient
-) -> None:
+async def test_binding_to_a_missing_role_grants_nothing(api: RawClient, me: RawClient) -> None:
     path = "namespaces/default/rolebindings"
     await bind(api, path, "Role", "absent", ME)
     assert (await me.get(PODS)).code == 403
 
 
-async def test_reviews_answer_for_the_account_that_asks(api: RawClient, me: RawClient) -> None:
+async def test_reviews_are_about_the_requesting_account(api: RawClient, me: RawClient) -> None:
     await grant(api, rule("list"))
 
     async def may(verb: str) -> bool:
@@ -134,7 +132,7 @@ async def test_reviews_answer_for_the_account_that_asks(api: RawClient, me: RawC
     assert who.body["status"]["userInfo"]["username"] == "system:serviceaccount:default:me"
 
 
-async def test_token_ends_with_its_account_and_with_its_pod(api: RawClient, me: RawClient) -> None:
+async def test_token_is_invalidated_with_its_account_or_pod(api: RawClient, me: RawClient) -> None:
     reference = {"kind": "Pod", "apiVersion": "v1", "name": "a"}
     async with client(api, await token(api, boundObjectRef=reference)) as bound:
         assert (await bound.get("/apis")).code == 200
@@ -145,7 +143,7 @@ async def test_token_ends_with_its_account_and_with_its_pod(api: RawClient, me: 
     assert (await me.get("/apis")).code == 401
 
 
-async def test_token_that_was_tampered_with_is_no_good(api: RawClient, me: RawClient) -> None:
+async def test_tampered_token_is_rejected(api: RawClient, me: RawClient) -> None:
     good = await token(api)
     head, body, signature = good.split(".")
     for bad in (f"{head}.{body[:-2]}xx.{signature}", f"{head}.{body}.", "..", "", good[:-1]):
@@ -174,14 +172,14 @@ async def test_token_that_was_tampered_with_is_no_good(api: RawClient, me: RawCl
         ),
     ],
 )
-async def test_token_that_cannot_be_had_is_refused(
+async def test_invalid_token_request_is_rejected(
     api: RawClient, me: RawClient, name: str, spec: dict[str, Any], code: int, said: str
 ) -> None:
     answer = await api.post(f"{ACCOUNTS}/{name}/token", {"spec": spec})
     assert (answer.code, answer.body["message"]) == (code, said)
 
 
-async def test_owner_may_ask_as_somebody_else(api: RawClient, me: RawClient) -> None:
+async def test_admin_can_impersonate(api: RawClient, me: RawClient) -> None:
     somebody = {"Impersonate-User": "ann", "Impersonate-Group": "readers"}
     headers = {"Authorization": f"Bearer {api.server.token}"} | somebody
     async with aiohttp.ClientSession(api.server.url, headers=headers) as session:
@@ -191,7 +189,7 @@ async def test_owner_may_ask_as_somebody_else(api: RawClient, me: RawClient) -> 
         assert (await ann.get(PODS)).code == 200
 
 
-async def test_account_may_not_ask_as_somebody_else(me: RawClient) -> None:
+async def test_account_without_the_right_cannot_impersonate(me: RawClient) -> None:
     async with me.session.get(PODS, headers={"Impersonate-User": "ann"}) as answer:
         said = (await answer.json())["message"]
     assert said == (

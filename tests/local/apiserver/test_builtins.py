@@ -87,7 +87,7 @@ def test_admitting_twice_changes_nothing(pods: Strategy) -> None:
     assert pods.admit_update(once, once) == once
 
 
-def test_fields_that_say_nothing_are_dropped(pods: Strategy) -> None:
+def test_empty_fields_are_dropped(pods: Strategy) -> None:
     sent = pod(container(env=[], args=None, unknown=1), nodeSelector={}, volumes=[{"name": "v"}])
 
     spec = pods.admit_create(sent)["spec"]
@@ -113,7 +113,7 @@ def test_pull_policy_follows_from_the_tag(pods: Strategy, image: str, policy: st
     assert created["spec"]["containers"][0]["imagePullPolicy"] == policy
 
 
-def test_amounts_are_written_canonically_and_limits_are_requested(pods: Strategy) -> None:
+def test_quantities_are_canonical_and_limits_default_requests(pods: Strategy) -> None:
     limits = {"cpu": 0.5, "memory": "1024Mi"}
 
     created = pods.admit_create(pod(container(resources={"limits": limits})))
@@ -132,7 +132,7 @@ def test_amounts_are_written_canonically_and_limits_are_requested(pods: Strategy
         pytest.param({"limits": {"cpu": "1", "memory": "1"}}, "Guaranteed"),
     ],
 )
-def test_quality_of_service_follows_from_amounts(resources: JSON, qos: str) -> None:
+def test_qos_class_follows_from_resources(resources: JSON, qos: str) -> None:
     assert qos_class({"containers": [{"resources": resources}]}) == qos
 
 
@@ -181,7 +181,7 @@ LABEL_RULE = (
         ),
     ],
 )
-def test_pod_that_cannot_run_is_refused(pods: Strategy, sent: JSON, message: str) -> None:
+def test_invalid_pod_is_rejected(pods: Strategy, sent: JSON, message: str) -> None:
     assert refusals(pods, sent) == [message]
 
 
@@ -242,7 +242,7 @@ def test_pod_that_cannot_run_is_refused(pods: Strategy, sent: JSON, message: str
         ),
     ],
 )
-def test_container_that_cannot_run_is_refused(pods: Strategy, fields: JSON, message: str) -> None:
+def test_invalid_container_is_rejected(pods: Strategy, fields: JSON, message: str) -> None:
     assert refusals(pods, pod(container(**fields))) == [f"spec.containers[0]{message}"]
 
 
@@ -257,7 +257,7 @@ def test_value_of_the_wrong_type_is_a_bad_request(pods: Strategy) -> None:
     )
 
 
-def test_image_of_a_pod_may_change_and_its_command_may_not(pods: Strategy) -> None:
+def test_pod_image_can_change_and_its_command_cannot(pods: Strategy) -> None:
     old = pods.admit_create(pod())
 
     updated = pods.admit_update(old, pod(container(image="other:1")))
@@ -269,7 +269,7 @@ def test_image_of_a_pod_may_change_and_its_command_may_not(pods: Strategy) -> No
         pods.admit_update(old, pod(container(), container("b")))
 
 
-def test_status_update_takes_nothing_but_the_status(pods: Strategy) -> None:
+def test_status_update_writes_only_the_status(pods: Strategy) -> None:
     old = pods.admit_create(pod())
     sent = {**old, "spec": {}, "status": {"phase": "Running", "unknown": 1}}
 
@@ -309,9 +309,7 @@ def test_service_gets_its_defaults(services: Strategy) -> None:
         ),
     ],
 )
-def test_service_that_makes_no_sense_is_refused(
-    services: Strategy, spec: JSON, message: str
-) -> None:
+def test_invalid_service_is_rejected(services: Strategy, spec: JSON, message: str) -> None:
     assert message in refusals(services, service(**spec))
 
 
@@ -323,7 +321,7 @@ def test_headless_service_needs_no_ports_and_keeps_its_address(services: Strateg
         services.admit_update(old, service(clusterIP="10.0.0.1"))
 
 
-def test_secret_in_the_clear_is_merged_and_encoded(registry: ResourceRegistry) -> None:
+def test_string_data_of_a_secret_is_merged_and_encoded(registry: ResourceRegistry) -> None:
     secrets = strategy(registry, "secrets")
     sent = {"metadata": {"name": "s"}, "data": {"a": "YQ=="}, "stringData": {"b": "b"}}
 

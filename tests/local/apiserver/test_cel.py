@@ -26,17 +26,17 @@ def ruled(rule: str, properties: JSON | None = None, **more: Any) -> JSON:
     return {"type": "object", "properties": {"spec": spec}}
 
 
-def test_rule_that_holds_says_nothing() -> None:
+def test_satisfied_rule_has_no_message() -> None:
     assert judged({"spec": {"a": 2}}, ruled("self.a > 1")) == []
 
 
-def test_failed_rule_is_named_when_it_has_no_message() -> None:
+def test_failed_rule_without_a_message_is_quoted() -> None:
     found = judged({"spec": {"a": 1}}, ruled("self.a > 1 "))
 
     assert found == ["spec: Invalid value: failed rule: self.a > 1"]
 
 
-def test_message_expression_goes_before_the_message() -> None:
+def test_message_expression_beats_the_message() -> None:
     schema = ruled("self.a > 1", message="too few", messageExpression="'a is ' + string(self.a)")
 
     assert judged({"spec": {"a": 1}}, schema) == ["spec: Invalid value: a is 1"]
@@ -57,7 +57,7 @@ def test_message_is_used_when_its_expression_fails() -> None:
         pytest.param("FieldValueInvalid", "Invalid value: no"),
     ],
 )
-def test_reason_decides_what_is_said(reason: str, said: str) -> None:
+def test_reason_determines_the_message(reason: str, said: str) -> None:
     schema = ruled("false", message="no", reason=reason, fieldPath=".a")
 
     causes = list(Rules.compile(schema).causes({"spec": {"a": 1}}))
@@ -72,7 +72,7 @@ def test_scalar_is_shown_and_object_is_not() -> None:
     assert judged({"a": 1}, schema) == ["a: Invalid value: 1: no"]
 
 
-def test_rules_are_asked_of_items_and_map_values() -> None:
+def test_rules_apply_to_items_and_map_values() -> None:
     rule = {KEY: [{"rule": "self.n > 0", "message": "no"}]}
     item = {"type": "object", "properties": {"n": {"type": "integer"}}, **rule}
     schema = {
@@ -87,7 +87,7 @@ def test_rules_are_asked_of_items_and_map_values() -> None:
     assert judged(value, schema) == ["list[1]: Invalid value: no", "map[x]: Invalid value: no"]
 
 
-def test_transition_rule_waits_for_an_old_value() -> None:
+def test_transition_rule_needs_an_old_value() -> None:
     schema = ruled("self.a == oldSelf.a", message="immutable")
 
     assert judged({"spec": {"a": 1}}, schema) == []
@@ -97,7 +97,7 @@ def test_transition_rule_waits_for_an_old_value() -> None:
     ]
 
 
-def test_optional_old_self_is_asked_also_without_an_old_value() -> None:
+def test_optional_old_self_rule_applies_without_an_old_value() -> None:
     rule = "oldSelf.hasValue() ? self.a >= oldSelf.value().a : self.a == 0"
     schema = ruled(rule, message="begins at 0 and grows", optionalOldSelf=True)
 
@@ -107,7 +107,7 @@ def test_optional_old_self_is_asked_also_without_an_old_value() -> None:
     assert len(judged({"spec": {"a": 1}}, schema, {"spec": {"a": 2}})) == 1
 
 
-def test_unchanged_value_is_not_judged_by_rules_without_an_old_value() -> None:
+def test_unchanged_value_is_exempt_from_non_transition_rules() -> None:
     old = {"spec": {"a": 0}}
 
     assert judged({"spec": {"a": 0}}, ruled("self.a > 1"), old) == []
@@ -144,7 +144,7 @@ def test_field_names_are_escaped_for_rules(name: str, spelt: str | None) -> None
     assert escape_name(name) == spelt
 
 
-def test_rule_may_use_the_functions_that_kubernetes_adds() -> None:
+def test_rule_can_use_kubernetes_functions() -> None:
     numbers = {"l": {"type": "array", "items": {"type": "integer"}}, "s": {"type": "string"}}
     rule = "self.l.isSorted() && self.l.sum() == 3 && self.s.find('[0-9]+') == '12'"
 
@@ -163,12 +163,12 @@ def test_rule_may_use_the_functions_that_kubernetes_adds() -> None:
         ),
     ],
 )
-def test_failing_evaluation_is_told_in_the_words_of_cel_go(rule: str, said: str) -> None:
+def test_evaluation_error_has_the_message_of_cel_go(rule: str, said: str) -> None:
     assert judged({"spec": {}}, ruled(rule)) == [f'spec: Invalid value: "object": {said}']
 
 
 @pytest.mark.parametrize("rule", ["self.a >", "nobody.a == 1", "self.a.whatever()"])
-def test_rule_that_is_no_cel_does_not_compile(rule: str) -> None:
+def test_invalid_cel_does_not_compile(rule: str) -> None:
     with pytest.raises(CelError):
         Rules.compile(ruled(rule))
 

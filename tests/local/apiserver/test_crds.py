@@ -21,7 +21,7 @@ def conditions(crd: JSON) -> dict[str, tuple[str, str]]:
     return {c["type"]: (c["status"], c["reason"]) for c in crd["status"]["conditions"]}
 
 
-async def test_definition_is_established_at_once(api: RawClient) -> None:
+async def test_crd_is_established_at_once(api: RawClient) -> None:
     await api.create(CRDS, definition())
 
     crd = (await api.get(f"{CRDS}/gadgets.test.io")).body
@@ -42,7 +42,7 @@ async def test_definition_is_established_at_once(api: RawClient) -> None:
     assert (await api.get(GADGETS)).code == 200
 
 
-async def test_objects_are_shaped_and_judged_by_the_schema(api: RawClient) -> None:
+async def test_objects_are_pruned_and_validated_by_the_schema(api: RawClient) -> None:
     await api.create(CRDS, definition())
 
     created = await api.create(GADGETS, gadget(size=1, unknown=2))
@@ -68,7 +68,7 @@ async def test_objects_are_shaped_and_judged_by_the_schema(api: RawClient) -> No
     }
 
 
-async def test_rules_are_not_asked_of_an_object_that_lacks_a_field(api: RawClient) -> None:
+async def test_rules_are_skipped_if_a_required_field_is_missing(api: RawClient) -> None:
     await api.create(CRDS, definition())
 
     refused = await api.post(GADGETS, gadget())
@@ -124,7 +124,7 @@ async def test_one_object_is_served_under_every_version(api: RawClient) -> None:
     assert (await api.get(GADGETS)).body["items"][0]["apiVersion"] == "test.io/v1"
 
 
-async def test_changed_schema_judges_from_then_on(api: RawClient) -> None:
+async def test_changed_schema_applies_from_then_on(api: RawClient) -> None:
     await api.create(CRDS, definition())
     await api.create(GADGETS, gadget(size=1))
     stricter = version("v1", maximum=5)
@@ -159,7 +159,7 @@ async def test_version_that_is_no_longer_served_is_gone(api: RawClient) -> None:
     assert (await api.get(GADGETS)).code == 200
 
 
-async def test_deleted_definition_takes_its_objects_with_it(api: RawClient) -> None:
+async def test_deleted_crd_deletes_its_objects(api: RawClient) -> None:
     await api.create(CRDS, definition())
     await api.create(GADGETS, gadget(size=1))
 
@@ -171,7 +171,7 @@ async def test_deleted_definition_takes_its_objects_with_it(api: RawClient) -> N
     assert (await api.get(GADGETS)).body["items"] == []
 
 
-async def test_definition_waits_for_the_finalizers_of_its_objects(api: RawClient) -> None:
+async def test_crd_waits_for_the_finalizers_of_its_objects(api: RawClient) -> None:
     await api.create(CRDS, definition())
     held = gadget(size=1)
     held["metadata"]["finalizers"] = ["test.io/hold"]
@@ -186,7 +186,7 @@ async def test_definition_waits_for_the_finalizers_of_its_objects(api: RawClient
     assert (await api.get(f"{CRDS}/gadgets.test.io")).code == 404
 
 
-async def test_definition_whose_kind_is_taken_waits_until_it_is_free(api: RawClient) -> None:
+async def test_crd_with_a_taken_kind_waits_until_it_is_free(api: RawClient) -> None:
     await api.create(CRDS, definition())
     rival = definition(plural="things", shortNames=[])
     await api.create(CRDS, rival)
@@ -219,7 +219,7 @@ def said(crd: JSON) -> list[str]:
     return [f"{cause.field}: {cause.message}" for cause in crd_causes(crd)]
 
 
-def test_valid_definition_has_nothing_said_against_it() -> None:
+def test_valid_crd_has_no_causes() -> None:
     assert said(definition()) == []
 
 
@@ -245,11 +245,11 @@ def test_valid_definition_has_nothing_said_against_it() -> None:
         ),
     ],
 )
-def test_definition_that_cannot_be_served_is_refused(crd: JSON, message: str) -> None:
+def test_invalid_crd_is_rejected(crd: JSON, message: str) -> None:
     assert said(crd) == [message]
 
 
-def test_definition_needs_exactly_one_storage_version() -> None:
+def test_crd_needs_exactly_one_storage_version() -> None:
     versions, stored = said(changed(versions=[version("v1"), version("v2")]))
 
     assert versions.startswith("spec.versions: Invalid value: [{")
@@ -287,7 +287,7 @@ def test_schema_that_is_not_structural_is_refused(field: JSON, message: str) -> 
     assert said(with_schema(schema)) == [f"{ROOT}.properties[spec]{message}"]
 
 
-def test_rule_that_does_not_compile_refuses_the_definition() -> None:
+def test_crd_with_an_uncompilable_rule_is_rejected() -> None:
     schema = {"type": "object", "x-kubernetes-validations": [{"rule": "self.a >"}]}
 
     (message,) = said(with_schema(schema))
@@ -296,7 +296,7 @@ def test_rule_that_does_not_compile_refuses_the_definition() -> None:
     assert "compilation failed: ERROR: <input>:1:9: Syntax error" in message
 
 
-def test_rule_that_yields_no_truth_refuses_the_definition() -> None:
+def test_crd_with_a_non_boolean_rule_is_rejected() -> None:
     schema = {"type": "object", "x-kubernetes-validations": [{"rule": "1 + 1"}]}
 
     (message,) = said(with_schema(schema))

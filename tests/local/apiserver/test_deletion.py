@@ -13,7 +13,7 @@ from tests.local.apiserver.raw_client import (
 )
 
 
-async def test_deleted_object_without_grace_answers_success(api: RawClient) -> None:
+async def test_deletion_without_grace_period_returns_success(api: RawClient) -> None:
     created = await api.create(CONFIG_MAPS, config_map("a"))
     answer = await api.delete(f"{CONFIG_MAPS}/a")
     assert answer.code == 200
@@ -27,7 +27,7 @@ async def test_deleted_object_without_grace_answers_success(api: RawClient) -> N
     assert (await api.get(f"{CONFIG_MAPS}/a")).code == 404
 
 
-async def test_scheduled_pod_is_asked_to_go_and_stays(api: RawClient) -> None:
+async def test_scheduled_pod_becomes_terminating(api: RawClient) -> None:
     await api.create(PODS, pod("a", node="n"))
     answer = await api.delete(f"{PODS}/a")
     assert answer.body["metadata"]["deletionTimestamp"]
@@ -36,7 +36,7 @@ async def test_scheduled_pod_is_asked_to_go_and_stays(api: RawClient) -> None:
     assert (await api.get(f"{PODS}/a")).code == 200
 
 
-async def test_grace_of_zero_removes_a_scheduled_pod(api: RawClient) -> None:
+async def test_grace_period_zero_removes_a_scheduled_pod(api: RawClient) -> None:
     await api.create(PODS, pod("a", node="n"))
     await api.delete(f"{PODS}/a")
     answer = await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})
@@ -44,13 +44,13 @@ async def test_grace_of_zero_removes_a_scheduled_pod(api: RawClient) -> None:
     assert (await api.get(f"{PODS}/a")).code == 404
 
 
-async def test_grace_is_read_from_the_query_too(api: RawClient) -> None:
+async def test_grace_period_is_read_from_the_query_too(api: RawClient) -> None:
     await api.create(PODS, pod("a", node="n"))
     await api.delete(f"{PODS}/a", gracePeriodSeconds=0)
     assert (await api.get(f"{PODS}/a")).code == 404
 
 
-async def test_grace_can_be_shortened_only(api: RawClient) -> None:
+async def test_grace_period_can_only_be_shortened(api: RawClient) -> None:
     await api.create(PODS, pod("a", node="n"))
     first = await api.delete(f"{PODS}/a", gracePeriodSeconds=20)
     longer = await api.delete(f"{PODS}/a", gracePeriodSeconds=25)
@@ -86,7 +86,7 @@ async def test_watch_sees_a_removed_pod_marked_first(api: RawClient) -> None:
         assert versions == sorted(set(versions))
 
 
-async def test_finalizer_holds_a_deleted_object(widgets: RawClient) -> None:
+async def test_finalizer_keeps_a_deleted_object(widgets: RawClient) -> None:
     await widgets.create(WIDGETS, widget("a", metadata={"finalizers": ["example.com/x"]}))
     answer = await widgets.delete(f"{WIDGETS}/a")
     assert answer.body["metadata"]["deletionTimestamp"]
@@ -123,7 +123,7 @@ async def test_finalizers_cannot_be_added_to_a_deleted_object(widgets: RawClient
         ),
     ],
 )
-async def test_precondition_that_fails_is_a_conflict(
+async def test_failing_precondition_is_a_conflict(
     api: RawClient, preconditions: dict[str, Any], message: str
 ) -> None:
     await api.create(PODS, pod("a"))
@@ -135,7 +135,7 @@ async def test_precondition_that_fails_is_a_conflict(
     assert (await api.get(f"{PODS}/a")).code == 200
 
 
-async def test_precondition_that_holds_lets_the_object_go(api: RawClient) -> None:
+async def test_matching_precondition_allows_deletion(api: RawClient) -> None:
     created = await api.create(PODS, pod("a"))
     uid = created["metadata"]["uid"]
     assert (await api.delete(f"{PODS}/a", {"preconditions": {"uid": uid}})).code == 200

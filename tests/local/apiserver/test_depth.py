@@ -36,9 +36,7 @@ async def raw(api: RawClient, method: str, path: str, body: bytes = b"", type_: 
 
 
 @pytest.mark.parametrize("levels", [1_500, 9_990])
-async def test_object_that_nests_deep_is_stored_and_changed(
-    widgets: RawClient, levels: int
-) -> None:
+async def test_deeply_nested_object_is_stored_and_updated(widgets: RawClient, levels: int) -> None:
     held = nested(levels)
     assert held in await raw(widgets, "POST", WIDGETS, deep_widget(levels))
     assert held in await raw(widgets, "GET", WIDGET)
@@ -53,13 +51,13 @@ async def test_object_that_nests_deep_is_stored_and_changed(
     assert b'"z"' in await raw(widgets, "PATCH", WIDGET, b'{"spec":{"x":"z"}}', MERGE)
 
 
-async def test_watch_shows_what_nests_deep(widgets: RawClient) -> None:
+async def test_watch_sends_deeply_nested_objects(widgets: RawClient) -> None:
     await raw(widgets, "POST", WIDGETS, deep_widget(1_500))
     async with widgets.session.get(WIDGETS, params={"watch": "true"}) as response:
         assert nested(1_500) in await response.content.readuntil(b"\n")
 
 
-async def test_deep_owner_takes_its_dependents_with_it(widgets: RawClient) -> None:
+async def test_deeply_nested_owner_is_deleted_with_its_dependents(widgets: RawClient) -> None:
     await raw(widgets, "POST", WIDGETS, deep_widget(1_500))
     owner = msgspec.json.decode(
         (await raw(widgets, "PATCH", WIDGET, b'{"spec":{"x":0}}', MERGE)), type=dict
@@ -83,7 +81,7 @@ async def test_body_beyond_the_limit_is_a_bad_request(widgets: RawClient, levels
     assert refused(await widgets.put(WIDGET, deep_widget(levels)))
 
 
-async def test_deep_options_of_a_deletion_are_a_bad_request(widgets: RawClient) -> None:
+async def test_deeply_nested_delete_options_are_a_bad_request(widgets: RawClient) -> None:
     await widgets.create(WIDGETS, widget("a"))
     answer = await widgets.delete(WIDGET, nested(10_001))
     assert answer.code == 400

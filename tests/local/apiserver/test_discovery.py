@@ -73,7 +73,7 @@ async def test_resource_is_described_with_its_names_and_verbs(api: RawClient) ->
         pytest.param(AGGREGATED_TYPE.replace("v=v2;", "v=v2beta1;"), False, id="older form"),
     ],
 )
-def test_aggregated_form_is_for_those_who_ask(accept: str, aggregated: bool) -> None:
+def test_aggregated_discovery_is_sent_on_request(accept: str, aggregated: bool) -> None:
     assert wants_aggregated(accept) is aggregated
 
 
@@ -124,7 +124,7 @@ async def test_openapi_url_changes_with_the_schema(api: RawClient) -> None:
     assert before["api/v1"] == after["api/v1"]
 
 
-async def test_writes_say_that_they_take_field_validation(api: RawClient) -> None:
+async def test_openapi_of_writes_has_field_validation(api: RawClient) -> None:
     document = (await api.get("/openapi/v3/api/v1")).body
 
     operation = document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
@@ -135,7 +135,7 @@ async def test_writes_say_that_they_take_field_validation(api: RawClient) -> Non
 @pytest.mark.parametrize(
     "path", ["/openapi/v2", "/openapi/v3/api/v1", "/openapi/v3/apis/test.io/v1"]
 )
-async def test_all_references_of_a_document_lead_somewhere(api: RawClient, path: str) -> None:
+async def test_all_references_of_a_document_resolve(api: RawClient, path: str) -> None:
     await api.create(CRDS, definition())
     document = (await api.get(path)).body
     known = document.get("definitions") or document["components"]["schemas"]

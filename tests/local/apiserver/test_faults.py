@@ -8,14 +8,14 @@ from dlctl.local.apiserver.faults import Fault
 from tests.local.apiserver.raw_client import CONFIG_MAPS, PODS, RawClient, config_map, pod
 
 
-async def test_fault_strikes_as_often_as_it_says(api: RawClient) -> None:
+async def test_fault_occurs_as_often_as_configured(api: RawClient) -> None:
     api.server.faults.add(Fault(verb="get", times=2, status=status.internal_error("broken")))
     codes = [(await api.get(f"{PODS}/a")).code for _ in range(3)]
     assert codes == [500, 500, 404]
     assert api.server.faults.matched == 2
 
 
-async def test_fault_strikes_only_what_it_names(api: RawClient) -> None:
+async def test_fault_affects_only_matching_requests(api: RawClient) -> None:
     error = status.internal_error("broken")
     api.server.faults.add(Fault(verb="write", resource="configmaps", name="a", status=error))
     assert (await api.get(CONFIG_MAPS)).code == 200
@@ -24,7 +24,7 @@ async def test_fault_strikes_only_what_it_names(api: RawClient) -> None:
     assert (await api.patch(f"{CONFIG_MAPS}/a", {})).code == 500
 
 
-async def test_throttling_says_when_to_come_back(api: RawClient) -> None:
+async def test_throttling_has_retry_after(api: RawClient) -> None:
     api.server.faults.add(Fault(status=status.too_many_requests("later", 3)))
     answer = await api.get(PODS)
     assert (answer.code, answer.body["reason"]) == (429, "TooManyRequests")
@@ -42,7 +42,7 @@ async def test_reset_comes_before_or_after_the_write(api: RawClient, when: str, 
     assert ((await api.get(f"{CONFIG_MAPS}/a")).code == 200) is done
 
 
-async def test_delay_comes_before_the_answer(api: RawClient) -> None:
+async def test_delay_is_before_the_response(api: RawClient) -> None:
     api.server.faults.add(Fault(delay_s=0.05))
     loop = asyncio.get_running_loop()
     start = loop.time()
@@ -59,7 +59,7 @@ async def test_watch_is_cut_after_some_events(api: RawClient) -> None:
         assert await events.expect_end()
 
 
-async def test_silent_watch_says_nothing_more(api: RawClient) -> None:
+async def test_silent_watch_sends_nothing_more(api: RawClient) -> None:
     await api.create(PODS, pod("a"))
     api.server.faults.add(Fault(verb="watch", silent=True))
     async with api.watch(PODS, allowWatchBookmarks="true") as events:
@@ -71,7 +71,7 @@ async def test_silent_watch_says_nothing_more(api: RawClient) -> None:
                 await events.next()
 
 
-async def test_error_can_come_within_a_watch(api: RawClient) -> None:
+async def test_error_can_occur_within_a_watch(api: RawClient) -> None:
     error = status.expired("too old resource version: 1 (2)")
     api.server.faults.add(Fault(verb="watch", status=error, in_stream=True))
     async with api.watch(PODS) as events:
@@ -80,7 +80,7 @@ async def test_error_can_come_within_a_watch(api: RawClient) -> None:
         assert await events.expect_end()
 
 
-async def test_stale_list_shows_the_past_to_those_who_take_any_version(api: RawClient) -> None:
+async def test_stale_list_is_sent_to_requests_for_any_version(api: RawClient) -> None:
     await api.create(CONFIG_MAPS, config_map("a"))
     await api.create(CONFIG_MAPS, config_map("b"))
     api.server.faults.add(Fault(verb="list", stale_by=1, times=None))

@@ -19,7 +19,7 @@ async def settled(api: RawClient) -> None:
     await api.get("/api/v1/namespaces")
 
 
-async def test_dependents_go_after_their_owner_in_the_background(widgets: RawClient) -> None:
+async def test_background_deletion_deletes_dependents_after_their_owner(widgets: RawClient) -> None:
     owner = await widgets.create(WIDGETS, widget("a"))
     await widgets.create(PODS, pod("p", ownerReferences=owned_by(owner)))
     await widgets.delete(f"{WIDGETS}/a")
@@ -27,7 +27,7 @@ async def test_dependents_go_after_their_owner_in_the_background(widgets: RawCli
     await widgets.collect_garbage(f"{PODS}/p")
 
 
-async def test_dependents_of_dependents_go_too(widgets: RawClient) -> None:
+async def test_dependents_of_dependents_are_deleted_too(widgets: RawClient) -> None:
     owner = await widgets.create(WIDGETS, widget("a"))
     middle = await widgets.create(CONFIG_MAPS, config_map("b", ownerReferences=owned_by(owner)))
     await widgets.create(CONFIG_MAPS, config_map("c", ownerReferences=owned_by(middle)))
@@ -35,7 +35,7 @@ async def test_dependents_of_dependents_go_too(widgets: RawClient) -> None:
     await widgets.collect_garbage(f"{CONFIG_MAPS}/c")
 
 
-async def test_scheduled_dependents_are_given_their_grace(widgets: RawClient) -> None:
+async def test_scheduled_dependents_get_their_grace_period(widgets: RawClient) -> None:
     owner = await widgets.create(WIDGETS, widget("a"))
     await widgets.create(PODS, pod("p", node="n", ownerReferences=owned_by(owner)))
     await widgets.delete(f"{WIDGETS}/a")
@@ -44,7 +44,7 @@ async def test_scheduled_dependents_are_given_their_grace(widgets: RawClient) ->
     assert meta["deletionGracePeriodSeconds"] == 30
 
 
-async def test_owner_in_the_foreground_waits_for_those_that_block_it(widgets: RawClient) -> None:
+async def test_foreground_deletion_waits_for_blocking_dependents(widgets: RawClient) -> None:
     owner = await widgets.create(WIDGETS, widget("a"))
     await widgets.create(PODS, pod("p", node="n", ownerReferences=owned_by(owner)))
     answer = await widgets.delete(f"{WIDGETS}/a", {"propagationPolicy": "Foreground"})
@@ -57,7 +57,7 @@ async def test_owner_in_the_foreground_waits_for_those_that_block_it(widgets: Ra
     await widgets.collect_garbage(f"{WIDGETS}/a")
 
 
-async def test_owner_in_the_foreground_does_not_wait_for_the_others(widgets: RawClient) -> None:
+async def test_foreground_deletion_does_not_wait_for_other_dependents(widgets: RawClient) -> None:
     owner = await widgets.create(WIDGETS, widget("a"))
     references = owned_by(owner, block=False)
     await widgets.create(PODS, pod("p", node="n", ownerReferences=references))
@@ -67,7 +67,7 @@ async def test_owner_in_the_foreground_does_not_wait_for_the_others(widgets: Raw
     assert (await widgets.get(f"{PODS}/p")).body["metadata"]["deletionTimestamp"]
 
 
-async def test_orphans_stay_and_forget_their_owner(widgets: RawClient) -> None:
+async def test_orphans_are_kept_and_lose_their_owner_reference(widgets: RawClient) -> None:
     owner = await widgets.create(WIDGETS, widget("a"))
     await widgets.create(PODS, pod("p", ownerReferences=owned_by(owner)))
     await widgets.delete(f"{WIDGETS}/a", propagationPolicy="Orphan")
@@ -76,7 +76,9 @@ async def test_orphans_stay_and_forget_their_owner(widgets: RawClient) -> None:
     assert "ownerReferences" not in (await widgets.get(f"{PODS}/p")).body["metadata"]
 
 
-async def test_object_with_another_owner_stays_and_forgets_the_lost_one(widgets: RawClient) -> None:
+async def test_object_with_another_owner_is_kept_and_loses_one_reference(
+    widgets: RawClient,
+) -> None:
     lost = await widgets.create(WIDGETS, widget("a"))
     kept = await widgets.create(WIDGETS, widget("b"))
     references = [*owned_by(lost), owned_by(kept)[0] | {"controller": False}]
@@ -87,14 +89,14 @@ async def test_object_with_another_owner_stays_and_forgets_the_lost_one(widgets:
     assert [each["name"] for each in left] == ["b"]
 
 
-async def test_object_whose_owner_never_was_goes(widgets: RawClient) -> None:
+async def test_object_with_a_nonexistent_owner_is_deleted(widgets: RawClient) -> None:
     owner = await widgets.create(WIDGETS, widget("a"))
     owner["metadata"]["uid"] = "of an earlier one"
     await widgets.create(PODS, pod("p", ownerReferences=owned_by(owner)))
     await widgets.collect_garbage(f"{PODS}/p")
 
 
-async def test_object_with_an_owner_of_an_unknown_kind_stays(api: RawClient) -> None:
+async def test_object_with_an_owner_of_an_unknown_kind_is_kept(api: RawClient) -> None:
     owner = {"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "x", "uid": "1"}}
     await api.create(PODS, pod("p", ownerReferences=owned_by(owner)))
     await settled(api)

@@ -31,7 +31,7 @@ async def test_request_without_the_token_is_unauthorized(
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/livez", "/version"])
-async def test_health_and_version_are_told_to_anybody(server: ApiServer, path: str) -> None:
+async def test_health_and_version_need_no_token(server: ApiServer, path: str) -> None:
     async with aiohttp.ClientSession(server.url) as session, session.get(path) as response:
         assert response.status == 200
 
@@ -60,9 +60,7 @@ async def test_unknown_path_is_not_found(api: RawClient, path: str) -> None:
         "/api/v1/namespaces/default/pods/a/status/more",
     ],
 )
-async def test_path_outside_of_all_that_is_served_is_answered_in_plain_text(
-    api: RawClient, path: str
-) -> None:
+async def test_path_of_an_unserved_group_is_a_plain_text_404(api: RawClient, path: str) -> None:
     answer = await api.get(path)
     assert (answer.code, answer.body) == (404, "404 page not found\n")
 
@@ -76,14 +74,12 @@ async def test_path_outside_of_all_that_is_served_is_answered_in_plain_text(
         pytest.param("DELETE", f"{PODS}/a/status", id="delete of a status"),
     ],
 )
-async def test_method_that_a_path_lacks_is_not_allowed(
-    api: RawClient, method: str, path: str
-) -> None:
+async def test_unsupported_method_is_not_allowed(api: RawClient, method: str, path: str) -> None:
     answer = await api.call(method, path, {})
     assert (answer.code, answer.body["reason"]) == (405, "MethodNotAllowed")
 
 
-async def test_requests_are_counted_by_who_does_what(api: RawClient) -> None:
+async def test_requests_are_counted_by_user_agent_verb_and_resource(api: RawClient) -> None:
     await api.create(CONFIG_MAPS, config_map("a"))
     await api.get(CONFIG_MAPS)
     await api.patch(f"{PODS}/a/status", {})
@@ -114,7 +110,7 @@ async def test_own_client_reaches_the_server_over_tls() -> None:
             assert (await client.get(NAMESPACES, key, Object)).key == key
 
 
-async def test_kubeconfig_holds_what_a_stranger_needs() -> None:
+async def test_kubeconfig_suffices_for_another_client() -> None:
     async with serve(token="secret") as server:
         config = server.kubeconfig(namespace="team")
         cluster = config["clusters"][0]["cluster"]
@@ -130,7 +126,7 @@ async def test_kubeconfig_holds_what_a_stranger_needs() -> None:
             assert response.status == 200
 
 
-async def test_server_ends_at_once_though_a_watch_is_open() -> None:
+async def test_server_stops_at_once_despite_an_open_watch() -> None:
     async with aiohttp.ClientSession() as session:
         async with serve(tls=False) as server:
             headers = {"Authorization": f"Bearer {server.token}"}

@@ -71,9 +71,7 @@ async def test_label_selector_chooses(api: RawClient, selector: str, names: list
 
 
 @pytest.mark.parametrize("selector", ["a=b=c", "a in", "a,", "in (x)", "n>x", "=x"])
-async def test_label_selector_that_cannot_be_read_is_a_bad_request(
-    api: RawClient, selector: str
-) -> None:
+async def test_unparsable_label_selector_is_a_bad_request(api: RawClient, selector: str) -> None:
     answer = await api.get(PODS, labelSelector=selector)
     assert answer.code == 400
     assert "found '" in answer.body["message"] or "Invalid value" in answer.body["message"]
@@ -95,13 +93,13 @@ async def test_field_selector_chooses(api: RawClient, selector: str, names: list
     assert (await api.get(PODS, fieldSelector=selector)).names == names
 
 
-async def test_field_that_is_not_selectable_is_a_bad_request(api: RawClient) -> None:
+async def test_unselectable_field_is_a_bad_request(api: RawClient) -> None:
     answer = await api.get(PODS, fieldSelector="spec.priority=1")
     assert answer.code == 400
     assert answer.body["message"] == "field label not supported: spec.priority"
 
 
-async def test_pages_go_on_where_the_last_one_ended(api: RawClient) -> None:
+async def test_each_page_continues_after_the_last_one(api: RawClient) -> None:
     await make(api, "a", "b", "c")
     first = await api.get(CONFIG_MAPS, limit=2)
     assert first.names == ["a", "b"]
@@ -111,7 +109,7 @@ async def test_pages_go_on_where_the_last_one_ended(api: RawClient) -> None:
     assert "continue" not in second.body["metadata"]
 
 
-async def test_all_pages_show_one_moment(api: RawClient) -> None:
+async def test_all_pages_are_one_consistent_snapshot(api: RawClient) -> None:
     await make(api, "a", "b", "c", "d")
     first = await api.get(CONFIG_MAPS, limit=2)
     await api.delete(f"{CONFIG_MAPS}/c")
@@ -134,7 +132,9 @@ async def test_limit_counts_only_what_is_selected(api: RawClient) -> None:
     assert second.names == ["c"]
 
 
-async def test_token_of_a_forgotten_version_is_expired_and_offers_the_rest(api: RawClient) -> None:
+async def test_continue_token_of_a_compacted_version_is_expired_with_a_new_one(
+    api: RawClient,
+) -> None:
     await make(api, "a", "b", "c")
     first = await api.get(CONFIG_MAPS, limit=1)
     await api.delete(f"{CONFIG_MAPS}/b")
@@ -154,7 +154,7 @@ async def test_malformed_token_is_a_bad_request(api: RawClient) -> None:
     assert answer.body["message"].startswith("invalid continue token: continue key is not valid")
 
 
-async def test_exact_version_shows_the_past(api: RawClient) -> None:
+async def test_exact_version_lists_that_version(api: RawClient) -> None:
     await make(api, "a")
     then = (await api.get(CONFIG_MAPS)).version
     await make(api, "b")
@@ -175,7 +175,7 @@ async def test_version_otherwise_means_not_older_than(
     assert (await api.get(CONFIG_MAPS, resourceVersion=0)).names == ["a", "b"]
 
 
-async def test_forgotten_exact_version_is_expired(api: RawClient) -> None:
+async def test_compacted_exact_version_is_expired(api: RawClient) -> None:
     await make(api, "a")
     then = (await api.get(CONFIG_MAPS)).version
     await make(api, "b")
@@ -206,13 +206,13 @@ async def test_version_from_the_future_times_out_with_its_cause(api: RawClient) 
         pytest.param({"sendInitialEvents": "true"}, id="initial events of a list"),
     ],
 )
-async def test_options_that_contradict_are_invalid(api: RawClient, params: dict[str, str]) -> None:
+async def test_contradictory_options_are_invalid(api: RawClient, params: dict[str, str]) -> None:
     answer = await api.get(CONFIG_MAPS, **params)
     assert answer.code == 422
     assert answer.body["message"].startswith('ListOptions.meta.k8s.io "" is invalid: ')
 
 
-async def test_history_is_kept_for_as_many_writes_as_the_window() -> None:
+async def test_history_covers_the_last_writes_of_the_window() -> None:
     async with serve(tls=False, window=3) as server:
         served = server.registry.find("", "v1", "configmaps")
         assert served is not None
@@ -241,6 +241,6 @@ async def test_table_is_sent_on_request(api: RawClient) -> None:
     assert answer.body["rows"][0]["object"]["metadata"]["name"] == "a"
 
 
-async def test_format_that_is_not_served_is_not_acceptable(api: RawClient) -> None:
+async def test_unserved_format_is_not_acceptable(api: RawClient) -> None:
     answer = await api.get(CONFIG_MAPS, accept="text/csv")
     assert (answer.code, answer.body["reason"]) == (406, "NotAcceptable")

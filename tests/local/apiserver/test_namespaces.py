@@ -4,11 +4,11 @@ from tests.local.apiserver.test_garbage_collector import settled
 NAMESPACES = "/api/v1/namespaces"
 
 
-async def test_cluster_begins_with_its_namespaces(api: RawClient) -> None:
+async def test_cluster_starts_with_its_namespaces(api: RawClient) -> None:
     assert (await api.get(NAMESPACES)).names == ["default", "kube-system"]
 
 
-async def test_new_namespace_is_active_labelled_and_held(api: RawClient) -> None:
+async def test_new_namespace_is_active_with_label_and_finalizer(api: RawClient) -> None:
     created = await api.create(NAMESPACES, {"metadata": {"name": "team"}})
     assert created["status"] == {"phase": "Active"}
     assert created["spec"] == {"finalizers": ["kubernetes"]}
@@ -23,13 +23,13 @@ async def test_each_namespace_gets_a_default_service_account(api: RawClient) -> 
         assert (await api.get(path)).code == 200
 
 
-async def test_update_cannot_let_a_namespace_go(api: RawClient) -> None:
+async def test_update_cannot_remove_a_namespaces_finalizer(api: RawClient) -> None:
     await api.create(NAMESPACES, {"metadata": {"name": "team"}})
     answer = await api.put(f"{NAMESPACES}/team", {"metadata": {"name": "team"}})
     assert answer.body["spec"] == {"finalizers": ["kubernetes"]}
 
 
-async def test_deleted_namespace_takes_its_contents_along(api: RawClient) -> None:
+async def test_deleted_namespace_deletes_its_contents(api: RawClient) -> None:
     await api.create(NAMESPACES, {"metadata": {"name": "team"}})
     await api.create(f"{NAMESPACES}/team/configmaps", config_map("a"))
     answer = await api.delete(f"{NAMESPACES}/team")
@@ -38,7 +38,7 @@ async def test_deleted_namespace_takes_its_contents_along(api: RawClient) -> Non
     assert (await api.get(f"{NAMESPACES}/team/configmaps")).names == []
 
 
-async def test_terminating_namespace_waits_for_graceful_pods_and_refuses_new_objects(
+async def test_terminating_namespace_waits_for_pods_and_rejects_new_objects(
     api: RawClient,
 ) -> None:
     await api.create(NAMESPACES, {"metadata": {"name": "team"}})
@@ -66,7 +66,7 @@ async def test_terminating_namespace_waits_for_graceful_pods_and_refuses_new_obj
     await api.collect_garbage(f"{NAMESPACES}/team")
 
 
-async def test_system_namespaces_may_not_be_deleted(api: RawClient) -> None:
+async def test_system_namespaces_cannot_be_deleted(api: RawClient) -> None:
     answer = await api.delete(f"{NAMESPACES}/default")
     assert answer.code == 403
     assert answer.body["message"] == (

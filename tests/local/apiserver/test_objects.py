@@ -159,7 +159,7 @@ async def test_name_in_the_body_must_be_that_of_the_path(api: RawClient) -> None
     )
 
 
-async def test_same_content_is_no_write(api: RawClient) -> None:
+async def test_update_with_equal_content_is_no_write(api: RawClient) -> None:
     created = await api.create(CONFIG_MAPS, config_map("a"))
     answer = await api.put(f"{CONFIG_MAPS}/a", created)
     assert answer.version == created["metadata"]["resourceVersion"]
@@ -207,7 +207,7 @@ async def test_generation_counts_changes_of_the_spec_only(widgets: RawClient) ->
     assert await generation(path, {"spec": {"n": 2}}) == 2
 
 
-async def test_dry_run_answers_and_stores_nothing(api: RawClient) -> None:
+async def test_dry_run_returns_the_object_and_stores_nothing(api: RawClient) -> None:
     answer = await api.post(CONFIG_MAPS, config_map("a"), dryRun="All")
     assert answer.code == 201
     assert "resourceVersion" not in answer.body["metadata"]
@@ -236,7 +236,7 @@ async def test_dry_run_of_another_kind_is_invalid(api: RawClient) -> None:
         pytest.param([], "unrecognized", id="list"),
     ],
 )
-async def test_body_that_is_no_such_object_is_a_bad_request(
+async def test_body_of_another_kind_is_a_bad_request(
     api: RawClient, body: object, message: str
 ) -> None:
     answer = await api.post(CONFIG_MAPS, body)
@@ -263,12 +263,12 @@ async def test_two_controllers_are_invalid(api: RawClient) -> None:
     assert "Only one reference can have Controller set to true" in answer.body["message"]
 
 
-async def test_pod_begins_pending_whatever_is_sent(api: RawClient) -> None:
+async def test_new_pod_is_pending_whatever_is_sent(api: RawClient) -> None:
     created = await api.create(PODS, pod("a") | {"status": {"phase": "Running"}})
     assert created["status"]["phase"] == "Pending"
 
 
-async def test_unknown_fields_are_dropped_or_refused_as_asked(api: RawClient) -> None:
+async def test_unknown_fields_are_dropped_or_rejected_by_field_validation(api: RawClient) -> None:
     body = config_map("a") | {"typo": 1}
     strict = await api.post(CONFIG_MAPS, body, fieldValidation="Strict")
     assert strict.code == 400
@@ -284,7 +284,7 @@ async def test_unknown_fields_are_dropped_or_refused_as_asked(api: RawClient) ->
     assert patched.body["message"].endswith('strict decoding error: unknown field "typo"')
 
 
-async def test_format_that_is_not_served_is_refused_before_the_write(api: RawClient) -> None:
+async def test_unserved_format_is_rejected_before_the_write(api: RawClient) -> None:
     answer = await api.post(CONFIG_MAPS, config_map("a"), accept="text/csv")
     assert answer.code == 406
     assert (await api.get(f"{CONFIG_MAPS}/a")).code == 404

@@ -77,7 +77,7 @@ def test_json_patch(operations: Any, result: Any) -> None:
         pytest.param({"op": "move", "from": "/x", "path": "/y"}, id="move of nothing"),
     ],
 )
-def test_json_patch_that_does_not_fit_is_unprocessable(operation: Any) -> None:
+def test_inapplicable_json_patch_is_unprocessable(operation: Any) -> None:
     with pytest.raises(StatusError) as caught:
         json_patched({"a": 1, "l": []}, [operation])
     assert caught.value.code == 422
@@ -145,7 +145,7 @@ def test_strategic_primitive_lists_lose_and_gain_items() -> None:
     assert strategic(target, patch) == {"metadata": {"finalizers": ["c", "b"]}}
 
 
-def test_strategic_element_order_sorts_what_it_names() -> None:
+def test_strategic_element_order_sorts_the_named_items() -> None:
     target = containers({"name": "a"}, {"name": "b"})
     patch = {
         "spec": {
@@ -200,7 +200,7 @@ async def test_strategic_patch_over_http_keeps_the_other_conditions(api: RawClie
 
 
 @pytest.mark.parametrize("type_", [STRATEGIC, "application/apply-patch+yaml", "text/plain"])
-async def test_custom_objects_take_json_and_merge_patches_only(
+async def test_custom_objects_accept_only_json_and_merge_patches(
     widgets: RawClient, type_: str
 ) -> None:
     await widgets.create(WIDGETS, widget("a"))
@@ -229,6 +229,6 @@ async def test_patch_of_absent_object_is_not_found(api: RawClient) -> None:
     assert (await api.patch(f"{CONFIG_MAPS}/a", {})).code == 404
 
 
-async def test_patch_that_is_no_json_is_a_bad_request(api: RawClient) -> None:
+async def test_patch_that_is_not_json_is_a_bad_request(api: RawClient) -> None:
     await api.create(CONFIG_MAPS, config_map("a"))
     assert (await api.patch(f"{CONFIG_MAPS}/a", b"{")).code == 400

@@ -59,7 +59,7 @@ def test_ports_of_a_service_are_numbers_or_names() -> None:
         pytest.param(envelope("ConfigMap", b"\x0a\x7f"), id="cut off"),
     ],
 )
-def test_what_cannot_be_read_is_an_error(body: bytes) -> None:
+def test_malformed_protobuf_raises(body: bytes) -> None:
     with pytest.raises(ProtobufError):
         decode(body)
 

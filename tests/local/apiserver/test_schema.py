@@ -42,7 +42,7 @@ def test_unknown_fields_are_pruned_and_named() -> None:
     assert obj == {"kind": "W", "metadata": {"any": 1}, "spec": {"known": "a", "items": [{}]}}
 
 
-def test_pruning_stops_where_unknown_fields_are_preserved_and_goes_on_below_known_ones() -> None:
+def test_pruning_stops_at_preserved_fields_and_continues_below_known_ones() -> None:
     free = {"type": "object", PRESERVE: True, "properties": {"strict": {"type": "object"}}}
     obj = {"spec": {"free": {"any": {"deep": [{"x": 1}]}, "strict": {"bad": 1}}}}
 
@@ -90,7 +90,7 @@ def test_defaults_fill_absent_fields_also_inside_defaults() -> None:
         ),
     ],
 )
-def test_null_becomes_what_the_schema_says(field: JSON, result: JSON) -> None:
+def test_null_is_defaulted_or_dropped_by_the_schema(field: JSON, result: JSON) -> None:
     obj: JSON = {"spec": {"x": None}}
 
     drop_nulls(obj, under_spec(x=field))
@@ -206,7 +206,7 @@ def test_coercing_twice_changes_nothing(obj: JSON) -> None:
         ),
     ],
 )
-def test_scalar_that_breaks_its_schema_is_refused_in_the_real_words(
+def test_invalid_scalar_is_rejected_with_kubernetes_message(
     value: Any, field: JSON, message: str
 ) -> None:
     assert refusals(value, field) == [f"spec.x: {message}"]
@@ -267,7 +267,7 @@ def test_missing_fields_are_required_where_they_belong() -> None:
         pytest.param(None, {"type": "string", "nullable": True}, id="nullable"),
     ],
 )
-def test_value_that_fits_its_schema_is_taken(value: Any, field: JSON) -> None:
+def test_valid_value_passes_its_schema(value: Any, field: JSON) -> None:
     assert refusals(value, field) == []
 
 
@@ -310,7 +310,7 @@ def test_failed_all_of_says_which_part_failed() -> None:
     ]
 
 
-def test_unchanged_part_is_not_judged_again() -> None:
+def test_unchanged_part_is_not_validated_again() -> None:
     schema = under_spec(x={"type": "integer", "maximum": 3}, y={"type": "string"})
     old = {"spec": {"x": 5, "y": "a"}}
 

@@ -88,7 +88,7 @@ writes = st.one_of(
 
 @settings(max_examples=150)
 @given(st.lists(writes, max_size=40))
-def test_who_starts_to_watch_anywhere_ends_with_what_a_list_shows(
+def test_watch_from_any_version_ends_up_equal_to_a_list(
     operations: list[tuple[str, str, str, int]],
 ) -> None:
     storage = Storage()
@@ -110,7 +110,7 @@ def test_who_starts_to_watch_anywhere_ends_with_what_a_list_shows(
         assert listed(storage, EVERYTHING, revision) == objects
 
 
-def test_every_write_is_one_revision_and_the_same_content_is_none() -> None:
+def test_every_write_is_one_revision_and_equal_content_is_none() -> None:
     storage = Storage()
     start = storage.revision
     put(storage, "a")
@@ -133,7 +133,7 @@ def test_stale_update_is_a_conflict_and_changes_nothing() -> None:
         storage.remove(CONFIG_MAPS, stale)
 
 
-def test_what_observers_write_is_seen_by_all_in_order() -> None:
+def test_writes_of_observers_are_observed_in_order() -> None:
     storage = Storage()
     seen: list[tuple[str, int]] = []
 
@@ -153,7 +153,7 @@ def test_what_observers_write_is_seen_by_all_in_order() -> None:
     ]
 
 
-def test_watch_and_list_of_the_forgotten_past_are_expired() -> None:
+def test_watch_and_list_of_compacted_versions_are_expired() -> None:
     storage = Storage(window=2)
     start = storage.revision
     for name in "abc":
@@ -167,7 +167,7 @@ def test_watch_and_list_of_the_forgotten_past_are_expired() -> None:
     assert len(storage.watch(CONFIG_MAPS, start + 1, lambda: None).drain()) == 2
 
 
-def test_watcher_that_is_never_read_is_given_up() -> None:
+def test_watcher_that_is_never_read_is_dropped() -> None:
     storage = Storage(window=3)
     watcher = storage.watch(CONFIG_MAPS, storage.revision, lambda: None)
     for value in range(5):
@@ -176,7 +176,7 @@ def test_watcher_that_is_never_read_is_given_up() -> None:
     assert watcher.drain() == []
 
 
-def test_namespaces_that_begin_alike_are_kept_apart() -> None:
+def test_namespaces_with_a_common_prefix_are_separate() -> None:
     storage = Storage()
     for namespace in ("a", "a-b", "ab"):
         obj = config_map("n", "x", 0)

@@ -14,7 +14,7 @@ BINDING = {
 }
 
 
-async def test_binding_puts_a_pod_on_a_node(api: RawClient) -> None:
+async def test_binding_sets_the_node_of_a_pod(api: RawClient) -> None:
     await api.create(PODS, pod("a"))
     answer = await api.post(f"{PODS}/a/binding", BINDING)
     assert (answer.code, answer.body["status"]) == (201, "Success")
@@ -41,7 +41,7 @@ async def test_eviction_deletes_with_grace(api: RawClient) -> None:
     assert (await api.get(f"{PODS}/a")).body["metadata"]["deletionTimestamp"]
 
 
-async def test_log_comes_from_the_source_with_all_that_was_asked(api: RawClient) -> None:
+async def test_log_request_is_passed_to_the_source_with_all_options(api: RawClient) -> None:
     asked: list[LogRequest] = []
 
     async def source(request: LogRequest) -> AsyncIterator[bytes]:
@@ -106,7 +106,7 @@ async def test_scale_reads_and_writes_the_replicas(api: RawClient) -> None:
     assert (await api.get(f"{WIDGETS}/a")).body["spec"]["replicas"] == 3
 
 
-async def test_services_get_an_address_each_unless_they_want_none(api: RawClient) -> None:
+async def test_each_service_gets_an_address_unless_headless(api: RawClient) -> None:
     path = "/api/v1/namespaces/default/services"
     ports = [{"port": 80}]
     for name, spec in (("a", {}), ("b", {}), ("c", {"clusterIP": "None"})):

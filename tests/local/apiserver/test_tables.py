@@ -80,7 +80,7 @@ def ended(code: int, reason: str = "", restarts: int = 0) -> JSON:
         ),
     ],
 )
-def test_pod_is_summed_up_as_kubectl_users_know_it(pod: JSON, cells: tuple[str, str, str]) -> None:
+def test_pod_columns_are_those_of_kubectl(pod: JSON, cells: tuple[str, str, str]) -> None:
     row = pod_cells(pod, NOW)
 
     assert (row["Ready"], row["Status"], row["Restarts"]) == cells
@@ -120,7 +120,7 @@ def test_restarts_say_how_long_ago_the_last_one_was() -> None:
         pytest.param(-5, "<invalid>"),
     ],
 )
-def test_age_is_told_in_at_most_two_units(elapsed_s: float, words: str) -> None:
+def test_age_has_at_most_two_units(elapsed_s: float, words: str) -> None:
     assert human_duration(elapsed_s) == words
 
 
@@ -156,7 +156,7 @@ def test_custom_resource_without_columns_has_name_and_age() -> None:
     assert shown["rows"] == []
 
 
-def test_rows_carry_what_was_asked_for() -> None:
+def test_rows_include_the_requested_objects() -> None:
     obj = {"kind": "Gadget", "metadata": {"name": "a"}, "spec": {}}
 
     rows = {

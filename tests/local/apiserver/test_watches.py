@@ -14,7 +14,7 @@ from tests.local.apiserver.raw_client import (
 )
 
 
-async def test_watch_from_a_version_tells_what_came_after(api: RawClient) -> None:
+async def test_watch_from_a_version_sends_later_changes(api: RawClient) -> None:
     created = await api.create(CONFIG_MAPS, config_map("a"))
     async with api.watch(CONFIG_MAPS, resourceVersion=created["metadata"]["resourceVersion"]) as w:
         await api.create(CONFIG_MAPS, config_map("b"))
@@ -34,7 +34,7 @@ async def test_deleted_object_is_shown_with_the_version_of_its_deletion(api: Raw
 
 
 @pytest.mark.parametrize("params", [{}, {"resourceVersion": "0"}])
-async def test_watch_without_a_version_begins_with_what_is_there(
+async def test_watch_without_a_version_begins_with_existing_objects(
     api: RawClient, params: dict[str, str]
 ) -> None:
     await api.create(PODS, pod("b"))
@@ -59,7 +59,7 @@ async def test_watch_is_limited_to_its_namespace(api: RawClient) -> None:
         assert await events.next_named(1) == [("ADDED", "near")]
 
 
-async def test_object_that_begins_to_match_is_added_and_that_ceases_is_deleted(
+async def test_object_that_starts_matching_is_added_and_that_stops_is_deleted(
     api: RawClient,
 ) -> None:
     await api.create(PODS, pod("a"))
@@ -112,7 +112,7 @@ async def test_initial_events_can_be_declined(api: RawClient) -> None:
         assert await events.next_named(1) == [("ADDED", "b")]
 
 
-async def test_bookmarks_tell_the_version_while_nothing_happens(api: RawClient) -> None:
+async def test_bookmarks_have_the_version_of_an_idle_watch(api: RawClient) -> None:
     async with api.watch(PODS, allowWatchBookmarks="true") as events:
         await api.create(CONFIG_MAPS, config_map("a"))
         type_, bookmark = await events.next()
@@ -121,7 +121,7 @@ async def test_bookmarks_tell_the_version_while_nothing_happens(api: RawClient) 
         assert "annotations" not in bookmark["metadata"]
 
 
-async def test_no_bookmarks_come_unasked(api: RawClient) -> None:
+async def test_bookmarks_are_sent_only_on_request(api: RawClient) -> None:
     async with api.watch(PODS) as events:
         # Longer than the interval of bookmarks.
         with pytest.raises(TimeoutError):
@@ -129,7 +129,7 @@ async def test_no_bookmarks_come_unasked(api: RawClient) -> None:
                 await events.next()
 
 
-async def test_forgotten_version_is_an_error_event(api: RawClient) -> None:
+async def test_expired_version_is_an_error_event(api: RawClient) -> None:
     for name in "abc":
         await api.create(PODS, pod(name))
     api.server.storage.compact(api.server.storage.revision)
@@ -141,7 +141,7 @@ async def test_forgotten_version_is_an_error_event(api: RawClient) -> None:
         assert await events.expect_end()
 
 
-async def test_version_from_the_future_is_waited_for(api: RawClient) -> None:
+async def test_future_version_is_awaited(api: RawClient) -> None:
     version = api.server.storage.revision
     async with api.watch(PODS, resourceVersion=version + 1) as events:
         await api.create(PODS, pod("a"))
@@ -165,7 +165,7 @@ async def test_version_from_the_future_is_too_large_for_initial_events(api: RawC
         pytest.param({"resourceVersionMatch": "NotOlderThan"}, id="match without initial events"),
     ],
 )
-async def test_options_that_contradict_are_invalid(api: RawClient, params: dict[str, str]) -> None:
+async def test_contradictory_options_are_invalid(api: RawClient, params: dict[str, str]) -> None:
     answer = await api.get(PODS, watch="true", **params)
     assert answer.code == 422
     assert "resourceVersionMatch: Forbidden: " in answer.body["message"]
@@ -176,13 +176,13 @@ async def test_watch_ends_cleanly_at_its_timeout(api: RawClient) -> None:
     assert await answer.read() == b""
 
 
-async def test_watch_that_times_out_says_first_how_far_it_came(api: RawClient) -> None:
+async def test_watch_sends_a_bookmark_before_its_timeout(api: RawClient) -> None:
     params = {"watch": "1", "timeoutSeconds": "1", "allowWatchBookmarks": "true"}
     answer = await api.session.get(PODS, params=params)
     assert b"BOOKMARK" in await answer.read()
 
 
-async def test_object_whose_content_stays_makes_no_event(widgets: RawClient) -> None:
+async def test_update_with_equal_content_sends_no_event(widgets: RawClient) -> None:
     await widgets.create(WIDGETS, widget("a", spec={"n": 1}))
     version = widgets.server.storage.revision
     async with widgets.watch(WIDGETS, resourceVersion=version) as events:
@@ -192,7 +192,7 @@ async def test_object_whose_content_stays_makes_no_event(widgets: RawClient) -> 
         assert obj["spec"] == {"n": 2}
 
 
-async def test_client_that_leaves_frees_its_watch(api: RawClient) -> None:
+async def test_disconnected_client_frees_its_watch(api: RawClient) -> None:
     storage = api.server.storage
     async with api.watch(PODS):
         assert storage.watchers == 1
@@ -207,6 +207,6 @@ async def test_table_rows_are_watched(api: RawClient) -> None:
         assert b'"kind":"Table"' in line
 
 
-async def test_version_that_is_no_number_is_an_error_of_the_server(api: RawClient) -> None:
+async def test_non_numeric_version_is_a_server_error(api: RawClient) -> None:
     answer = await api.get(PODS, watch="true", resourceVersion="x")
     assert (answer.code, answer.body.get("reason")) == (500, None)

@@ -39,7 +39,7 @@ async def ask(harness: NodeHarness, name: str, path: str, *more: str, **spec: An
     return (await harness.log(name)).strip()
 
 
-async def test_pod_reaches_the_server_with_no_rights_but_those_granted(
+async def test_pod_reaches_the_server_with_only_its_granted_rights(
     harness: NodeHarness,
 ) -> None:
     path = "/api/v1/namespaces/default/pods"
@@ -49,7 +49,7 @@ async def test_pod_reaches_the_server_with_no_rights_but_those_granted(
     assert await ask(harness, "reader", path, serviceAccountName="reader") == "200"
 
 
-async def test_account_is_told_by_files_that_cannot_be_changed(harness: NodeHarness) -> None:
+async def test_service_account_files_are_read_only(harness: NodeHarness) -> None:
     script = f"cd {FOLDER}; ls; cat namespace; echo; echo x >token"
     await harness.run("files", command=["sh", "-c", script])
     log = await harness.log("files")
@@ -58,7 +58,7 @@ async def test_account_is_told_by_files_that_cannot_be_changed(harness: NodeHarn
 
 
 @pytest.mark.parametrize("said_by", ["pod", "account"])
-async def test_pod_that_wants_no_token_has_none(harness: NodeHarness, said_by: str) -> None:
+async def test_pod_without_automount_has_no_token(harness: NodeHarness, said_by: str) -> None:
     name = f"no-token-{said_by}"
     spec: dict[str, Any] = {"serviceAccountName": name}
     await harness.create(ACCOUNTS, name, automountServiceAccountToken=said_by == "pod")
@@ -75,7 +75,7 @@ async def test_pod_waits_for_its_account(harness: NodeHarness) -> None:
     await harness.finished("waits")
 
 
-async def test_own_volume_may_take_the_place_of_the_account(harness: NodeHarness) -> None:
+async def test_own_volume_can_replace_the_service_account(harness: NodeHarness) -> None:
     mounts = [{"name": "own", "mountPath": FOLDER}]
     await harness.run(
         "own",
@@ -85,7 +85,7 @@ async def test_own_volume_may_take_the_place_of_the_account(harness: NodeHarness
     assert await harness.log("own") == ""
 
 
-async def test_server_is_behind_the_same_door_when_other_pods_have_gone(
+async def test_server_address_is_stable_when_other_pods_are_deleted(
     harness: NodeHarness,
 ) -> None:
     # The address that pods keep in mind for half a minute.

@@ -32,7 +32,7 @@ async def test_client_runs_a_command_and_learns_how_it_ended(harness: NodeHarnes
     assert await run(harness, "asked", "wc -c", stdin=b"x" * 100_000) == ExecResult(0, b"100000\n")
 
 
-async def test_client_learns_why_a_command_cannot_run(harness: NodeHarness) -> None:
+async def test_client_gets_the_reason_why_a_command_cannot_run(harness: NodeHarness) -> None:
     with pytest.raises(NotFoundError, match='pods "nobody" not found'):
         await run(harness, "nobody", "true")
     await start(harness, "narrow")
@@ -43,7 +43,7 @@ async def test_client_learns_why_a_command_cannot_run(harness: NodeHarness) -> N
         await harness.client.execute(key, "main", ["no-such-program"])
 
 
-async def test_command_ends_when_its_time_is_up(harness: NodeHarness) -> None:
+async def test_command_ends_at_its_timeout(harness: NodeHarness) -> None:
     await start(harness, "slow")
     with pytest.raises(DeadlineExceededError):
         await run(harness, "slow", "echo $$ > pid; exec sleep 1000", timeout_s=0.3)
@@ -68,7 +68,7 @@ async def _exit_code(harness: NodeHarness, name: str, script: str) -> int:
         return -1
 
 
-async def test_launcher_is_spoken_to(harness: NodeHarness, tmp_path: Path) -> None:
+async def test_launcher_shell_works_on_a_local_pod(harness: NodeHarness, tmp_path: Path) -> None:
     await start(harness, "launcher")
     key = ObjectKey("default", "launcher")
     shell = LauncherShell(harness.client.execute, key, "main")

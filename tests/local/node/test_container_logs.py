@@ -12,7 +12,7 @@ from tests.local.node.harness import NodeHarness
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_log_may_be_cut_to_its_last_lines(harness: NodeHarness) -> None:
+async def test_log_can_be_limited_to_its_last_lines(harness: NodeHarness) -> None:
     await harness.run("tail", command=["seq", "5"])
     assert await harness.log("tail", tailLines="2") == "4\n5\n"
     assert await harness.log("tail", limitBytes="3") == "1\n2"
@@ -23,7 +23,7 @@ async def test_log_holds_both_output_streams_in_their_order(harness: NodeHarness
     assert await harness.log("both") == "a\nb\nc\n"
 
 
-async def test_log_of_the_start_before_is_kept(harness: NodeHarness) -> None:
+async def test_log_of_the_previous_run_is_kept(harness: NodeHarness) -> None:
     script = "echo start $(cat /room/n); echo again >>/room/n; test $(wc -l </room/n) = 2"
     await harness.run(
         "previous",
@@ -40,7 +40,7 @@ async def test_log_of_the_start_before_is_kept(harness: NodeHarness) -> None:
     assert (await harness.log("previous", previous="true")).splitlines()[-1] == "start"
 
 
-async def test_followed_log_comes_as_it_is_written_and_ends_with_the_container(
+async def test_followed_log_is_streamed_and_ends_with_the_container(
     harness: NodeHarness,
 ) -> None:
     script = "echo first; until test -e go; do sleep 0.01; done; echo last"
@@ -65,7 +65,7 @@ async def test_followed_log_comes_as_it_is_written_and_ends_with_the_container(
     ],
     ids=["not started", "no start before"],
 )
-async def test_log_that_is_not_to_be_had_is_refused_with_the_reason(
+async def test_unavailable_log_is_rejected_with_the_reason(
     harness: NodeHarness, params: dict[str, str], message: str
 ) -> None:
     name = f"waiting-{len(params)}"

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
         *((f"kill -{signal} $$$$", 128 + signal) for signal in (2, 9, 10, 11, 15)),
     ],
 )
-async def test_end_of_a_program_is_its_exit_code(
+async def test_exit_code_of_a_program_is_reported(
     harness: NodeHarness, script: str, code: int
 ) -> None:
     name = f"ends-{script.split()[0]}-{code}"
@@ -34,7 +34,7 @@ async def test_end_of_a_program_is_its_exit_code(
 
 
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (1, "Failed")])
-async def test_end_is_reported_of_the_container_first_and_of_the_pod_later(
+async def test_container_termination_is_reported_before_the_pods_phase(
     harness: NodeHarness, code: int, phase: str
 ) -> None:
     name, seen = f"in-two-steps-{code}", list[tuple[str, bool]]()
@@ -53,7 +53,7 @@ async def test_end_is_reported_of_the_container_first_and_of_the_pod_later(
     assert seen[-2:] == [("Running", True), (phase, True)]
 
 
-async def test_container_ignores_no_signal_that_dlctl_was_started_without(
+async def test_container_does_not_inherit_ignored_signals(
     harness: NodeHarness,
 ) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -78,7 +78,7 @@ async def test_program_that_cannot_be_executed_fails_the_pod(
     assert program in await harness.log(name)
 
 
-async def test_container_that_fails_is_restarted_until_it_succeeds(harness: NodeHarness) -> None:
+async def test_failing_container_is_restarted_until_it_succeeds(harness: NodeHarness) -> None:
     script = "echo x >>/count/n; test $(wc -l </count/n) = 3"
     status = await harness.run(
         "third-time-lucky",
@@ -96,7 +96,7 @@ async def test_container_that_fails_is_restarted_until_it_succeeds(harness: Node
     assert container(status)["lastState"]["terminated"]["exitCode"] == 1
 
 
-async def test_container_that_keeps_ending_is_held_back(harness: NodeHarness) -> None:
+async def test_crash_looping_container_backs_off(harness: NodeHarness) -> None:
     await harness.start("crash-loop", restartPolicy="Always", command=["true"])
     status = await harness.until(
         "crash-loop",
@@ -135,7 +135,7 @@ async def test_failed_init_container_fails_the_pod_before_it_starts(harness: Nod
     assert "waiting" in container(status)["state"]
 
 
-async def test_program_sees_the_environment_of_the_manifest_only(
+async def test_program_gets_only_the_environment_of_the_manifest(
     harness: NodeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_SHELL", "x")
@@ -154,7 +154,9 @@ async def test_program_sees_the_environment_of_the_manifest_only(
     assert "SECRET_OF_THE_SHELL" not in log
 
 
-async def test_container_without_command_waits_and_tells_the_fix(harness: NodeHarness) -> None:
+async def test_container_without_command_waits_with_the_fix_as_message(
+    harness: NodeHarness,
+) -> None:
     await harness.start("no-command", containers=[{"name": "main", "image": "repo/unknown:1"}])
     status = await harness.until(
         "no-command", lambda status: "CreateContainerConfigError" in str(status)
@@ -165,7 +167,7 @@ async def test_container_without_command_waits_and_tells_the_fix(harness: NodeHa
     await harness.gone("no-command")
 
 
-async def test_working_directory_that_is_not_here_is_replaced_and_told(
+async def test_missing_working_directory_is_replaced_and_reported(
     harness: NodeHarness,
 ) -> None:
     where = "/incubator-mxnet/example"
@@ -201,7 +203,7 @@ async def test_pod_over_its_deadline_fails(harness: NodeHarness) -> None:
     assert exit_code(status) == 143
 
 
-async def test_program_that_obeys_sigterm_ends_at_once(harness: NodeHarness) -> None:
+async def test_program_that_handles_sigterm_ends_at_once(harness: NodeHarness) -> None:
     await harness.start(
         "obeys", command=["sh", "-c", "trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done"]
     )
@@ -210,14 +212,16 @@ async def test_program_that_obeys_sigterm_ends_at_once(harness: NodeHarness) -> 
     await harness.gone("obeys")
 
 
-async def test_program_that_ignores_sigterm_is_killed_after_its_grace(harness: NodeHarness) -> None:
+async def test_program_that_ignores_sigterm_is_killed_after_its_grace_period(
+    harness: NodeHarness,
+) -> None:
     await harness.start("ignores", command=["sh", "-c", "trap '' TERM; echo up; sleep 60"])
     await harness.until("ignores", lambda status: status["phase"] == "Running")
     await harness.delete("ignores", grace_period_s=1)
     await harness.gone("ignores")
 
 
-async def test_life_of_a_pod_costs_few_writes(harness: NodeHarness) -> None:
+async def test_lifecycle_of_a_pod_takes_few_writes(harness: NodeHarness) -> None:
     def writes() -> int:
         return sum(
             count

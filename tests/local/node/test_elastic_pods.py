@@ -52,7 +52,7 @@ async def companion(harness: NodeHarness, made: Dependent) -> None:
     os.geteuid() != 0 or shutil.which("ssh") is None or shutil.which("sshd") is None,
     reason="not root, or no OpenSSH",
 )
-async def test_launcher_logs_in_to_a_worker_that_is_there_later_than_itself(
+async def test_launcher_logs_in_to_a_worker_created_later(
     harness: NodeHarness,
 ) -> None:
     framework = elastic(

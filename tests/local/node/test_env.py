@@ -25,7 +25,7 @@ PLACE = PodPlacement(node_name="localhost", pod_ip="10.244.0.9", host_ip="10.244
         pytest.param("$A ${A} $(A", "$A ${A} $(A", id="other spellings stay"),
     ],
 )
-def test_words_are_expanded_as_kubernetes_does(text: str, expected: str) -> None:
+def test_variables_are_expanded_as_in_kubernetes(text: str, expected: str) -> None:
     assert expand(text, {"A": "1", "B": "2"}) == expected
 
 

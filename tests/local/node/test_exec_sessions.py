@@ -10,7 +10,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.mark.parametrize("protocol", [V4, V5])
-async def test_command_runs_in_the_container_and_its_output_comes_apart(
+async def test_command_runs_in_the_container_with_separate_outputs(
     harness: NodeHarness, protocol: str
 ) -> None:
     name = f"said-{protocol[:2]}"
@@ -22,7 +22,7 @@ async def test_command_runs_in_the_container_and_its_output_comes_apart(
     assert said.output[2] == b"wrong\n"
 
 
-async def test_exit_code_is_told(harness: NodeHarness) -> None:
+async def test_exit_code_is_returned(harness: NodeHarness) -> None:
     await start(harness, "code")
     status, _ = await run(harness, "code", "sh", "-c", "exit 3")
     assert (status["reason"], status["details"]["causes"]) == (
@@ -42,7 +42,7 @@ async def test_input_is_passed_on_and_closed(harness: NodeHarness) -> None:
     assert said.out == "a" * 100_000 + "b\nend\n"
 
 
-async def test_command_that_takes_no_input_does_not_wait_for_any(harness: NodeHarness) -> None:
+async def test_command_without_stdin_does_not_wait_for_input(harness: NodeHarness) -> None:
     await start(harness, "deaf")
     async with open_exec(
         harness, "deaf", "sh", "-c", "exec <&-; echo ready; sleep 0.1", stdin="true"
@@ -52,7 +52,7 @@ async def test_command_that_takes_no_input_does_not_wait_for_any(harness: NodeHa
         assert (await said.end())["status"] == "Success"
 
 
-async def test_command_ends_when_its_client_is_gone(harness: NodeHarness) -> None:
+async def test_command_ends_when_its_client_disconnects(harness: NodeHarness) -> None:
     await start(harness, "left")
     async with open_exec(harness, "left", "sh", "-c", "echo $$; sleep 1000") as said:
         await said.until(b"\n")
@@ -61,7 +61,7 @@ async def test_command_ends_when_its_client_is_gone(harness: NodeHarness) -> Non
     assert after.out == "gone\n"
 
 
-async def test_what_a_command_leaves_running_lives_until_the_container_ends(
+async def test_background_processes_of_a_command_live_until_the_container_ends(
     harness: NodeHarness,
 ) -> None:
     await start(harness, "daemon")
@@ -73,7 +73,7 @@ async def test_what_a_command_leaves_running_lives_until_the_container_ends(
     await harness.gone("daemon")
 
 
-async def test_output_that_is_held_open_does_not_hold_up_the_end(harness: NodeHarness) -> None:
+async def test_output_held_open_does_not_delay_the_end(harness: NodeHarness) -> None:
     await start(harness, "held")
     status, said = await run(harness, "held", "sh", "-c", "sleep 1000 & echo done")
     assert (status["status"], said.out) == ("Success", "done\n")
@@ -88,7 +88,7 @@ async def test_command_ends_with_its_container(harness: NodeHarness) -> None:
     assert status["details"]["causes"][0]["message"] == "137"
 
 
-async def test_terminal_is_one_for_the_command_and_takes_a_size(harness: NodeHarness) -> None:
+async def test_command_has_a_terminal_that_can_be_resized(harness: NodeHarness) -> None:
     await start(harness, "screen")
     script = "test -t 0 && test -t 2 && echo on a terminal; read line; stty size; echo $line >&2"
     wanted = {"stdin": "true", "tty": "true", "stderr": "false"}
@@ -100,7 +100,7 @@ async def test_terminal_is_one_for_the_command_and_takes_a_size(harness: NodeHar
     assert said.out.splitlines() == ["on a terminal", "typed", "45 123", "typed"]
 
 
-async def test_what_is_typed_interrupts_a_command_on_a_terminal(harness: NodeHarness) -> None:
+async def test_ctrl_c_interrupts_a_command_on_a_terminal(harness: NodeHarness) -> None:
     await start(harness, "interrupted")
     wanted = {"stdin": "true", "tty": "true"}
     command = ("sh", "-c", "trap 'exit 9' INT; echo ready; while true; do sleep 0.02; done")
@@ -111,14 +111,14 @@ async def test_what_is_typed_interrupts_a_command_on_a_terminal(harness: NodeHar
     assert status["details"]["causes"][0]["message"] == "9"
 
 
-async def test_program_that_is_not_there_is_named(harness: NodeHarness) -> None:
+async def test_missing_program_is_named(harness: NodeHarness) -> None:
     await start(harness, "none")
     status, _ = await run(harness, "none", "no-such-program")
     assert status["reason"] == "InternalError"
     assert "no-such-program: No such file or directory" in status["message"]
 
 
-async def test_container_that_has_ended_runs_no_command(harness: NodeHarness) -> None:
+async def test_terminated_container_runs_no_command(harness: NodeHarness) -> None:
     await harness.run("over")
     status, _ = await run(harness, "over", "true")
     assert status["reason"] == "InternalError"
@@ -152,7 +152,7 @@ async def test_container_that_has_ended_runs_no_command(harness: NodeHarness) ->
         ),
     ],
 )
-async def test_what_cannot_be_run_is_refused_before(
+async def test_impossible_exec_is_rejected_before_the_upgrade(
     harness: NodeHarness, name: str, params: dict[str, str], said: tuple[int, str]
 ) -> None:
     if harness.cluster.node.pods.store.get(ObjectKey("default", "asked")) is None:

@@ -25,7 +25,7 @@ def ips(service: NodeService, *pods: PodAddress) -> list[str]:
     return [line.split("\t")[0] for line in service_lines([service], pods)]
 
 
-def test_headless_service_stands_for_all_ready_pods() -> None:
+def test_headless_service_resolves_to_all_ready_pods() -> None:
     pods = [
         make_neighbour("a", "10.244.0.2"),
         make_neighbour("b", "10.244.0.3", ready=False),
@@ -36,25 +36,25 @@ def test_headless_service_stands_for_all_ready_pods() -> None:
     assert ips(make_service(selector={"job": "j"}), *pods) == ["10.244.0.2", "10.244.0.4"]
 
 
-def test_service_that_publishes_not_ready_addresses_knows_a_starting_pod() -> None:
+def test_service_that_publishes_not_ready_addresses_resolves_to_a_starting_pod() -> None:
     service = make_service(selector={"job": "j"}, publishNotReadyAddresses=True)
     assert ips(service, make_neighbour("a", "10.244.0.2", ready=False)) == ["10.244.0.2"]
 
 
-def test_service_with_an_address_stands_for_one_pod() -> None:
+def test_service_with_an_address_resolves_to_one_pod() -> None:
     service = make_service(selector={"job": "j"}, clusterIP="10.0.0.7")
     pods = [make_neighbour("a", "10.244.0.2"), make_neighbour("b", "10.244.0.3")]
     assert ips(service, *pods) == ["10.244.0.2"]
 
 
-def test_service_without_selector_stands_for_nobody() -> None:
+def test_service_without_selector_resolves_to_nothing() -> None:
     assert ips(make_service(selector={}), make_neighbour("a", "10.244.0.2")) == []
 
 
 @pytest.mark.parametrize(
     ("home", "short"), [("default", True), ("other", False)], ids=["own namespace", "another"]
 )
-async def test_short_names_are_good_in_their_own_namespace(
+async def test_short_names_resolve_in_their_own_namespace(
     home: str, short: bool, tmp_path: Path
 ) -> None:
     table = HostsFiles([make_service("svc", selector={"job": "j"})])

@@ -41,7 +41,7 @@ def test_images_of_the_controller_itself_need_no_mapping(tmp_path: Path) -> None
     assert find({"alpine": tmp_path}, "alpine:3.10").target == tmp_path
 
 
-def test_nslookup_tells_by_its_exit_code_whether_a_name_is_known() -> None:
+def test_nslookup_exit_code_shows_whether_a_name_resolves() -> None:
     folder = find({}, "alpine").bin
     assert folder is not None
     known = [
@@ -51,7 +51,7 @@ def test_nslookup_tells_by_its_exit_code_whether_a_name_is_known() -> None:
     assert [bool(done.returncode) for done in known] == [False, True]
 
 
-def test_nc_tells_by_its_exit_code_whether_somebody_listens() -> None:
+def test_nc_exit_code_shows_whether_a_port_is_open() -> None:
     folder = find({}, "alpine").bin
     assert folder is not None
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -63,7 +63,7 @@ def test_nc_tells_by_its_exit_code_whether_somebody_listens() -> None:
     assert [bool(done.returncode) for done in (listening, gone, nobody)] == [False, True, True]
 
 
-def test_kubectl_is_delivered_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_kubectl_delivery_copies_kubectl(tmp_path: Path) -> None:
     program, there = tmp_path / "kubectl", tmp_path / "there"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -85,19 +85,19 @@ def test_entrypoint_of_the_environment_is_the_command(tmp_path: Path) -> None:
     assert image.command(["python"], ["x.py"]) == ["python", "x.py"]
 
 
-def test_executable_may_stand_for_an_image(tmp_path: Path) -> None:
+def test_executable_can_replace_an_image(tmp_path: Path) -> None:
     program = _environment(tmp_path) / "bin" / "entrypoint"
     image = find({"mxnet": program}, "mxnet")
     assert image.command(None, None) == [str(program)]
     assert image.path("/usr/bin") == f"{tmp_path}/bin:/usr/bin"
 
 
-def test_unmapped_image_without_command_tells_the_fix() -> None:
+def test_unmapped_image_without_command_names_the_fix() -> None:
     with pytest.raises(NoCommandError, match="--image repo/mxnet:cpu=PREFIX"):
         find({}, "repo/mxnet:cpu").command(None, ["-v"])
 
 
-def test_directory_of_the_image_may_be_inside_the_environment(tmp_path: Path) -> None:
+def test_image_directory_can_be_inside_the_environment(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     image = find({"mxnet": tmp_path}, "mxnet")
     assert image.directory("/examples") == tmp_path / "examples"

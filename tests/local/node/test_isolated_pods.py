@@ -84,7 +84,7 @@ async def test_each_pod_has_its_address_and_a_loopback(harness: NodeHarness) -> 
     assert status["podIP"] != status["hostIP"]
 
 
-async def test_startup_files_of_whoever_runs_the_cluster_are_not_the_pods(
+async def test_pods_do_not_read_the_users_startup_files(
     harness: NodeHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -95,7 +95,7 @@ async def test_startup_files_of_whoever_runs_the_cluster_are_not_the_pods(
     assert await harness.log("login") == "kept"
 
 
-async def test_volumes_are_mounted_where_the_manifest_says(harness: NodeHarness) -> None:
+async def test_volumes_are_mounted_at_the_paths_of_the_manifest(harness: NodeHarness) -> None:
     await harness.create(CONFIG_MAPS, "settings", data={"rate": "0.1"})
     await harness.create(SECRETS, "hidden", data={"key": "c2VjcmV0"})
     mounts = [
@@ -138,7 +138,7 @@ async def test_containers_of_a_pod_share_its_network_and_volumes(harness: NodeHa
     assert await harness.log("pair", container="ask") == "pair\n"
 
 
-async def test_message_of_the_end_is_read_from_its_file(harness: NodeHarness) -> None:
+async def test_termination_message_is_read_from_its_file(harness: NodeHarness) -> None:
     command = ["sh", "-c", "echo -n because >/dlctl-test-why; exit 1"]
     status = await harness.run(
         "message",

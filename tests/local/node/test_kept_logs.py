@@ -24,13 +24,13 @@ def test_nothing_is_left_of_a_pod(paths: PodPaths) -> None:
     assert not paths.root.exists()
 
 
-def test_logs_alone_are_left_if_they_are_to_be_kept(paths: PodPaths) -> None:
+def test_kept_logs_are_all_that_is_left(paths: PodPaths) -> None:
     paths.remove(keep_logs=True)
     files = [path for path in paths.root.rglob("*") if path.is_file()]
     assert files == [paths.logs("main") / "0.log"]
 
 
 @pytest.mark.parametrize("keep_logs", [True, False])
-def test_pod_that_never_settled_in_has_nothing_to_remove(tmp_path: Path, keep_logs: bool) -> None:
+def test_pod_that_was_never_set_up_has_nothing_to_remove(tmp_path: Path, keep_logs: bool) -> None:
     PodPaths.of(tmp_path, UID("uid-2")).remove(keep_logs=keep_logs)
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ async def text(path: Path, query: LogOptions) -> str:
         pytest.param("", 3, "", id="empty"),
     ],
 )
-async def test_tail_begins_at_a_line(
+async def test_tail_starts_at_the_beginning_of_a_line(
     content: str, lines: int, expected: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "0.log"
@@ -36,7 +36,7 @@ async def test_output_is_cut_at_the_limit(tmp_path: Path) -> None:
     assert await text(path, LogOptions(limit_bytes=4)) == "abcd"
 
 
-async def test_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
+async def test_missing_log_is_empty(tmp_path: Path) -> None:
     assert await text(tmp_path / "no.log", LogOptions()) == ""
 
 
@@ -53,7 +53,7 @@ async def test_followed_log_ends_with_its_container(tmp_path: Path) -> None:
     assert b"".join(chunks) == b"first\nlast\n"
 
 
-def test_two_latest_starts_are_kept(tmp_path: Path) -> None:
+def test_logs_of_the_last_two_runs_are_kept(tmp_path: Path) -> None:
     files = LogFiles(tmp_path)
     for start in range(4):
         files.rotate(start)

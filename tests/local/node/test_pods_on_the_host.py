@@ -19,7 +19,7 @@ def is_alive(pid: str) -> bool:
     return Path("/proc", pid.strip()).exists()
 
 
-async def test_mode_and_its_reason_are_told(harness: NodeHarness) -> None:
+async def test_isolation_mode_and_its_reason_are_reported(harness: NodeHarness) -> None:
     assert harness.cluster.network.mode == "host"
     assert harness.cluster.network.reason == "requested"
 
@@ -51,13 +51,13 @@ async def test_path_of_a_volume_is_replaced_by_its_directory(harness: NodeHarnes
     assert found == "x"
 
 
-async def test_end_of_a_container_ends_what_it_left_running(harness: NodeHarness) -> None:
+async def test_end_of_a_container_kills_its_background_processes(harness: NodeHarness) -> None:
     status = await harness.run("leaves", command=["sh", "-c", "setsid sleep 300 & echo $!"])
     assert container(status)["state"]["terminated"]["exitCode"] == 0
     assert not is_alive(await harness.log("leaves"))
 
 
-async def test_deletion_kills_those_that_went_their_own_way(harness: NodeHarness) -> None:
+async def test_deletion_kills_daemonized_processes(harness: NodeHarness) -> None:
     script = "setsid sh -c 'echo $$$$; exec sleep 300' & sleep 300"
     await harness.start("escapes", command=["sh", "-c", script])
     await harness.until("escapes", lambda status: status["phase"] == "Running")
@@ -68,7 +68,9 @@ async def test_deletion_kills_those_that_went_their_own_way(harness: NodeHarness
     assert not is_alive(pid)
 
 
-async def test_what_a_command_leaves_running_ends_with_the_container(harness: NodeHarness) -> None:
+async def test_background_processes_of_a_command_end_with_the_container(
+    harness: NodeHarness,
+) -> None:
     await start(harness, "left-behind")
     script = "setsid sleep 1000 >/dev/null 2>&1 & echo $!"
     _, said = await run(harness, "left-behind", "sh", "-c", script)
@@ -78,7 +80,7 @@ async def test_what_a_command_leaves_running_ends_with_the_container(harness: No
     assert not is_alive(said.out)
 
 
-async def test_pod_finds_the_server_by_a_kubeconfig_of_its_own(harness: NodeHarness) -> None:
+async def test_pod_finds_the_server_by_its_own_kubeconfig(harness: NodeHarness) -> None:
     script = "cat $KUBECONFIG; echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"
     await harness.run("kubeconfig", command=["sh", "-c", script])
     log = await harness.log("kubeconfig")

@@ -6,7 +6,7 @@ from dlctl.local.node.restarts import CrashLoopBackoff, should_restart
 from tests.local.node.builders import make_pod
 
 
-def test_first_restart_is_at_once_and_the_next_ones_wait_longer_up_to_a_cap() -> None:
+def test_first_restart_is_immediate_and_later_ones_back_off_up_to_a_cap() -> None:
     backoff = CrashLoopBackoff()
     waits = [backoff.delay_s(1.0) for _ in range(8)]
     assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
@@ -31,7 +31,7 @@ def test_long_run_starts_the_backoff_over() -> None:
         ("Never", 1, True, False),
     ],
 )
-def test_policy_decides_on_a_restart(
+def test_restart_policy_decides_on_a_restart(
     policy: str, exit_code: int, init: bool, expected: bool
 ) -> None:
     assert should_restart(make_pod(restartPolicy=policy), exit_code, init=init) is expected

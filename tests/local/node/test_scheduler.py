@@ -15,7 +15,7 @@ def scheduled(status: dict[str, Any]) -> dict[str, Any]:
     return next((dict(c) for c in conditions if c["type"] == "PodScheduled"), {})
 
 
-async def test_pod_is_bound_once_its_last_gate_is_gone(harness: NodeHarness) -> None:
+async def test_pod_is_bound_once_its_last_gate_is_removed(harness: NodeHarness) -> None:
     await harness.start("gated", schedulingGates=[{"name": "example.com/gang"}])
     status = await harness.until("gated", scheduled)
     assert scheduled(status)["reason"] == "SchedulingGated"
@@ -25,7 +25,7 @@ async def test_pod_is_bound_once_its_last_gate_is_gone(harness: NodeHarness) -> 
     assert (status["phase"], scheduled(status)["status"]) == ("Succeeded", "True")
 
 
-async def test_pod_for_another_scheduler_waits_and_says_so(harness: NodeHarness) -> None:
+async def test_pod_for_another_scheduler_waits_with_a_condition(harness: NodeHarness) -> None:
     await harness.start("other", schedulerName="volcano")
     status = await harness.until("other", scheduled)
     assert scheduled(status)["status"] == "False"

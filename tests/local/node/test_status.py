@@ -65,7 +65,7 @@ def test_phase_follows_from_the_containers(records: list[ContainerRecord], expec
     ],
     ids=["running", "failed", "will be restarted"],
 )
-def test_phase_before_the_containers_is_that_of_the_init_containers(
+def test_phase_during_init_follows_from_the_init_containers(
     init: ContainerRecord, expected: str
 ) -> None:
     facts = make_facts(make_record(WAITING), inits=[init])
@@ -74,7 +74,7 @@ def test_phase_before_the_containers_is_that_of_the_init_containers(
     assert phase(facts) == expected
 
 
-def test_reason_of_a_pod_that_its_node_ends_comes_with_its_phase() -> None:
+def test_reason_of_a_pod_ended_by_its_node_comes_with_its_phase() -> None:
     facts = make_facts(make_record(Running(NOW)))
     facts.failure_reason, facts.message = "DeadlineExceeded", "too long"
     before = status(make_pod(), facts, [], NOW)
@@ -101,14 +101,14 @@ def test_transition_time_is_kept_until_the_condition_changes() -> None:
     }
 
 
-def test_conditions_of_others_are_passed_on() -> None:
+def test_foreign_conditions_are_kept() -> None:
     theirs = {"type": "DisruptionTarget", "status": "True"}
     pod = msgspec.structs.replace(make_pod(), status={"conditions": [theirs]})
     wire = status(pod, make_facts(make_record(WAITING)), [], NOW)
     assert [c for c in wire["conditions"] if c["type"] == "DisruptionTarget"] == [theirs]
 
 
-def test_restarted_container_shows_its_last_end() -> None:
+def test_restarted_container_has_its_last_termination() -> None:
     record = make_record(Running(NOW), last=ended(137), restarts=1)
     [container] = status(make_pod(), make_facts(record), [], NOW)["containerStatuses"]
     assert container["restartCount"] == 1

@@ -59,18 +59,18 @@ def content(path: Path) -> dict[str, str]:
         pytest.param({"persistentVolumeClaim": {"claimName": "c"}}, {}, id="claim"),
     ],
 )
-def test_volume_holds_what_its_sources_hold(
+def test_volume_contains_its_sources(
     volume: dict[str, Any], expected: dict[str, str], tmp_path: Path
 ) -> None:
     assert content(make_volume(tmp_path, **volume)) == expected
 
 
-def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
+def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     path = make_volume(tmp_path, secret={"secretName": "s", "defaultMode": 0o444})
     assert stat.S_IMODE((path / "key").stat().st_mode) == 0o400
 
 
-def test_volume_is_made_again_over_itself(tmp_path: Path) -> None:
+def test_volume_can_be_written_over_itself(tmp_path: Path) -> None:
     secret = {"secretName": "s", "defaultMode": 0o400}
     make_volume(tmp_path, secret=secret)
     assert content(make_volume(tmp_path, secret=secret)) == {"key": "hidden"}
@@ -90,14 +90,14 @@ def test_volume_is_made_again_over_itself(tmp_path: Path) -> None:
     ],
     ids=["missing", "no such path", "unknown kind", "path with dots"],
 )
-def test_volume_that_cannot_be_made_is_named(
+def test_failed_volume_is_named(
     volume: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=message):
         make_volume(tmp_path, **volume)
 
 
-def test_files_follow_what_the_references_hold(tmp_path: Path) -> None:
+def test_files_follow_their_sources(tmp_path: Path) -> None:
     pod = make_pod(volumes=[{"name": "v", "configMap": {"name": "m", "defaultMode": 0o555}}])
     maker = VolumeManager(pod, PLACE, SOURCES, tmp_path / "pod", tmp_path / "claims")
     path = maker.create_all()["v"]
