@@ -11,8 +11,9 @@ from dlctl.errors import DlctlError
 # Kubernetes has no limits except those of its integers. These exceed all practical values and what
 # a float can express, and keep every operation within :data:`_EXACT_CONTEXT`.
 MAX_CHARS: Final = 64
-PATTERN: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
-_REGEX: Final = re.compile(PATTERN.removesuffix("$"))
+# The definitions of the kinds repeat it often, and have little room.
+PATTERN: Final = r"^[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d{1,2})?$"
+_REGEX: Final = re.compile(PATTERN.removesuffix("$"), re.ASCII)
 _TOO_LONG_MESSAGE: Final = f"quantities have at most {MAX_CHARS} characters"
 # Larger floats need more digits.
 _MAX_FLOAT: Final = 10**MAX_CHARS

@@ -13,11 +13,8 @@ from dlctl.api import quantities
 INT32: Final = range(-(2**31), 2**31)
 INT64: Final = range(-(2**63), 2**63)
 # As Go parses it, which ``format: date-time`` alone does not ensure.
-TIME_PATTERN: Final = (
-    r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]+)?"
-    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
-)
-_TIME_REGEX: Final = re.compile(TIME_PATTERN)
+TIME_PATTERN: Final = r"^\d{4}(-\d\d){2}T\d\d(:\d\d){2}(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$"
+_TIME_REGEX: Final = re.compile(TIME_PATTERN, re.ASCII)
 _BYTES_REGEX: Final = re.compile(r"([0-9]+) ?([kKMGTPE])i?[bB]", re.ASCII)
 
 
