@@ -1,6 +1,6 @@
-"""What controllers themselves count, read from the metrics of each through the API server.
+"""The controllers' own metrics, read through the API server.
 
-For tests that must know of errors that leave no other trace; a scraper is not needed.
+For tests of errors that leave no other trace; no scraper is needed.
 """
 
 from collections.abc import Iterator

@@ -37,7 +37,7 @@ _EXCLUDED: Final = (
     "./var/lib/apt/lists/*",
     "./var/log/*",
 )
-# Packages come in a build from where this machine has them.
+# The build gets its packages from this machine's sources.
 _APT: Final = "/etc/apt:/etc/apt:ro"
 _PIP: Final = ("./usr/share/python-wheels", "./usr/lib/python3*/ensurepip")
 
@@ -88,7 +88,7 @@ def build(out: Path, name: str = NAME, context: Path = _PROJECT) -> None:
 
 
 def unpacked_bytes(archive: Path) -> int:
-    """Return what the files of the image take on a node."""
+    """Return the size of the image's files on a node."""
     with tarfile.open(archive) as tar:
         index = _json(tar, "index.json")
         manifest = _json(tar, _blob(index["manifests"][0]["digest"]))

@@ -1,6 +1,6 @@
-"""Installs dlctl as its users do: a kustomization of their own that names the image.
+"""Installs dlctl like its users: by their own kustomization, which sets the image.
 
-What is made goes through ``kubectl apply -k``; nothing is patched that users do not patch.
+Everything goes through ``kubectl apply -k``; only what users patch is patched.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""A cluster as its users know it: kubectl and a kubeconfig, which kubectl finds by itself.
+"""A cluster as its users know it: kubectl, which finds the kubeconfig by itself.
 
-Whatever is waited for has a bound, and says what was there instead.
+Each wait has a timeout and reports the state at its end.
 """
 
 import json

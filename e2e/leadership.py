@@ -1,6 +1,6 @@
-"""Who led when, by the record of a lease, and which writes fell outside of it.
+"""Terms of leaders, from the record of a lease, and writes outside of them.
 
-Times are those that the controllers wrote down: one machine's clock, or several that agree.
+Times are those recorded by the controllers, whose clocks must agree.
 """
 
 import datetime
@@ -68,7 +68,7 @@ def terms(changes: Iterable[ObjectChange]) -> list[LeaseTerm]:
 
 
 def vacant_s(found: Sequence[LeaseTerm]) -> list[float]:
-    """Return how long nobody held the lease after each term that ended with a release."""
+    """Return how long the lease was free after each term that ended with a release."""
     pairs = itertools.pairwise(found)
     return [(b.since - a.until).total_seconds() for a, b in pairs if a.released and a.until]
 

@@ -1,6 +1,6 @@
-"""A real Prometheus on this machine that scrapes what ports of the cluster have been brought here.
+"""A real Prometheus on this machine that scrapes forwarded ports of the cluster.
 
-Debian's package; its data lie in a folder of the caller's.
+It is Debian's package; its data are in the caller's folder.
 """
 
 import json
@@ -50,7 +50,7 @@ class Prometheus:
 
 @contextmanager
 def scraping(targets: Mapping[str, str], rules: JSON, folder: Path) -> Iterator[Prometheus]:
-    """Scrape addresses every second, each as a pod of a name, as our ServiceMonitor has it done."""
+    """Scrape addresses every second, each with a pod name, as our ServiceMonitor does."""
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": ["rules.yaml"],

@@ -1,6 +1,6 @@
-"""What only who owns a cluster can do to it: kill its processes, cut its network, compact etcd.
+"""Faults that only the owner of a cluster can cause: killed processes, partitions, compaction.
 
-For tests of faults; a cluster that is somebody else's has none, and those tests are skipped.
+On a foreign cluster these tests are skipped.
 """
 
 import json
@@ -37,14 +37,14 @@ class ClusterTestbed:
         return ControlPlane(self.directory, self.programs)
 
     def kill_pod(self, uid: str) -> None:
-        """End all processes of a pod at once, as ``kill -9`` on its node does."""
+        """Kill all processes of a pod at once, like ``kill -9`` on its node."""
         for pid in cgroups.processes(uid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     @contextmanager
     def partitioned(self, *addresses: str) -> Iterator[None]:
-        """Drop all packets between pods and the API server; neither side is told."""
+        """Drop all packets between pods and the API server silently."""
         port = self._api_port()
         rules = [
             rule
@@ -64,7 +64,7 @@ class ClusterTestbed:
 
     @contextmanager
     def powered_off(self, name: str) -> Iterator[None]:
-        """Have a node and all that runs on it stop at once; it comes up again in the end."""
+        """Power a node off for the duration of the block, then start it again."""
         node = Node(self._control_plane, int(name.rpartition("-")[2]))
         node.power_off()
         try:
@@ -73,14 +73,14 @@ class ClusterTestbed:
             node.power_on()
 
     def compact(self) -> int:
-        """Have etcd forget all but the present; return the revision of that."""
+        """Compact etcd to its current revision, and return that."""
         revision = int(self._etcd("range", {"key": "AA=="})["header"]["revision"])
         self._etcd("compaction", {"revision": revision, "physical": True})
         return revision
 
     @contextmanager
     def without_feature(self, feature: str) -> Iterator[None]:
-        """Have the API server lack a feature, as older ones do; it is away before and after."""
+        """Run the API server without a feature, like older versions; it restarts twice."""
         try:
             self.processes.kill("kube-apiserver")
             self.processes.restart("kube-apiserver", f"--feature-gates={feature}=false")
@@ -90,7 +90,7 @@ class ClusterTestbed:
             self.processes.restart("kube-apiserver")
 
     def audit(self, about: str = "") -> Iterator[JSON]:
-        """Yield all requests that the API server has answered, or those that name something."""
+        """Yield the audit log of the API server, or its entries that contain a text."""
         with (self.directory / "audit.log").open() as log:
             yield from (json.loads(line) for line in log if about in line)
 

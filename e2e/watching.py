@@ -1,6 +1,6 @@
-"""What happens to some objects over time, as ``kubectl get --watch`` tells it.
+"""Changes of objects over time, as ``kubectl get --watch`` prints them.
 
-A record begins with what there is when it is started, and has every change from then on.
+A record begins with the objects at its start, and contains every later change.
 """
 
 import json
@@ -14,13 +14,13 @@ import attrs
 
 from e2e.kubectl import JSON, Kubectl
 
-# One change in a line.
+# One change per line.
 _LINES: Final = 'jsonpath={.type} {.object}{"\\n"}'
 
 
 @attrs.frozen
 class ObjectChange:
-    """What an object was after a change, or last when it was deleted."""
+    """An object after a change, or its last state if it was deleted."""
 
     object: JSON
     deleted: bool
@@ -38,7 +38,7 @@ class ObjectChange:
 
 @attrs.define
 class ChangeRecord:
-    """The changes so far, in the order in which the server made them to each object."""
+    """The changes so far, in order for each object."""
 
     _output: IO[str]
     _changes: list[ObjectChange] = attrs.field(init=False, factory=list)
@@ -52,14 +52,14 @@ class ChangeRecord:
         return self._changes
 
     def present(self) -> list[JSON]:
-        """Return the objects that are there now."""
+        """Return the objects that exist now."""
         last = {change.uid: change for change in self.changes()}
         return [change.object for change in last.values() if not change.deleted]
 
 
 @contextmanager
 def watching(kubectl: Kubectl, resource: str, *selection: str) -> Iterator[ChangeRecord]:
-    """Record what happens to a resource during the block; kubectl must last as long."""
+    """Record the changes of a resource during the block; kubectl must not end before."""
     options = ("--watch", "--output-watch-events", "-o", _LINES, *selection)
     command = kubectl.command("get", resource, *options)
     with (

@@ -1,4 +1,4 @@
-"""``python -m e2e.cluster``: build, start, fill and end a cluster.
+"""``python -m e2e.cluster``: build, start, load and stop a cluster.
 
 ``run`` does it around one command, which finds the cluster in ``KUBECONFIG``, and its folder in
 ``E2E_CLUSTER``. With real nodes it does so in a network of its own, so that two can run at a time.
@@ -143,7 +143,7 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _enter_namespaces() -> NoReturn:
-    """Begin anew in a network and with mounts of our own: the machine's stay as they are."""
+    """Restart this process in its own network and mount namespaces."""
     command = ["unshare", "--net", "--mount", sys.executable, "-m", "e2e.cluster", *sys.argv[1:]]
     os.execvpe(command[0], command, os.environ | {_IN_NAMESPACES: "1"})
 

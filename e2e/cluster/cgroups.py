@@ -1,6 +1,6 @@
 """The control groups of a real node: a tree of its own, so that two nodes keep apart.
 
-Both versions of cgroups are known; a kubelet refuses to make the root of its tree itself.
+Both cgroup versions are supported; a kubelet does not create the root of its tree itself.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory", "pids")
 
 
 def make(root: str) -> None:
-    """Make a root, such as ``/cluster-node-1``, in each hierarchy that the machine has."""
+    """Create a root, such as ``/cluster-node-1``, in each hierarchy of the machine."""
     for hierarchy in _hierarchies():
         (hierarchy / root.lstrip("/")).mkdir(parents=True, exist_ok=True)
     if _is_unified():

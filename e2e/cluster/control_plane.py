@@ -1,4 +1,4 @@
-"""The control plane: etcd, API server, controller manager, scheduler; and nodes that only pretend.
+"""The control plane: etcd, API server, controller manager, scheduler; and simulated nodes.
 
 It is up when the API server says so; controllers and scheduler then need a moment more.
 """
@@ -102,8 +102,8 @@ class ControlPlane:
             f"--token-auth-file={identity.tokens}",
             "--authorization-mode=RBAC",
             "--allow-privileged=true",
-            # The strictest that there is: who makes a child that blocks its owner's deletion must
-            # be allowed to set finalizers of the owner.
+            # The strictest admission: creating a child that blocks its owner's deletion
+            # requires the right to set the owner's finalizers.
             "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
         ]
         if for_nodes:
@@ -166,7 +166,7 @@ class ControlPlane:
         raise ClusterError(f"the API server is not ready; the last that it said:\n{last}")
 
     def add_kwok_nodes(self, count: int, *, apart: bool) -> None:
-        """Register nodes on which pods become Running, and nothing runs; start what pretends.
+        """Register simulated nodes, on which pods become Running without processes.
 
         Those ``apart`` take only pods that tolerate their taint, so that others really run.
         """
@@ -178,7 +178,7 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig}",
             "--manage-all-nodes=false",
             f"--manage-nodes-with-annotation-selector={_KWOK_ANNOTATION}=fake",
-            # By leases they report often enough not to be taken for lost.
+            # Their leases are renewed often enough not to count as lost.
             f"--node-lease-duration-seconds={2 * NODE_LOST_S}",
         )
 

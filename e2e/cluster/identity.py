@@ -1,6 +1,6 @@
-"""Who is who in a cluster: its certificate authority, the token of its admin, its signing key.
+"""The identities of a cluster: certificate authority, admin token, signing key.
 
-Files in the cluster's folder, made anew each time; the token is in the group of cluster admins.
+Files in the cluster's folder, created at each start; the token belongs to the cluster admins.
 """
 
 import json

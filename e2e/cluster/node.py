@@ -134,7 +134,7 @@ class Node:
         processes.kill(self.kubelet)
         if self.containerd in processes.running():
             for container in self._ctr("tasks", "ls", "-q").split():
-                # Who watches over it ends with it, and only so.
+                # The shim ends with the container.
                 self._ctr("tasks", "delete", "--force", container, check=False)
         processes.stop([self.containerd])
         cgroups.remove(self.cgroup)

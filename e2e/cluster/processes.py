@@ -1,4 +1,4 @@
-"""The processes of one cluster: started into the background, written down, ended again.
+"""The processes of one cluster: started in the background, recorded, stopped.
 
 The list is a file in the cluster's folder, so another program can end what this one started.
 """
@@ -33,8 +33,8 @@ class Entry:
 
     @property
     def is_alive(self) -> bool:
-        # The number may belong to somebody else by now. Its command line would not tell: a process
-        # has none for some milliseconds after the first ones of its new program have run.
+        # The PID may have been reused. The command line does not identify a process: it is empty
+        # for some milliseconds after exec.
         state, started = _stat(self.pid)
         return state not in ("", "Z") and started == self.started
 
@@ -51,7 +51,7 @@ class Processes:
         return self.directory / "processes"
 
     def start(self, program: str, *args: str, name: str = "") -> None:
-        """Start a program; where two of it run, ``name`` tells them apart."""
+        """Start a program; ``name`` distinguishes several instances of it."""
         self._start(name or program, [str(self.programs / program), *args])
 
     def restart(self, name: str, *more: str) -> None:
@@ -74,7 +74,7 @@ class Processes:
                 env=environment,
                 start_new_session=True,
             )
-        # Whoever stops it waits for it; the interpreter need not warn.
+        # It is reaped when it is stopped, so the interpreter need not warn.
         process.returncode = 0
         entry = Entry(process.pid, name, command, _stat(process.pid)[1])
         with self._list.open("a") as entries:
@@ -126,7 +126,7 @@ def _is_over(pid: int) -> bool:
 def _stat(pid: int) -> tuple[str, int | None]:
     """Return the state of a process and its start time; the state is empty if it does not exist."""
     try:
-        # What follows the name, which is in parentheses and may hold anything.
+        # The fields after the name, which is in parentheses and may contain anything.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return "", None

@@ -1,6 +1,6 @@
-"""What a cluster is made of: programs, the Go modules that pin them, and where they are kept.
+"""The programs of a cluster, the Go modules that pin them, and their folders.
 
-Everything here is known without running anything; ``build`` makes the programs.
+Constants only; ``build`` creates the programs.
 """
 
 import enum
@@ -21,7 +21,7 @@ _STRIPPED: Final = ("-ldflags", "-s -w")
 
 
 class Release(enum.StrEnum):
-    """The minor versions of Kubernetes that a cluster can be of."""
+    """The supported minor versions of Kubernetes."""
 
     OLDEST = "1.33"
     NEWEST = "1.36"

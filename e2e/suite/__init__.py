@@ -1,1 +1,1 @@
-"""What users see of dlctl in a real cluster; run with ``make e2e``."""
+"""Tests of dlctl on a real cluster, through kubectl; run with ``make e2e``."""

@@ -1,6 +1,6 @@
-"""A cluster with dlctl in it, a namespace for each test, and what there was when one fails.
+"""A cluster with dlctl, a namespace for each test, and a dump of the state after a failure.
 
-``KUBECONFIG`` says which cluster; ``E2E_CLUSTER``, that it is ours to break.
+``KUBECONFIG`` selects the cluster; ``E2E_CLUSTER`` allows breaking it.
 """
 
 import os
@@ -24,7 +24,7 @@ SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": jobs.IMAGE}
 # The number of pods whose logs are printed when a test fails.
 _DUMPED: Final = 12
 _FAILED: Final = pytest.StashKey[bool]()
-# A test that breaks what the others share comes after them; what reads their traces, last.
+# Tests that break shared state come after the others; those that read audit logs, last.
 _LAST: Final = ("test_api_faults", "test_node_loss", "test_audit", "test_install")
 
 
@@ -104,7 +104,7 @@ def kubectl(
 
 @pytest.fixture(scope="session")
 def testbed() -> ClusterTestbed:
-    """The cluster as its owner sees it; tests that need this are skipped in any other."""
+    """The cluster with its owner's access; without it, tests that need it are skipped."""
     directory = os.environ.get("E2E_CLUSTER")
     if not directory:
         pytest.skip("the cluster is not ours to break: `make e2e` without KUBECONFIG has one")

@@ -1,6 +1,6 @@
-"""The example of elastic Horovod as its users see it: what it prints, its workers, what scales it.
+"""The elastic Horovod example as its users see it: output, workers, scalers.
 
-Steps are told by the first worker, with the seconds since the epoch of when it took them.
+The first worker prints the steps, with their times in seconds since the epoch.
 """
 
 import re
@@ -16,7 +16,7 @@ from e2e.kubectl import JSON, Kubectl, KubectlError
 NAME: Final = "elastic-training"
 LAUNCHER: Final = f"{NAME}-launcher"
 WORKERS: Final = f"training-job-name={NAME},training-job-role=worker"
-# Told with the kinds, since others have such kinds too.
+# With the group, since other groups have such kinds too.
 GROUP: Final = "kai.alibabacloud.com"
 JOBS: Final = f"trainingjobs.{GROUP}"
 SCALERS: Final = {"ScaleIn": f"scaleins.{GROUP}", "ScaleOut": f"scaleouts.{GROUP}"}
@@ -26,7 +26,7 @@ _STEP: Final = re.compile(r"([\d.]+) step (\d+) size (\d+) rank 0 loss [\d.]+$",
 
 @attrs.frozen
 class Step:
-    """A committed step: its time, its number, and how many workers made it."""
+    """A committed step: its time, its number, and the number of workers."""
 
     at: float
     number: int
@@ -36,7 +36,7 @@ class Step:
 def submit(
     kubectl: Kubectl, prefix: str, *, steps: int, clean_pods: str = "", **worker: Any
 ) -> None:
-    """Make the job of the manifest, with other images, and fields of its worker."""
+    """Create the job of the manifest, with other images, and additional fields of its worker."""
     text = (_EXAMPLES / "horovod" / "elastic.yaml").read_text()
     job, script = yaml.safe_load_all(text.replace("image: dlctl/", f"image: {prefix}/"))
     if clean_pods:
@@ -95,7 +95,7 @@ def steps(said: str) -> Sequence[Step]:
 
 
 def until_size(kubectl: Kubectl, size: int, *, within_s: float, after: float = 0) -> Step:
-    """Return the first step that this many workers made together after a time."""
+    """Return the first step by this many workers after a time."""
 
     def probe() -> Step | None:
         taken = (s for s in steps(log(kubectl)) if s.size == size and s.at > after)

@@ -12,7 +12,7 @@ from e2e.leadership import LeaseTerm
 from e2e.testbed import ClusterTestbed
 from e2e.watching import ChangeRecord
 
-# What a controller is deployed with.
+# The deployed settings.
 LEASE_S: Final = 15.0
 REPLICAS: Final = 2
 _READY_S: Final = 120.0

@@ -1,4 +1,4 @@
-"""Jobs for the tests, and what a user asks kubectl about them.
+"""Jobs for the tests, and kubectl queries about them.
 
 Replicas run the image of the controller, which has a shell and Python; nothing else is assumed.
 """
@@ -11,7 +11,7 @@ from e2e.kubectl import JSON, Kubectl
 
 IMAGE: Final = os.environ.get("E2E_IMAGE", "localhost/dlctl:e2e")
 ENDED: Final = ("Done", "Failed")
-# The name of a job that runs until it is told to end, and how it waits.
+# The ConfigMap whose creation ends a waiting job, and the command that waits for it.
 WAITING: Final = "waiting"
 _WAIT: Final = ("sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done")
 
@@ -72,7 +72,7 @@ def running(
 def start_until_released(
     kubectl: Kubectl, name: str = WAITING, /, pod: JSON | None = None, **counts: int
 ) -> JSON:
-    """Create a job that runs until it is told to end, wait until it runs, and return its status."""
+    """Create a waiting job, wait until it runs, and return its status."""
     fields = {"terminationGracePeriodSeconds": 1, **(pod or {})}
     entries = [
         replicas(type_, count, _WAIT, **fields)
@@ -84,7 +84,7 @@ def start_until_released(
 
 
 def release(kubectl: Kubectl, name: str = WAITING) -> JSON:
-    """Tell a job to end, check that it succeeds, and return its status."""
+    """Let a waiting job end, check that it succeeds, and return its status."""
     names: list[str] = [pod["metadata"]["name"] for pod in kubectl.items("pods")]
     chiefs = (n for n in names if n.startswith(f"{name}-worker-") and n.endswith("-0"))
     kubectl("exec", next(chiefs), "--", "touch", "/tmp/go")

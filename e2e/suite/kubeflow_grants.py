@@ -9,12 +9,12 @@ from typing import Any, Final
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import kubeflow
 
-# No node is called so: the pods are there, and wait.
+# There is no such node, so the pods stay pending.
 UNSCHEDULABLE: Final = {"nodeSelector": {"e2e": "nowhere"}}
 
 
 def submit(kubectl: Kubectl) -> None:
-    """Begin a job of each kind that stays, and one that fails in a second and is deleted then."""
+    """Create a lasting job of each kind, and one that fails and is deleted within seconds."""
     fails = {"activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 0}
     kubectl.apply(
         *(kind.job("stays", ["true"], pod=UNSCHEDULABLE) for kind in kubeflow.KINDS),
@@ -27,7 +27,7 @@ def submit(kubectl: Kubectl) -> None:
 
 
 def first_form(name: str) -> JSON:
-    """Return a TFJob in tf-operator's first form, which has its RuntimeId written into it."""
+    """Return a TFJob in tf-operator's list form, into which the RuntimeId is written."""
     entry = kubeflow.BY_NAME["TFJob"].job("", ["true"], pod=UNSCHEDULABLE)["spec"]["tfReplicaSpecs"]
     template = entry["Worker"]["template"]
     return {
@@ -47,7 +47,7 @@ def elastic(kind: kubeflow.KubeflowKind) -> JSON:
 
 
 def have_taken_over(kubectl: Kubectl) -> None:
-    """Put children that another operator has made in the way of jobs that are held back."""
+    """Create children as another operator leaves them, for jobs that are still gated."""
     mpi, pytorch = kubeflow.BY_NAME["MPIJob"], kubeflow.BY_NAME["PyTorchJob"]
     held = {"runPolicy": {"suspend": True}}
     kubectl.apply(

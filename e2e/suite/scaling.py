@@ -1,7 +1,7 @@
-"""Elastic jobs without a framework: a launcher that does with its workers what Horovod does.
+"""Elastic jobs without a framework: a launcher that treats its workers as Horovod does.
 
-It dials whom the host file lists, and lets go a while after they are not listed any more. What it
-says begins with the seconds since the epoch. The names are those of :mod:`e2e.suite.elastic`.
+It connects to the listed hosts, and disconnects a while after they are no longer listed. Each line
+of its output starts with the seconds since the epoch. Names are those of :mod:`e2e.suite.elastic`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ while not os.path.exists("{_GO}"):
             say("left", host)
     time.sleep(0.05)
 """
-# It ends when it is told to, as workers do that have no command of their own.
+# It ends on SIGTERM, like workers without their own command.
 _WORKER: Final = """\
 import os, signal, socket, time
 
@@ -73,14 +73,14 @@ def job(
 
 
 def start(kubectl: Kubectl, manifest: JSON) -> None:
-    """Make a job, and wait until its launcher has found the workers."""
+    """Create a job, and wait until its launcher has found the workers."""
     kubectl.apply(manifest)
     until_listed(kubectl, range(manifest["spec"]["etReplicaSpecs"]["worker"]["replicas"]))
     elastic.until_phase(kubectl, JOBS, NAME, "Running", within_s=30)
 
 
 def end(kubectl: Kubectl) -> None:
-    """Tell the launcher to end, and see that the job has succeeded."""
+    """Let the launcher end, and check that the job succeeds."""
     kubectl("exec", LAUNCHER, "--", "touch", _GO)
     elastic.until_phase(kubectl, JOBS, NAME, "Succeeded", within_s=60)
 
@@ -90,13 +90,13 @@ def names(indexes: Sequence[int]) -> list[str]:
 
 
 def said(kubectl: Kubectl, word: str) -> list[tuple[float, list[str]]]:
-    """Return when the launcher said a word, and of whom."""
+    """Return when the launcher printed a word, and about which workers."""
     lines = (line.split() for line in elastic.log(kubectl).splitlines())
     return [(float(at), rest) for at, first, *rest in lines if first == word]
 
 
 def until_listed(kubectl: Kubectl, indexes: Sequence[int], *, within_s: float = 90) -> float:
-    """Wait until the launcher has read just these workers; return when that was."""
+    """Wait until the launcher has read exactly these workers; return the time."""
 
     def probe() -> float | None:
         read = said(kubectl, "hosts")
@@ -106,7 +106,7 @@ def until_listed(kubectl: Kubectl, indexes: Sequence[int], *, within_s: float = 
 
 
 def scaled(kubectl: Kubectl, kind: str, name: str, **what: Any) -> JSON:
-    """Scale the job, and return the status of what did once it is done."""
+    """Scale the job, and return the final status of the request."""
     elastic.scale(kubectl, kind, name, **what)
     resource = elastic.SCALERS[kind]
     elastic.until_phase(kubectl, resource, name, "ScaleSucceeded", within_s=120)
@@ -116,7 +116,7 @@ def scaled(kubectl: Kubectl, kind: str, name: str, **what: Any) -> JSON:
 def times(
     testbed: ClusterTestbed, kubectl: Kubectl, verb: str, resource: str, name: str = ""
 ) -> list[float]:
-    """Return when such requests were granted, in seconds since the epoch."""
+    """Return when such requests were allowed, in seconds since the epoch."""
     found = []
     for request in testbed.audit(kubectl.namespace):
         about = request.get("objectRef") or {}
@@ -136,7 +136,7 @@ def _template(program: str, fields: JSON) -> JSON:
     command = ["python3", "-c", program]
     container = {"name": "training", "image": jobs.IMAGE, "command": command}
     return {
-        # The worker listens at a port of root's, and the keys of the launcher are in root's home.
+        # The worker listens on a privileged port, and the launcher's keys are in root's home.
         "securityContext": {"runAsUser": 0},
         "containers": [container],
         "terminationGracePeriodSeconds": 1,

@@ -1,4 +1,4 @@
-"""What it takes to have the controller use all it may do for the sake of jobs that scale."""
+"""Objects that make the controller use all its rights concerning scaled jobs."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _DELETED_JOB: Final = "goes-elastic"
 
 
 def submit(kubectl: Kubectl) -> None:
-    """Begin a job that gets another worker, and one that fails in a second and is deleted then."""
+    """Create a job that gets another worker, and one that fails and is deleted within seconds."""
     brief = scaling.job(_DELETED_JOB, launcher=UNSCHEDULABLE, pod=UNSCHEDULABLE)
     brief["spec"].update(activeDeadlineSeconds=1, ttlSecondsAfterFinished=0)
     kubectl.apply(scaling.job(replicas=1), brief)
@@ -30,7 +30,7 @@ def await_all(kubectl: Kubectl) -> None:
 
 
 def demanded_by_admission(kubectl: Kubectl) -> set[tuple[str, str, str]]:
-    """Return what OwnerReferencesPermissionEnforcement asked for when scalers got their owners."""
+    """Return the rights that OwnerReferencesPermissionEnforcement required for scalers' owners."""
     return {
         (elastic.GROUP, resource.partition(".")[0], "delete")
         for resource in SCALERS.values()

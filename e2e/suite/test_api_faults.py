@@ -1,4 +1,4 @@
-"""The API server away, forgetful, or out of reach: controllers come back by themselves."""
+"""A killed, compacted or unreachable API server: controllers recover by themselves."""
 
 import datetime
 import re
@@ -60,7 +60,7 @@ def test_standby_relists_after_a_missed_compaction_and_can_lead(
         kubectl("delete", _JOB, "removed")
         jobs.start_until_released(kubectl, "made")
         testbed.compact()
-        # What it could still tell from memory, the API server forgets too.
+        # The API server's watch cache forgets too.
         testbed.processes.kill("kube-apiserver")
         testbed.processes.restart("kube-apiserver")
         cluster.until(lambda: answers(cluster), within_s=_BACK_S, what="an API server")
@@ -136,7 +136,7 @@ def short_job(title: str) -> JSON:
 
 
 def running_job(kubectl: Kubectl, title: str) -> dict[str, str]:
-    """Start a job that waits to be told to end; return its pods and their UIDs."""
+    """Start a waiting job; return its pods and their UIDs."""
     jobs.start_until_released(kubectl, title)
     return {n: uid for n, uid in pods(kubectl).items() if n.startswith(f"{title}-")}
 
@@ -160,7 +160,7 @@ def lease_time(cluster: Kubectl, field: str) -> datetime.datetime:
 
 
 def last_renewal(testbed: ClusterTestbed, leader: JSON) -> datetime.datetime:
-    """Return when the API server last took a renewal from a controller."""
+    """Return when the API server last accepted a renewal by a controller."""
     key = "authentication.kubernetes.io/pod-name"
     times = (
         request["requestReceivedTimestamp"]

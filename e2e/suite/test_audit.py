@@ -1,6 +1,6 @@
-"""The controller's account in the API server's log: it is refused nothing, and needs all it may.
+"""The controller's account in the audit log: it is never forbidden, and needs all its rights.
 
-What the tests before may not have asked for is done here, so that this works alone, too.
+Requests that earlier tests may not have caused are caused here, so that this works alone, too.
 """
 
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ OTHERS: Final = {
     "mpba-tf": "tfjobs.mpba.fbk.eu",
 }
 Grant = tuple[str, str, str]
-# Not in the log: servers ask it of themselves when a command is to be run, by GET. And launchers
-# have it by their roles: nobody grants what they lack.
+# Not in the log: servers check it internally for exec by GET. Launchers get it by their roles,
+# which the controller can only grant if it has it.
 HELD: Final = {("", "pods/exec", "create")}
 
 
 def granted() -> set[Grant]:
-    """Return group, resource and verb of all that the manifests grant."""
+    """Return group, resource and verb of all rules in the manifests."""
     documents = [
         document
         for name in ("rbac.yaml", "election.yaml")
@@ -46,7 +46,7 @@ def granted() -> set[Grant]:
 
 
 def grant_of(request: JSON) -> Grant:
-    """Return what a request needs; a path that is no resource stands for itself."""
+    """Return the right that a request needs; a non-resource path stands for itself."""
     about = request.get("objectRef")
     if not about:
         return "", request["requestURI"], request["verb"]
@@ -55,9 +55,9 @@ def grant_of(request: JSON) -> Grant:
 
 
 def demanded_by_admission(children: list[JSON]) -> set[Grant]:
-    """Return what OwnerReferencesPermissionEnforcement asked for when children were created.
+    """Return the rights that OwnerReferencesPermissionEnforcement required for children.
 
-    It is not in the log: the API server asks itself.
+    They are not in the log: the API server checks them internally.
     """
     owners = [o for child in children for o in child["metadata"].get("ownerReferences", ())]
     return {
@@ -84,7 +84,7 @@ def distributed(name: str, **spec: Any) -> JSON:
 
 
 def submit(kubectl: Kubectl) -> None:
-    """Begin a job of every kind, two whose names are taken, and one that fails again and again."""
+    """Create a job of every kind, two with taken names, and one that keeps failing."""
     taken_pod = {"metadata": {"name": "one-worker-abcd-0"}, "apiVersion": "v1", "kind": "Pod"}
     template = jobs.replicas("WORKER", 1, ["true"], nodeName="nowhere")["template"]
     taken_service = {
@@ -138,7 +138,7 @@ def event_line(event: JSON) -> bool:
 
 
 def lose_lease(controller: Kubectl) -> None:
-    """Delete the lease under its holder, which makes it anew."""
+    """Delete the lease under its holder, which recreates it."""
     controller("delete", "lease", "dlctl")
     controller.until(lambda: controller.get("lease", "dlctl"), within_s=30, what="a new lease")
 
@@ -149,8 +149,8 @@ def await_server(cluster: Kubectl) -> None:
 
 @pytest.fixture(scope="module")
 def used(testbed: ClusterTestbed, cluster: Kubectl, controller: Kubectl) -> Iterator[set[Grant]]:
-    """What the account has used in the whole run."""
-    # Lists are for servers that do not stream them: 1.33, unless it is told to.
+    """The rights that the account has used in the whole run."""
+    # Lists are only used with servers that do not stream them, such as 1.33 by default.
     with testbed.without_feature("WatchList"):
         await_server(cluster)
         controller("rollout", "restart", "deployment/dlctl")
@@ -171,7 +171,7 @@ def used(testbed: ClusterTestbed, cluster: Kubectl, controller: Kubectl) -> Iter
 
 
 def requests(testbed: ClusterTestbed, controller: Kubectl) -> Iterator[JSON]:
-    """Yield what the account that is there now has asked for: not one of an installation before."""
+    """Yield the requests of the current account, not of one of an earlier installation."""
     account = controller.get("serviceaccount", "dlctl")
     assert account
     uid = account["metadata"]["uid"]
@@ -188,8 +188,8 @@ def test_service_account_uses_all_of_its_role(used: set[Grant]) -> None:
 
 @pytest.mark.usefixtures("used")
 def test_service_account_is_never_forbidden(testbed: ClusterTestbed, controller: Kubectl) -> None:
-    # Admission says no as well, such as to pods in a namespace that is going; that is not meant.
-    # A server that has just begun does not know its rules yet, so its last word counts.
+    # Not rejections by admission, such as of pods in a terminating namespace.
+    # A server that has just started does not know all rules yet, so the last response counts.
     decisions = {
         grant_of(request): request["annotations"].get("authorization.k8s.io/decision")
         for request in requests(testbed, controller)

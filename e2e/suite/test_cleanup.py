@@ -1,7 +1,7 @@
-"""Which pods a job leaves on real nodes, under each cleanPodPolicy; all jobs at the same time.
+"""Pods that remain on real nodes under each cleanPodPolicy; all jobs run at the same time.
 
-The kubelet reports the phase of a pod a second after its last container's exit, which no pretended
-node does unless it is told to.
+The kubelet reports the phase of a pod a second after its last container's exit; simulated nodes do
+not by default.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ POLICIES: Final = ("None", "Running", "All")
 REAL: Final = [kind for kind in KINDS if kind.name != "MPIJob"]
 _GRACE: Final = {"terminationGracePeriodSeconds": 1}
 _FOREVER: Final = ("sh", "-c", "sleep 1000")
-# Where there is a chief, its workers go on when it has ended.
+# Workers of jobs with a chief continue after its end.
 _CHIEF_ENDS: Final = ("sh", "-c", "case $HOSTNAME in *-worker-*) sleep 1000;; esac")
 _UPLOAD: Final = ("sh", "-c", "sleep 15; echo uploaded")
 
@@ -40,7 +40,7 @@ def namespace(
 
 
 def listed(policy: str) -> JSON:
-    """Return a job in the list form: its scheduler ends, its worker goes on."""
+    """Return a job in the list form: its scheduler ends, its worker continues."""
     scheduler = jobs.replicas("SCHEDULER", 1, ("true",), **_GRACE)
     worker = jobs.replicas("WORKER", 1, _FOREVER, **_GRACE)
     chief = {"chief": {"replicaName": "SCHEDULER", "replicaIndex": 0}}
@@ -112,7 +112,7 @@ def test_sidecar_finishes_after_its_job(namespace: Kubectl) -> None:
 def await_remaining_pods(
     kubectl: Kubectl, name: str, policy: str, *, ended: list[str], others: list[str]
 ) -> None:
-    """Wait until just those pods are there that the policy leaves, by their replica's type."""
+    """Wait until exactly the pods that the policy keeps remain, by replica type."""
     expected = {"None": [*ended, *others], "Running": ended, "All": []}[policy]
 
     def probe() -> bool:

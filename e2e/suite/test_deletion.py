@@ -1,4 +1,4 @@
-"""Deleting jobs, and what they live in, while they run: nothing stays, and nothing goes round."""
+"""Deleting running jobs, their namespaces and CRDs leaves nothing behind and causes no loops."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from e2e.kubectl import JSON, Kubectl
 from e2e.suite import jobs
 
 MXJOBS: Final = "mxjobs.kubeflow.org"
-# The kind that goes for a while; no other test runs meanwhile.
+# The kind whose CRD is deleted for a while; no other test runs meanwhile.
 DELETED_CRD: Final = "mxjobs.fioravanzo.org"
 # Scheduler, server and worker.
 SIZE: Final = 3
@@ -27,7 +27,7 @@ QUIET_S: Final = 4.0
 
 
 def distributed(name: str, api_version: str = "kubeflow.org/v1alpha1", **spec: Any) -> JSON:
-    """Return a job that runs until it is deleted, and goes quickly then."""
+    """Return a job that runs until it is deleted, and then ends quickly."""
     sleep = ("sleep", "3600")
     entries = [
         jobs.replicas(type_, 1, sleep, terminationGracePeriodSeconds=1)
@@ -94,7 +94,7 @@ def test_job_can_be_deleted_and_recreated_at_once(kubectl: Kubectl) -> None:
         name = job["metadata"]["name"]
         status = jobs.running(kubectl, name)
         only_of(kubectl, name, uid(kubectl.get(MXJOBS, name) or {}))
-        # The ends of the pods before are not this job's.
+        # Terminations of the previous pods are not this job's.
         assert "restarts" not in status
         assert "failure" not in status
 
@@ -109,8 +109,8 @@ def test_deleted_namespace_leaves_nothing_behind(
 
     with no_errors(controller):
         cluster("delete", "namespace", kubectl.namespace, within_s=90)
-    # Nor in our metrics, where each namespace would leave some series. Training-operator's count
-    # for ever, by their very names.
+    # Nor in our metrics, where each namespace would leave series. training-operator's are counters
+    # that never disappear.
     own = [
         s
         for s in controller_metrics.samples(controller)
@@ -137,7 +137,7 @@ def test_deleted_crd_takes_its_jobs_along_and_can_be_reinstalled(
                 within_s=60,
                 what="the end of all children",
             )
-            # The other kinds do not notice.
+            # Other kinds are not affected.
             kubectl.apply(jobs.mxjob("ok", jobs.replicas("WORKER", 1, ("true",))))
             assert jobs.ended(kubectl, "ok")["phase"] == "Done"
         for pod in install.controllers(controller):
@@ -155,7 +155,7 @@ def test_deleted_crd_takes_its_jobs_along_and_can_be_reinstalled(
 
 @contextmanager
 def no_errors(controller: Kubectl) -> Iterator[None]:
-    """See that no controller has an error, and that all come to rest."""
+    """Check that no controller has errors, and that all become idle."""
     before = controller_metrics.total(controller, *ERRORS)
     yield
     deadline = time.monotonic() + 60
@@ -169,7 +169,7 @@ def no_errors(controller: Kubectl) -> Iterator[None]:
 
 
 def containers(controller: Kubectl) -> dict[str, int]:
-    """Return how often the container of each controller was restarted."""
+    """Return the number of container restarts of each controller."""
     return {
         uid(pod): sum(status["restartCount"] for status in pod["status"]["containerStatuses"])
         for pod in install.controllers(controller)
@@ -193,7 +193,7 @@ def complete(kubectl: Kubectl, name: str) -> list[JSON]:
 
 
 def only_of(kubectl: Kubectl, name: str, owner: str) -> None:
-    """Wait until all children there belong to one owner, and none is missing."""
+    """Wait until all children belong to one owner, and none is missing."""
 
     def probe() -> bool:
         found = pods(kubectl, name) + services(kubectl, name)

@@ -1,6 +1,6 @@
-"""Elastic Horovod trains in real containers while workers come, go and die.
+"""Elastic Horovod trains in real containers while workers are added, removed and killed.
 
-``E2E_FRAMEWORKS`` says whose images they are: that which the manifest names, under another prefix.
+``E2E_FRAMEWORKS`` is the prefix that replaces that of the manifest's image.
 """
 
 import os
@@ -19,11 +19,11 @@ from e2e.watching import watching
 
 _PREFIX: Final = os.environ.get("E2E_FRAMEWORKS", "")
 _SETTINGS: Final = {"DLCTL_ELASTIC_INIT_CONTAINER_IMAGE": f"{_PREFIX}/horovod:0.28.1"}
-# Each worker that starts loads TensorFlow, and all share two cores.
+# Each worker loads TensorFlow at its start, and all share two cores.
 _START_S: Final = 180
 _RESCALE_S: Final = 120
 _END_S: Final = 240
-# After the launcher has let go of a worker, on a busy machine.
+# After the launcher has disconnected, on a busy machine.
 _TOLD_S: Final = 3.0
 
 Measured = Callable[[str, object], None]
@@ -36,7 +36,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module", autouse=True)
 def _images(controller: Kubectl) -> Iterator[None]:
-    """Have the controller ask for images that are there."""
+    """Configure the controller with available images."""
     with install.with_settings(controller, _SETTINGS):
         yield
 
@@ -112,7 +112,7 @@ def test_workers_are_deleted_soon_after_the_launcher_disconnects(
         gone = time.time()
     record_property("seconds from let go to deleted", round(max(0.0, told - let_go), 1))
     record_property("seconds from let go to gone", round(max(0.0, gone - let_go), 1))
-    # How long pods take to end is the node's to say.
+    # How long pods take to terminate depends on the node.
     assert told - let_go < _TOLD_S
     assert elastic.workers(kubectl) == worker(1)
     elastic.until_size(kubectl, 1, within_s=_RESCALE_S)
@@ -126,7 +126,7 @@ def test_killed_worker_is_replaced_and_training_continues(
     (killed,) = (pod for pod in kubectl.items("pods") if pod["metadata"]["name"] == worker(1)[0])
     began = time.time()
     testbed.kill_pod(killed["metadata"]["uid"])
-    # Horovod wants nothing to do any more with the name of who was lost.
+    # Horovod blacklists the names of failed hosts.
     kubectl.until(
         lambda: worker(2)[0] in elastic.workers(kubectl), within_s=_START_S, what="a replacement"
     )
@@ -162,14 +162,14 @@ def test_documented_scaling_session_prints_the_documented_output(kubectl: Kubect
 
 
 def _table(kubectl: Kubectl, kind: str) -> list[list[str]]:
-    """Return what kubectl prints of a kind, without how old the objects are."""
+    """Return what kubectl prints for a kind, without ages."""
     header, *rows = (line.split() for line in kubectl("get", kind).splitlines())
     assert header == ["NAME", "PHASE", "AGE"]
     return [row[:-1] for row in rows]
 
 
 def _has_disconnected(kubectl: Kubectl, host: str) -> bool:
-    """Whether no program in the launcher is about this host any more, by the looks of them."""
+    """Return whether no program in the launcher mentions this host."""
     look = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"
     return host not in kubectl("exec", LAUNCHER, "--", "sh", "-c", look)
 
@@ -178,7 +178,7 @@ def _has_disconnected(kubectl: Kubectl, host: str) -> bool:
 def test_elastic_pods_are_cleaned_up_by_the_policy(kubectl: Kubectl, policy: str) -> None:
     elastic.submit(kubectl, _PREFIX, steps=20, clean_pods=policy)
     elastic.until_phase(kubectl, JOBS, NAME, "Succeeded", within_s=_START_S + _END_S)
-    # Workers only sleep, so none of them has ended; the launcher's logs are always kept.
+    # Workers only sleep, so none has ended; the launcher is always kept for its logs.
     expected = sorted([LAUNCHER, *(worker(0, 1) if policy == "None" else [])])
 
     def probe() -> bool:

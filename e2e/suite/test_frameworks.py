@@ -1,6 +1,6 @@
 """The examples of Kubeflow's kinds train their models in real containers.
 
-``E2E_FRAMEWORKS`` says whose images they are: those that the manifests name, under another prefix.
+``E2E_FRAMEWORKS`` is the prefix that replaces that of the manifests' images.
 """
 
 import os
@@ -16,7 +16,7 @@ from e2e.kubectl import JSON, Kubectl
 
 _PREFIX: Final = os.environ.get("E2E_FRAMEWORKS", "")
 _EXAMPLES: Final = Path(__file__).parents[2] / "examples"
-# What the controller itself asks for, as settings in its environment.
+# Images that the controller itself uses, as settings in its environment.
 _SETTINGS: Final = {
     "DLCTL_PYTORCH_INIT_CONTAINER_IMAGE": f"{_PREFIX}/pytorch:1.13.1",
     "DLCTL_MPI_KUBECTL_DELIVERY_IMAGE": f"{_PREFIX}/kubectl-delivery:1",
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module", autouse=True)
 def _images(controller: Kubectl) -> Iterator[None]:
-    """Have the controller ask for images that are there."""
+    """Configure the controller with available images."""
     with install.with_settings(controller, _SETTINGS):
         yield
 

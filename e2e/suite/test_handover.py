@@ -1,4 +1,4 @@
-"""Who leads changes hands, and no job notices."""
+"""Changes of leadership do not affect jobs."""
 
 import itertools
 import json
@@ -23,11 +23,11 @@ _RESOLUTION_S: Final = 1.0
 _KILLS: Final = 3
 
 _HANDOVERS: Final = 20
-# Of those, every fourth is by force.
+# Every fourth of them is by force.
 _FORCE: Final = 4
 _JOBS: Final = 50
 _TYPES: Final = ("SCHEDULER", "WORKER")
-# So many jobs are submitted while nobody may be leading.
+# The number of jobs submitted while there may be no leader.
 _LATE: Final = 10
 
 _JOBS_S: Final = 180.0
@@ -143,7 +143,7 @@ def since_told_to_stop_s(handovers: LeaseHandovers) -> list[float]:
 
 
 def pretended_job(name: str) -> JSON:
-    """Return a job for nodes on which pods run only by name."""
+    """Return a job for simulated nodes."""
     taint = {"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}
     place = {"nodeSelector": {"type": "kwok"}, "tolerations": [taint]}
     entries = [jobs.replicas(type_, 1, ["true"], **place) for type_ in _TYPES]
@@ -159,7 +159,7 @@ def until_all_run(kubectl: Kubectl, pods: ChangeRecord, count: int) -> None:
 
 
 def disturb(kubectl: Kubectl, pods: ChangeRecord, before: Set[str]) -> set[str]:
-    """Delete one pod and have another one fail; return their names."""
+    """Delete one pod and let another one fail; return their names."""
     names = [pod["metadata"]["name"] for pod in pods.present() if is_running(pod)]
     deleted, failed = [name for name in names if name not in before][:: len(names) // 3][:2]
     kubectl("delete", "pod", deleted, "--wait=false")
@@ -168,7 +168,7 @@ def disturb(kubectl: Kubectl, pods: ChangeRecord, before: Set[str]) -> set[str]:
 
 
 def complete(kubectl: Kubectl, pods: ChangeRecord) -> None:
-    """Have the chief of each job succeed."""
+    """Let the chief of each job succeed."""
     names = [pod["metadata"]["name"] for pod in pods.present()]
     end(kubectl, [name for name in names if "-worker-" in name], exit_code=0)
 
@@ -206,7 +206,7 @@ def assert_made_once(pods: ChangeRecord, disturbed: Set[str]) -> None:
 
 
 def assert_only_leaders_wrote(testbed: ClusterTestbed, handovers: LeaseHandovers) -> dict[str, int]:
-    """Return how often what was written since the first of the recorded terms."""
+    """Return the number of writes by kind since the first of the recorded terms."""
     terms = handovers.terms()
     counts: dict[str, int] = defaultdict(int)
     strays = []
@@ -223,7 +223,7 @@ def assert_only_leaders_wrote(testbed: ClusterTestbed, handovers: LeaseHandovers
 def deleted_before_running(pods: ChangeRecord) -> set[str]:
     """Return the replacements that were deleted before they ran.
 
-    Kwok, when it is late, deletes by its name what has long been replaced.
+    A late kwok deletes by name, also pods that have long been replaced.
     """
     gone = {change.uid for change in pods.changes() if change.deleted}
     ran = {change.uid for change in pods.changes() if change.object["status"]["phase"] != "Pending"}

@@ -1,6 +1,6 @@
-"""Every way of installing dlctl: jobs run, and when it is removed nothing of it is left.
+"""Every way to install dlctl: jobs run, and removing it leaves nothing behind.
 
-It comes last: what the tests before have shared is removed first.
+It comes last: the installation shared by other tests is removed first.
 """
 
 import re
@@ -19,7 +19,7 @@ from e2e.kubectl import JSON, Kubectl, KubectlError
 from e2e.suite import jobs
 from e2e.suite.conftest import own_namespace
 
-# What clusters make and remove by themselves, in their own time.
+# Objects that clusters create and remove by themselves.
 PASSING: Final = ("events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io")
 LINES: Final = (
     'jsonpath={range .items[*]}{.kind} {.metadata.namespace} {.metadata.name}{"\\n"}{end}'
@@ -29,12 +29,12 @@ ENFORCED: Final = {
     "pod-security.kubernetes.io/warn": "restricted",
 }
 CHART: Final = install.MANIFESTS / "chart"
-# As images are built: with the user of its Dockerfile, and nothing but a shell.
+# With the user of the Dockerfile, and nothing but a shell.
 UNTIL_TOLD: Final = ["sh", "-c", "trap 'exit 0' TERM; sleep 600 & wait"]
 
 
 def everything(kubectl: Kubectl) -> set[str]:
-    """Return what there is, of all that can be listed."""
+    """Return all objects that can be listed."""
     resources = kubectl("api-resources", "--verbs=list", "--output=name").split()
     asked = ",".join(name for name in resources if name not in PASSING)
     lines = kubectl("get", asked, "--all-namespaces", "--output", LINES).splitlines()
@@ -43,13 +43,13 @@ def everything(kubectl: Kubectl) -> set[str]:
 
 @contextmanager
 def leaves_nothing_behind(kubectl: Kubectl) -> Iterator[None]:
-    """Have the block leave the cluster as it was."""
+    """Check that the block leaves the cluster unchanged."""
     before = everything(kubectl)
     yield
     left = {"?"}
 
     def gone() -> bool:
-        # A kind that goes between the two questions is an error.
+        # A kind that disappears between the two requests is an error.
         with suppress(KubectlError):
             left.clear()
             left.update(everything(kubectl) - before)
@@ -63,7 +63,7 @@ def leaves_nothing_behind(kubectl: Kubectl) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _vacant(cluster: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Remove what the session has installed; its own end then finds nothing to remove."""
+    """Remove the session's installation; its own teardown then has nothing to remove."""
     install.remove(cluster, install.kustomization(tmp_path_factory.mktemp("shared"), jobs.IMAGE))
     cluster.until(
         lambda: not any(name.startswith("namespace/e2e-") for name in names(cluster)),
@@ -80,18 +80,18 @@ def check_jobs_run(cluster: Kubectl) -> None:
     with own_namespace(cluster) as kubectl:
         kubectl.apply(jobs.mxjob("ok", jobs.replicas("WORKER", 1, ["true"])))
         assert jobs.ended(kubectl, "ok", within_s=120)["phase"] == "Done"
-        # Before the definitions: the end of a namespace would have to look for its jobs again.
+        # Before the CRDs: deleting a namespace would otherwise have to find its jobs again.
         kubectl("delete", "namespace", kubectl.namespace, within_s=120)
 
 
 def rendered() -> list[JSON]:
-    """Return what ``install.yaml`` holds, with the image changed as the docs have it."""
+    """Return the contents of ``install.yaml``, with the image changed as documented."""
     text = (install.MANIFESTS / "install.yaml").read_text()
     return list(yaml.safe_load_all(re.sub("image: dlctl:.*", f"image: {jobs.IMAGE}", text)))
 
 
 def older() -> list[JSON]:
-    """Return an installation as an earlier version would have been, in some respects."""
+    """Return an installation similar to that of an earlier version."""
     before = rendered()
     for obj in before:
         if obj["kind"] == "Deployment":
@@ -108,7 +108,7 @@ def older() -> list[JSON]:
 
 
 def state(kubectl: Kubectl) -> JSON:
-    """Return what there is of the one job, without what passes with time."""
+    """Return the objects of the one job, without fields that change over time."""
     (job,) = kubectl.items("mxjobs.kubeflow.org")
     pods = kubectl.items("pods")
     return {
@@ -171,14 +171,14 @@ def test_single_namespace_overlay_uses_only_that_namespace(
 
 
 def refusals(kubectl: Kubectl) -> list[str]:
-    """Return what the controllers have logged of things they may not do."""
+    """Return the controllers' log lines about forbidden requests."""
     text = kubectl("logs", "--selector", install.SELECTOR, "--tail=-1")
-    # Not all that is forbidden is a matter of rights: older servers forbid streamed lists.
+    # Not every rejection is about rights: older servers forbid streamed lists.
     return [line for line in text.splitlines() if "is forbidden: User" in line]
 
 
 def operator_kind(kind: str) -> JSON:
-    """Return as much of a definition of the Prometheus operator as it takes to hold an object."""
+    """Return a minimal CRD of the Prometheus operator."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     called = {"kind": kind, "plural": f"{kind.lower()}s"}
@@ -197,7 +197,7 @@ def operator_kind(kind: str) -> JSON:
 
 @pytest.fixture
 def _operator(cluster: Kubectl) -> Iterator[None]:
-    """The kinds of the Prometheus operator, if they are not there."""
+    """The kinds of the Prometheus operator, unless they are installed."""
     present = cluster("get", "crds", "--output=name")
     definitions = [operator_kind(kind) for kind in ("ServiceMonitor", "PrometheusRule")]
     made = [d for d in definitions if d["metadata"]["name"] not in present]

@@ -1,4 +1,4 @@
-"""A small job of each of Kubeflow's kinds, from its beginning to its end; all at the same time."""
+"""A small job of each of Kubeflow's kinds, from start to end; all at the same time."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from e2e.suite.conftest import dump, failed, own_namespace
 from e2e.suite.kubeflow import BY_NAME, KINDS, KWOK_NODE, KubeflowKind, true_conditions
 
 LABELS = "training.kubeflow.org"
-# Its launcher asks for an image that is not there: it begins where nodes only pretend.
+# Its launcher's image does not exist: it only starts on simulated nodes.
 MPI = BY_NAME["MPIJob"]
 REAL = [kind for kind in KINDS if kind is not MPI]
 
@@ -18,7 +18,7 @@ REAL = [kind for kind in KINDS if kind is not MPI]
 def namespace(
     request: pytest.FixtureRequest, cluster: Kubectl, controller: Kubectl
 ) -> Iterator[Kubectl]:
-    """One job of each kind that stays, and one that is to go at once."""
+    """One lasting job of each kind, and one with a TTL of zero."""
     brief: JSON = {"ttlSecondsAfterFinished": 0}
     with own_namespace(cluster) as kubectl:
         kubectl.apply(

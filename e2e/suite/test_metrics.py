@@ -1,4 +1,4 @@
-"""What a real Prometheus sees of the controllers: both, with our alerts loaded, and some jobs."""
+"""A real Prometheus with our alerts scrapes both controllers, with some jobs."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from e2e.suite.conftest import own_namespace
 
 MONITORING: Final = install.MANIFESTS / "components" / "monitoring"
 PORT: Final = 8080
-# Named as Go's controllers name them, which is not as Prometheus would have it.
+# Named like those of Go controllers, against Prometheus' conventions.
 UPSTREAM: Final = ("rest_client_", "reflector_", "workqueue_", "leader_election_", "controller_")
 SERIES: Final = re.compile(r"([a-z_]+)\{")
 
@@ -33,7 +33,7 @@ def rules() -> JSON:
 
 
 def expressions() -> Iterator[str]:
-    """Yield what alerts and dashboard ask for, with values for the dashboard's variables."""
+    """Yield the expressions of alerts and dashboard, with values for the dashboard's variables."""
     yield from (rule["expr"] for group in rules()["groups"] for rule in group["rules"])
     dashboard = json.loads((MONITORING / "dashboard.json").read_text())
     for panel in dashboard["panels"]:
@@ -51,7 +51,7 @@ def exposed(address: str, token: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def addresses(controller: Kubectl) -> Iterator[Mapping[str, str]]:
-    """Where the metrics of each controller can be read on this machine."""
+    """The local address of each controller's metrics."""
     names = [pod["metadata"]["name"] for pod in install.controllers(controller)]
     with ExitStack() as stack:
         yield {n: stack.enter_context(port_forward(controller, n, PORT)) for n in names}
@@ -59,7 +59,7 @@ def addresses(controller: Kubectl) -> Iterator[Mapping[str, str]]:
 
 @pytest.fixture(scope="module")
 def namespace(cluster: Kubectl, controller: Kubectl) -> Iterator[str]:
-    """A namespace with a job that runs, two that are done and one that has failed."""
+    """A namespace with a running job, two succeeded ones and a failed one."""
     with own_namespace(cluster) as kubectl:
         commands = {"runs": "sleep 600", "done": "true", "done-too": "true", "fails": "exit 1"}
         kubectl.apply(
@@ -136,7 +136,7 @@ def test_metrics_of_alerts_and_dashboard_exist(
 ) -> None:
     named = {name for expression in expressions() for name in SERIES.findall(expression)}
     seen = set(prometheus.ask("label/__name__/values"))
-    # What counts incidents has no series before the first of them.
+    # Counters of incidents have no series before the first one.
     helped = set(re.findall(r"^# HELP (\S+)", exposed(next(iter(addresses.values()))), re.M))
     unseen = {re.sub("_(bucket|sum|count)$", "", name): name for name in named - seen}
     missing = {name for family, name in unseen.items() if not {family, name} & helped}
@@ -169,7 +169,7 @@ def test_metrics_authentication_admits_only_authorized_accounts(
             "single-namespace",
             components=["metrics-authentication"],
             namespace=kubectl.namespace,
-            # They are everybody's, and there already.
+            # Cluster-wide, and already installed.
             patches=[{"target": {"kind": "CustomResourceDefinition"}, "patch": DELETE}],
         )
         with install.installed(cluster, folder, kubectl.namespace):

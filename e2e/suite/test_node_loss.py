@@ -1,4 +1,4 @@
-"""A node dies with everything on it: the job goes on elsewhere, once its owner has said so."""
+"""A lost node: with force deletion enabled, its job continues elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,11 +13,11 @@ from e2e.suite import jobs
 from e2e.testbed import ClusterTestbed
 
 _NAME: Final = "survivor"
-# How long the pods of the job stay on a node that cannot be reached, and may take to end.
+# Toleration of an unreachable node, and grace period of the job's pods.
 _TOLERATION_S: Final = 3
 _GRACE_S: Final = 2
 _FORCE_AFTER_S: Final = 5.0
-# Until the taint is there, the pod evicted, a replacement scheduled and started.
+# Until the node is tainted, the pod evicted, and a replacement scheduled and started.
 _SLACK_S: Final = 45.0
 
 Measured = Callable[[str, object], None]
@@ -32,7 +32,7 @@ def two_nodes(cluster: Kubectl) -> Iterator[None]:
 
 @pytest.fixture
 def forcing(cluster: Kubectl, controller: Kubectl) -> Iterator[None]:
-    """Controllers that delete by force what outstays its deletion."""
+    """Controllers with force deletion enabled."""
     setting = "DLCTL_FORCE_DELETE_AFTER"
     controller("set", "env", "deployment/dlctl", f"{setting}={_FORCE_AFTER_S:g}")
     install.rolled_out(cluster)
@@ -53,7 +53,7 @@ def test_pod_on_a_lost_node_is_replaced_only_with_force_deletion(
         )
         time.sleep(_GRACE_S + 2 * _FORCE_AFTER_S)
         assert worker(kubectl)["metadata"]["uid"] == lost["metadata"]["uid"]
-    # The node is back, and ends what it had been told to end.
+    # The node is back, and terminates the evicted pods.
     until_runs_again(kubectl, lost, within_s=2 * _SLACK_S)
     end(kubectl)
 
@@ -123,5 +123,5 @@ def leading(cluster: Kubectl) -> JSON | None:
 
 def end(kubectl: Kubectl) -> None:
     status = jobs.release(kubectl, _NAME)
-    # Not the program's doing: it costs no failure.
+    # Not caused by the program: it costs no failure.
     assert "failures" not in status.get("restarts", {}).get("WORKER-0", {})

@@ -1,6 +1,6 @@
-"""How replicas end, or never begin, on a real node, and what becomes of their jobs.
+"""How replicas terminate, or never start, on a real node, and the effect on their jobs.
 
-All jobs run at the same time, in one namespace; each test looks at what has become of its own.
+All jobs run at the same time in one namespace; each test checks its own.
 """
 
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from e2e.suite import jobs
 from e2e.suite.conftest import dump, failed, own_namespace
 
 MXJOBS: Final = "mxjobs.kubeflow.org"
-# Once it is there, a replica that failed before succeeds.
+# Once it exists, replicas that failed before succeed.
 SWITCH: Final = "switch"
 POLICIES: Final = ("Never", "OnFailure")
 
 
 @attrs.frozen
 class Exit:
-    """A real way for a container to end with a code; kills are from its inside."""
+    """A real way for a container to exit with a code; signals are sent from inside."""
 
     name: str
     code: int
@@ -33,8 +33,8 @@ class Exit:
 
 
 def killed(name: str, code: int) -> Exit:
-    # A signal that the first process of a container sends to itself is ignored, so it is a child
-    # that dies of it, and the shell says so. Kubernetes makes one dollar of two.
+    # The first process of a container ignores its own signals, so a child is killed and the shell
+    # returns its code. Kubernetes turns two dollars into one.
     return Exit(name, code, ("sh", "-c", f"sh -c 'kill -s {name.upper()} $$$$'; exit $?"))
 
 
@@ -49,7 +49,7 @@ PERMANENT: Final = (
     ended_by("unknown", 127, "no-such-command"),
     Exit("no-entrypoint", 128, ("/no/such/program",), "StartError"),
     killed("segv", 139),
-    # A fault, unlike a signal, ends also the first process of a container.
+    # Unlike a signal, a fault also kills the first process of a container.
     Exit("fault", 139, ("python3", "-c", "import ctypes; ctypes.string_at(0)")),
 )
 RETRYABLE: Final = (
@@ -65,7 +65,7 @@ OUT_OF_MEMORY: Final = Exit(
 
 @pytest.fixture(scope="module")
 def submitted(cluster: Kubectl, controller: Kubectl) -> Iterator[Kubectl]:
-    """All jobs of this module, most of which end by themselves."""
+    """All jobs of this module; most end by themselves."""
     with own_namespace(cluster) as inside:
         little = {"resources": {"limits": {"memory": "32Mi"}}}
         inside.apply(
@@ -92,7 +92,7 @@ def kubectl(
 
 @pytest.fixture(scope="module")
 def switched(submitted: Kubectl) -> None:
-    """Let those that are to fail at first succeed, once all have failed."""
+    """Once all jobs that must fail first have failed, let them succeed."""
 
     def probe() -> bool:
         found = {job["metadata"]["name"]: job for job in submitted.items(MXJOBS)}
@@ -110,26 +110,26 @@ def one(name: str, command: tuple[str, ...], policy: str = "Never", **pod: Any) 
 
 
 def permanent(exit_: Exit, policy: str, **pod: Any) -> JSON:
-    # What the kubelet would run again is to be removed.
+    # Pods that the kubelet would restart must be deleted.
     cleanup = "None" if policy == "Never" else "All"
     return one(exit_.job(policy), exit_.command, policy, cleanup=cleanup, **pod)
 
 
 def tried_twice(exit_: Exit) -> JSON:
-    """Return a job whose replica ends so until there is the switch."""
+    """Return a job whose replica exits like this until the switch exists."""
     volume = {"name": "try", "configMap": {"name": SWITCH, "optional": True}}
     return one(exit_.job("Never"), unless_on(exit_), **tries(volume))
 
 
 def tried_in_place(exit_: Exit) -> JSON:
-    """Return a job whose replica ends so in the first run of its container, not in the second."""
+    """Return a job whose replica exits like this in the first run of its container only."""
     volume: JSON = {"name": "try", "emptyDir": {}}
     return one(exit_.job("OnFailure"), unless_on(exit_), "OnFailure", **tries(volume))
 
 
 def unless_on(exit_: Exit) -> tuple[str, ...]:
-    """Return a command that ends so unless the volume says otherwise, which it tries to say."""
-    # A ConfigMap cannot be written to, and that is the end of it.
+    """Return a command that exits like this unless a file exists, which it tries to create."""
+    # A ConfigMap volume is read-only, so the write fails.
     line = f"test -e /try/on && exit 0; touch /try/on 2>/dev/null; {exit_.command[2]}"
     return ("sh", "-c", line)
 
@@ -150,7 +150,7 @@ def test_retryable_exit_causes_a_new_pod_that_can_succeed(kubectl: Kubectl, exit
     assert (restart["exitCode"], restart["reason"]) == (exit_.code, "Error")
     [pod] = pods(kubectl, name)
     assert pod["metadata"]["uid"] != restart["podUID"]
-    # On a busy machine the switch may come only after a second failure.
+    # On a busy machine the switch may exist only after a second failure.
     assert restart["failures"] == restart["attempts"] == created(kubectl, name) - 1 >= 1
     messages = await_events(kubectl, name, "MXJobRestarting")
     assert all(f"worker-0: Error, exit code {exit_.code} (" in message for message in messages)
@@ -205,7 +205,7 @@ def test_replica_that_cannot_start_is_awaited(kubectl: Kubectl, name: str, messa
     found = kubectl.until(blocked, within_s=60, what=f"a word on what keeps {name}")
     assert (found["phase"], found["state"]) == ("Creating", "Running")
     assert conditions(found)["Blocked"]["message"].startswith(message)
-    # What users see is the last one.
+    # Users see the last one.
     assert found["conditions"][-1]["type"] == "Blocked"
     assert "restarts" not in found
     assert "failure" not in found
@@ -218,20 +218,20 @@ def conditions(status: JSON) -> dict[str, JSON]:
 
 
 def pods(kubectl: Kubectl, name: str) -> list[JSON]:
-    """Return those of a job that are not about to go."""
+    """Return the pods of a job that are not terminating."""
     found = kubectl.items("pods", f"mx_job_name={name}")
     return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
 def await_events(kubectl: Kubectl, name: str, reason: str) -> list[str]:
-    """Wait for events with a reason, which come a moment after what they tell of."""
+    """Wait for events with a reason; they are recorded after their cause."""
     return kubectl.until(
         lambda: jobs.events(kubectl, name, reason), within_s=15, what=f"the event {reason}"
     )
 
 
 def created(kubectl: Kubectl, name: str) -> int:
-    """Return how many pods users were told of that were made for a job of one replica."""
+    """Return the number of created pods reported by events for a job of one replica."""
     await_events(kubectl, name, "SuccessfulCreate")
     about = {"involvedObject.name": name, "reason": "SuccessfulCreate"}
     selector = ",".join(f"{field}={value}" for field, value in about.items())

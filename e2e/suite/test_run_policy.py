@@ -1,4 +1,4 @@
-"""Run policies on real nodes: pods that go and come back, and jobs whose time is over."""
+"""Run policies on real nodes: suspension, active deadline and TTL."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Elastic jobs on real nodes: their workers come, go, are lost and flee, and the launcher knows.
+"""Elastic jobs on real nodes: workers are added, removed, lost and evacuated.
 
-What is measured is when the API server granted something, and when the launcher itself saw it.
+Times are those of the API server's audit log, and of the launcher's output.
 """
 
 import time
@@ -21,7 +21,7 @@ _GONE_S: Final = 2.0
 _REPLACED_S: Final = 1.0
 _STATUS_WRITES: Final = 12
 _DELAY_S: Final = 0.2
-# What it takes without any delay, on a machine that is busy.
+# The time without any delay, on a busy machine.
 _MAKING_S: Final = 1.0
 _SCRIPT_S: Final = 6
 _DELETION_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
@@ -114,7 +114,7 @@ def test_workers_are_evacuated_from_a_cordoned_node(
     scaling.start(kubectl, scaling.job(launcher=launcher, pod=preferring(going)))
     assert nodes(kubectl) == dict.fromkeys(scaling.names([0, 1]), going)
     with tainted(kubectl, going):
-        # Those that nobody can reach yet join later.
+        # Workers that are not reachable yet join later.
         scaling.until_listed(kubectl, [2, 3])
         kubectl.until(
             lambda: nodes(kubectl) == dict.fromkeys(scaling.names([2, 3]), staying),
@@ -176,14 +176,14 @@ def preferring(node: str) -> dict[str, Any]:
 
 
 def nodes(kubectl: Kubectl) -> dict[str, str]:
-    """Return the nodes of the workers by the names of their pods."""
+    """Return the nodes of the workers by pod name."""
     pods = kubectl.items("pods", elastic.WORKERS)
     return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
 
 
 @contextmanager
 def tainted(kubectl: Kubectl, node: str) -> Iterator[None]:
-    """Have a node say that it is about to go, as cluster-autoscaler has it."""
+    """Taint a node as cluster-autoscaler does before its removal."""
     kubectl("taint", "node", node, f"{_DELETION_TAINT}={int(time.time())}:NoSchedule")
     try:
         yield

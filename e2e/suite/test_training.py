@@ -1,4 +1,4 @@
-"""Distributed MXNet trains a model in real containers, whichever of the three forms asks for it."""
+"""Distributed MXNet trains a model in real containers, in each of the three job forms."""
 
 import os
 from collections.abc import Callable
