@@ -1,4 +1,4 @@
-"""The rules of a job's list of conditions: order, exclusion, and what stays for good."""
+"""The rules of a job's conditions: order, exclusion, permanence."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""The exit-code table, row by row, and what is said of the codes to users."""
+"""The exit code table, row by row, and the descriptions of codes."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Depth of JSON text, measured and cut, against a plain recursion over the decoded value."""
+"""Measuring and truncating the depth of JSON text, compared with a plain recursion."""
 
 import time
 from typing import Any

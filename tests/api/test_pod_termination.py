@@ -1,4 +1,4 @@
-"""When a pod has ended, held against the rule by which the kubelet derives the phase."""
+"""When a pod is terminal, compared with the kubelet's rule for the phase."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def pod_of(
 
 
 def kubelet_phase(policy: str, mains: list[Any], inits: list[Any]) -> str:
-    """Return the phase that the kubelet has in store once it may report a terminal one."""
+    """Return the terminal phase that the kubelet will report."""
     once = [one["state"] for one in inits if not one["sidecar"]]
     if policy == "Never" and any(code_of(state) for state in once):
         return "Failed"

@@ -1,4 +1,4 @@
-"""The table of a pod template's types, held to the models of the official client."""
+"""The type table of pod templates, compared with the models of the official client."""
 
 from collections.abc import Iterator
 

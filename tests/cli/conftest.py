@@ -15,7 +15,7 @@ from tests.builders import mxjob
 
 @attrs.frozen
 class Finished:
-    """What a command has left behind."""
+    """The result of a command."""
 
     code: int
     out: str

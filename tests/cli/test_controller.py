@@ -55,7 +55,7 @@ async def test_first_signal_shuts_it_down_gracefully(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     async with controller(tmp_path, "--bind-address=", "--leader-elect") as process:
-        # Both are there when it goes on.
+        # Both are pending when it continues.
         for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
             process.send_signal(number)
         code, said = await finished(process)

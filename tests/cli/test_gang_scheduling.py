@@ -1,4 +1,4 @@
-"""A gang scheduler whose PodGroups the cluster does not have is found out before work begins."""
+"""A gang scheduler without PodGroups in the cluster is detected at start."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The log of a command: there when it may be wanted, gone when not."""
+"""The log file of a command: kept only after a crash."""
 
 import pytest
 

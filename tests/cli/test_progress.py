@@ -152,7 +152,7 @@ def test_notice_is_why_the_job_does_not_run(type_: str, notice: str) -> None:
 
 
 def elastic(spent: list[int], *pods: Pod) -> JobProgress:
-    """Return how a TrainingJob fares some of whose workers are lost for good."""
+    """Return the progress of a TrainingJob with permanently failed workers."""
     wire = {**elastic_job(worker={"replicas": 2}), "status": {}}
     job = make_job(wire)
     membership = Membership(members=(0, 1), retired=frozenset(spent))

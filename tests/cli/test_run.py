@@ -160,7 +160,7 @@ def test_svg_of_the_last_screen_loads_nothing(
 def test_interrupt_exits_130_and_leaves_no_process(
     written: Written, tmp_path: Path, network: str
 ) -> None:
-    # Deaf to SIGTERM, and with a child of its own.
+    # Ignores SIGTERM, and has a child.
     script = """
         import os, signal, subprocess, time
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -197,7 +197,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _lives(pid: int) -> bool:
-    """Tell if a process runs; one that has ended may wait to be noticed by its new parent."""
+    """Return whether a process runs; a zombie does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""A raw client of an API server, embedded or real: codes, headers and bodies as they are sent.
+"""A raw client of an API server, embedded or real: codes, headers and bodies as sent.
 
-Every test has a namespace of its own; what has no namespace carries its name.
+Every test has its own namespace; cluster-scoped objects contain its name.
 """
 
 import asyncio
@@ -22,27 +22,27 @@ _DIFFERENT_EACH_TIME = (
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
     # The whole object as text.
     (r'Invalid value: "\{.*\}"', "Invalid value: OBJECT"),
-    # Fields have other names inside the real server.
+    # Internal field names of the real server.
     (r"(Invalid|Duplicate) value: \[?\{.*?\}\]?(?=$|: |, )", r"\1 value: OBJECT"),
-    # The place in the source of the real server.
+    # The source location in the real server.
     (r' in scheme "[^"]*"', ""),
     (r"(current: |in record \()\d+", r"\1VERSION"),
-    # What differs between two pods, in a form of Go's.
+    # A diff of two pods in Go's format.
     (r"(?s)\n.*", ""),
-    # Examples, which the message ends with.
+    # Examples at the end of the message.
     (r" \(e\.g\. .*?regex used for validation is '[^']*'\)", ""),
 )
 
 
 @attrs.frozen
 class Api(RawVerbs):
-    """One server as one test sees it."""
+    """One server in one test."""
 
     kind: str
-    # The version of Kubernetes, 1.minor, that it is, or is a model of.
+    # Its Kubernetes version, 1.minor; for the embedded server the one it models.
     minor: int
     namespace: str
-    # Forgets all history up to now; None where that cannot be asked for.
+    # Compacts all history up to now; None if that is not possible.
     compact: Callable[[], Awaitable[None]] | None
 
     @property
@@ -55,7 +55,7 @@ class Api(RawVerbs):
         return f"{root}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
 
     async def wait_until(self, path: str, holds: Callable[[Answer], bool], **params: Any) -> Answer:
-        """Ask until the answer is the wanted one: what controllers do takes a moment."""
+        """Repeat a request until the response is the expected one: controllers take a moment."""
         answer = await self.get(path, **params)
         for _ in range(_TRIES):
             if holds(answer):
@@ -68,7 +68,7 @@ class Api(RawVerbs):
         await self.wait_until(path, lambda answer: answer.code == 404)
 
     async def define(self, crd: JSON) -> None:
-        """Have a definition in effect: its objects can be listed and created."""
+        """Create a CRD, and wait until its objects can be listed and created."""
         answer = await self.post(CRDS, crd)
         assert answer.code in (201, 409), answer.body
         name = crd["metadata"]["name"]
@@ -80,7 +80,7 @@ class Api(RawVerbs):
                 await self.wait_until(path, lambda listed: listed.code == 200)
 
     def failure_text(self, answer: Answer) -> str:
-        """Return what a failure says, in one line: code, reason, causes, message.
+        """Return a failure in one line: code, reason, causes, message.
 
         What is different each time has a name instead, and what older servers say otherwise is in
         the words of 1.36; several causes are in alphabetical order, as the real server has them in

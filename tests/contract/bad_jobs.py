@@ -1,4 +1,4 @@
-"""Jobs of Kubeflow's kinds that each break one rule, and what is said of them."""
+"""Jobs of Kubeflow's kinds that each violate one rule, with the messages."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NONE: Any = None
 
 
 def container(kind: str, type_: str = "Worker", **fields: Any) -> JSON:
-    """Return a change of what the replicas of a type run."""
+    """Return a change of the containers of a replica type."""
     each = {"name": "pytorch", "image": "x"} | fields
     given = {name: value for name, value in each.items() if value is not None}
     return replicas(kind, type_, {"template": {"spec": {"containers": [given]}}})

@@ -1,6 +1,6 @@
 """Two servers, one contract: each test runs against the embedded API server and a real one.
 
-The real one is the cluster of CONTRACT_KUBECONFIG; without it only the embedded one is asked.
+The real one is the cluster of CONTRACT_KUBECONFIG; without it only the embedded one is tested.
 """
 
 import asyncio
@@ -37,17 +37,17 @@ async def api(server_kind: str, request: pytest.FixtureRequest) -> AsyncIterator
     async with _embedded() if server_kind == "embedded" else _real() as running:
         for minor, why in (mark.args for mark in request.node.iter_markers("since")):
             if running.minor < minor:
-                # It is asked all the same: a difference that is none any more is found.
+                # It is run all the same, to notice when a difference disappears.
                 request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=why))
         yield running
-    # Connections that were broken off are closed by the loop, which ends with the test.
+    # Aborted connections are closed by the loop, which ends with the test.
     for _ in range(_LOOP_TURNS):
         await asyncio.sleep(0)
 
 
 @pytest.fixture
 async def gadget_api(api: Api) -> Api:
-    """A server that has the definition of gadgets in effect."""
+    """A server with the CRD of gadgets."""
     await api.define(gadgets())
     return api
 
@@ -82,7 +82,7 @@ async def _real() -> AsyncIterator[Api]:
 
 async def _minor(session: aiohttp.ClientSession) -> int:
     async with session.get("/version") as response:
-        # With a sign at its end it is a vendor's.
+        # Vendors append a suffix.
         return int((await response.json())["minor"].rstrip("+"))
 
 
@@ -94,10 +94,10 @@ def _name() -> str:
 async def _namespace(api: Api) -> AsyncIterator[Api]:
     path = f"/api/v1/namespaces/{api.namespace}"
     await api.create("/api/v1/namespaces", {"metadata": {"name": api.namespace}})
-    # Pods are refused until their service account is there.
+    # Pods are rejected until their service account exists.
     await api.wait_until(f"{path}/serviceaccounts/default", _exists)
     yield api
-    # A cluster of our own is thrown away; emptying its namespaces would only slow it down.
+    # Our own cluster is discarded; emptying its namespaces would only slow it down.
     if api.is_real and api.compact is None:
         await api.delete(path)
 
@@ -118,7 +118,7 @@ def _read_kubeconfig(kubeconfig: Path) -> tuple[str, dict[str, str], ssl.SSLCont
 
 
 def _etcd_compaction(session: aiohttp.ClientSession) -> Callable[[], Awaitable[None]] | None:
-    """Return what compacts the etcd of a cluster of our own, of which we know the address."""
+    """Return a function that compacts the etcd of our own cluster, whose address is known."""
     file = Path(_KUBECONFIG).parent / "etcd.url"
     if not file.exists():
         return None
@@ -128,7 +128,7 @@ def _etcd_compaction(session: aiohttp.ClientSession) -> Callable[[], Awaitable[N
         async with session.post(f"{etcd}/v3/kv/range", json={"key": "AA=="}) as response:
             revision = (await response.json())["header"]["revision"]
         async with session.post(f"{etcd}/v3/kv/compaction", json={"revision": revision}):
-            # The API server looks at etcd's progress from time to time, not at each request.
+            # The API server checks etcd's progress periodically, not for each request.
             await asyncio.sleep(0)
 
     return compact

@@ -1,4 +1,4 @@
-"""The custom resource that the contract is about, and objects of it."""
+"""The custom resource of the contract tests, and objects of it."""
 
 from typing import Any
 
@@ -140,7 +140,7 @@ def definition(
 
 
 def open_version(name: str = "v1", *, served: bool = True, storage: bool = True) -> JSON:
-    """Return a version that takes every field."""
+    """Return a version that preserves every field."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "name": name,

@@ -1,4 +1,4 @@
-"""Kubeflow's jobs as the contract submits them: good ones, and changes that make them bad."""
+"""Kubeflow's jobs for the contract tests: valid ones, and changes that make them invalid."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tests.contract.api import Api
 
 JSON = dict[str, Any]
 GROUP = "kubeflow.org/v1"
-# The replicas of a good job of each kind.
+# The replicas of a valid job of each kind.
 REPLICAS: Mapping[str, Mapping[str, int]] = {
     "TFJob": {"Worker": 2},
     "PyTorchJob": {"Master": 1, "Worker": 2},
@@ -24,7 +24,7 @@ REPLICAS: Mapping[str, Mapping[str, int]] = {
 
 
 def definition_of(kind: str) -> JSON:
-    # As it is installed: written out, where no part of it is another one's too.
+    # As installed: serialized, so that no part is shared.
     wire: JSON = json.loads(json.dumps(job_crd(kind_of(GROUP, kind))))
     return wire
 
@@ -36,7 +36,7 @@ def plural(kind: str) -> str:
 def job(
     kind: str, change: JSON | None = None, counts: Mapping[str, int] | None = None, name: str = "a"
 ) -> JSON:
-    """Return a good job with a merge patch applied to its spec."""
+    """Return a valid job with a merge patch applied to its spec."""
     wire = training_job(kind, name, **(counts or REPLICAS[kind]))
     spec = merged(wire["spec"], change or {})
     return {**wire, "metadata": {"name": name}, "spec": spec}
@@ -74,7 +74,7 @@ def merged(target: Any, change: Any) -> Any:
 
 
 async def refusal(api: Api, wire: JSON) -> str:
-    """Return why a server does not take a job, or an empty text if it does."""
+    """Return why a server rejects a job, or an empty string if it accepts it."""
     answer = await api.post(api.path(plural(wire["kind"]), group=wire["apiVersion"]), wire)
     if answer.code == 201:
         return ""

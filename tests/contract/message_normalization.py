@@ -1,7 +1,7 @@
-"""What older servers say in other words than 1.36, of which the embedded one is a model.
+"""Messages of older servers that differ from those of 1.36, which the embedded server models.
 
-Rows are of one and the same refusal, told in two ways; what older servers do otherwise is marked in
-the tests, by ``since``. This is no place for what differs each time.
+Each row has two wordings of the same rejection; differences in behaviour are marked in the tests by
+``since``. Values that differ each time do not belong here.
 """
 
 import re
@@ -13,7 +13,7 @@ import attrs
 
 @attrs.frozen
 class MessageChange:
-    """A pattern of what servers before a minor version say, and how it is said since."""
+    """A pattern of a message before a minor version, and its replacement since then."""
 
     since: int
     older: str
@@ -53,14 +53,14 @@ MESSAGE_CHANGES: Final[Sequence[MessageChange]] = (
     # An object or a list that breaks a rule is not shown; before, its type stood in its place. What
     # is of a wrong type is shown by its type in all versions.
     MessageChange(35, r'value: "(object|array)": (?!\S+ in body must be of type)', "value: "),
-    # Labels are checked by code of their own since 1.35; that of other names has the old words.
+    # Labels have their own validation since 1.35; that of other names keeps the old message.
     MessageChange(
         35, r'(labels: Invalid value: "[^"]*": .*?no more than \d+) characters', r"\1 bytes"
     ),
     MessageChange(
         35, r'(labels: Invalid value: "[^"]*": )a qualified name must', r"\1a valid label key must"
     ),
-    # A Service's name may begin with a digit since 1.36, and its dots have a rule of their own.
+    # A Service name may begin with a digit since 1.36, and its dots have their own rule.
     MessageChange(
         36,
         r'(metadata\.name: Invalid value: "[^"]*\.[^"]*": )a DNS-1035 label must .*\(e\.g\..*$',
@@ -70,7 +70,7 @@ MESSAGE_CHANGES: Final[Sequence[MessageChange]] = (
 
 
 def normalize_message(text: str, minor: int) -> str:
-    """Return in the words of 1.36 what a server of the given minor version has said."""
+    """Return a message of a server of this minor version in its form of 1.36."""
     for row in MESSAGE_CHANGES:
         if minor < row.since:
             text = re.sub(row.older, row.newer, text)

@@ -10,7 +10,7 @@ def config_map(name: str = "a", *, data: JSON | None = None, **meta: Any) -> JSO
 
 
 def pod(name: str = "a", *, node: str = "", meta: JSON | None = None, **spec: Any) -> JSON:
-    """Return a pod that no scheduler takes: it stays where a test puts it."""
+    """Return a pod that no scheduler binds."""
     shape: JSON = {
         "schedulerName": "nobody",
         "automountServiceAccountToken": False,

@@ -1,4 +1,4 @@
-"""What service accounts may do, and what they are told when they may not."""
+"""Rights of service accounts, and responses to forbidden requests."""
 
 import json
 
@@ -20,7 +20,7 @@ async def token(api: Api) -> str:
 
 
 async def ask(api: Api, token: str, method: str, path: str, **params: str) -> Answer:
-    """Send a request with another token than that of the test."""
+    """Send a request with another token than the test's."""
     headers = {"Authorization": f"Bearer {token}"}
     async with api.session.request(method, path, params=params, headers=headers) as response:
         return Answer(response.status, json.loads(await response.read()), {})
@@ -119,7 +119,7 @@ async def test_role_grants_its_verbs_on_its_names(api: Api) -> None:
     await grant(api, rule)
     answer = await ask(api, mine, "GET", api.path("pods", "a"))
     while answer.code == 403 and api.is_real:
-        # The real server learns of roles from a watch.
+        # The real server gets roles from a watch.
         answer = await ask(api, mine, "GET", api.path("pods", "a"))
     assert answer.code == 200
     for method, path in (

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers: what is filled in, and what they may not be."""
+"""HorizontalPodAutoscalers: defaults and validation."""
 
 import pytest
 
@@ -29,7 +29,7 @@ async def test_defaults_are_filled_in(api: Api) -> None:
 
 
 def invalid(*causes: str) -> str:
-    """Return what is said; each cause is its reason, a colon, and what it says."""
+    """Return the message; each cause is its reason, a colon, and its message."""
     names = sorted({cause.partition(": ")[0] for cause in causes})
     texts = sorted(cause.partition(": ")[2] for cause in causes)
     shown = " ".join(f"[{name} {text.partition(': ')[0]}]" for name, text in _pairs(causes))

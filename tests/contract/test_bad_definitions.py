@@ -1,4 +1,4 @@
-"""Definitions of custom resources that are none."""
+"""Invalid CRDs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Patches that cannot be read, and those that do not fit."""
+"""Malformed and inapplicable patches."""
 
 import pytest
 

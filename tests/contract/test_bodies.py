@@ -1,4 +1,4 @@
-"""Bodies that are no object of the resource, and options that are none."""
+"""Bodies that are not objects of the resource, and invalid options."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The life of a definition: established, served in its versions, changed, withdrawn."""
+"""The lifecycle of a CRD: established, served in its versions, changed, deleted."""
 
 import uuid
 
@@ -10,7 +10,7 @@ from tests.contract.definitions import definition, open_version
 
 @pytest.fixture
 def group() -> str:
-    # A definition is of the whole cluster, so each test has a group to itself.
+    # CRDs are cluster-scoped, so each test has its own group.
     return f"g{uuid.uuid4().hex[:8]}.dlctl.dev"
 
 

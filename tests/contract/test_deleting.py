@@ -1,4 +1,4 @@
-"""Deletions: at once, with grace, behind finalizers, and what becomes of dependents."""
+"""Deletion: immediate, with grace period, with finalizers, and of dependents."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""Where the embedded server differs on purpose, each with the reason.
+"""Deliberate differences of the embedded server, each with its reason.
 
-Both answers are held, so that a difference that is none any more is found.
+Both responses are asserted, so that a difference that has disappeared is noticed.
 """
 
 from collections.abc import Awaitable, Callable
@@ -56,13 +56,13 @@ async def priority(api: Api) -> Answer:
 
 
 DIFFERENCES = [
-    # Field management is half a server of its own; jobs and their operator do without.
+    # Field management is a large feature that neither jobs nor their operator need.
     pytest.param(apply, 415, 201, id="server-side apply"),
     pytest.param(two_owners_of_fields, 201, 201, id="managed fields"),
     pytest.param(unused_kind_of_patch, 415, 415, id="apply among the kinds of patches"),
-    # Clients of jobs speak JSON.
+    # Clients of jobs use JSON.
     pytest.param(yaml, 406, 200, id="answers in YAML"),
-    # Nothing would act on them.
+    # Nothing would use them.
     pytest.param(deployment, 404, 200, id="workload controllers"),
     # Costs are estimated to protect a server of many users.
     pytest.param(costly_rule, 201, 422, id="cost of rules"),

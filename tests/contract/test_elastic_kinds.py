@@ -1,4 +1,4 @@
-"""What the definitions of et-operator's kinds refuse and take, of new objects and of old ones."""
+"""What the CRDs of et-operator's kinds reject and accept, for new and stored objects."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown
 SPECS = "spec.etReplicaSpecs"
 ONE_OF_THEM = ".spec.toDelete.count or .spec.toDelete.podNames, only one of them should be set"
 DEFINITIONS: dict[str, JSON] = {
-    # As they are installed: written out, where no part of one is another one's too.
+    # As installed: serialized, so that no part is shared.
     wire["spec"]["names"]["kind"]: json.loads(json.dumps(wire))
     for wire in kind_crds(kind_of(GROUP, "TrainingJob"))
 }
@@ -157,7 +157,7 @@ async def test_status_of_an_object_stored_before_the_rules_can_be_written(
 
 
 def definition_of_its_own(api: Api, kind: str) -> JSON:
-    """Return a definition that no other test has a part in."""
+    """Return a CRD that no other test uses."""
     wire = DEFINITIONS[kind]
     group = f"{api.namespace}.example.com"
     name = f"{wire['spec']['names']['plural']}.{group}"
@@ -165,7 +165,7 @@ def definition_of_its_own(api: Api, kind: str) -> JSON:
 
 
 async def in_effect(api: Api, objects: str, broken: JSON) -> None:
-    """Wait until a new object of that form is refused."""
+    """Wait until a new object of that form is rejected."""
     another = {**broken, "metadata": {"name": "another"}}
     for _ in range(500):
         if (await api.post(objects, another, dryRun="All")).code == 422:

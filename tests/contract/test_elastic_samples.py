@@ -1,4 +1,4 @@
-"""Manifests that et-operator's users have, where they are at hand: taken unchanged."""
+"""Manifests of et-operator's users, if available: accepted and stored unchanged."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from tests.contract.test_elastic_kinds import DEFINITIONS, path
 JSON = dict[str, Any]
 FOLDER = Path(__file__).parents[2].parent / "shared" / "samples" / "et-operator"
 SAMPLES = {file.stem: yaml.safe_load(file.read_text()) for file in sorted(FOLDER.glob("*.yaml"))}
-# As et-operator's own definition had them.
+# As in et-operator's own CRD.
 DEFAULTS = {"TrainingJob": {"restartPolicy": "Never", "backoffLimit": 6}}
 
 pytestmark = pytest.mark.skipif(not SAMPLES, reason="the samples are not at hand")

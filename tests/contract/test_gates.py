@@ -1,4 +1,4 @@
-"""Pods that are held back from being scheduled, until their gates are gone."""
+"""Pods with scheduling gates."""
 
 import pytest
 

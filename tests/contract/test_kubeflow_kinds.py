@@ -1,4 +1,4 @@
-"""What the definitions of Kubeflow's kinds refuse and take: no webhook is needed for it."""
+"""What the CRDs of Kubeflow's kinds reject and accept, without webhooks."""
 
 import pytest
 

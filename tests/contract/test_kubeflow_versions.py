@@ -58,7 +58,7 @@ TORCH_LISTED: JSON = {
 ELASTIC = job("PyTorchJob", {"elasticPolicy": {"maxReplicas": 3, "rdzvConf": [{"key": "a"}]}})
 TOP = {"cleanPodPolicy": "Running", "ttlSecondsAfterFinished": 60}
 DRAFT = {"tfReplicaSpecs": tf_map("Chief", "PS", "Eval"), "restartPolicy": "OnFailure"}
-# The versions of other kinds that were maps already.
+# Older versions of other kinds, which already were maps.
 OLDER_MAPS = {
     "PyTorchJob": ("v1alpha2", "v1beta1", "v1beta2"),
     "MPIJob": ("v1alpha2",),
@@ -175,7 +175,7 @@ async def test_v1_sample_is_stored_unchanged(api: Api, wire: JSON) -> None:
     assert answer.body["spec"] == {**wire["spec"], **policy}
 
 
-# All that a rule of ours would refuse, stored where none was.
+# Stored without rules, although our rules would reject it.
 BROKEN: JSON = {
     "pytorchReplicaSpecs": {
         "worker": {"template": {"spec": {"containers": [{"name": "main"}]}}},
@@ -197,7 +197,7 @@ BROKEN: JSON = {
 async def test_invalid_job_stored_before_the_rules_can_be_updated(
     api: Api, name: str, spec: JSON
 ) -> None:
-    # A definition of its own, which may come and go: others ask for the real one meanwhile.
+    # Its own CRD, which can be deleted: others use the real one meanwhile.
     group = f"{api.namespace}.dlctl.dev"
     ours = definition_of("PyTorchJob")
     ours["metadata"] = {"name": f"pytorchjobs.{group}"}
@@ -226,7 +226,7 @@ async def test_invalid_job_stored_before_the_rules_can_be_updated(
 
 
 async def _in_effect(api: Api, path: str, broken: JSON) -> None:
-    """Wait until a definition is in effect by which a job is refused."""
+    """Wait until a CRD that rejects a job is in effect."""
     for _ in range(3000):
         answer = await api.post(path, broken)
         if answer.code == 422:

@@ -1,4 +1,4 @@
-"""Rewordings, which a real server of an older version is needed to see at work."""
+"""Normalization of messages; only a real server of an older version uses it."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What may be the metadata of an object: names, labels, owners, finalizers."""
+"""Validation of metadata: names, labels, owners, finalizers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What may be a name or a label, and what is said of what may not."""
+"""Validation of names and labels, with its messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Patches that fit: what each of the three kinds makes of an object."""
+"""Results of patches of the three types."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pod templates in jobs of every kind: what a typed client cannot decode is never stored.
+"""Pod templates in jobs of every kind: nothing is stored that a typed client cannot decode.
 
 Kueue lists whole kinds with such a client: one object that it cannot decode hides all the others.
 """
@@ -74,7 +74,7 @@ BAD_METADATA: dict[str, JSON] = {
 
 
 def templates(spec: Any) -> Iterator[JSON]:
-    """Yield the pod templates of a job, in whatever form it is."""
+    """Yield the pod templates of a job in any form."""
     if isinstance(spec, dict):
         if isinstance(spec.get("template"), dict):
             yield spec["template"]
@@ -85,7 +85,7 @@ def templates(spec: Any) -> Iterator[JSON]:
 
 
 def changed(wire: JSON, where: str, fields: JSON) -> JSON:
-    """Return a job as it is submitted; the first template of it has these fields."""
+    """Return a job as submitted; its first template has these fields."""
     wire = json.loads(json.dumps({**wire, "metadata": {"name": "a"}}))
     template = next(templates(wire["spec"]))
     places = {
@@ -152,7 +152,7 @@ async def test_values_that_kubernetes_accepts_in_pods_are_accepted(api: Api, wir
     assert not undecodable(stored)
     assert container["newer"] == {"field": [None, 1]}
     assert "nvidia.com/gpu" not in container["resources"]["limits"]
-    # A server of pods would have it be empty, too.
+    # In pods it would be empty, too.
     assert stored["spec"]["nodeSelector"] == {"node.example.com/gpu": None}
 
 
@@ -188,7 +188,7 @@ async def test_status_of_a_job_stored_without_types_can_be_written(api: Api) -> 
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     change = {"spec": {"versions": ours["spec"]["versions"]}}
     assert (await api.patch(f"{crds}/pytorchjobs.{group}", change)).code == 200
-    # A server takes a moment to go by it.
+    # It takes effect after a moment.
     while (await api.post(jobs, {**bad, "metadata": {"generateName": "b-"}})).code == 201:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
     path = f"{api.path('pytorchjobs', 'a', group=f'{group}/v1')}/status"

@@ -1,4 +1,4 @@
-"""What a pod may not be, and may not become."""
+"""Invalid pods and invalid changes of pods."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lists as they are read: order, pages, versions, selection, forms."""
+"""Lists: order, pages, versions, selectors, formats."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What rules in CEL refuse, and what a change or a status may not do."""
+"""CEL rules on creation, change and status."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The scale of a custom resource, and what it may not be."""
+"""The scale subresource of a custom resource, and invalid requests to it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a schema refuses, and how: types, bounds, formats, rules in CEL."""
+"""Schema validation: types, bounds, formats, CEL rules."""
 
 import pytest
 

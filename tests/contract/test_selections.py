@@ -1,4 +1,4 @@
-"""Selectors and options of lists and watches that are none."""
+"""Invalid selectors and options of lists and watches."""
 
 import pytest
 

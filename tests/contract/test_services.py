@@ -1,4 +1,4 @@
-"""What services and events may not be."""
+"""Invalid services and events."""
 
 import pytest
 

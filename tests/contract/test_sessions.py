@@ -1,4 +1,4 @@
-"""Commands in containers: what is refused before any node is asked."""
+"""Exec requests that are rejected without asking any node."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""What is stored of Kubeflow's list forms decodes in the typed clients of v1, or is refused.
+"""Kubeflow's list forms decode in the typed clients of v1, or are rejected.
 
-One object that does not decode stops the informers of those clients for everybody: Kueue's, say.
+One object that does not decode stops all informers of such clients, for example Kueue's.
 """
 
 from typing import Any
@@ -88,11 +88,11 @@ async def test_spec_is_rejected_or_decodes_in_typed_clients(
     assert undecodable_spec(stored["spec"], kind) == ""
 
 
-# A real server takes its time over large definitions that change.
+# A real server is slow to apply changes of large CRDs.
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("wire", FORMS)
 async def test_stored_list_is_replaced_by_the_map(api: Api, wire: JSON) -> None:
-    # A definition of its own, which may change: others use the real one meanwhile.
+    # Its own CRD, which can change: others use the real one meanwhile.
     group, name = f"{api.namespace}.dlctl.dev", plural(wire["kind"])
     ours, before = definition_of(wire["kind"]), definition_of(wire["kind"])
     for crd in (ours, before):
@@ -101,7 +101,7 @@ async def test_stored_list_is_replaced_by_the_map(api: Api, wire: JSON) -> None:
     for version in before["spec"]["versions"]:
         status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
         status["properties"]["replicaStatuses"] = {"x-kubernetes-preserve-unknown-fields": True}
-        # Nothing was scaled then, for which a server would look into the status.
+        # No scale subresource then, for which a server would validate the status.
         version["subresources"].pop("scale", None)
     await api.define(before)
     assert await refusal(api, {**wire, "apiVersion": f"{group}/v1alpha1"}) == ""

@@ -1,4 +1,4 @@
-"""What counts as unchanged: only such values may break a rule or a schema that is new to them."""
+"""Unchanged values, which alone may violate a newer rule or schema."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def version(name: str, **spec: Any) -> JSON:
 
 
 async def store(api: Api, spec: JSON) -> str:
-    """Store an object that the schema and the rules of v2 refuse; return its path in v2."""
+    """Store an object that violates the schema and rules of v2; return its path in v2."""
     group = f"{api.namespace}.dlctl.dev"
     rule = {"rule": "!has(self.size) || self.size != 7", "message": "not seven"}
     versions = [

@@ -1,4 +1,4 @@
-"""Watches: what is sent of which change, bookmarks, initial events, versions that are too old."""
+"""Watches: events, bookmarks, initial events, expired versions."""
 
 import asyncio
 
@@ -95,7 +95,7 @@ async def test_object_that_stops_or_starts_matching_is_deleted_or_added(api: Api
         left = await events.next()
         entered = await events.next()
     assert [left[0], entered[0]] == ["DELETED", "ADDED"]
-    # As it was when it was last seen, at the version of the change.
+    # Its last matching state, at the version of the change.
     assert left[1]["metadata"]["labels"] == {"x": "1"}
     assert int(left[1]["metadata"]["resourceVersion"]) > int(version)
 
@@ -156,7 +156,7 @@ async def test_compacted_continue_token_is_expired_with_a_new_one(api: Api) -> N
     await api.delete(api.path("pods", "b"), gracePeriodSeconds=0)
     await api.compact()
     token = first.body["metadata"]["continue"]
-    # The real server reads pages from its own memory for a while.
+    # The real server serves pages from its cache for a while.
     answer = await api.get(api.path("pods"), **{"continue": token})
     if answer.code == 200:
         assert answer.names == ["b", "c"]

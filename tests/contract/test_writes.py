@@ -1,4 +1,4 @@
-"""Writes that are refused for their options, their fields, or what is there already."""
+"""Writes rejected for their options, their fields, or existing objects."""
 
 import pytest
 

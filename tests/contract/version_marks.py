@@ -1,6 +1,6 @@
-"""What older real servers do otherwise than 1.36, each as a mark of the tests it fails.
+"""Differences of older real servers from 1.36, as marks of the tests that fail there.
 
-Such a test must fail on them. No rewordings, which change nothing in what is refused.
+Such a test must fail on them. Changed messages are normalized instead.
 """
 
 from typing import Final

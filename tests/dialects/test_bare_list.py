@@ -1,4 +1,4 @@
-"""dl-operator's form: everything must be there, and nothing is written into the user's spec."""
+"""dl-operator's form: all keys are required, and the user's spec is not patched."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The names of children: stable, legal, and refused with what to change where they are not."""
+"""The names of children: stable and valid, or rejected with the fix."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Sets of indexes as text: what is written is read back, and nonsense is nothing."""
+"""Sets of indexes as text: written, read back, and malformed."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The CRDs: small enough for plain kubectl apply, structural, and true to what is read."""
+"""The CRDs: small enough for kubectl apply, structural, and consistent with the readers."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from tests.builders import KINDS, kind_of
 JSON = dict[str, Any]
 # What kubectl apply stores in an annotation, all of the definition as JSON, is limited to 256 KiB.
 MAX_BYTES = 256 * 1024
-# Junctors may not be used to state what a field is.
+# Structural schemas do not define fields inside junctors.
 FORBIDDEN = {
     "$ref",
     "allOf",

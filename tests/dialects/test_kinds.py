@@ -1,4 +1,4 @@
-"""The table of kinds: which there are, how a manifest finds its own, and names taken twice."""
+"""The table of kinds: served kinds, lookup by manifest, and duplicate names."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.builders import KINDS, decoded, job_object, kind_of, mxjob
 
 
 class ClashingMXJob(MXJob):
-    """A framework whose kind differs from another's in nothing but case."""
+    """A framework whose kind differs from another's only in case."""
 
     job_type = "MxJob"
 

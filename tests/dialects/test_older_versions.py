@@ -1,4 +1,4 @@
-"""Kubeflow's older versions: all are read, told apart by their shape, and answered in kind."""
+"""Kubeflow's older versions: recognized by shape, with statuses in their own form."""
 
 import json
 from collections.abc import Mapping
@@ -132,7 +132,7 @@ def test_map_is_read_alike_in_all_versions_and_in_any_case() -> None:
     for version in ("v1", "v1alpha2", "v1beta1", "v1beta2"):
         job = make_job(tfjob(version, tfReplicaSpecs=mapped("PS", "worker", "CHIEF")))
         assert [spec.type for spec in job.replica_specs] == ["chief", "ps", "worker"]
-        # Of which version it was is not stored.
+        # The version is not stored.
         assert job.resource.version == "v1"
         assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
 

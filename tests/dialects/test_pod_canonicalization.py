@@ -1,4 +1,4 @@
-"""Reading pod templates: the same types as the schema's, and words that name field and fix."""
+"""Reading pod templates: the same types as in the schema, and messages with field and fix."""
 
 from typing import Any
 
@@ -150,7 +150,7 @@ def test_null_counts_as_absent() -> None:
 
 
 def test_null_in_a_list_of_strings_is_an_empty_string() -> None:
-    # As it is in a pod: an argument that is left out would move those behind it.
+    # As in a pod: dropping an argument would shift the following ones.
     template = of_container(args=["--name", None])
     template["spec"]["nodeSelector"] = {"gpu": None}
     read = canonicalize_pod_template(template, "t")

@@ -1,4 +1,4 @@
-"""The list form of both mx-operators: what is filled in, and what is read in any spelling."""
+"""The list form of both mx-operators: defaults, and spelling in any case."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the list form refuses: each message names the field and the fix, word for word."""
+"""Invalid jobs in the list form, with exact messages."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""The map form of Kubeflow's jobs, where the reader decides and not the schema."""
+"""The map form of Kubeflow's jobs, as far as the reader and not the schema decides."""
 
 from typing import Any
 

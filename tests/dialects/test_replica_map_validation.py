@@ -1,4 +1,4 @@
-"""What the map form refuses when it is read, from servers that went by no rules: word for word."""
+"""Invalid jobs in the map form from servers without rules, with exact messages."""
 
 from typing import Any
 

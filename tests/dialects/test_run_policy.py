@@ -1,4 +1,4 @@
-"""How ``runPolicy`` is read: names in any case, absent limits, and what makes no sense."""
+"""Reading ``runPolicy``: names in any case, absent limits, and invalid values."""
 
 from typing import Any
 

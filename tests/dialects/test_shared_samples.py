@@ -1,4 +1,4 @@
-"""Manifests that users of the replaced systems have, where they are at hand: read unchanged."""
+"""Manifests of users of the replaced systems, if available: read unchanged."""
 
 from pathlib import Path
 from typing import Any

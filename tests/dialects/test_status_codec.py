@@ -1,4 +1,4 @@
-"""What is stored in a status is read, or counts as nothing."""
+"""Stored statuses are read, or count as empty."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Packages made visible as an installer would: by their metadata on the path, without pip."""
+"""Packages installed by their metadata on the path, without pip."""
 
 import sys
 import tomllib

@@ -1,4 +1,4 @@
-"""A framework that claims a job type which is taken."""
+"""A framework with a job type that is already taken."""
 
 from dlctl.frameworks.mxnet import MXJob as Original
 

@@ -1,4 +1,4 @@
-"""The contract of the extension point: what a subclass must say, and how it is told."""
+"""The contract of the extension point: required attributes and error messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an MPI job's pods and files are to be, as training-operator's users know them."""
+"""Pods and files of MPI jobs, as training-operator's users know them."""
 
 import subprocess
 from collections.abc import Collection
@@ -166,7 +166,7 @@ def test_files_are_not_rewritten_as_each_worker_starts() -> None:
 def test_launcher_may_exec_in_its_workers_only() -> None:
     rules = body(make_job(manifest()), ROLES)["rules"]
     assert rules[1]["resourceNames"] == ["linear-worker-0", "linear-worker-1"]
-    # A rule that names nothing is one for everything.
+    # A rule without names would apply to everything.
     assert len(body(make_job(manifest(workers=0)), ROLES)["rules"]) == 1
 
 
@@ -206,7 +206,7 @@ def test_launcher_is_gated_only_if_there_are_workers() -> None:
     gate = [{"name": "dlctl.dev/workers-running"}]
     assert pod_spec(manifest(), LAUNCHER)["schedulingGates"] == gate
     assert "schedulingGates" not in pod_spec(manifest(workers=0), LAUNCHER)
-    # The server takes no pod that is both placed and held back.
+    # The server rejects pods with both a node name and gates.
     assert "schedulingGates" not in pod_spec(manifest(launcher={"nodeName": "n1"}), LAUNCHER)
     assert "schedulingGates" not in pod_spec(manifest(), WORKER)
 
@@ -277,7 +277,7 @@ def test_malformed_resources_are_rejected(resources: Any) -> None:
 
 
 def ganged_spec(wire: JSON) -> JSON:
-    """Return the launcher's pod spec where a scheduler starts the pods of a job together."""
+    """Return the launcher's pod spec under gang scheduling."""
     renderer = renderer_of(wire)
     defaults = attrs.evolve(renderer.job.defaults, gang_scheduler_name="volcano")
     renderer = attrs.evolve(renderer, job=attrs.evolve(renderer.job, defaults=defaults))
@@ -305,7 +305,7 @@ def test_launcher_of_a_gang_waits_for_all_hosts_except_itself(tmp_path: Path) ->
     shell, flag, script = wait["command"]
     calls = tmp_path / "calls"
     (tmp_path / "kubectl").write_text(
-        # The first call finds a worker that is not there yet.
+        # At the first call a worker does not exist yet.
         f'#!/bin/sh\necho "$@" >> {calls}\n[ "$(wc -l < {calls})" -ge 2 ]\n'
     )
     (tmp_path / "kubectl").chmod(0o755)

@@ -1,4 +1,4 @@
-"""How frameworks are found, and how a package that offers a bad one is named."""
+"""Discovery of frameworks, and reports of packages with invalid ones."""
 
 import pytest
 

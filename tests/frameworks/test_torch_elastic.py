@@ -1,4 +1,4 @@
-"""Elastic PyTorch jobs: limits that stand in for one another, torchrun's variables, scaling."""
+"""Elastic PyTorch jobs: default limits, torchrun's variables, autoscaling."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def elastic(policy: Any, *, master: bool = False, **spec: Any) -> dict[str, Any]
 
 
 def environment(wire: dict[str, Any]) -> dict[str, str]:
-    """Return what worker 1 is told, in its order."""
+    """Return the variables of worker 1, in order."""
     (container,) = renderer_of(wire).pod(Replica("worker", 1))["spec"]["containers"]
     return {variable["name"]: variable["value"] for variable in container["env"]}
 

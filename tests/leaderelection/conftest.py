@@ -1,4 +1,4 @@
-"""Leases on an embedded server, claims on them, and clocks that tests set."""
+"""Leases on an embedded server, lease locks, and clocks that tests set."""
 
 import datetime
 from collections.abc import AsyncIterator, Mapping
@@ -17,13 +17,13 @@ from dlctl.metrics import Metrics
 
 KEY: Final = ObjectKey("default", "dlctl")
 LEASE_PATH: Final = "leases.coordination.k8s.io"
-# The smallest that leave each step some time of its own.
+# The smallest that leave some time for each step.
 QUICK: Final = LeaseTiming(lease_s=1.0, renew_s=0.6, retry_s=0.15, stall_s=5.0)
 
 
 @attrs.define
 class FakeClock:
-    """Time that moves only when a test says so."""
+    """A clock that only moves when a test sets it."""
 
     seconds: float = 1000.0
 
@@ -36,7 +36,7 @@ class FakeClock:
 
 @attrs.define
 class FakeWatchdog:
-    """Remembers what it was told, and bites nobody."""
+    """Records its calls, and kills nothing."""
 
     armed_s: float | None = None
 
@@ -72,7 +72,7 @@ class LeaseServer:
         return self.spec.get("holderIdentity") or ""
 
     async def put(self, spec: Mapping[str, Any], **metadata: Any) -> None:
-        """Write a lease as somebody else would."""
+        """Write a lease as another client would."""
         body: JSON = {"metadata": {"name": KEY.name, **metadata}, "spec": spec}
         if self.lease:
             body["metadata"]["resourceVersion"] = self.lease["metadata"]["resourceVersion"]
@@ -81,7 +81,7 @@ class LeaseServer:
             await self.user.create(LEASES, KEY.namespace, body)
 
     def requests(self, user_agent: str) -> list[str]:
-        """Return the verbs of the requests so far, each as often as it was asked for."""
+        """Return the verbs of the requests so far, with repetitions."""
         return sorted(
             audited.verb
             for audited, count in self.server.audit.items()

@@ -1,7 +1,7 @@
-"""A process that writes for as long as it leads; run as a module, its settings are a JSON object.
+"""A process that writes while it leads; run as a module, with its settings as a JSON object.
 
-It prints "leading" when it does. A number on its stdin blocks it for so many seconds, and the end
-of its stdin tells it to stop.
+It prints "leading" when it does. A number on its stdin blocks it for that many seconds, and the end
+of its stdin stops it.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from dlctl.leaderelection.election import Election
 from dlctl.leaderelection.lease_timing import LeaseTiming
 from dlctl.leaderelection.watchdog import ProcessWatchdog
 
-# When the loop stops, some wait for an answer and some for the time of their next write.
+# When the loop stops, some wait for a response and some for the time of their next write.
 WRITERS: Final = 6
 
 
 class InertWatchdog(ProcessWatchdog):
-    """A watchdog that lets anything pass, to see whether the gate alone does."""
+    """A watchdog that does nothing, to test the write fence alone."""
 
     def arm(self, seconds: float) -> None:
         """Do nothing."""

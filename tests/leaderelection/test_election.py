@@ -1,4 +1,4 @@
-"""The election as a manager uses it, its thread included."""
+"""Leader election as the manager uses it, including its thread."""
 
 import asyncio
 import time
@@ -131,7 +131,7 @@ async def test_lost_lease_cancels_the_block_and_is_not_released(
     assert after_s < QUICK.renew_s + 0.2
     assert not may_write
     assert holder(server) == "us"
-    # It goes on being a danger until it is gone, so nothing calls the watchdog off.
+    # It stays dangerous until it exits, so nothing disarms the watchdog.
     assert election.watchdog.armed_s is not None  # type: ignore[attr-defined]
 
 

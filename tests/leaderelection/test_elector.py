@@ -1,4 +1,4 @@
-"""Electors against an embedded server, in time that is compacted."""
+"""Electors against an embedded server, in simulated time."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ TIMING = LeaseTiming()
 
 
 class ObservedValidity(LeaseValidity):
-    """A tenure that tells when it begins or goes on: only then can two be in force at once."""
+    """A lease validity that reports when it starts or is extended: only then can two overlap."""
 
     on_extended: Callable[[], None]
 
@@ -38,7 +38,7 @@ class ObservedValidity(LeaseValidity):
 
 @attrs.define
 class Candidate:
-    """An elector that serves as a process would: until it loses, is killed or stops in order."""
+    """An elector that runs like a process: until it loses, is killed or stops gracefully."""
 
     name: str
     elector: Elector
@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def leads(self) -> bool:
-        """Tell whether it would write now; the dead do not, whatever they believed."""
+        """Return whether it would write now; a killed one does not."""
         return self.task is not None and not self.task.done() and self.elector.validity.may_write()
 
     async def kill(self) -> None:
@@ -75,7 +75,7 @@ class Candidate:
 
 @attrs.define
 class CandidateGroup:
-    """Candidates for one lease, and when each of them led."""
+    """Candidates for one lease, and the times when each led."""
 
     lease_server: LeaseServer
     group: asyncio.TaskGroup
@@ -113,7 +113,7 @@ class CandidateGroup:
         self.renewed.clear()
 
     async def led_by(self, candidate: Candidate, *, within_s: float) -> float:
-        """Return after how long it led."""
+        """Return the time until it led."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         async with asyncio.timeout(within_s):
@@ -122,7 +122,7 @@ class CandidateGroup:
         return loop.time() - began
 
     def fail_requests(self, candidate: Candidate, **how: Any) -> None:
-        """Let the requests of one candidate for the lease fail from now on."""
+        """Make the lease requests of one candidate fail from now on."""
         fault = Fault(resource=LEASE_PATH, user_agent=candidate.name, times=None)
         self.lease_server.server.faults.add(attrs.evolve(fault, **how))
 
@@ -146,7 +146,7 @@ async def test_leader_keeps_leading_while_it_renews(lease_server: LeaseServer) -
         await asyncio.sleep(100)
         assert race.leaders == [first]
         assert race.lease_server.spec["leaseTransitions"] == 0
-        # One read for each renewal that it sees, and a few in between.
+        # One read for each observed renewal, and a few in between.
         assert race.lease_server.requests(second.name).count("get") <= 70
         assert race.lease_server.requests(second.name).count("update") == 0
 
@@ -330,7 +330,7 @@ async def test_release_is_given_up_after_the_deadline(lease_server: LeaseServer)
 async def test_no_two_lead_at_one_moment_whatever_happens(
     lease_server: LeaseServer, seed: int
 ) -> None:
-    """Three candidates; faults, deaths, stops and returns at random."""
+    """Three candidates with random faults, kills, stops and restarts."""
     async with running(lease_server) as race:
         chance = random.Random(seed)
         troubles: list[dict[str, Any]] = [

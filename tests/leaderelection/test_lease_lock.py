@@ -136,7 +136,7 @@ async def test_renewal_whose_answer_was_lost_is_found_by_the_next(
     lease_lock: LeaseLock, lease_server: LeaseServer
 ) -> None:
     await lease_lock.acquire()
-    # Twice: over a connection that was used before, the HTTP library sends a PUT again.
+    # Twice: on a reused connection the HTTP library repeats a PUT.
     lease_server.server.faults.add(fails("update", reset="after", times=2))
     with pytest.raises(UnreachableError):
         await lease_lock.renew()
@@ -149,7 +149,7 @@ async def test_election_whose_answer_was_lost_is_found_by_the_next(
 ) -> None:
     await lease_server.put({"leaseTransitions": 6})
     lease_server.server.faults.add(fails("update", reset="after"))
-    # The HTTP library has sent it again, and met a lease that had changed: by our own doing.
+    # The HTTP library has repeated it, and conflicted with our own first write.
     assert await lease_lock.acquire() is None
     assert lease_server.holder == "us"
     clock.seconds += 1

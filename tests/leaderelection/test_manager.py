@@ -1,4 +1,4 @@
-"""What a manager does before it leads, while it stops, and when it leads no more."""
+"""The manager before it leads, while it stops, and after it has lost its lease."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.looptime(noop_cycles=8), pytest.mark.slow]
 
 @attrs.define(eq=False)
 class ManualLeadership:
-    """A leadership that is won and lost when a test says so; it notes what the block left."""
+    """A leadership that a test grants and revokes; it records how the block ended."""
 
     cluster: ClusterHarness
     won: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -54,7 +54,7 @@ class ManualLeadership:
 
 @attrs.define(eq=False)
 class Managed:
-    """A manager whose leadership a test decides upon."""
+    """A manager whose leadership a test controls."""
 
     cluster: ClusterHarness
     leadership: ManualLeadership
@@ -94,7 +94,7 @@ async def test_standby_has_synced_stores_and_writes_nothing() -> None:
         await asyncio.sleep(60)
         assert managed.manager.synced
         assert writes(managed.cluster) == 0
-        # Keys of jobs that come and go would pile up for as long as it stands by.
+        # Otherwise keys of created and deleted jobs would accumulate on a standby.
         assert [len(c.queue) for c in managed.manager._controllers if c.queue] == []
 
         managed.leadership.won.set()
@@ -116,7 +116,7 @@ async def test_lease_is_released_after_the_last_write() -> None:
     async with managing() as managed:
         cluster = managed.cluster
         managed.leadership.won.set()
-        # The answers take so long that the stop comes in the middle of the work.
+        # Responses take so long that the stop comes in the middle of the work.
         cluster.server.faults.add(
             Fault(verb="create", resource="pods", user_agent="dlctl", delay_s=3, times=None)
         )

@@ -1,4 +1,4 @@
-"""Whole processes that lead, die and hang: what counts is which of them wrote, and when."""
+"""Whole processes that lead, die and hang: which of them wrote, and when."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ _CONFIG_MAPS = table_of(CONFIG_MAPS)
 
 @attrs.define
 class Writes:
-    """When each process wrote for the first and the last time, by the server's watch."""
+    """The first and last write of each process, from a watch."""
 
     first: dict[str, float] = attrs.field(factory=dict)
     last: dict[str, float] = attrs.field(factory=dict)
@@ -43,7 +43,7 @@ class Writes:
 
 @attrs.define
 class Contender:
-    """A process, from outside."""
+    """A contender process."""
 
     name: str
     process: asyncio.subprocess.Process
@@ -94,20 +94,20 @@ class ContenderGroup:
             self.announced.put_nowait(contender.name)
 
     async def leader(self) -> Contender:
-        """Return the next one to lead; it says so in its output."""
+        """Return the next process that prints that it leads."""
         async with asyncio.timeout(10):
             name = await self.announced.get()
         return next(contender for contender in self.contenders if contender.name == name)
 
     async def wrote(self, contender: Contender) -> float:
-        """Wait until it has written something, and return when that was."""
+        """Wait until it has written, and return the time."""
         async with asyncio.timeout(10):
             while contender.name not in self.writes.first:
                 await self.writes.noticed.wait()
         return self.writes.first[contender.name]
 
     def keep_from_renewing(self) -> None:
-        """Let leases hang, and nothing else."""
+        """Delay all lease requests, and nothing else."""
         self.server.faults.add(Fault(verb="update", resource=LEASE_PATH, delay_s=60, times=None))
 
     @property
@@ -164,7 +164,7 @@ async def test_hanging_process_that_cannot_renew_ends_and_writes_no_more() -> No
 
 
 async def test_event_loop_resuming_past_the_deadline_writes_nothing() -> None:
-    """The watchdog is asleep here: the gate has to do it alone."""
+    """Without the watchdog: the write fence must suffice."""
     async with contender_group() as arena:
         first = await arena.start("first", watchdog=False)
         await arena.wrote(first)

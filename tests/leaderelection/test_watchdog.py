@@ -1,4 +1,4 @@
-"""The real watchdog, in processes that hang in one way each."""
+"""The real watchdog, in processes that hang in different ways."""
 
 import subprocess
 import sys

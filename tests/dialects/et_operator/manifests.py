@@ -1,4 +1,4 @@
-"""Manifests of et-operator's group: good ones, of which a test changes what it is about."""
+"""Valid manifests of et-operator's group, of which a test changes what it is about."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,13 +45,13 @@ def scaler_manifest(kind: str, spec: Any, status: Any = None) -> JSON:
 
 
 def scale_in(**spec: Any) -> JSON:
-    """Return a ScaleIn; it takes 1 worker away if nothing else is said."""
+    """Return a ScaleIn; by default it removes 1 worker."""
     fields = {"selector": {"name": "linear"}, "toDelete": {"count": 1}, **spec}
     return scaler_manifest("ScaleIn", fields)
 
 
 def scale_out(**spec: Any) -> JSON:
-    """Return a ScaleOut; it adds 2 workers if nothing else is said."""
+    """Return a ScaleOut; by default it adds 2 workers."""
     fields = {"selector": {"name": "linear"}, "toAdd": {"count": 2}, **spec}
     return scaler_manifest("ScaleOut", fields)
 

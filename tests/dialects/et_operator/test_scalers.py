@@ -1,4 +1,4 @@
-"""ScaleIn and ScaleOut: what they ask for, and what is said of what cannot be."""
+"""Reading ScaleIn and ScaleOut, and the messages of invalid ones."""
 
 from typing import Any
 

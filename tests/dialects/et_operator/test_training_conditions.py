@@ -1,4 +1,4 @@
-"""The words of conditions: those that et-operator's users and their scripts know."""
+"""Reasons and messages of conditions, as et-operator's users and scripts know them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""TrainingJob as it is read: what et-operator's users wrote, its defaults, and what is new."""
+"""Reading TrainingJobs: et-operator's manifests, defaults, and new fields."""
 
 from collections.abc import Mapping
 from pathlib import Path

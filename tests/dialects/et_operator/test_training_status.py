@@ -1,4 +1,4 @@
-"""The status of TrainingJobs: written as et-operator's, read back as it was, whoever wrote it."""
+"""The status of TrainingJobs: written like et-operator's, and read back."""
 
 import datetime
 from typing import Any
@@ -211,7 +211,7 @@ def test_phase_is_that_of_et_operator(phase: JobPhase, state: JobState, word: st
             JobPhase.SUSPENDED,
             JobState.UNKNOWN,
         ),
-        # Its own mistake: what has ended cannot be suspended, nor begin anew when it is resumed.
+        # A bug of et-operator: a finished job cannot be suspended, nor restart when resumed.
         (
             et_operator_status("Suspended", condition("Succeeded"), condition("Suspended")),
             JobPhase.CLEAN_UP,

@@ -1,4 +1,4 @@
-"""What of a TrainingJob is refused when it is read: the field and the fix, and never a crash."""
+"""TrainingJobs rejected on reading, with the field and the fix."""
 
 from typing import Any
 

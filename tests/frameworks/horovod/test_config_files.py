@@ -1,4 +1,4 @@
-"""Scripts are run as a launcher's shell would, with programs of the test's own beside them."""
+"""The launcher's scripts, run by a shell with fake programs."""
 
 import subprocess
 import time
@@ -32,7 +32,7 @@ def run(script: str, *args: str) -> "subprocess.CompletedProcess[str]":
     [
         ("et-worker-0:1\net-worker-10:1\n", ["et-worker-0:1", "et-worker-10:1"]),
         ("", []),
-        # As et-operator leaves it.
+        # As in et-operator.
         ("a:1\n\n", ["a:1"]),
         ("a:1\nb:1", ["a:1", "b:1"]),
     ],
@@ -45,7 +45,7 @@ def test_discovery_prints_one_host_per_line(listed: str, told: list[str], tmp_pa
 
 
 def kubexec(tmp_path: Path, kubectl: str, container: str = "main") -> str:
-    """Return the remote shell with this program in the place of kubectl."""
+    """Return the remote shell with this program instead of kubectl."""
     program = tmp_path / "kubectl"
     program.write_text(f"#!/bin/sh\n{kubectl}\n")
     program.chmod(0o755)
@@ -116,6 +116,6 @@ def test_terminated_remote_shell_terminates_its_program(tmp_path: Path) -> None:
         esac""",
     )
     begun = time.monotonic()
-    # The output ends when nobody holds it open any more.
+    # The output ends when no process holds it open.
     assert run(script, "et-worker-0", "train").returncode == 143
     assert time.monotonic() - begun < 5

@@ -1,4 +1,4 @@
-"""The launcher's first step is run by a shell, on files and with programs of the test's own."""
+"""The launcher's init script, run by a shell with fake programs."""
 
 import subprocess
 import time
@@ -17,7 +17,7 @@ HOSTS = "et-worker-0:1\net-worker-1:1\n"
 def run(
     tmp_path: Path, programs: Mapping[str, str], *, by_ssh: bool = True, limit_s: float = 9
 ) -> str:
-    """Run the step with these programs alone beside the usual ones, and return its output."""
+    """Run the script with these additional programs, and return its output."""
     for folder in ("mpi", "edl", "job", "bin"):
         (tmp_path / folder).mkdir()
     for name, text in (
@@ -62,7 +62,7 @@ def test_files_are_copied_to_a_writable_directory(tmp_path: Path) -> None:
 
 
 def test_init_container_waits_until_each_host_is_reachable(tmp_path: Path) -> None:
-    # Each host answers at the second try.
+    # Each host is reachable at the second attempt.
     asked = """echo "$@" >>"$SEEN/asked"; mkdir "$SEEN/$4" 2>/dev/null && exit 1; exit 0"""
     told = run(tmp_path, {"nc": asked})
     assert told == "waiting for et-worker-0\nwaiting for et-worker-1\n"

@@ -1,4 +1,4 @@
-"""What elastic jobs have beside pods and services."""
+"""The dependents of elastic jobs."""
 
 import base64
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ def body(framework: TrainingJob, resource: Resource) -> dict[str, Any]:
 
 
 def exec_pods(framework: TrainingJob) -> list[str]:
-    """Return the pods that the launcher may run programs in."""
+    """Return the pods into which the launcher can exec."""
     rules = body(framework, ROLES)["rules"]
     return [name for rule in rules if rule["verbs"] == ["create"] for name in rule["resourceNames"]]
 
@@ -104,7 +104,7 @@ def test_rules_of_roles_are_delegated_by_the_controller() -> None:
     handed = {
         ("", resource, verb) for r in rules for resource in r["resources"] for verb in r["verbs"]
     }
-    # As with all companions, the controller reads ConfigMaps itself.
+    # The controller can read ConfigMaps like all dependents.
     assert handed - {("", "configmaps", "get")} == set(TrainingJob.delegated_rules)
     assert CONFIG_MAPS in TrainingJob.dependent_resources
 

@@ -1,4 +1,4 @@
-"""What the pods of elastic jobs are, as et-operator's users know them, and what differs."""
+"""Pod specs of elastic jobs: et-operator's, with deliberate differences."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.hostfile_init import init_script
 from tests.frameworks.horovod.builders import LAUNCHER, WORKER, elastic, mutated_pod_spec, pod
 
-# What et-operator's do, and heeds SIGTERM.
+# et-operator's command, but with a handler of SIGTERM.
 SLEEP = "sleep 365d & trap 'kill $!' TERM; wait $!"
 SIZE = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 SIZES = {"limits": SIZE, "requests": SIZE}
@@ -175,7 +175,7 @@ def test_users_volumes_init_containers_and_account_are_merged() -> None:
     assert [step["name"] for step in spec["initContainers"]] == ["fetch", "init-hostfile"]
     assert spec["volumes"] == [{"name": "data", "emptyDir": {}}, *VOLUMES, ALL_KEYS]
     mounts = spec["containers"][0]["volumeMounts"]
-    # The server takes one mount a path.
+    # The server accepts one mount per path.
     assert [mount["mountPath"] for mount in mounts] == [
         "/job",
         "/root/.ssh",
@@ -196,7 +196,7 @@ def test_users_remote_shell_is_kept() -> None:
 def test_named_secret_is_mounted(replica: Any) -> None:
     framework = elastic(annotations={"arena.kubeflow.org/ssh-secret": "my.keys"})
     *_, volume = mutated_pod_spec(framework, replica)["volumes"]
-    # A volume cannot be called so.
+    # An invalid volume name.
     assert (volume["name"], volume["secret"]["secretName"]) == ("training-job-ssh", "my.keys")
 
 

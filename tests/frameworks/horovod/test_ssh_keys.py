@@ -1,4 +1,4 @@
-"""Keys are held to what OpenSSH makes of them."""
+"""SSH keys, checked by OpenSSH."""
 
 import base64
 import shutil
