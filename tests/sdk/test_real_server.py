@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -83,14 +84,26 @@ def suspend_and_resume(client: TrainingClient, made: Any) -> None:
     client.create_job(made)
     waits_for(client, "a", "Running")
     for suspended in (True, False):
-        found = client.get_job("a")
-        found.spec.run_policy = {"suspend": suspended}
-        client.update_job(found, "a")
+        until(partial(suspend, client, suspended))
         if suspended:
             until(lambda: not client.get_job_pods("a"))
         else:
             waits_for(client, "a", "Running")
     client.delete_job("a")
+
+
+def suspend(client: TrainingClient, suspended: bool) -> bool:
+    """Set the field once; return False if the controller has written the job meanwhile."""
+    found = client.get_job("a")
+    found.spec.run_policy = {"suspend": suspended}
+    try:
+        client.update_job(found, "a")
+    except RuntimeError as error:
+        # The client repeats the server's error as text.
+        if "(409)" not in str(error):
+            raise
+        return False
+    return True
 
 
 @pytest.mark.parametrize(
