@@ -1,0 +1,1 @@
+"""Operators on a real API server, timed from outside, beside plain writers."""
