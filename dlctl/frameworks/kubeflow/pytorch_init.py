@@ -30,17 +30,31 @@ _DEFAULT_TEMPLATE: Final = """\
 _FLAG: Final = "--pytorch-init-container-template-file"
 # A dash next to the braces trims the adjacent white space.
 _ACTION: Final = re.compile(r"(?:\s*\{\{-\s|\{\{)\s*(.*?)\s*(?:\s-\}\}\s*|\}\})", re.DOTALL)
+# Stands for the master's name until the template is parsed.
+_MASTER: Final = "dlctl-master-address"
 _VARIABLES: Final = (".InitContainerImage", ".MasterAddr", ".MaxTries")
 
 
-# Cached: the same for all workers of a job, and YAML is slow to parse.
-@lru_cache(maxsize=16)
 def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any]]:
     """Return the init containers of a worker that waits for a master with this name.
 
     :raises ConfigError: if the template is malformed.
     """
-    values = (defaults.pytorch_init_image, master, str(defaults.pytorch_init_max_tries))
+    return [_with_master(container, master) for container in _parsed_template(defaults)]
+
+
+def _with_master(value: Any, master: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(_MASTER, master)
+    if isinstance(value, Mapping):
+        return {key: _with_master(item, master) for key, item in value.items()}
+    return [_with_master(item, master) for item in value] if isinstance(value, list) else value
+
+
+# Cached: the same for all jobs, and YAML is slow to parse.
+@lru_cache(maxsize=16)
+def _parsed_template(defaults: JobDefaults) -> list[Mapping[str, Any]]:
+    values = (defaults.pytorch_init_image, _MASTER, str(defaults.pytorch_init_max_tries))
     value_by_variable = dict(zip(_VARIABLES, values, strict=True))
 
     def value(action: re.Match[str]) -> str:
