@@ -260,7 +260,7 @@ class Manager:
             JobWriter(kind.resource, self._writer, crd),
             ChildWriter(self._writer),
             membership,
-            JobEvents(kind.resource, self._recorder),
+            JobEvents(kind.resource, self._recorder, self.options.per_child_events),
             JobMetrics(self.metrics, name, kind.metric_label),
             FaultLog(self.metrics, name),
             self.clock,

@@ -45,7 +45,7 @@ class Options:
         "",
         "DNS domain of the cluster, appended to replica addresses; empty: short names",
     )
-    workers: int = _setting(4, "concurrent reconciles per kind", topic="Throughput")
+    workers: int = _setting(64, "concurrent reconciles per kind", topic="Throughput")
     reconcile_timeout_s: float = _setting(
         120.0, "cancel and retry a reconcile after this many seconds"
     )
@@ -54,6 +54,11 @@ class Options:
     )
     kube_api_burst: int = _setting(
         0, "requests that may exceed --kube-api-qps in a burst; 0: one second's worth"
+    )
+    per_child_events: bool = _setting(
+        False,
+        "record an event for each of a few created or deleted children, as training-operator does, "
+        "instead of one for all",
     )
     restart_backoff_s: float = _setting(
         10.0,

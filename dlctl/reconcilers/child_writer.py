@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final
 
 import attrs
@@ -75,7 +76,7 @@ class ChildWriter:
         return await secrets.create_secrets(self.writer.client, job, objects, state)
 
     async def create(self, job: Job, plan: Plan, renderer: Renderer) -> CreateResult:
-        """Create the plan's missing children, services before the pods that resolve them.
+        """Create the plan's missing children.
 
         Raises like :meth:`Creator.create`.
         """
@@ -115,12 +116,20 @@ def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object,
 
 
 def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
-    def child(resource: Resource, name: str, render: Callable[[Any], JSON], what: Any) -> Child:
-        return Child(resource, ObjectKey(job.key.namespace, name), partial(render, what))
+    """Yield the missing children: first what pods depend on, then the replicas in turn.
+
+    A replica's service comes with its pod, whose start takes longer than the service's creation.
+    """
+
+    def child(resource: Resource, name: str, body: Callable[[], JSON], template: str = "") -> Child:
+        return Child(resource, ObjectKey(job.key.namespace, name), body, template)
 
     for dependent in plan.dependents.created:
-        yield child(dependent.resource, dependent.name, renderer.dependent, dependent)
-    for replica in plan.services:
-        yield child(SERVICES, job.child_name(replica), renderer.service, replica)
-    for replica in plan.pods:
-        yield child(PODS, job.child_name(replica), renderer.pod, replica)
+        yield child(dependent.resource, dependent.name, partial(renderer.dependent, dependent))
+    services = [(replica, SERVICES, renderer.service) for replica in plan.services]
+    pods = [(replica, PODS, renderer.pod) for replica in plan.pods]
+    for pair in zip_longest(services, pods):
+        for replica, resource, render in filter(None, pair):
+            template = f"{resource.plural} {replica.type}"
+            name = job.child_name(replica)
+            yield child(resource, name, partial(render, replica), template)

@@ -1,6 +1,6 @@
 """Events about jobs, in the form of the operators that users know."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import attrs
@@ -12,7 +12,7 @@ from dlctl.controller.event_recorder import EventRecorder
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.pod_events import batched
+from dlctl.reconcilers.pod_events import batch_messages
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
 SUCCESSFUL_DELETE: Final = "SuccessfulDelete"
@@ -26,6 +26,8 @@ class JobEvents:
 
     resource: Resource
     recorder: EventRecorder
+    # Whether each of a few children gets an event of its own.
+    per_child: bool = False
 
     def record(self, obj: Object, note: EventNote, source: str = "") -> None:
         self.recorder.record(
@@ -43,7 +45,7 @@ class JobEvents:
             names, reason = created.names.get(resource, ()), SUCCESSFUL_CREATE
             if job.messages.emits_child_kinds:
                 reason += resource.kind
-            messages = batched("Created", resource.kind, names)
+            messages = self._messages("Created", resource, names)
             self.record_all(job, obj, (EventNote("Normal", reason, m) for m in messages))
         if PODS not in created.names:
             return
@@ -58,8 +60,11 @@ class JobEvents:
         deleted = {PODS: plan.deleted_pods, SERVICES: plan.deleted_services}
         for resource, children in deleted.items():
             reason = SUCCESSFUL_DELETE + resource.kind
-            messages = batched("Deleted", resource.kind, [c.metadata.name for c in children])
+            messages = self._messages("Deleted", resource, [c.metadata.name for c in children])
             self.record_all(job, obj, (EventNote("Normal", reason, m) for m in messages))
+
+    def _messages(self, verb: str, resource: Resource, names: Collection[str]) -> list[str]:
+        return batch_messages(verb, resource.kind, names, per_child=self.per_child)
 
     def force_deleted(self, job: Job, obj: Object, pod: Pod) -> None:
         node = (pod.spec.node_name if pod.spec else None) or "unknown"

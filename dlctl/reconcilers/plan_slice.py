@@ -7,7 +7,7 @@ import attrs
 from dlctl.reconcilers.plan import Plan
 
 # Limit of children created, updated or deleted per reconciliation.
-MAX_CHANGES: Final = 256
+MAX_CHANGES: Final = 1024
 # In order of application.
 _SLICED_FIELDS: Final = (
     "deleted_pods", "force_deleted_pods", "deleted_services", "services", "pods", "kueue_held_pods",
@@ -19,7 +19,9 @@ def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
     """Return a plan with the first changes of another; later plans make the remaining ones."""
     parts, remaining = {}, limit
     for name in _SLICED_FIELDS:
-        parts[name] = getattr(plan, name)[:remaining]
+        # Services leave room for the pods that come with them.
+        room = max(remaining // 2, remaining - len(plan.pods)) if name == "services" else remaining
+        parts[name] = getattr(plan, name)[:room]
         remaining -= len(parts[name])
     unfinished = any(len(part) < len(getattr(plan, name)) for name, part in parts.items())
     return attrs.evolve(plan, **parts, has_more=unfinished)

@@ -4,7 +4,7 @@ Each fact is reported once, not at every reconciliation; large batches become on
 for :class:`EventDedup`, whose loss only repeats an event.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -19,19 +19,28 @@ from dlctl.reconcilers.rejected_children import TRANSIENT_CAUSES, without_number
 
 # Larger batches become one event: a job of 1,000 replicas must not cost 1,000 events.
 MAX_INDIVIDUAL: Final = 6
+# Of one message; the others are counted.
+MAX_NAMES: Final = 8
 EXITED_WITH_CODE: Final = "ExitedWithCode"
 FAILED_CREATE: Final = "FailedCreate"
 _SCHEDULING_GATED: Final = "SchedulingGated"
 _ENDED: Final = frozenset({JobPhase.CLEAN_UP, JobPhase.DONE})
 
 
-def batched(verb: str, kind: str, names: Iterable[str]) -> Iterator[str]:
-    """Yield messages about an operation on some objects: ``Created pod: x``."""
-    names, kind = sorted(names), kind.lower()
-    if len(names) <= MAX_INDIVIDUAL:
-        yield from (f"{verb} {kind}: {name}" for name in names)
-    else:
-        yield f"{verb} {len(names)} {kind}s: {names[0]} and {len(names) - 1} others"
+def batch_messages(
+    verb: str, kind: str, names: Collection[str], *, per_child: bool = False
+) -> list[str]:
+    """Return messages about an operation on some objects: ``Created pods: x, y``.
+
+    With ``per_child``, one for each of a few, as training-operator has them: ``Created pod: x``.
+    """
+    shown, kind = sorted(names), kind.lower()
+    if len(shown) == 1 or (per_child and len(shown) <= MAX_INDIVIDUAL):
+        return [f"{verb} {kind}: {name}" for name in shown]
+    if len(shown) <= MAX_NAMES:
+        return [f"{verb} {kind}s: {', '.join(shown)}"] if shown else []
+    first, rest = ", ".join(shown[:MAX_NAMES]), len(shown) - MAX_NAMES
+    return [f"{verb} {len(shown)} {kind}s: {first} and {rest} others"]
 
 
 def exit_events(job: Job, new: JobStatus, observed: Observed) -> Iterator[EventNote]:

@@ -1,13 +1,15 @@
 """training-operator's events of a job, each once."""
 
-from typing import Any
+from typing import Any, Final
 
 from dlctl.api.meta import EVENTS, PODS
+from dlctl.options import Options
 from tests.builders import training_job
 from tests.support.harness import ClusterHarness, StartCluster
 from tests.support.outcomes import DONE, KEEPS_RUNNING, Exit, Outcome
 
 JSON = dict[str, Any]
+_OPTIONS: Final = Options(restart_backoff_s=0.5, restart_backoff_cap_s=1.0, per_child_events=True)
 
 
 def event_messages(cluster: ClusterHarness) -> list[tuple[str, str, str]]:
@@ -30,7 +32,7 @@ def tf_job(template_policy: str = "", **run_policy: Any) -> JSON:
 async def test_events_of_a_job_are_those_of_training_operator(
     start_cluster: StartCluster,
 ) -> None:
-    async with start_cluster() as cluster:
+    async with start_cluster(options=_OPTIONS) as cluster:
         cluster.start()
         fates: dict[str, list[Outcome]] = {
             "worker-0": [Exit(143), KEEPS_RUNNING],

@@ -13,7 +13,7 @@ from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan, Policy, plan
-from dlctl.reconcilers.pod_events import EventDedup, batched
+from dlctl.reconcilers.pod_events import EventDedup, batch_messages
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of, training_job
 
 JSON = dict[str, Any]
@@ -256,9 +256,20 @@ def test_list_form_gets_events_only_about_actionable_rejections(cause: Rejection
     assert [note.reason for note in found] == ([] if usual else ["FailedCreatePod"])
 
 
-def test_small_batch_is_listed_and_a_large_one_is_counted() -> None:
-    assert list(batched("Deleted", "Pod", ["b", "a"])) == ["Deleted pod: a", "Deleted pod: b"]
-    assert list(batched("Created", "Pod", "gfedcba")) == ["Created 7 pods: a and 6 others"]
+def test_children_of_one_operation_share_an_event_that_names_the_first() -> None:
+    assert batch_messages("Deleted", "Pod", []) == []
+    assert batch_messages("Deleted", "Pod", ["a"]) == ["Deleted pod: a"]
+    assert batch_messages("Deleted", "Pod", ["b", "a"]) == ["Deleted pods: a, b"]
+    names = [f"w-{n:02}" for n in range(10)]
+    assert batch_messages("Created", "Pod", names) == [
+        "Created 10 pods: w-00, w-01, w-02, w-03, w-04, w-05, w-06, w-07 and 2 others"
+    ]
+
+
+def test_children_get_events_of_their_own_if_asked_for_and_few() -> None:
+    few = batch_messages("Deleted", "Pod", ["b", "a"], per_child=True)
+    assert few == ["Deleted pod: a", "Deleted pod: b"]
+    assert len(batch_messages("Created", "Pod", [str(n) for n in range(7)], per_child=True)) == 1
 
 
 def test_gated_pod_has_no_waiting_reason() -> None:

@@ -1,4 +1,4 @@
-"""Creates children: in batches of increasing size, each child at most once by its name.
+"""Creates children: the first of each template, then the others; each at most once by its name.
 
 The name prevents duplicates: if the response to a create was lost, the retry finds the child. I/O
 only; the plan decides what to create.
@@ -27,10 +27,8 @@ from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
 JSON = Mapping[str, Any]
-# Exposes a broken template or an exceeded quota with the first request, not with the thousandth.
-SLOW_START_INITIAL_BATCH: Final = 1
-# More would start too many requests in one iteration of the event loop.
-MAX_PARALLEL: Final = 16
+# Of one job. More would start too many requests in one iteration of the event loop.
+MAX_PARALLEL: Final = 32
 # Messages of admission, which the administrator controls and which may accept the same child later;
 # the code and reason are up to each webhook.
 _ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
@@ -48,6 +46,8 @@ class Child:
     key: ObjectKey
     # Rendered just in time: each of N pods may contain N addresses.
     body: Callable[[], JSON]
+    # Names what its siblings share; empty for what pods depend on.
+    template: str = ""
 
 
 class RejectionCause(enum.Enum):
@@ -109,24 +109,25 @@ class Creator:
     writer: ObjectWriter
 
     async def create(self, owner: UID, children: Iterable[Child]) -> CreateResult:
-        """Create in batches of doubling size; stop after a batch with a rejection.
+        """Create in the order of the templates' stages; stop at the first rejection.
 
         :raises NamespaceTerminatingError: if the job is about to be deleted, too.
         :raises ApiError, UnreachableError: if a retry may help.
         """
         names: dict[Resource, list[str]] = {}
         rejections: dict[str, Rejection] = {}
-        for batch in _slow_start_batches(list(children)):
-            answers = await map_all(
-                lambda child: self._create_one(owner, child), batch, limit=MAX_PARALLEL
-            )
-            for child, answer in zip(batch, answers, strict=True):
-                if answer is None:
-                    names.setdefault(child.resource, []).append(child.key.name)
-                elif answer is not ALREADY_CREATED:
-                    rejections[child.key.name] = answer
+
+        async def create(child: Child) -> None:
             if rejections:
-                break
+                return
+            answer = await self._create_one(owner, child)
+            if answer is None:
+                names.setdefault(child.resource, []).append(child.key.name)
+            elif answer is not ALREADY_CREATED:
+                rejections[child.key.name] = answer
+
+        for stage in _stages(children):
+            await map_all(create, stage, limit=MAX_PARALLEL)
         return CreateResult(names, rejections)
 
     async def _create_one(self, owner: UID, child: Child) -> Rejection | None:
@@ -212,9 +213,20 @@ def _title(child: Child) -> str:
     return f"{child.resource.kind.lower()} {child.key.name}"
 
 
-def _slow_start_batches(children: list[Child]) -> Iterator[list[Child]]:
-    start, size = 0, SLOW_START_INITIAL_BATCH
-    while start < len(children):
-        yield children[start : start + size]
-        start += size
-        size *= 2
+def _stages(children: Iterable[Child]) -> Iterator[list[Child]]:
+    """Yield what pods depend on, then one child of each template, then all others.
+
+    The second exposes a broken template or an exceeded quota at the first request, not at the
+    thousandth.
+    """
+    dependents: list[Child] = []
+    first: dict[str, Child] = {}
+    others: list[Child] = []
+    for child in children:
+        if not child.template:
+            dependents.append(child)
+        elif child.template in first:
+            others.append(child)
+        else:
+            first[child.template] = child
+    yield from (dependents, list(first.values()), others)
