@@ -126,6 +126,13 @@ bench: $(READY) ## Measure, each figure beside its goal
 bench-neighbours: $(READY) ## Measure what a quiet namespace notices of a hostile one
 	$(BIN)/python -m bench.noisy_neighbour $(LOADS)
 
+# BENCH_FLAGS: --rounds N, --peer PROGRAM, --scenarios JOBSxREPLICAS ..., --flags "FLAGS OF DLCTL".
+.PHONY: bench-cluster
+bench-cluster: $(READY) ## Time dlctl on a real API server beside plain writers; needs Go
+	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)
+	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --kwok 4 --audit -- \
+		sh -c '$(BIN)/python -m bench.cluster $$E2E_CLUSTER $(BENCH_FLAGS)'
+
 # The version of Kubernetes that contract and e2e tests run on: 1.36, or 1.33.
 K8S ?= 1.36
 

@@ -21,6 +21,9 @@ import attrs
 
 from bench.cluster.load import ApiServer, Times, jobs_s, plain_writes_s
 from bench.cluster.operators import Operator, dlctl, peer
+from e2e.cluster import programs
+from e2e.cluster.control_plane import ControlPlane
+from e2e.cluster.programs import Release
 
 _WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -160,6 +163,8 @@ def main() -> int:
         default=[Scenario(1, 1000), Scenario(200, 4)],
     )
     args = parser.parse_args()
+    cluster = ControlPlane(args.folder, programs.folder(Release.NEWEST))
+    cluster.kubectl("apply", "--server-side", "--filename=manifests/base/crds.yaml")
     rows = medians(asyncio.run(measure_all(args)))
     for row in rows:
         print(json.dumps(row))

@@ -75,12 +75,16 @@ class ChildWriter:
         objects = [(c.resource, renderer.dependent(c)) for c in renderer.framework.secrets()]
         return await secrets.create_secrets(self.writer.client, job, objects, state)
 
-    async def create(self, job: Job, plan: Plan, renderer: Renderer) -> CreateResult:
+    async def create(
+        self, job: Job, plan: Plan, renderer: Renderer, *, rejected_before: bool
+    ) -> CreateResult:
         """Create the plan's missing children.
 
         Raises like :meth:`Creator.create`.
         """
-        return await Creator(self.writer).create(job.uid, _children(job, plan, renderer))
+        return await Creator(self.writer).create(
+            job.uid, _children(job, plan, renderer), first_alone=rejected_before
+        )
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents and pods; return the updates that the server rejects, by name.

@@ -139,7 +139,10 @@ class Executor:
             return wait_s, False
         created = CreateResult(rejections=secrets.rejections if plan.pods else {})
         if not created.rejections:
-            created = await self.children.create(job, plan, renderer)
+            rejected_before = bool(context.cache.rejected.by_name)
+            created = await self.children.create(
+                job, plan, renderer, rejected_before=rejected_before
+            )
             types = renderer.gang.other_scheduler_types
             self.events.created(job, context.obj, created, types)
             rejected_updates = await self.children.update(job, plan, renderer)

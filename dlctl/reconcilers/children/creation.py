@@ -108,8 +108,12 @@ class Creator:
 
     writer: ObjectWriter
 
-    async def create(self, owner: UID, children: Iterable[Child]) -> CreateResult:
-        """Create in the order of the templates' stages; stop at the first rejection.
+    async def create(
+        self, owner: UID, children: Iterable[Child], *, first_alone: bool = False
+    ) -> CreateResult:
+        """Create in stages; stop at the first rejection.
+
+        ``first_alone`` is for another attempt after a rejection: it costs one request.
 
         :raises NamespaceTerminatingError: if the job is about to be deleted, too.
         :raises ApiError, UnreachableError: if a retry may help.
@@ -126,7 +130,7 @@ class Creator:
             elif answer is not ALREADY_CREATED:
                 rejections[child.key.name] = answer
 
-        for stage in _stages(children):
+        for stage in _stages(list(children), first_alone):
             await map_all(create, stage, limit=MAX_PARALLEL)
         return CreateResult(names, rejections)
 
@@ -213,12 +217,15 @@ def _title(child: Child) -> str:
     return f"{child.resource.kind.lower()} {child.key.name}"
 
 
-def _stages(children: Iterable[Child]) -> Iterator[list[Child]]:
+def _stages(children: list[Child], first_alone: bool) -> Iterator[list[Child]]:
     """Yield what pods depend on, then one child of each template, then all others.
 
     The second exposes a broken template or an exceeded quota at the first request, not at the
     thousandth.
     """
+    if first_alone:
+        yield children[:1]
+        children = children[1:]
     dependents: list[Child] = []
     first: dict[str, Child] = {}
     others: list[Child] = []
