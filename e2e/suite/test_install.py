@@ -33,28 +33,34 @@ CHART: Final = install.MANIFESTS / "chart"
 UNTIL_TOLD: Final = ["sh", "-c", "trap 'exit 0' TERM; sleep 600 & wait"]
 
 
-def everything(kubectl: Kubectl) -> set[str]:
-    """Return all objects that can be listed."""
+def everything(kubectl: Kubectl) -> set[str] | None:
+    """Return all objects that can be listed; None if a kind disappears meanwhile."""
     resources = kubectl("api-resources", "--verbs=list", "--output=name").split()
     asked = ",".join(name for name in resources if name not in PASSING)
-    lines = kubectl("get", asked, "--all-namespaces", "--output", LINES).splitlines()
+    try:
+        lines = kubectl("get", asked, "--all-namespaces", "--output", LINES).splitlines()
+    except KubectlError as error:
+        # The definition of an earlier installation was just deleted.
+        if "(NotFound)" not in str(error):
+            raise
+        return None
     return {line for line in lines if not line.endswith(" kube-root-ca.crt")}
 
 
 @contextmanager
 def leaves_nothing_behind(kubectl: Kubectl) -> Iterator[None]:
     """Check that the block leaves the cluster unchanged."""
-    before = everything(kubectl)
+    before = kubectl.until(lambda: everything(kubectl), within_s=120, what="a list of everything")
     yield
     left = {"?"}
 
     def gone() -> bool:
-        # A kind that disappears between the two requests is an error.
-        with suppress(KubectlError):
-            left.clear()
-            left.update(everything(kubectl) - before)
-            return not left
-        return False
+        found = everything(kubectl)
+        if found is None:
+            return False
+        left.clear()
+        left.update(found - before)
+        return not left
 
     with suppress(AssertionError):
         kubectl.until(gone, within_s=120, what="an end")
