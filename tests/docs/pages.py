@@ -15,7 +15,7 @@ def _is_ours(path: Path) -> bool:
     return not any(name == "dist" or name.startswith(".") for name in folders if name != ".github")
 
 
-# All of the repository's, so that no page escapes.
+# All of the repository's, so that none is missed.
 PAGES: Final = tuple(sorted(filter(_is_ours, ROOT.glob("**/*.md"))))
 _BLOCK: Final = re.compile(
     r"(?:<!-- (?P<marker>[^\n]*) -->\n)?"

@@ -26,7 +26,7 @@ def page(name: str, language: str) -> str:
 
 
 def definitions(name: str) -> JSON:
-    """Return what the Python of a page defines."""
+    """Return the definitions in the Python blocks of a page."""
     namespace: JSON = {"__name__": Path(name).stem}
     exec(compile(page(name, "python"), name, "exec"), namespace)
     return namespace

@@ -1,4 +1,4 @@
-"""Flags that the pages name exist: dlctl's, or those of another program that the page is about."""
+"""Flags on the pages exist: dlctl's, or those of another program on the page."""
 
 import re
 from typing import Final

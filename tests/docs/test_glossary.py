@@ -1,4 +1,4 @@
-"""The words of our own are few."""
+"""The glossary has few words of our own."""
 
 from tests.docs.pages import ROOT
 

@@ -1,4 +1,4 @@
-"""The tables of the reference: all that the code has, and nothing that it has not."""
+"""The reference tables match the code completely."""
 
 import re
 from typing import Final

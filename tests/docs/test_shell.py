@@ -79,7 +79,7 @@ def test_shell_blocks_of_a_page_succeed(page: Path, tmp_path: Path) -> None:
 
 
 def _furnish(page: Path, folder: Path) -> None:
-    """Fill the folder with what the reader has: the repository's files, and those of the page."""
+    """Fill the folder with the repository's files and those of the page."""
     for name in ("examples", "manifests"):
         (folder / name).symlink_to(ROOT / name)
     for block in blocks(page):

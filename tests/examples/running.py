@@ -1,4 +1,4 @@
-"""What the tests of the examples share: what an example needs, and a look at what it says.
+"""Shared by the tests of the examples: requirements and output of an example.
 
 Frameworks are looked for in environments ``.venv-<name>`` beside the sources, or among Debian's own
 packages; what is not there is skipped.
@@ -43,7 +43,7 @@ class Example:
         return Path("/usr") if self.debian else PROJECT / f".venv-{self.framework}"
 
     def missing(self) -> str:
-        """Return why it cannot run here, or nothing."""
+        """Return why it cannot run here, or an empty string."""
         if shutil.which(self.program) is None:
             return f"{self.program} is not on PATH"
         python = self.prefix / "bin" / "python3"
@@ -68,7 +68,7 @@ async def until(holds: Callable[[], Awaitable[object]], *, within_s: float = LIM
 
 
 async def log(running: LocalControlPlane, pod: str) -> str:
-    """Return what a pod has said so far; one that has not started has said nothing."""
+    """Return the output of a pod so far; empty before it starts."""
     try:
         return (await running.client.get_raw(PODS.path("default", pod, "log"), {})).decode()
     except ApiError:

@@ -1,6 +1,6 @@
-"""Elastic Horovod on the embedded cluster: sshd in pods, workers that come and go.
+"""Elastic Horovod on the embedded cluster: sshd in pods, a varying number of workers.
 
-Sshd changes its user as it goes, which takes root, and it insists on a directory of its own.
+sshd changes its user, which requires root, and needs its own directory.
 """
 
 import os
@@ -80,7 +80,7 @@ def manifests(file: str) -> list[Any]:
 
 
 async def scale(running: LocalControlPlane, resource: Resource, file: str) -> None:
-    """Make what a manifest says, and wait until it has been done."""
+    """Apply a manifest, and wait until its request has finished."""
     made = await running.client.create(resource, "default", manifests(file)[0], JSON)
 
     async def done() -> bool:

@@ -1,6 +1,6 @@
-"""The examples as their first lines say to run them: real frameworks on an embedded cluster.
+"""The examples, run as their first lines document: real frameworks on an embedded cluster.
 
-A script finds out itself whether its model is right.
+Each script checks its model itself.
 """
 
 import subprocess

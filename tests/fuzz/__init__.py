@@ -1,1 +1,1 @@
-"""Hostile objects, made from the schemas of the CRDs, against all that reads them."""
+"""Hostile objects, generated from the schemas of the CRDs, for all readers."""

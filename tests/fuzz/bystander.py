@@ -1,6 +1,6 @@
-"""A controller with hostile objects, and a job of somebody else's beside them.
+"""A controller with hostile objects, and another user's job.
 
-Time is compacted, so what is waited for costs nothing, and a controller that does not wait shows.
+Time is simulated, so waiting costs nothing, and a busy loop becomes visible.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ MAX_WRITES_EACH: Final = 3 * OBSERVED_S / 10
 
 @attrs.frozen
 class BystanderReport:
-    """What is left of the bystander, and what was done for all others meanwhile."""
+    """The remaining objects of the bystander, and the writes for all others."""
 
-    # What has happened to the bystander's pods and to itself, in order.
+    # The events of the bystander and its pods, in order.
     changes: Sequence[str]
     conditions: Sequence[tuple[str, str, str]]
     events: Counter[str]
-    # Objects that the server has taken, by kind and version.
+    # Objects accepted by the server, by kind and version.
     stored: Counter[str]
-    # Writes of the controller after all had settled.
+    # Writes of the controller after everything had settled.
     writes: Counter[tuple[str, str]]
-    # What Kubeflow's typed clients cannot decode, and then see nothing of a kind.
+    # Objects that Kubeflow's typed clients cannot decode, which hide their whole kind.
     undecodable: Sequence[str]
 
 
@@ -66,7 +66,7 @@ async def _run_bystander(
     async with start_cluster() as cluster:
         happened = _ChangeRecorder()
         cluster.server.storage.observers.append(happened)
-        # Long enough for all that is hostile to be there while it runs.
+        # Long enough for all hostile objects to exist while it runs.
         cluster.node.run_s = 60.0
         await cluster.user.create(NAMESPACES, "", {"metadata": {"name": HOSTILE}})
         cluster.start()
@@ -121,7 +121,7 @@ async def _store(
 
 
 async def _create(cluster: ClusterHarness, body: JSON, form: CrdVersion | None = None) -> bool:
-    """Tell whether the server has taken an object; it may refuse what it likes, but must answer."""
+    """Return whether the server accepts an object; it may reject any, but must respond."""
     if form is None:
         resource = kind_of(body["apiVersion"], body["kind"]).resource
     else:
@@ -140,7 +140,7 @@ _SERVERS_OWN: Final = ("uid", "generation", "creationTimestamp")
 
 
 def _scaled() -> JSON:
-    """Return a job that scales, for those that scale it."""
+    """Return an elastic job for the scalers."""
     each = {"replicas": 2, "template": template("worker")}
     specs = {"launcher": {"replicas": 1, "template": template("launcher")}, "worker": each}
     api_version = "kai.alibabacloud.com/v1alpha1"
@@ -149,7 +149,7 @@ def _scaled() -> JSON:
 
 
 def _undecodable(cluster: ClusterHarness) -> Iterator[str]:
-    """Yield what is stored of Kubeflow's kinds and fails a typed list of them."""
+    """Yield the stored objects of Kubeflow's kinds that break a typed list."""
     for kind in KINDS:
         if kind.resource.group != "kubeflow.org":
             continue

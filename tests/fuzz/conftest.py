@@ -1,4 +1,4 @@
-"""What was tried, with which seed: a run that finds nothing is worth what it has tried."""
+"""Prints what was tried and the seed, since a run without findings is only worth that."""
 
 import pytest
 

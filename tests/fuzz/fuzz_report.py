@@ -10,7 +10,7 @@ from tests.fuzz.costs import Cost
 
 @attrs.define
 class FuzzReport:
-    """What has been tried of one form: counts by outcome, the slowest and the largest."""
+    """Statistics of one form: counts by outcome, the slowest and the largest object."""
 
     budget_s: float
     started: float = attrs.field(factory=time.monotonic)

@@ -1,4 +1,4 @@
-"""Values that nobody expects, as JSON text: most of them no Python value can be encoded to.
+"""Unexpected values as JSON text; most cannot be encoded from Python values.
 
 The tame ones come first, since a failing example shrinks towards them.
 """
@@ -27,7 +27,7 @@ _TEXTS: Final = (
     "1.5.5",
     "16GB",
     "0x10",
-    "٣",  # A digit to Python, and to nothing else here.
+    "٣",  # A digit only for Python.
     "²",
     "\uff11\uff10",
     "\0",
@@ -86,7 +86,7 @@ _OTHERS: Final = (
     '[{"name":{}}]',
     '[{"mountPath":[]}]',
 )
-# No server stores these as they are: Go has the replacement character instead.
+# No server stores these unchanged: Go inserts the replacement character.
 _SURROGATES: Final = (r'"\ud800"', r'"a\udfffb"', r'{"\ud800":"\udfff"}')
 
 # Of fields, of replica types, of labels.
@@ -120,13 +120,13 @@ def _texts() -> Iterator[str]:
 
 
 def raw(text: str) -> Any:
-    """Return JSON text as a value that is encoded to just this."""
+    """Return a value that is encoded to exactly this JSON text."""
     return msgspec.Raw(text.encode())
 
 
 SIMPLE: Final = [raw(text) for text in (*_OTHERS, *_texts(), *_NUMBERS)]
 LARGE: Final = [raw(text) for text in (*_long(), *_deep())]
-# Each of the large ones costs as much as twenty others, and there are fewer ideas in them.
+# Each large one costs as much as twenty others, and is less varied.
 storable: Final = st.one_of(
     st.sampled_from(SIMPLE), st.sampled_from(SIMPLE), st.sampled_from(LARGE)
 )

@@ -1,4 +1,4 @@
-"""How much is tried, with which seed, and what it may cost; settings by the environment.
+"""How much is tried, with which seed, and the cost limits; set by the environment.
 
 ``FUZZ_SEED`` is the commit's by default, so a change is tried with other objects than the last one,
 and trying it again tries the same. ``FUZZ_BUDGET_S`` is the time for all objects taken together.
@@ -39,7 +39,7 @@ def max_memory_bytes(text_bytes: int, decoded_bytes: int, *, large: bool) -> int
 
 
 def seed() -> int:
-    """Return what all that is drawn follows from."""
+    """Return the seed of everything drawn."""
     given = os.environ.get("FUZZ_SEED")
     return int(given, 0) if given else int(_commit()[:8], 16)
 

@@ -1,4 +1,4 @@
-"""Objects of each kind and version: most of what is in them is right, and some of it hostile."""
+"""Objects of each kind and version: mostly valid, partly hostile."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -19,9 +19,9 @@ from tests.fuzz.schemas import Vocabulary, valid_values
 
 JSON = dict[str, Any]
 UID: Final = "11111111-1111-4111-8111-111111111111"
-# With gangs, so that what jobs say of theirs is read and rendered, too.
+# With gang scheduling, so that its policy is read and rendered, too.
 KINDS: Final = served_kinds(load_frameworks().frameworks, JobDefaults(gang_scheduler_name=VOLCANO))
-# More than these hide each other.
+# More of them would hide each other.
 _MAX_HOSTILE_VALUES: Final = 3
 
 
@@ -101,14 +101,14 @@ def crd_versions() -> Iterator[CrdVersion]:
 
 @st.composite
 def objects(draw: Any, form: CrdVersion, *, status: bool = True) -> JSON:
-    """Draw an object as a server may hold it, or without a status, as users may send it."""
+    """Draw an object as stored by a server, or without a status, as sent by users."""
     hits = hostile_values.storable if status else hostile_values.sendable
     properties = form.schema["properties"]
     body: JSON = {"spec": draw(valid_values(properties["spec"], form.vocabulary))}
     if status and draw(st.booleans()):
         body["status"] = draw(valid_values(properties["status"], form.vocabulary))
     for _ in range(draw(st.integers(0, _MAX_HOSTILE_VALUES))):
-        # The innermost first: there are more of them, and to what matters it is a long way in.
+        # Inner values first: there are more of them, and most relevant ones are nested.
         places = list(_places(body))[::-1]
         holder, key = places[draw(st.integers(0, len(places) - 1))]
         if isinstance(key, str) and draw(st.integers(0, 7)) == 7:
@@ -124,7 +124,7 @@ def objects(draw: Any, form: CrdVersion, *, status: bool = True) -> JSON:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield all that can be put something else in the place of, the outermost first."""
+    """Yield all replaceable values, the outermost first."""
     found = value.items() if isinstance(value, Mapping) else enumerate(value)
     for key, below in list(found):
         yield value, key

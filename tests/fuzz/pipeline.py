@@ -1,7 +1,7 @@
-"""The way of one object's content through all that is pure: decode, read, decide, render, write.
+"""One object's content through all pure code: decode, read, plan, render, write.
 
-What may be refused is refused by :class:`InvalidJobError`, or by what decoding sets apart; whatever
-else is raised here would have been raised in a controller.
+Objects may be rejected by :class:`InvalidJobError` or as malformed; any other exception here would
+also occur in a controller.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _LOOP: Final = asyncio.Runner()
 
 
 def run_pipeline(form: CrdVersion, wire: bytes) -> str:
-    """Take an object all the way from a watch, and return its outcome in a word."""
+    """Process an object from a watch to its plan, and return the outcome in a word."""
     obj = _decode_event(wire, _projection(form))
     if obj is None:
         return "malformed"
@@ -125,7 +125,7 @@ def _plan(job: Job, dialect: Dialect) -> str:
 
 
 def _render(renderer: Renderer) -> None:
-    """Render what is not in slices, and one slice of what is."""
+    """Render everything outside slices, and one slice."""
     for companion in (*renderer.dependents(()), *renderer.framework.secrets()):
         msgspec.json.encode(renderer.dependent(companion))
     for replica in itertools.islice(renderer.replicas_with_service(), SLICE):
@@ -145,7 +145,7 @@ def _plan_scaler(form: CrdVersion, obj: ScalerObject) -> str:
 
 
 def _draft(job: Job, *asked: Any) -> MembershipPlan:
-    """Return what the workers of a job need at its start, or when somebody asks for others."""
+    """Return the membership plan of a job at its start, or for a scale request."""
     assert job.elasticity is not None
     count = job.replica_count(WORKER)
     membership = job.status.membership or initial_membership(count)

@@ -1,4 +1,4 @@
-"""Objects drawn in bulk, the same for the same seed, and the smallest of them that does a thing."""
+"""Objects drawn in bulk from a seed, and the smallest one that meets a condition."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ def draw_values(strategy: SearchStrategy[T], count: int, seed_: int) -> list[T]:
 
 
 def find_failing(objects: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> T | None:
-    """Return one object that fails by itself; None if only several of them do together."""
+    """Return one object that fails alone; None if only several together do."""
     while len(objects) > 1:
         middle = len(objects) // 2
         halves = (objects[:middle], objects[middle:])
@@ -44,7 +44,7 @@ def find_failing(objects: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> 
 
 
 def shrink(body: JSON, fails: Callable[[JSON], bool], *, tries: int = 60) -> JSON:
-    """Return an object with as much of its spec left out as it takes to fail."""
+    """Return a minimal object that still fails."""
     smallest = body
     place = 0
     for _ in range(tries):
@@ -62,7 +62,7 @@ def shrink(body: JSON, fails: Callable[[JSON], bool], *, tries: int = 60) -> JSO
 
 
 def _removable_items(value: Any) -> list[tuple[Any, Any]]:
-    """Return all that can be left out, the outermost first."""
+    """Return all removable values, the outermost first."""
     match value:
         case dict():
             found: list[tuple[Any, Any]] = [(value, key) for key in value]

@@ -1,6 +1,6 @@
-"""Strategies from structural schemas: values that a schema takes, small, and of words that count.
+"""Strategies from structural schemas: small valid values with significant strings.
 
-What a schema leaves open is filled in by what users write there, where that is known.
+Open parts of a schema are filled with what users write there, if known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from tests.fuzz.templates import POD_TEMPLATE
 JSON = dict[str, Any]
 Draw = Any
 
-# What stands in strings matters where decisions are made by it.
+# Strings matter where decisions depend on them.
 _VALUES_BY_FIELD: Final[Mapping[str, Sequence[str]]] = {
     "name": ("a", "b", "master", "x" * 63),
     "image": ("x", "y:1"),
@@ -40,10 +40,10 @@ _RESOURCES: Final = ("cpu", "memory", "nvidia.com/gpu", "pods", "")
 
 @attrs.frozen(kw_only=True)
 class Vocabulary:
-    """What is written into one kind's objects where a schema only says that it is a string."""
+    """Values for the strings of one kind's objects."""
 
     replica_types: Sequence[str]
-    # Those that there must be, and those of which there may be one.
+    # Required types, and singletons.
     required_types: Sequence[str]
     singleton_types: Sequence[str]
     # The container that trains.
@@ -66,13 +66,13 @@ class Vocabulary:
 
 @st.composite
 def valid_values(draw: Draw, schema: JSON, words: Vocabulary) -> Any:
-    """Draw a value that the schema takes, but for its rules in CEL and some bounds."""
+    """Draw a value that is valid except for CEL rules and some bounds."""
     return Drawing(draw, words).value(schema, "")
 
 
 @attrs.define
 class Drawing:
-    """One value in the making."""
+    """The construction of one value."""
 
     draw: Draw
     vocabulary: Vocabulary
@@ -102,7 +102,7 @@ class Drawing:
         properties = schema.get("properties", {})
         needed = {name for name in properties if name.endswith("ReplicaSpecs")}
         needed |= {*schema.get("required", ()), "replicaSpecs", "template", "chief"}
-        # A draw for each would cost more than all the rest.
+        # A draw for each would cost more than everything else.
         bits = self._number(0, 2 ** len(properties) - 1)
         found = {
             name: self.value(each, name)
@@ -150,7 +150,7 @@ class Drawing:
 
 
 def _merge_schemas(schema: JSON, known: JSON) -> JSON:
-    """Return a schema with what is known of its open parts; what it says itself stays."""
+    """Return a schema with its open parts filled in."""
     both = known | schema
     if "properties" in known:
         own = schema.get("properties", {})

@@ -1,4 +1,4 @@
-"""What a pod template may hold, as a schema: where a CRD leaves it open, users still fill it in."""
+"""The schema of pod templates, for the parts that a CRD leaves open."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Hostile objects of all kinds, stored, beside a job that trains: it must not notice."""
+"""Stored hostile objects of all kinds must not affect another user's job."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(BUDGET_S + 600)]
 
 FORMS: Final = list(crd_versions())
 OF_EACH: Final = -(-STORED // len(FORMS))
-# So many are drawn for each that is stored: the schemas refuse most of the others.
+# Objects drawn for each stored one: the schemas reject most.
 _CANDIDATES_EACH: Final = 4
 
 
@@ -43,7 +43,7 @@ def test_hostile_jobs_do_not_affect_another_job(
 
 
 def _problem(tried: Sequence[tuple[CrdVersion, JSON]]) -> tuple[str, BystanderReport | None]:
-    """Return what goes wrong with objects, if anything does."""
+    """Return what goes wrong with these objects, if anything."""
     try:
         left = run_bystander(tried, of_each=OF_EACH)
     except Exception as error:  # noqa: BLE001 - whatever ends the controller is a finding.
@@ -67,7 +67,7 @@ def _undisturbed() -> BystanderReport:
 
 
 def _smallest_failing(tried: Sequence[tuple[CrdVersion, JSON]]) -> str:
-    """Return the manifest of one object that does the harm by itself, as small as it gets."""
+    """Return the minimal manifest of one object that fails alone."""
     one = find_failing(tried, lambda some: bool(_problem(some)[0]))
     if one is None:
         return "no object does it alone"

@@ -1,4 +1,4 @@
-"""Objects of all kinds through all that is pure: refused or planned, in little time and memory."""
+"""Objects of all kinds through all pure code: rejected or planned within time and memory."""
 
 from collections.abc import Callable
 from contextlib import suppress

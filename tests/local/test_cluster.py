@@ -1,4 +1,4 @@
-"""The cluster as a whole: how it is reached, what it leaves behind, what it says when it cannot."""
+"""The cluster as a whole: access, clean-up, error messages."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from dlctl.local.node.node import NodeOptions
 
 HOST = NodeOptions(network="host")
 
-# Runs until it is killed; the pod has a process that left its session.
+# Runs until it is killed; the pod has a daemonized process.
 SCRIPT = """
 import asyncio, sys
 from dlctl.api.meta import PODS
@@ -52,7 +52,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-# The limit holds in a user namespace of its own only.
+# The limit applies only in its own user namespace.
 NO_NAMESPACES = [
     *("unshare", "--user", "--map-root-user", "sh", "-c"),
     *('echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"', "sh"),
@@ -64,7 +64,7 @@ USER_NAMESPACES_ONLY = ["setpriv", "--bounding-set=-sys_admin"]
 async def start(
     *argv: str, confinement: Sequence[str] = ()
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a program that does not outlive the block, however that ends."""
+    """Run a program that is killed at the end of the block."""
     process = await asyncio.create_subprocess_exec(
         *confinement, *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
@@ -167,13 +167,13 @@ async def test_no_process_survives_a_terminated_cluster(
     async with asyncio.timeout(25), start(*argv) as process:
         assert process.stdout is not None
         run_dir = (await process.stdout.readline()).split()[0]
-        # dlctl itself, the program and what it left in a session of its own.
+        # dlctl itself, the program and its daemonized process.
         while len(processes_with(mark)) < 3:  # noqa: ASYNC110 - other processes have no events
             await asyncio.sleep(0.02)
         process.send_signal(signal_)
         await process.wait()
         while processes_with(mark):  # noqa: ASYNC110 - other processes have no events
             await asyncio.sleep(0.02)
-    # What was killed cannot tidy up.
+    # A killed process cannot clean up.
     assert exists(run_dir) is (signal_ == signal.SIGKILL)
     shutil.rmtree(run_dir, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Manifests that et-operator's users have run unchanged: its README's flow, over real sshds.
+"""Manifests of et-operator's users run unchanged: its README's session, with real sshds.
 
-The image is at nobody's hand: an environment with a horovodrun that logs in to the hosts it
-discovers stands for it. Sshd changes its user as it goes, which takes root, and its directory.
+The image is not available: an environment with a horovodrun that logs in to the discovered hosts
+replaces it. sshd changes its user, which requires root, and its directory.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ class RunningSample:
         return found
 
     def workers(self, resource: Resource) -> list[str]:
-        """Return what the names of such objects of the job's workers end with."""
+        """Return the indexes in the names of such objects of the job's workers."""
         stored = self.running.cluster.server.storage.objects(resource, "default")
         names = sorted(one.key.name for one in stored)
         return [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
@@ -102,10 +102,10 @@ class RunningSample:
                 await self.history.changed.wait()
 
     async def trains_on(self, *workers: int) -> None:
-        """Return when the launcher has logged in to these workers, and no others, last."""
+        """Return when the launcher's logins were last exactly these workers."""
         expected = "".join(f" {PREFIX}{index}:1" for index in workers)
         async with asyncio.timeout(25):
-            # Nothing tells of a line that is written.
+            # There is no notification of a written line.
             while not (await self.log()).endswith(f"trains on{expected}\n"):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 

@@ -1,6 +1,6 @@
-"""A controller that is a process of its own: killed with -9 at telling moments, and ended in order.
+"""A controller in its own process: killed with -9 at critical moments, and stopped gracefully.
 
-The cluster outlives it, as a real one does. What the controller knew and had not written is lost.
+The cluster outlives it, like a real one. Unpersisted state of the controller is lost.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ JSON = dict[str, Any]
 LIMIT_S = 40
 KEY = ObjectKey("default", "linear")
 
-# Replicas wait for files, so that the test says when each may go on.
+# Replicas wait for files, so that the test decides when each continues.
 WAIT = "until [ -e {gates}/end ]; do sleep 0.05; done"
 LOST_ONCE = "if mv {gates}/lose {gates}/lost 2>/dev/null; then exit 143; fi"
 
 
 def job(gates: Path) -> JSON:
-    """Return a job whose worker 1 is lost once; it ends when the file ``end`` is there."""
+    """Return a job whose worker 1 fails once; it ends when the file ``end`` exists."""
     patient = WAIT.format(gates=gates)
     unlucky = patient.replace("do ", f"do {LOST_ONCE.format(gates=gates)}; ")
     programs = {
@@ -56,7 +56,7 @@ def job(gates: Path) -> JSON:
 
 @attrs.define(eq=False)
 class KillScenario:
-    """The cluster with the job on it, as seen from outside, and the one controller at a time."""
+    """The cluster with the job, and one controller at a time."""
 
     client: Client
     environment: dict[str, str]
@@ -69,7 +69,7 @@ class KillScenario:
         self.pods.add_handler(self._notice)
 
     def _notice(self, change: Change[Pod]) -> None:
-        """Note every pod there ever was, and every moment with two pods of one replica."""
+        """Record every pod, and every moment with two pods of one replica."""
         if change.new is None:
             return
         self.created.setdefault(change.new.metadata.uid, change.new.metadata.name)
@@ -78,7 +78,7 @@ class KillScenario:
 
     @property
     def pod_counts(self) -> Counter[str]:
-        """Return how many pods each replica has had."""
+        """Return the number of pods that each replica has had."""
         return Counter(map(_replica, self.created.values()))
 
     @asynccontextmanager
@@ -98,7 +98,7 @@ class KillScenario:
         return dict(obj.get("status") or {})
 
     async def until(self, holds: Callable[[JSON], object]) -> JSON:
-        """Wait for something to hold of the job's status, and return that."""
+        """Wait until the job's status meets a condition, and return it."""
         async with asyncio.timeout(LIMIT_S):
             while not holds(status := await self.status()):  # noqa: ASYNC110 - seen from outside
                 await asyncio.sleep(0.02)
@@ -160,7 +160,7 @@ def lost(status: JSON) -> bool:
 
 
 async def assert_ends_in_order(process: Process) -> None:
-    """Ask a controller to end: it says so, complains of nothing, and does."""
+    """Stop a controller: it logs that, without errors, and exits."""
     process.terminate()
     async with asyncio.timeout(LIMIT_S):
         _, stderr = await process.communicate()
@@ -198,7 +198,7 @@ async def test_job_survives_kills_of_its_controller_at_critical_moments(
         async with stage.controller() as ending:
             await stage.until(lambda _: stage.pod_counts["worker-1"] == 2)
             await assert_ends_in_order(ending)
-        # The scheduler, which decides, and all workers are done while nobody looks.
+        # The scheduler, which is the chief, and all workers end without a controller.
         stage.open("end")
         async with stage.controller():
             await assert_ended_well(stage)
@@ -216,7 +216,7 @@ async def test_job_survives_kills_of_its_controller_at_any_moment(
         for _ in range(3):
             async with stage.controller() as process:
                 assert process.stderr is not None
-                # It has begun to work; all that it does takes some tenths of a second.
+                # It has started; its whole work takes some tenths of a second.
                 await process.stderr.readline()
                 await asyncio.sleep(chance.uniform(0, 0.4))
 

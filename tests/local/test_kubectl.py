@@ -1,6 +1,6 @@
 """The real kubectl against the embedded API server: what users type, and what they see.
 
-Skipped where there is no kubectl; the environment variable KUBECTL names one.
+Skipped without kubectl; the environment variable KUBECTL names one.
 """
 
 import asyncio

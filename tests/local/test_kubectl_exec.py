@@ -61,7 +61,7 @@ async def test_kubectl_runs_commands(harness: NodeHarness) -> None:
 
 
 async def test_pod_can_exec_into_another_if_its_account_may(harness: NodeHarness) -> None:
-    """What the launcher of an MPIJob does; elsewhere than in a pod, kubectl is the owner's."""
+    """Exec like the launcher of an MPIJob; outside pods, kubectl is the admin's."""
     if not harness.isolated:
         pytest.skip(f"no namespaces: {harness.cluster.network.reason}")
     await start(harness, "worker-0")

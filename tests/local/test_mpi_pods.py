@@ -1,7 +1,7 @@
-"""An mpirun in one pod that starts its processes in others, as the pods of an MPIJob do it.
+"""An mpirun in one pod that starts its processes in others, like an MPIJob.
 
-The pods are plain, so what is tried is what the cluster gives them: kubectl in a pod, the rights of
-its account, files from a ConfigMap, addresses that reach each other. Needs Open MPI and kubectl.
+The pods are plain, so this tests the cluster: kubectl in a pod, the rights of its account, files
+from a ConfigMap, addresses that reach each other. Needs Open MPI and kubectl.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Manifests that users of the replaced systems have run unchanged, by real processes, to the end.
+"""Manifests of users of the replaced systems run unchanged to their end, by real processes.
 
-The images are at nobody's hand: an environment with a program that plays parameter server with
-plain sockets stands for them. It knows its cluster from the environment alone.
+The images are not available: an environment with a program that plays parameter server over plain
+sockets replaces them. It knows its cluster only from the environment.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ FOLDER = Path(__file__).parents[2].parent / "shared" / "samples" / "mxjob"
 SAMPLES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.yaml"))}
 pytestmark = pytest.mark.skipif(not SAMPLES, reason="the samples are not at hand")
 ROLES = ("scheduler", "server", "worker")
-# Of each dialect: the services and pods that are made, and the pods that its clean-up leaves.
+# By dialect: the created services and pods, and the pods after clean-up.
 CHILDREN = {
     "kubeflow.org/v1alpha1": (1, 3, 0),
     "fioravanzo.org/v1alpha1": (3, 3, 3),
     "mpba.fbk.eu/v1": (3, 3, 3),
 }
 
-# Every role leaves in ``said`` what it was told. With a file ``stay`` there, nobody ends.
+# Every role writes its environment to ``said``. While a file ``stay`` exists, none ends.
 PLAY = """#!{python}
 import json, os, pathlib, socket, sys, time
 
@@ -78,7 +78,7 @@ else:
 
 @attrs.frozen
 class RunningSample:
-    """A cluster with one sample on it, and what its processes have said."""
+    """A cluster with one sample, and the output of its processes."""
 
     running: LocalControlPlane
     history: History
@@ -103,13 +103,13 @@ class RunningSample:
         return self.status
 
     def told(self, role: str) -> JSON:
-        """Return what the process of a role was started with."""
+        """Return the environment of a role's process."""
         found: JSON = json.loads((self.said / f"{role}.json").read_text())
         return found
 
 
 def containers(wire: Any) -> Iterator[JSON]:
-    """Find the containers wherever a manifest's form has them."""
+    """Find the containers in a manifest of any form."""
     if isinstance(wire, Mapping):
         yield from wire.get("containers") or ()
     parts = wire.values() if isinstance(wire, Mapping) else wire if isinstance(wire, list) else ()
@@ -118,7 +118,7 @@ def containers(wire: Any) -> Iterator[JSON]:
 
 
 def environment(prefix: Path, manifest: JSON) -> Path:
-    """Make what stands for the images of a manifest; return where its processes say something."""
+    """Create the replacement of a manifest's images; return the folder of its output."""
     said = prefix / "said"
     program = PLAY.format(python=sys.executable, said=str(said))
     files = {prefix / "bin" / "entrypoint": program}
@@ -150,7 +150,7 @@ async def staged(name: str, prefix: Path, *, stay: bool = False) -> AsyncIterato
 
 
 def children(stage: RunningSample) -> tuple[int, int, int]:
-    """Return how many services and pods were made, and how many pods are to stay."""
+    """Return the numbers of created services and pods, and of pods to keep."""
     writes = stage.history.writes()
     pods = stage.running.cluster.server.storage.objects(PODS, "default")
     left = [pod for pod in pods if pod.meta.deletion_timestamp is None]
@@ -158,7 +158,7 @@ def children(stage: RunningSample) -> tuple[int, int, int]:
 
 
 def replicas(status: JSON) -> dict[str, JSON]:
-    """Return how many replicas of each type are in which state."""
+    """Return the number of replicas by type and state."""
     return {
         (entry.get("mx_replica_type") or entry["replicaType"]).lower(): entry["ReplicasStates"]
         for entry in status.get("dlctl", status)["replicaStatuses"]
@@ -199,11 +199,11 @@ async def test_sample_runs_to_its_end_unchanged(name: str, tmp_path: Path) -> No
 
 
 async def writes_in(name: str, prefix: Path, seconds: float) -> Counter[tuple[str, str]]:
-    """Return what the controller writes in a while about a job whose processes all run."""
+    """Return the controller's writes over some time for a job whose processes all run."""
     async with staged(name, prefix, stay=True) as stage:
         await stage.reached("Running")
         async with asyncio.timeout(20):
-            # The last status but one: events and the last pod's readiness come after the phase.
+            # The last but one status: events and the last pod's readiness come after the phase.
             while replicas(stage.status) != {role: {"Running": 1} for role in ROLES}:
                 stage.history.changed.clear()
                 await stage.history.changed.wait()

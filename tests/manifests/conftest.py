@@ -1,4 +1,4 @@
-"""The manifests as kustomize and Helm render them; tests skip where the program is not there."""
+"""The manifests as rendered by kustomize and Helm; skipped without these programs."""
 
 import shutil
 import subprocess
@@ -51,7 +51,7 @@ class Objects:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The definitions are megabytes, of which kustomize takes seconds, and more on a busy machine.
+    # The CRDs are megabytes, for which kustomize takes seconds, and more on a busy machine.
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(120))
@@ -92,7 +92,7 @@ def _output(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-# Pure Python's loader takes a second for the definitions.
+# The pure Python loader takes a second for the CRDs.
 @cache
 def _parsed(text: str) -> tuple[JSON, ...]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

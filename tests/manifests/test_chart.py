@@ -9,7 +9,7 @@ from dlctl.options import Options
 from tests.manifests.conftest import FOLDER, JSON, Objects, Render
 from tests.manifests.test_kustomize import effective, rules
 
-# What tells a release apart, and who made it.
+# The labels of a release and its manager.
 OURS = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 LABELS = {"labels", "matchLabels", "selector"}
 

@@ -1,4 +1,4 @@
-"""The rights on PodGroups: where gangs are scheduled, and nowhere else."""
+"""The rights on PodGroups: only with a gang scheduler."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ SCHEDULERS = {"volcano": "volcano", "scheduler-plugins": "scheduler-plugins-sche
 
 
 def needed(scheduler: str) -> list[JSON]:
-    """Return what the role lacks for such a scheduler."""
+    """Return the rights that the role lacks for this scheduler."""
     without = cluster_role(KINDS)["rules"]
     return [
         rule for rule in cluster_role(kinds_with_gangs(scheduler))["rules"] if rule not in without

@@ -1,4 +1,4 @@
-"""The roles by which Kubeflow's users get at jobs, as training-operator gives them."""
+"""The roles of Kubeflow's users for jobs, as in training-operator."""
 
 import os
 from pathlib import Path

@@ -18,7 +18,7 @@ CLUSTER = os.environ.get("CONTRACT_KUBECONFIG", "")
 
 
 def effective(container: JSON) -> Options:
-    """Return the settings that the controller gets; a field of the pod stands for itself."""
+    """Return the settings of the controller; a field reference stands for itself."""
     parser = argparse.ArgumentParser()
     add_settings(parser)
     command, *flags = container["args"]
@@ -36,7 +36,7 @@ def rules(objects: Objects) -> Iterator[JSON]:
 
 
 def violations(pod: JSON) -> list[str]:
-    """Return what the restricted Pod Security Standard, and we, would not have."""
+    """Return the violations of the restricted Pod Security Standard, and of our own rules."""
     found = []
     if not pod["securityContext"].get("runAsNonRoot"):
         found.append("may run as root")
@@ -162,7 +162,7 @@ def test_single_namespace_role_equals_the_cluster_role_without_nodes(
 
 @pytest.fixture
 def restricted_namespace() -> Iterator[str]:
-    """A namespace of the real cluster that takes restricted pods alone."""
+    """A namespace of the real cluster that only accepts restricted pods."""
     if not CLUSTER:
         pytest.skip("no real cluster: CONTRACT_KUBECONFIG is not set")
     name = f"restricted-{uuid.uuid4().hex[:8]}"
@@ -184,7 +184,7 @@ def test_restricted_namespace_accepts_the_pod(kustomize: Render, restricted_name
     spec = {**template["spec"], "serviceAccountName": "default"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "dlctl"}, "spec": spec}
     in_there = ("--namespace", restricted_namespace)
-    # The account of a new namespace takes a moment.
+    # The service account of a new namespace takes a moment.
     kubectl("create", "serviceaccount", "default", *in_there)
     done = kubectl("create", "--dry-run=server", *in_there, "-f", "-", sent=pod)
     assert done.returncode == 0, done.stderr
@@ -200,6 +200,6 @@ def test_real_server_accepts_every_manifest(
             meta["namespace"] = restricted_namespace
         sent = {**obj, "metadata": meta}
         done = kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", sent=sent)
-        # Other tests of this server have made some of the definitions, and not by applying them.
+        # Other tests of this server have created some of the CRDs without applying them.
         said = [line for line in done.stderr.splitlines() if "last-applied" not in line]
         assert (done.returncode, said) == (0, [])

@@ -19,7 +19,7 @@ NAME: Final = re.compile(
     r"\b(?:controller_runtime|workqueue|rest_client|leader_election|reflector|informer|dlctl|process)"
     r"_[a-z_]+\b(?!\")"
 )
-# Go's controllers call them so, and so do the dashboards that read them.
+# The names of Go controllers, and of dashboards for them.
 UPSTREAM: Final = re.compile(
     r"rest_client_.*|reflector_.*|workqueue_.*|leader_election_.*|controller_runtime_.*"
 )
@@ -30,7 +30,7 @@ def families() -> Iterator[Metric]:
 
 
 def series() -> set[str]:
-    """Return the names that samples of our metrics have."""
+    """Return the sample names of our metrics."""
     ends = {
         "counter": ("_total",),
         "histogram": ("_bucket", "_sum", "_count"),
@@ -58,7 +58,7 @@ def promtool(*arguments: str, sent: bytes | None = None) -> subprocess.Completed
 
 @pytest.fixture
 def rules(tmp_path: Path) -> Path:
-    """The alerts as a file of Prometheus itself, beside their tests."""
+    """The alerts as a rule file of Prometheus, beside their tests."""
     spec = yaml.safe_load((MONITORING / "prometheusrule.yaml").read_text())["spec"]
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump(spec))

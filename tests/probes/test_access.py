@@ -28,7 +28,7 @@ async def api() -> AsyncIterator[Server]:
 
 
 async def scrape(api: Server, *tokens: str | None) -> list[int]:
-    """Return what each of the tokens got, from one and the same controller."""
+    """Return the response to each of the tokens, from one controller."""
     found = []
     config = ClusterConfig.with_token(api.url, "our-own")
     async with (

@@ -1,4 +1,4 @@
-"""Without the SDK there is nothing to try: `pip install .[sdk]` brings it."""
+"""Skipped without the SDK, which `pip install .[sdk]` installs."""
 
 from importlib.util import find_spec
 

@@ -1,4 +1,4 @@
-"""Jobs as objects of the SDK, from manifests: one of each kind that the SDK knows."""
+"""Jobs as objects of the SDK, from manifests: one of each kind that it knows."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ def manifest(kind: str, name: str, command: Sequence[str], *, policy: str = "") 
         container["image"] = IMAGE
         if (kind, type_) != ("MPIJob", "Worker"):
             container["command"] = list(command)
-    # The SDK takes no job without.
+    # The SDK requires it.
     made["spec"]["runPolicy"] = {}
     return {**made, "metadata": {"name": name}}
 

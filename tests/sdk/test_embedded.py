@@ -20,7 +20,7 @@ RUNS = ("sh", "-c", "echo begun; sleep 3; echo ended")
 
 @pytest.fixture(scope="module")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cluster of this machine, and an image that has Python and a stand-in for torchrun."""
+    """An embedded cluster, and an image with Python and a fake torchrun."""
     folder = tmp_path_factory.mktemp("sdk")
     programs = folder / "image" / "bin"
     programs.mkdir(parents=True)
@@ -149,7 +149,7 @@ def test_job_is_created_from_a_function(
     )
     assert client.wait_for_job_conditions(name, wait_timeout=60, polling_interval=0.2)
     assert sorted(client.get_job_pod_names(name)) == [f"{name}-{pod}" for pod in pods]
-    # Others may not have begun yet: a master that succeeds ends the job.
+    # Others may not have started yet: the job ends when its master succeeds.
     first = f"{name}-{pods[0]}"
     until(lambda: log_of(client, name, first))
     assert log_of(client, name, first).startswith("trains with 0.1 as ")

@@ -1,4 +1,4 @@
-"""kubeflow-training as its users call it, on a real API server: what it sends is taken as it is."""
+"""kubeflow-training as its users call it, on a real API server."""
 
 import asyncio
 import time
@@ -44,7 +44,7 @@ async def test_job_is_followed_through_a_restart_to_its_end(kind: str) -> None:
 
 
 def scheduled_by_script(cluster: RealClusterHarness, kind: str, *outcomes: Outcome) -> JSON:
-    """Return a job whose pods run where a script says what becomes of the one that decides."""
+    """Return a job for simulated nodes, where a script sets the outcome of the chief."""
     wire = manifest(kind, "a", ["true"], policy="ExitCode")
     first = master(kind, "a").removeprefix("a-")
     decider = first if first[-1].isdecimal() else f"{first}-0"

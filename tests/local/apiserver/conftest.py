@@ -10,7 +10,7 @@ from tests.local.apiserver.raw_client import CRDS, RawClient, widget_crd
 
 @pytest.fixture(scope="session", autouse=True)
 def no_loop_of_the_thread() -> None:
-    # Else looptime makes one for each synchronous test, and nobody closes it.
+    # Otherwise looptime creates one for each synchronous test, and never closes it.
     asyncio.set_event_loop(None)
 
 

@@ -1,4 +1,4 @@
-"""Definitions of a custom resource and objects of it, valid unless a test says otherwise."""
+"""CRDs of a custom resource and objects of it, valid by default."""
 
 from typing import Any
 

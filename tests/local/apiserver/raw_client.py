@@ -1,4 +1,4 @@
-"""A client of the API server that hides nothing: codes, headers and bodies as they are sent."""
+"""A raw client of the API server: codes, headers and bodies as sent."""
 
 import asyncio
 import io
@@ -40,7 +40,7 @@ class Answer:
 
 @attrs.frozen
 class Events:
-    """A watch that is open; an event that does not come is a test that fails."""
+    """An open watch; a missing event fails the test."""
 
     response: aiohttp.ClientResponse
 
@@ -63,7 +63,7 @@ class Events:
 
 @attrs.frozen
 class RawVerbs:
-    """The requests themselves; a parameter whose name is a keyword ends in an underscore."""
+    """The requests; a parameter named like a keyword ends in an underscore."""
 
     session: aiohttp.ClientSession
 
@@ -76,7 +76,7 @@ class RawVerbs:
         if accept:
             headers["Accept"] = accept
         texts = {name.rstrip("_"): str(value) for name, value in params.items()}
-        # In this form aiohttp takes also large ones without a complaint.
+        # In this form aiohttp accepts large ones without a warning.
         data = None if sent is None else io.BytesIO(sent)
         async with self.session.request(
             method, path, data=data, params=texts, headers=headers
@@ -102,7 +102,7 @@ class RawVerbs:
         return await self.call("DELETE", path, body, **params)
 
     async def create(self, path: str, body: JSON) -> JSON:
-        """Create what a test needs and is not about."""
+        """Create an object that a test needs but is not about."""
         answer = await self.post(path, body)
         assert answer.code == 201, answer.body
         created: JSON = answer.body
@@ -116,7 +116,7 @@ class RawVerbs:
             try:
                 yield Events(response)
             finally:
-                # The loop may end before the other side has answered a goodbye by TLS.
+                # The loop may end before the peer has responded to the TLS closure.
                 if response.connection and response.connection.transport:
                     response.connection.transport.abort()
 
@@ -128,7 +128,7 @@ class RawClient(RawVerbs):
     server: ApiServer
 
     async def collect_garbage(self, path: str) -> None:
-        """Wait until the garbage collector has done its work."""
+        """Wait until the garbage collector is idle."""
         for _ in range(100):
             if (await self.get(path)).code == 404:
                 return
@@ -136,7 +136,7 @@ class RawClient(RawVerbs):
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Let the server do its work until the condition holds."""
+    """Run the loop until the condition holds."""
     for _ in range(1000):
         if holds():
             return

@@ -1,4 +1,4 @@
-"""A strategy for tests that are not about what is taken."""
+"""A strategy that accepts everything."""
 
 from typing import Any
 

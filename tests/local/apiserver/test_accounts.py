@@ -1,4 +1,4 @@
-"""Service accounts: their tokens, and what they may do with them."""
+"""Service accounts: tokens and rights."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ async def token(api: RawClient, name: str = "me", **spec: Any) -> str:
 
 @pytest.fixture
 async def me(api: RawClient) -> AsyncIterator[RawClient]:
-    """The same server as seen by a service account that has no rights yet."""
+    """The same server for a service account that has no rights yet."""
     await api.create(ACCOUNTS, {"metadata": {"name": "me"}})
     await api.create(PODS, pod("a"))
     async with client(api, await token(api)) as mine:
@@ -86,7 +86,7 @@ async def test_role_grants_its_verbs_on_its_resources_and_names(
     assert (await me.get(f"{PODS}/b")).code == 403
     assert (await me.get(PODS)).code == 403
     assert (await me.delete(f"{PODS}/a")).code == 403
-    # Granted: the refusal is another one.
+    # Granted: it is rejected for another reason.
     assert (await me.get(f"{PODS}/a/exec", command="sh", stdout="true")).code == 400
 
 

@@ -1,4 +1,4 @@
-"""Rules in CEL: what they see, when they are asked, and what is said when they fail."""
+"""CEL rules: their variables, when they apply, and their messages."""
 
 from typing import Any
 

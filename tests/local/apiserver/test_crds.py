@@ -1,4 +1,4 @@
-"""Definitions of custom resources over HTTP: served, changed, refused, deleted."""
+"""CRDs over HTTP: served, changed, rejected, deleted."""
 
 from typing import Any
 
@@ -254,7 +254,7 @@ def test_crd_needs_exactly_one_storage_version() -> None:
 
     assert versions.startswith("spec.versions: Invalid value: [{")
     assert versions.endswith("must have exactly one version marked as storage version")
-    # The real server looks at what is stored as well, and then finds fault with that.
+    # The real server also validates what is stored, and rejects that.
     assert stored.startswith('status.storedVersions: Invalid value: ["v1"]')
 
 

@@ -1,4 +1,4 @@
-"""Objects that nest deep: taken and kept like any other, up to the real server's limit."""
+"""Deeply nested objects: accepted like any other, up to the real server's limit."""
 
 import msgspec
 import pytest
@@ -27,7 +27,7 @@ def deep_widget(levels: int, name: str = "a") -> bytes:
 
 
 async def raw(api: RawClient, method: str, path: str, body: bytes = b"", type_: str = "") -> bytes:
-    """Return an answer as it is: Python's own decoder does not follow it."""
+    """Return the raw response: Python's own decoder cannot decode it."""
     headers = {"Content-Type": type_ or "application/json"} if body else {}
     async with api.session.request(method, path, data=body or None, headers=headers) as response:
         answer = await response.read()

@@ -1,4 +1,4 @@
-"""What the server says of itself: discovery and OpenAPI, as clients read them."""
+"""Discovery and OpenAPI, as clients read them."""
 
 import re
 from collections.abc import Iterator

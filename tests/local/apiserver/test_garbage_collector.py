@@ -13,7 +13,7 @@ from tests.local.apiserver.raw_client import (
 
 
 async def settled(api: RawClient) -> None:
-    """Let the garbage collector do all that it can do now."""
+    """Run the garbage collector until it is idle."""
     for _ in range(20):
         await asyncio.sleep(0)
     await api.get("/api/v1/namespaces")

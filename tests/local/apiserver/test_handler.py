@@ -98,7 +98,7 @@ async def test_body_beyond_the_limit_is_too_large(api: RawClient) -> None:
 
 async def test_body_of_two_megabytes_is_read(api: RawClient) -> None:
     body = config_map("a") | {"binaryData": {"k": base64.b64encode(b"x" * 1_500_000).decode()}}
-    # More than a ConfigMap may hold, but read.
+    # More than a ConfigMap may contain, but accepted as a body.
     assert (await api.post(CONFIG_MAPS, body)).code == 422
 
 

@@ -24,7 +24,7 @@ def messages(value: Any, schema: JSON, **options: Any) -> list[str]:
 
 
 def refusals(value: Any, field: JSON) -> list[str]:
-    """Return what is said of ``spec.x`` with this value under this schema."""
+    """Return the causes for ``spec.x`` with this value under this schema."""
     return messages({"spec": {"x": value}}, under_spec(x=field))
 
 

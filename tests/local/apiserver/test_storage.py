@@ -45,7 +45,7 @@ def listed(storage: Storage, selector: Selector, revision: int) -> dict[str, byt
 
 @attrs.define
 class Follower:
-    """A client that lists once and then believes the watch."""
+    """A client that lists once and then follows the watch."""
 
     storage: Storage
     selector: Selector

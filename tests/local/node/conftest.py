@@ -14,7 +14,7 @@ from dlctl.local.node.node import NodeOptions
 from dlctl.local.node.sandboxes import NetworkChoice
 from tests.local.node.harness import NodeHarness
 
-# Else pytest-asyncio makes a loop of its own to come back to, and never closes it.
+# Otherwise pytest-asyncio creates a loop to restore, and never closes it.
 asyncio.set_event_loop(None)
 
 SHORT_CRASH_LOOP = Backoff(base_s=0.05, cap_s=0.1, reset_s=60.0)
@@ -37,7 +37,7 @@ async def _serve(
 async def harness(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncIterator[NodeHarness]:
-    """Run a cluster in a task of its own: a fixture begins in one task and ends in another."""
+    """Run a cluster in its own task: a fixture starts in one task and ends in another."""
     network: NetworkChoice = getattr(request.module, "NETWORK", "auto")
     labs: asyncio.Future[NodeHarness] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()

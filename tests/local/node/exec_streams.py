@@ -18,7 +18,7 @@ V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 
 @attrs.define
 class ExecStream:
-    """What a command has said, by channel, up to its end."""
+    """The complete output of a command, by channel."""
 
     socket: aiohttp.ClientWebSocketResponse
     output: dict[int, bytes] = attrs.field(factory=dict)

@@ -1,4 +1,4 @@
-"""A running cluster in the hands of a test: pods in, what becomes of them out."""
+"""A running cluster for tests: creates pods and returns their statuses."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Wire = dict[str, Any]
 
 @attrs.define(eq=False)
 class NodeHarness:
-    """Waits are woken by the node's own informer, not by polling."""
+    """A cluster whose waits are woken by the node's informer, not by polling."""
 
     cluster: LocalCluster
     client: Client
@@ -33,7 +33,7 @@ class NodeHarness:
         await self.client.create(resource, "default", {"metadata": {"name": name}, **fields})
 
     async def run(self, name: str, **spec: Any) -> Wire:
-        """Return the status of the pod at its end."""
+        """Return the status of the terminated pod."""
         await self.start(name, **spec)
         return await self.finished(name)
 
@@ -71,7 +71,7 @@ class NodeHarness:
         return pod.metadata.uid
 
     async def warning(self, text: str) -> None:
-        """Wait for an Event object that says so."""
+        """Wait for an Event object with this message."""
         async with (
             asyncio.timeout(15),
             self.client.watch(EVENTS, namespace="default", resource_version="0") as lines,
@@ -81,7 +81,7 @@ class NodeHarness:
                     return
 
     async def first_line(self, name: str) -> str:
-        """Follow the log until there is one."""
+        """Follow the log and return its first line."""
         path = PODS.path("default", name, "log")
         seen = b""
         async with asyncio.timeout(15), self.client.stream(path, {"follow": "true"}) as chunks:

@@ -1,4 +1,4 @@
-"""Accounts and what is granted to them, in the tests of pods that use the API."""
+"""Accounts and their roles, for tests of pods that use the API."""
 
 from dlctl.api.meta import Resource
 from tests.local.node.harness import NodeHarness
@@ -10,7 +10,7 @@ _BINDINGS = Resource(_GROUP, "v1", "rolebindings", "RoleBinding")
 
 
 async def grant(harness: NodeHarness, name: str, *rules: dict[str, list[str]]) -> None:
-    """Make an account with a role of its own."""
+    """Create an account with its own role."""
     await harness.create(ACCOUNTS, name)
     await harness.create(_ROLES, name, rules=list(rules))
     await harness.create(

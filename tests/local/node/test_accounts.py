@@ -1,4 +1,4 @@
-"""What a pod may do at the API server: it comes there as its service account."""
+"""Access of pods to the API server, as their service accounts."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.local.node.rbac import ACCOUNTS, grant, rule
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
-# As clients of all languages find their cluster.
+# The in-cluster configuration of clients in all languages.
 ASK = """
 import os, ssl, sys, urllib.error, urllib.request
 folder = "/var/run/secrets/kubernetes.io/serviceaccount/"
@@ -88,7 +88,7 @@ async def test_own_volume_can_replace_the_service_account(harness: NodeHarness) 
 async def test_server_address_is_stable_when_other_pods_are_deleted(
     harness: NodeHarness,
 ) -> None:
-    # The address that pods keep in mind for half a minute.
+    # The address that pods cache for half a minute.
     look = "\nprint([line.split()[3] for line in open('/proc/net/arp') if '10.244.0.1 ' in line])"
     seen = set()
     for name in ("early", "late"):

@@ -1,4 +1,4 @@
-"""Logs through the API server, as kubectl asks for them."""
+"""Logs through the API server, as kubectl requests them."""
 
 import asyncio
 

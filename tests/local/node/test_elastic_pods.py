@@ -1,4 +1,4 @@
-"""Pods of an elastic job on a node of plain processes: keys, files, the first step."""
+"""Pods of an elastic job as plain processes: keys, files, init container."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def commanded(script: str, **fields: Any) -> dict[str, Any]:
 
 async def make(harness: NodeHarness, name: str, spec: Any, labels: dict[str, str]) -> None:
     metadata = {"name": name, "labels": labels}
-    # Accounts are not what this is about.
+    # Service accounts are not tested here.
     spec = {**spec, "serviceAccountName": "default"}
     await harness.client.create(PODS, "default", {"metadata": metadata, "spec": spec})
 
@@ -47,7 +47,7 @@ async def companion(harness: NodeHarness, made: Dependent) -> None:
     await harness.client.create(made.resource, "default", body)
 
 
-# Sshd changes its user as it goes, which only root has enough of, even in a namespace.
+# sshd changes its user, which requires root, even in a namespace.
 @pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("ssh") is None or shutil.which("sshd") is None,
     reason="not root, or no OpenSSH",

@@ -1,4 +1,4 @@
-"""Environment variables and the words of a command."""
+"""Environment variables and the expansion of commands."""
 
 import pytest
 

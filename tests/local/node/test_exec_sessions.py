@@ -1,4 +1,4 @@
-"""Commands that are run in containers from outside, as kubectl and Python clients do it."""
+"""Exec into containers, as by kubectl and Python clients."""
 
 import pytest
 

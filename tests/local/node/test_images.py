@@ -1,4 +1,4 @@
-"""What stands for a container image."""
+"""Replacements of container images."""
 
 import os
 import socket

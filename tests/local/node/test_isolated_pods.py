@@ -1,4 +1,4 @@
-"""Pods with a network and a view of the file system of their own."""
+"""Pods with their own network and view of the file system."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ with socket.create_server(("", 7000)) as server:
         peer.sendall(socket.gethostname().encode())
         peer.close()
 """
-# As a program does that was started before the other side: it tries again.
+# Like a program that starts before its peer: it retries.
 ASK = """
 import socket, sys, time
 while True:

@@ -1,4 +1,4 @@
-"""What is left of a pod on the node's disk once its object is gone."""
+"""What remains of a pod on the node's disk after its deletion."""
 
 from pathlib import Path
 

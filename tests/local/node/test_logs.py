@@ -1,4 +1,4 @@
-"""The output of containers, as it is asked for."""
+"""Reading the output of containers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Pods that share the machine's network and file system, where no namespaces are granted."""
+"""Pods that share the machine's network and file system, without namespaces."""
 
 from pathlib import Path
 

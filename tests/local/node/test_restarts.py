@@ -1,4 +1,4 @@
-"""When a container is started again."""
+"""When a container is restarted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is reported of a pod."""
+"""The reported status of a pod."""
 
 import datetime
 from typing import Any

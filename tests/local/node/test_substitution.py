@@ -1,4 +1,4 @@
-"""Names and paths in words, where there is nothing better than to replace them."""
+"""Substitution of names and paths in commands, for pods without namespaces."""
 
 from pathlib import Path
 
