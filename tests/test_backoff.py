@@ -33,10 +33,10 @@ def test_jitter_stretches_delays_by_its_fraction_at_most() -> None:
     ("base_s", "cap_s"),
     [pytest.param(0, 10, id="no base"), pytest.param(11, 10, id="base above the cap")],
 )
-def test_impossible_delays_are_refused(base_s: float, cap_s: float) -> None:
+def test_impossible_delays_are_rejected(base_s: float, cap_s: float) -> None:
     with pytest.raises(ValueError, match="base_s"):
         Backoff(base_s=base_s, cap_s=cap_s)
 
 
-def test_cap_that_is_the_base_is_a_constant_delay() -> None:
+def test_cap_equal_to_the_base_is_a_constant_delay() -> None:
     assert [Backoff(base_s=3, cap_s=3).delay_s(n) for n in (1, 2, 3)] == [3, 3, 3]

@@ -17,14 +17,14 @@ def reading(module: str) -> Any:
     return scope["read"]
 
 
-async def test_file_that_the_controller_reads_in_the_loop_fails_the_test() -> None:
+async def test_blocking_read_by_the_controller_fails_the_test() -> None:
     with pytest.raises(BlockingError):
         reading("reconcilers/some.py")(Path(__file__))
 
 
-async def test_file_that_the_embedded_cluster_reads_is_let_pass() -> None:
+async def test_blocking_read_by_the_embedded_cluster_is_allowed() -> None:
     assert reading("local/some.py")(Path(__file__))
 
 
-def test_file_may_be_read_outside_of_a_loop() -> None:
+def test_blocking_read_outside_a_loop_is_allowed() -> None:
     assert reading("reconcilers/some.py")(Path(__file__))

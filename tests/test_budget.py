@@ -16,7 +16,7 @@ def test_something(number):
 
 
 @pytest.mark.parametrize(("budget_s", "outcome"), [("60", "passed"), ("-1", "skipped")])
-def test_tests_that_the_budget_leaves_no_time_for_are_skipped(
+def test_tests_beyond_the_budget_are_skipped(
     budget_s: str, outcome: str, pytester: pytest.Pytester
 ) -> None:
     pytester.makepyfile(_SUITE)

@@ -19,7 +19,7 @@ def test_a_program_counts_as_running_from_the_moment_of_its_start(tmp_path: Path
     assert processes.running() == {}
 
 
-def test_another_process_that_got_the_number_of_an_ended_one_does_not_count(
+def test_process_with_a_reused_pid_does_not_count(
     tmp_path: Path,
 ) -> None:
     program = Path(sys.executable)

@@ -41,14 +41,14 @@ def test_record_is_one_json_object_on_one_line(stream: io.StringIO) -> None:
     ]
 
 
-def test_value_that_json_cannot_say_is_written_as_a_string(stream: io.StringIO) -> None:
+def test_value_without_a_json_form_is_written_as_a_string(stream: io.StringIO) -> None:
     configure(stream)
     logger.info("seen", extra={"error": ValueError("no"), "names": {"a"}})
 
     assert entries(stream)[0]["error"] == "no"
 
 
-def test_value_cannot_pose_as_the_level_or_the_time(stream: io.StringIO) -> None:
+def test_value_cannot_replace_the_level_or_the_time(stream: io.StringIO) -> None:
     configure(stream)
     logger.info("seen", extra={"level": "error", "time": "never", "logger": "another"})
 
@@ -76,7 +76,7 @@ def test_console_shows_time_level_message_and_values(stream: io.StringIO) -> Non
     assert stream.getvalue()[8:] == ' WARNING pod lost  key=ml/linear why="node is gone"\n'
 
 
-def test_console_value_cannot_begin_a_line_of_its_own(stream: io.StringIO) -> None:
+def test_console_value_cannot_start_a_new_line(stream: io.StringIO) -> None:
     configure(stream, format_=LogFormat.CONSOLE)
     logger.info("seen", extra={"error": "first\n12:00:00 ERROR forged\x1b[2J"})
 
@@ -113,7 +113,7 @@ def test_setting_up_again_replaces_the_first(stream: io.StringIO) -> None:
     assert len(entries(stream)) == 1
 
 
-def test_fields_are_on_every_record_of_the_block_and_no_further(stream: io.StringIO) -> None:
+def test_fields_are_on_every_record_of_the_block_only(stream: io.StringIO) -> None:
     configure(stream)
     with log_fields(controller="mxjobs", object="ml/a"):
         with log_fields(object="ml/b"):

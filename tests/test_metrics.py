@@ -138,7 +138,7 @@ def test_histogram_has_the_buckets_expected(metrics: Metrics, name: str) -> None
     assert [bounds[0], bounds[-1]] == BOUNDS[name]
 
 
-def test_two_programs_in_one_process_count_apart(metrics: Metrics) -> None:
+def test_two_programs_in_one_process_count_separately(metrics: Metrics) -> None:
     other = Metrics()
     metrics.reflector_lists_total.labels("pods").inc()
 
@@ -146,7 +146,7 @@ def test_two_programs_in_one_process_count_apart(metrics: Metrics) -> None:
 
 
 @pytest.mark.looptime
-async def test_loop_that_keeps_its_time_has_no_lag(metrics: Metrics) -> None:
+async def test_punctual_loop_has_no_lag(metrics: Metrics) -> None:
     await _watch_loop_for(metrics, 10)
 
     assert metrics.registry.get_sample_value("dlctl_event_loop_lag_seconds_sum") == 0

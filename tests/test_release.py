@@ -44,6 +44,6 @@ def test_image_and_chart_name_the_repository_of_the_package() -> None:
     assert _chart()["home"] == _SOURCE
 
 
-def test_issues_lead_to_the_private_reports_of_the_repository() -> None:
+def test_issue_form_links_to_private_security_reports() -> None:
     forms = (_ROOT / ".github/ISSUE_TEMPLATE/config.yml").read_text()
     assert f"url: {_SOURCE}/security/advisories/new" in forms

@@ -11,7 +11,7 @@ class BrokenError(Exception):
     pass
 
 
-async def test_results_come_in_the_order_of_the_items() -> None:
+async def test_results_are_in_the_order_of_the_items() -> None:
     async def late(delay_s: int) -> int:
         await asyncio.sleep(delay_s)
         return delay_s
@@ -19,7 +19,7 @@ async def test_results_come_in_the_order_of_the_items() -> None:
     assert await map_all(late, [3, 1, 2], limit=3) == [3, 1, 2]
 
 
-async def test_no_more_run_at_a_time_than_allowed() -> None:
+async def test_concurrency_is_limited() -> None:
     running, most = 0, 0
 
     async def run(_: int) -> None:
@@ -33,7 +33,7 @@ async def test_no_more_run_at_a_time_than_allowed() -> None:
     assert most == 3
 
 
-async def test_first_failure_is_raised_by_itself_and_ends_the_others() -> None:
+async def test_first_failure_is_raised_unwrapped_and_cancels_the_others() -> None:
     ended = []
 
     async def run(item: int) -> None:
@@ -50,7 +50,7 @@ async def test_first_failure_is_raised_by_itself_and_ends_the_others() -> None:
     assert ended == [0, 2]
 
 
-async def test_cancellation_wins_over_a_failure_of_the_same_moment() -> None:
+async def test_cancellation_beats_a_simultaneous_failure() -> None:
     failing = asyncio.Event()
 
     async def run(_: int) -> None:
@@ -68,7 +68,7 @@ async def test_cancellation_wins_over_a_failure_of_the_same_moment() -> None:
     assert failing.is_set()
 
 
-async def test_cancellation_while_others_are_ended_for_a_failure_is_not_lost() -> None:
+async def test_cancellation_during_the_cleanup_of_a_failure_is_not_lost() -> None:
     async def run(item: int) -> None:
         if item == 0:
             await asyncio.sleep(1)

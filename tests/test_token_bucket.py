@@ -3,7 +3,7 @@
 from dlctl.token_bucket import TokenBucket
 
 
-def test_full_bucket_gives_the_burst_at_once_and_then_one_token_an_interval() -> None:
+def test_full_bucket_grants_the_burst_and_then_one_token_per_interval() -> None:
     bucket = TokenBucket(interval_s=2, burst=3)
     assert [bucket.reserve(100) for _ in range(5)] == [0, 0, 0, 2, 4]
     assert bucket.reserve(104) == 2
@@ -15,7 +15,7 @@ def test_pause_fills_the_bucket_up_to_the_burst() -> None:
     assert [bucket.reserve(1000) for _ in range(4)] == [0, 0, 0, 2]
 
 
-def test_tokens_given_back_are_there_for_the_next() -> None:
+def test_returned_tokens_are_available_again() -> None:
     bucket = TokenBucket(interval_s=2, burst=1)
     bucket.reserve(100)
     bucket.reserve(100)
@@ -23,7 +23,7 @@ def test_tokens_given_back_are_there_for_the_next() -> None:
     assert bucket.reserve(100) == 2
 
 
-def test_nothing_is_taken_unless_all_tokens_are_there() -> None:
+def test_tokens_are_taken_all_or_none() -> None:
     bucket = TokenBucket(interval_s=2, burst=3)
     assert bucket.try_take(100, tokens=2)
     assert not bucket.try_take(100, tokens=2)

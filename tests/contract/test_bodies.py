@@ -163,7 +163,7 @@ async def test_malformed_body_is_a_bad_request(api: Api, body: object, said: str
         ),
     ],
 )
-async def test_object_of_another_kind_is_refused(api: Api, body: object, said: str) -> None:
+async def test_object_of_another_kind_is_rejected(api: Api, body: object, said: str) -> None:
     answer = await api.post(api.path("configmaps"), body)
     assert api.failure_text(answer) == said
 
@@ -252,7 +252,7 @@ async def test_object_of_another_kind_is_refused(api: Api, body: object, said: s
         ),
     ],
 )
-async def test_custom_object_of_another_kind_is_refused(
+async def test_custom_object_of_another_kind_is_rejected(
     gadget_api: Api, body: object, said: str
 ) -> None:
     answer = await gadget_api.post(gadget_api.path("gadgets", group=V1), body)

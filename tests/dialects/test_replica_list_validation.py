@@ -69,7 +69,7 @@ def test_invalid_replica_count_is_rejected(value: Any, problem: str) -> None:
 
 
 @pytest.mark.parametrize("port", [0, -1, 65536])
-def test_port_out_of_range_is_refused(port: int) -> None:
+def test_port_out_of_range_is_rejected(port: int) -> None:
     said = refusal(entry("SCHEDULER", PsRootPort=port))
     assert said == f"spec.replicaSpecs[0].PsRootPort: is {port}, but must be between 1 and 65535"
 
@@ -136,7 +136,7 @@ def test_unlisted_chief_is_rejected() -> None:
     )
 
 
-def test_local_job_without_a_worker_is_refused() -> None:
+def test_local_job_without_a_worker_is_rejected() -> None:
     assert refusal(entry("SCHEDULER"), jobMode="local") == (
         "spec.jobMode: is local, which runs one WORKER, and replicaSpecs lists none: add it"
     )
@@ -196,7 +196,7 @@ def test_template_without_valid_children_is_rejected(pod: Any, at: str, problem:
     )
 
 
-def test_server_without_template_and_image_is_refused() -> None:
+def test_server_without_template_and_image_is_rejected() -> None:
     said = refusal(entry("SCHEDULER"), entry("SERVER", template=None))
     assert said == "spec.replicaSpecs[1].template: is missing: give a pod template"
 

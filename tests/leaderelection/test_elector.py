@@ -210,7 +210,7 @@ async def test_leader_that_cannot_renew_stops_before_another_starts(
         assert "was not renewed for 9 s" in str(first.loss)
 
 
-async def test_trouble_shorter_than_the_deadline_costs_nothing(lease_server: LeaseServer) -> None:
+async def test_failures_shorter_than_the_deadline_keep_the_lease(lease_server: LeaseServer) -> None:
     async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
@@ -228,7 +228,7 @@ async def test_trouble_shorter_than_the_deadline_costs_nothing(lease_server: Lea
 
 
 @pytest.mark.parametrize("how", [{"delay_s": 1e4}, {"reset": "before"}, {"reset": "after"}])
-async def test_candidate_survives_any_trouble(
+async def test_candidate_survives_any_failure(
     lease_server: LeaseServer, how: dict[str, Any]
 ) -> None:
     async with running(lease_server) as race:
@@ -241,7 +241,7 @@ async def test_candidate_survives_any_trouble(
         await race.led_by(first, within_s=12)
 
 
-async def test_lease_that_another_took_by_force_is_lost_at_the_next_renewal(
+async def test_lease_taken_by_force_is_lost_at_the_next_renewal(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
@@ -255,7 +255,7 @@ async def test_lease_that_another_took_by_force_is_lost_at_the_next_renewal(
         assert "an administrator" in str(first.loss)
 
 
-async def test_candidate_whose_event_loop_hangs_lets_others_go_first(
+async def test_candidate_with_a_hanging_event_loop_lets_others_lead(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
@@ -265,7 +265,7 @@ async def test_candidate_whose_event_loop_hangs_lets_others_go_first(
         await race.led_by(second, within_s=1)
 
 
-async def test_leader_whose_event_loop_hangs_gives_way_after_a_while(
+async def test_leader_with_a_hanging_event_loop_is_replaced_after_a_while(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
@@ -280,7 +280,7 @@ async def test_leader_whose_event_loop_hangs_gives_way_after_a_while(
         assert "blocked for 31.0 s" in str(first.loss)
 
 
-async def test_stop_that_meets_a_request_on_its_way_still_gives_the_lease_back(
+async def test_stop_during_a_request_still_releases_the_lease(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
@@ -293,7 +293,7 @@ async def test_stop_that_meets_a_request_on_its_way_still_gives_the_lease_back(
 
 
 @pytest.mark.parametrize("how", [{"reset": "before"}, {"status": status.internal_error("broken")}])
-async def test_release_is_tried_again(lease_server: LeaseServer, how: dict[str, Any]) -> None:
+async def test_release_is_retried(lease_server: LeaseServer, how: dict[str, Any]) -> None:
     async with running(lease_server) as race:
         first = await race.join()
         await race.led_by(first, within_s=1)
@@ -302,7 +302,7 @@ async def test_release_is_tried_again(lease_server: LeaseServer, how: dict[str, 
         assert race.lease_server.holder == ""
 
 
-async def test_release_without_the_right_to_it_is_given_up_at_once(
+async def test_forbidden_release_is_given_up_at_once(
     lease_server: LeaseServer,
 ) -> None:
     async with running(lease_server) as race:
@@ -327,7 +327,7 @@ async def test_release_is_given_up_after_the_deadline(lease_server: LeaseServer)
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_no_two_lead_at_one_moment_whatever_happens(
+async def test_no_two_candidates_lead_at_the_same_time(
     lease_server: LeaseServer, seed: int
 ) -> None:
     """Three candidates with random faults, kills, stops and restarts."""

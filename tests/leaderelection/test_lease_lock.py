@@ -23,9 +23,7 @@ def slow_paths(metrics: Metrics) -> float | None:
     return metrics.registry.get_sample_value("leader_election_slowpath_total", {"name": KEY.name})
 
 
-async def test_lease_that_is_not_there_is_created(
-    lease_lock: LeaseLock, lease_server: LeaseServer
-) -> None:
+async def test_missing_lease_is_created(lease_lock: LeaseLock, lease_server: LeaseServer) -> None:
     assert await lease_lock.acquire() == 1000
     assert lease_server.spec == {
         "holderIdentity": "us",
@@ -36,7 +34,7 @@ async def test_lease_that_is_not_there_is_created(
     }
 
 
-async def test_lease_of_another_is_left_alone_until_it_ran_out_before_our_eyes(
+async def test_lease_of_another_is_acquired_only_after_its_observed_expiry(
     lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
 ) -> None:
     await lease_server.put(THEIRS)
@@ -50,7 +48,7 @@ async def test_lease_of_another_is_left_alone_until_it_ran_out_before_our_eyes(
 
 
 @pytest.mark.parametrize("year", ["1999", "2099"])
-async def test_clocks_of_others_are_not_believed(
+async def test_clocks_of_others_are_ignored(
     lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock, year: str
 ) -> None:
     then = f"{year}-01-01T00:00:00.000000Z"
@@ -60,7 +58,7 @@ async def test_clocks_of_others_are_not_believed(
     assert await lease_lock.acquire() is not None
 
 
-async def test_each_renewal_by_another_starts_the_wait_anew(
+async def test_each_renewal_by_another_restarts_the_wait(
     lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
 ) -> None:
     for second in range(3):
@@ -70,7 +68,7 @@ async def test_each_renewal_by_another_starts_the_wait_anew(
         clock.seconds += 19
 
 
-async def test_note_of_a_third_is_no_renewal(
+async def test_annotation_by_a_third_party_is_no_renewal(
     lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
 ) -> None:
     await lease_server.put(THEIRS)
@@ -81,14 +79,14 @@ async def test_note_of_a_third_is_no_renewal(
 
 
 @pytest.mark.parametrize("spec", [{"leaseTransitions": 1}, {"holderIdentity": ""}])
-async def test_lease_without_a_holder_is_taken_at_once(
+async def test_lease_without_a_holder_is_acquired_at_once(
     lease_lock: LeaseLock, lease_server: LeaseServer, spec: dict[str, Any]
 ) -> None:
     await lease_server.put(spec)
     assert await lease_lock.acquire() is not None
 
 
-async def test_lease_that_is_ours_already_is_kept_and_not_counted(
+async def test_own_lease_is_kept_without_a_transition(
     lease_lock: LeaseLock, lease_server: LeaseServer
 ) -> None:
     await lease_server.put({**THEIRS, "holderIdentity": "us"})
@@ -97,7 +95,7 @@ async def test_lease_that_is_ours_already_is_kept_and_not_counted(
 
 
 @pytest.mark.parametrize("verb", ["create", "update"])
-async def test_faster_rival_is_no_error(
+async def test_lost_race_is_no_error(
     lease_lock: LeaseLock, lease_server: LeaseServer, verb: str
 ) -> None:
     if verb == "update":
@@ -120,7 +118,7 @@ async def test_renewals_do_not_read(
     assert lease_server.spec["renewTime"] == "1970-01-01T00:16:44.000000Z"
 
 
-async def test_renewal_that_meets_a_change_reads_and_goes_on(
+async def test_conflicting_renewal_reads_and_retries(
     lease_lock: LeaseLock, lease_server: LeaseServer, metrics: Metrics
 ) -> None:
     await lease_lock.acquire()
@@ -132,7 +130,7 @@ async def test_renewal_that_meets_a_change_reads_and_goes_on(
     assert lease_server.lease["metadata"]["annotations"] == {"note": "b"}
 
 
-async def test_renewal_whose_answer_was_lost_is_found_by_the_next(
+async def test_renewal_with_a_lost_response_is_found_by_the_next(
     lease_lock: LeaseLock, lease_server: LeaseServer
 ) -> None:
     await lease_lock.acquire()
@@ -144,7 +142,7 @@ async def test_renewal_whose_answer_was_lost_is_found_by_the_next(
     assert lease_server.holder == "us"
 
 
-async def test_election_whose_answer_was_lost_is_found_by_the_next(
+async def test_acquisition_with_a_lost_response_is_found_by_the_next(
     lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
 ) -> None:
     await lease_server.put({"leaseTransitions": 6})
@@ -158,7 +156,7 @@ async def test_election_whose_answer_was_lost_is_found_by_the_next(
 
 
 @pytest.mark.parametrize("now", ["them", ""])
-async def test_lease_that_passed_to_another_is_lost_at_once(
+async def test_lease_acquired_by_another_is_lost_at_once(
     lease_lock: LeaseLock, lease_server: LeaseServer, now: str
 ) -> None:
     await lease_lock.acquire()
@@ -168,7 +166,7 @@ async def test_lease_that_passed_to_another_is_lost_at_once(
     assert lease_server.holder == now
 
 
-async def test_lease_deleted_under_its_holder_is_created_again(
+async def test_lease_deleted_under_its_holder_is_recreated(
     lease_lock: LeaseLock, lease_server: LeaseServer, clock: FakeClock
 ) -> None:
     await lease_server.put({"leaseTransitions": 6})
@@ -191,7 +189,7 @@ async def test_lease_deleted_and_created_by_another_is_lost(
         await lease_lock.renew()
 
 
-async def test_refusal_is_raised_and_the_next_try_as_good_as_any(
+async def test_rejection_is_raised_and_the_next_attempt_is_normal(
     lease_lock: LeaseLock, lease_server: LeaseServer
 ) -> None:
     await lease_lock.acquire()

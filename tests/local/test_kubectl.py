@@ -164,7 +164,7 @@ async def test_unknown_and_invalid_fields_are_rejected_by_name(kubectl: Kubectl)
     assert 'The Pod "web" is invalid: spec.containers[0].image: Required value' in said
 
 
-async def test_kubectl_creates_what_it_knows_itself(kubectl: Kubectl) -> None:
+async def test_kubectl_create_generators_work(kubectl: Kubectl) -> None:
     await kubectl("create", "namespace", "team")
     await kubectl("create", "configmap", "cm", "--from-literal=a=b")
     await kubectl("create", "secret", "generic", "s", "--from-literal=a=b", "-n", "team")

@@ -79,7 +79,7 @@ async def test_rules_are_skipped_if_a_required_field_is_missing(api: RawClient) 
     ]
 
 
-async def test_unknown_fields_are_refused_on_request(api: RawClient) -> None:
+async def test_unknown_fields_are_rejected_on_request(api: RawClient) -> None:
     await api.create(CRDS, definition())
 
     refused = await api.post(GADGETS, gadget(size=1, bad=1), fieldValidation="Strict")
@@ -281,7 +281,7 @@ ROOT = "spec.validation.openAPIV3Schema"
         ),
     ],
 )
-def test_schema_that_is_not_structural_is_refused(field: JSON, message: str) -> None:
+def test_non_structural_schema_is_rejected(field: JSON, message: str) -> None:
     schema = {"type": "object", "properties": {"spec": field}}
 
     assert said(with_schema(schema)) == [f"{ROOT}.properties[spec]{message}"]

@@ -83,7 +83,7 @@ async def test_malformed_name_is_invalid_by_the_rule_of_its_kind(api: RawClient)
     assert cause["message"].startswith('Invalid value: "A_b": a lowercase RFC 1123 subdomain must')
 
 
-async def test_version_on_create_is_refused(api: RawClient) -> None:
+async def test_version_on_create_is_rejected(api: RawClient) -> None:
     answer = await api.post(CONFIG_MAPS, config_map("a", resourceVersion="1"))
     assert answer.code == 500
     message = "resourceVersion should not be set on objects to be created"

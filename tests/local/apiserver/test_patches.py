@@ -210,7 +210,7 @@ async def test_custom_objects_accept_only_json_and_merge_patches(
     assert MERGE in answer.body["message"]
 
 
-async def test_server_side_apply_is_refused_by_name(api: RawClient) -> None:
+async def test_server_side_apply_is_rejected_by_name(api: RawClient) -> None:
     answer = await api.patch(f"{CONFIG_MAPS}/a", b"{}", "application/apply-patch+yaml")
     assert answer.code == 415
     assert answer.body["message"].startswith("server-side apply is not served")

@@ -241,7 +241,7 @@ def test_invalid_scalar_is_rejected_with_kubernetes_message(
         ),
     ],
 )
-def test_wrong_size_is_refused(value: Any, field: JSON, message: str) -> None:
+def test_wrong_size_is_rejected(value: Any, field: JSON, message: str) -> None:
     assert refusals(value, field) == [f"spec.x: {message}"]
 
 
@@ -297,7 +297,7 @@ ONE_OF = {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}
         ),
     ],
 )
-def test_combined_schemas_are_refused_as_a_whole(value: Any, field: JSON, first: str) -> None:
+def test_combined_schemas_are_rejected_as_a_whole(value: Any, field: JSON, first: str) -> None:
     assert refusals(value, field)[0] == f'<nil>: Invalid value: "": {first}'
 
 

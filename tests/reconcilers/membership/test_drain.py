@@ -73,7 +73,7 @@ def test_pods_are_deleted_once_the_launcher_has_disconnected(
     assert len(plan.retries) == retries
 
 
-def test_pods_are_deleted_after_the_timeout_and_an_event_says_so() -> None:
+def test_pods_are_deleted_after_the_timeout_with_an_event() -> None:
     late = removing(1, since_s=60.0, ready=True)
     state = make_state(UNLISTED.with_scaling(late))
     _, plan = has_left(state, unchanged(state), late)
