@@ -32,8 +32,8 @@ async def check_pod_groups(client: Client, scheduler: str) -> None:
     if groups is None:
         return
     try:
-        answer = await client.get_raw(f"/apis/{groups.api_version}", {})
-        served = msgspec.json.decode(answer, type=_Group).resources
+        response = await client.get_raw(f"/apis/{groups.api_version}", {})
+        served = msgspec.json.decode(response, type=_Group).resources
     except NotFoundError:
         served = []
     except DlctlError as error:

@@ -47,10 +47,10 @@ async def _resource(client: Client, manifest: JSON) -> Resource:
     api_version, kind = str(manifest.get("apiVersion")), str(manifest["kind"])
     group, _, version = api_version.rpartition("/")
     try:
-        answer = await client.get_raw(f"/apis/{api_version}" if group else f"/api/{api_version}")
+        response = await client.get_raw(f"/apis/{api_version}" if group else f"/api/{api_version}")
     except NotFoundError:
-        answer = b"{}"
-    for served in json.loads(answer).get("resources", ()):
+        response = b"{}"
+    for served in json.loads(response).get("resources", ()):
         if served["kind"] == kind and "/" not in served["name"]:
             return Resource(group, version, served["name"], kind, namespaced=served["namespaced"])
     raise ConfigError(

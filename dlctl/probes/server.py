@@ -71,7 +71,7 @@ def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
     body, rendered_at = b"", float("-inf")
     rendering = asyncio.Lock()
 
-    async def answer(request: web.Request) -> web.Response:
+    async def handle(request: web.Request) -> web.Response:
         nonlocal body, rendered_at
         await authorize(request.headers.get("Authorization", ""))
         # One request renders; concurrent ones get the same result.
@@ -83,7 +83,7 @@ def _metrics(registry: CollectorRegistry, authorize: Authorize) -> _Handler:
         response.headers["Content-Type"] = CONTENT_TYPE_LATEST
         return response
 
-    return answer
+    return handle
 
 
 async def _render(registry: CollectorRegistry) -> bytes:
@@ -109,7 +109,7 @@ def _health(path: str, checks: Checks) -> _Handler:
     # The response itself is also a check, of the event loop.
     all_checks = {"ping": lambda: True, **checks}
 
-    async def answer(request: web.Request) -> web.Response:
+    async def handle(request: web.Request) -> web.Response:
         selected = all_checks
         if name := request.match_info.get("check"):
             selected = {name: all_checks[name]} if name in all_checks else {}
@@ -117,7 +117,7 @@ def _health(path: str, checks: Checks) -> _Handler:
             return web.Response(status=404, text=f"unknown check {name}\n")
         return health_response(path, selected, request.query)
 
-    return answer
+    return handle
 
 
 def _parse_address(bind_address: str) -> tuple[str | None, int]:

@@ -137,7 +137,7 @@ class WorkQueue(Generic[K]):
             self._enqueue(key, priority)
 
     def shut_down(self) -> None:
-        """Refuse new keys, drop those whose time has not come, release the waiting workers."""
+        """Reject new keys, drop delayed ones, release the waiting workers."""
         self._closed = True
         self._delaying.clear()
         for waiter in self._waiters:

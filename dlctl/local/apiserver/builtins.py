@@ -68,14 +68,14 @@ class BuiltinStrategy:
     def admit_create(self, obj: JSON) -> JSON:
         shaped = TypedDecoder(self.resource).decode(obj)
         self.default(shaped)
-        self._refuse(shaped, self.causes(shaped))
+        self._reject(shaped, self.causes(shaped))
         return shaped
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
         shaped = TypedDecoder(self.resource).decode(new)
         self.default_update(old, shaped)
         self.default(shaped)
-        self._refuse(shaped, [*self.causes(shaped), *self.update_causes(old, shaped)])
+        self._reject(shaped, [*self.causes(shaped), *self.update_causes(old, shaped)])
         return shaped
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
@@ -84,7 +84,7 @@ class BuiltinStrategy:
         result = kept | {"metadata": shaped["metadata"]}
         return result | ({"status": shaped["status"]} if "status" in shaped else {})
 
-    def _refuse(self, obj: JSON, causes: Causes) -> None:
+    def _reject(self, obj: JSON, causes: Causes) -> None:
         if causes:
             raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
 

@@ -33,8 +33,8 @@ def updated_status(crd: JSON, taken: tuple[set[str], set[str]], now: str) -> JSO
             conditions, condition("NamesAccepted", False, reason, message, now)
         )
         if not any(each["type"] == "Established" for each in conditions):
-            refused = ("Established", False, "NotAccepted", "not all names are accepted")
-            conditions = with_condition(conditions, condition(*refused, now))
+            rejected = ("Established", False, "NotAccepted", "not all names are accepted")
+            conditions = with_condition(conditions, condition(*rejected, now))
         return status | {"conditions": conditions, "acceptedNames": accepted}
     good = ("NamesAccepted", True, "NoConflicts", "no conflicts found")
     conditions = with_condition(conditions, condition(*good, now))

@@ -36,7 +36,7 @@ class DefinitionStrategy:
 
     def admit_create(self, obj: JSON) -> JSON:
         crd = _coerced(obj)
-        _refuse(crd, crd_causes(crd))
+        _reject(crd, crd_causes(crd))
         finalizers = crd["metadata"].get("finalizers", [])
         crd["metadata"] = {**crd["metadata"], "finalizers": [*finalizers, _CLEANUP]}
         crd["status"] = {
@@ -48,7 +48,7 @@ class DefinitionStrategy:
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
         crd = _coerced(new)
-        _refuse(crd, [*crd_causes(crd), *crd_update_causes(old, crd)])
+        _reject(crd, [*crd_causes(crd), *crd_update_causes(old, crd)])
         crd["status"] = {**old.get("status", {})}
         stored = crd["status"].get("storedVersions", [])
         if _stored_version(crd) not in stored:
@@ -197,7 +197,7 @@ def _coerced(obj: JSON) -> JSON:
     return crd
 
 
-def _refuse(crd: JSON, causes: list[Any]) -> None:
+def _reject(crd: JSON, causes: list[Any]) -> None:
     if causes:
         raise status.invalid(CRDS, crd["metadata"].get("name", ""), causes)
 

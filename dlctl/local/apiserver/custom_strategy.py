@@ -59,7 +59,7 @@ class CustomStrategy:
         shaped = self._coerced(obj)
         if self.has_status:
             shaped.pop("status", None)
-        self._refuse(shaped, self._causes(shaped, validate(shaped, self.schema)))
+        self._reject(shaped, self._causes(shaped, validate(shaped, self.schema)))
         return shaped
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
@@ -70,7 +70,7 @@ class CustomStrategy:
                 shaped["status"] = old["status"]
         old = self._coerced(old)
         found = validate(shaped, self.schema, old=old)
-        self._refuse(shaped, self._causes(shaped, found, old))
+        self._reject(shaped, self._causes(shaped, found, old))
         return shaped
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
@@ -84,7 +84,7 @@ class CustomStrategy:
         if schema is not None and "status" in shaped:
             before = old.get("status", ABSENT)
             found = validate(shaped["status"], schema, old=before, under="status")
-        self._refuse(shaped, self._causes(shaped, found, old))
+        self._reject(shaped, self._causes(shaped, found, old))
         return shaped
 
     def _coerced(self, obj: JSON) -> JSON:
@@ -109,7 +109,7 @@ class CustomStrategy:
             return [*causes, _UNCHECKED]
         return [*causes, *self.rules.causes(obj, old)]
 
-    def _refuse(self, obj: JSON, causes: Sequence[Cause]) -> None:
+    def _reject(self, obj: JSON, causes: Sequence[Cause]) -> None:
         if causes:
             raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
 

@@ -21,7 +21,7 @@ Documents = Callable[[str, Mapping[str, str], str], BufferedResponse | None]
 def documents(registry: ResourceRegistry) -> Documents:
     """Return a handler of path, query and Accept header; it returns None for other paths."""
 
-    def answer(path: str, _query: Mapping[str, str], accept: str) -> BufferedResponse | None:
+    def find(path: str, _query: Mapping[str, str], accept: str) -> BufferedResponse | None:
         parts = path.strip("/").split("/")
         if parts in (["api"], ["apis"]) and discovery.wants_aggregated(accept):
             everything = discovery.aggregated(registry, legacy=parts == ["api"])
@@ -30,7 +30,7 @@ def documents(registry: ResourceRegistry) -> Documents:
         document = _document(parts, registry)
         return None if document is None else BufferedResponse(msgspec.json.encode(document))
 
-    return answer
+    return find
 
 
 def _document(parts: list[str], registry: ResourceRegistry) -> JSON | None:

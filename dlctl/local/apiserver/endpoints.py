@@ -133,9 +133,9 @@ class Endpoints:
     def delete(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         options = _delete_options(request)
         deleted = deletion.delete(self.objects, served, request.info.key, options)
-        answer = deletion.delete_response(served, deleted)
+        response = deletion.delete_response(served, deleted)
         return BufferedResponse(
-            answer if isinstance(answer, bytes) else msgspec.json.encode(answer)
+            response if isinstance(response, bytes) else msgspec.json.encode(response)
         )
 
     def deletecollection(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:

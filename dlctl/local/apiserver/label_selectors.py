@@ -74,15 +74,15 @@ class _Parser:
         while True:
             token = self._peek()
             if token != "!" and token in _SYMBOLS:
-                raise _refused(token, "!, identifier, or 'end of string'")
+                raise _syntax_error(token, "!, identifier, or 'end of string'")
             yield _checked(self._requirement())
             token = self._take()
             if not token:
                 return
             if token != ",":
-                raise _refused(token, "',' or 'end of string'")
+                raise _syntax_error(token, "',' or 'end of string'")
             if self._peek() != "!" and (not self._peek() or self._peek() in _SYMBOLS):
-                raise _refused(self._peek(), "identifier after ','")
+                raise _syntax_error(self._peek(), "identifier after ','")
 
     def _requirement(self) -> Requirement:
         key = self._take()
@@ -144,7 +144,7 @@ def _quoted(text: str) -> str:
     return msgspec.json.encode(text).decode()
 
 
-def _refused(token: str, wanted: str) -> status.StatusError:
+def _syntax_error(token: str, wanted: str) -> status.StatusError:
     return status.bad_request(f"found '{token}', expected: {wanted}")
 
 

@@ -21,7 +21,7 @@ def _options(kind: str) -> Resource:
     return Resource("meta.k8s.io", "v1", "", kind)
 
 
-def _refuse(kind: str, causes: Sequence[Cause]) -> None:
+def _reject(kind: str, causes: Sequence[Cause]) -> None:
     if causes:
         raise status.invalid(_options(kind), "", causes)
 
@@ -80,7 +80,7 @@ class WriteOptions:
             causes.append(
                 Cause.unsupported("fieldValidation", validation, sorted(["", *_VALIDATIONS]))
             )
-        _refuse(kind, causes)
+        _reject(kind, causes)
         return cls(bool(dry_run), validation)
 
 
@@ -134,7 +134,7 @@ class DeleteOptions:
         if sent.orphan_dependents is not None and sent.propagation_policy is not None:
             detail = "orphanDependents and deletionPropagation cannot be both set"
             causes.append(Cause.invalid("propagationPolicy", sent.propagation_policy, detail))
-        _refuse("DeleteOptions", causes)
+        _reject("DeleteOptions", causes)
         propagation = sent.propagation_policy
         if sent.orphan_dependents is not None:
             propagation = "Orphan" if sent.orphan_dependents else "Background"
@@ -188,7 +188,7 @@ class ListOptions:
             send_initial_events=boolean(query, "sendInitialEvents"),
             timeout_s=integer(query, "timeoutSeconds"),
         )
-        _refuse("ListOptions", _watch_causes(options) if options.watch else _list_causes(options))
+        _reject("ListOptions", _watch_causes(options) if options.watch else _list_causes(options))
         return options
 
 

@@ -54,7 +54,7 @@ class ServedResource:
     # Merge keys by field path ("spec.containers": "name"), for strategic merge patches.
     merge_keys: Mapping[str, str] = attrs.field(factory=dict)
     graceful: bool = False
-    # For reviews: objects that are answered but not stored.
+    # For reviews: objects that are not stored.
     create_only: bool = False
     columns: Sequence[Column] = ()
     openapi: JSON | None = None

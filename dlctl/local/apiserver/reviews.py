@@ -1,4 +1,4 @@
-"""Reviews: questions about permissions and identity as objects, answered but not stored."""
+"""Reviews: questions about permissions and identity as objects, which are not stored."""
 
 from collections.abc import Callable
 from typing import Final
@@ -23,7 +23,7 @@ Handler = Callable[[ServedResource, ApiRequest], Response]
 
 
 def register(registry: ResourceRegistry) -> None:
-    """Register the reviews; :func:`with_reviews` answers them."""
+    """Register the reviews; :func:`with_reviews` handles them."""
     for group, plural, kind in _REVIEWS:
         resource = Resource(group, "v1", plural, kind, namespaced=False)
         registry.add(
@@ -37,9 +37,9 @@ def register(registry: ResourceRegistry) -> None:
 
 
 def with_reviews(handler: Handler, authorizer: Authorizer) -> Handler:
-    """Return a handler that answers reviews and passes everything else on."""
+    """Return a handler that serves reviews and passes everything else on."""
 
-    def answer(served: ServedResource, call: ApiRequest) -> Response:
+    def handle(served: ServedResource, call: ApiRequest) -> Response:
         if not served.create_only:
             return handler(served, call)
         if call.verb != "create" or call.info.name:
@@ -54,7 +54,7 @@ def with_reviews(handler: Handler, authorizer: Authorizer) -> Handler:
             review["status"] = _decide(review.get("spec") or {}, call.user, authorizer)
         return BufferedResponse(msgspec.json.encode(review), 201)
 
-    return answer
+    return handle
 
 
 def _decide(spec: JSON, asking: User, authorizer: Authorizer) -> JSON:

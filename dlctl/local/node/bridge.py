@@ -39,8 +39,8 @@ class Bridge:
             # Otherwise the bridge takes the address of one of its ports, and another one when that
             # port goes, while pods have the old one in their ARP caches.
             self._ip.link("add", ifname=_BRIDGE, kind="bridge", address=_HARDWARE_ADDRESS)
-        except NetlinkError as refusal:
-            raise OSError(refusal.code, f"network bridge: {refusal}") from refusal
+        except NetlinkError as error:
+            raise OSError(error.code, f"network bridge: {error}") from error
         self._index = self._ip.link_lookup(ifname=_BRIDGE)[0]
         self._ip.addr("add", index=self._index, address=NODE_IP, prefixlen=PREFIX_LENGTH)
         self._ip.addr("add", index=self._index, address=IN_CLUSTER_IP, prefixlen=32)
@@ -60,8 +60,8 @@ class Bridge:
         """Give the pod a namespace with the IP; raises OSError if the kernel refuses."""
         try:
             self._attach(pod, ip)
-        except NetlinkError as refusal:
-            raise OSError(refusal.code, f"network of the pod: {refusal}") from refusal
+        except NetlinkError as error:
+            raise OSError(error.code, f"network of the pod: {error}") from error
 
     def _attach(self, pod: str, ip: str) -> None:
         self._count += 1

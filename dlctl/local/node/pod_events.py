@@ -49,10 +49,10 @@ class PodEvents:
             pod, reason, message = await self._queue.get()
             try:
                 await self._write(pod, reason, message)
-            except DlctlError as refusal:
+            except DlctlError as error:
                 logger.warning(
                     "event of a pod not written",
-                    extra={"key": str(pod.key), "reason": reason, "error": str(refusal)},
+                    extra={"key": str(pod.key), "reason": reason, "error": str(error)},
                 )
 
     async def _write(self, pod: NodePod, reason: str, message: str) -> None:
