@@ -110,7 +110,11 @@ def _plan(job: Job, dialect: Dialect) -> str:
     drafted = with_membership_plan(job, draft) if draft else job
     renderer = Renderer(drafted, dialect)
     observed = observe(drafted, _NOTHING, NOW)
-    desired = Desired() if job.is_partial else renderer.desired(observed)
+    try:
+        desired = Desired() if job.is_partial else renderer.desired(observed)
+    except InvalidJobError:
+        # Such as amounts that cannot be summed up for its gang.
+        return "unrenderable"
     planned = plan(drafted, observed, desired, NOW, Policy())
     msgspec.json.encode(
         (dialect.write_status(planned.status), [note.message for note in planned.notes])

@@ -26,8 +26,9 @@ def _paddle(container: Any, **more: Any) -> JSON:
     return {"paddleReplicaSpecs": {"Worker": {"template": template, "replicas": 1}}, **more}
 
 
-def _bare_list(replicas: int) -> list[JSON]:
-    template = {"spec": {"containers": [{"name": "tensorflow", "image": "x"}]}}
+def _bare_list(replicas: int, **limits: Any) -> list[JSON]:
+    container = {"name": "tensorflow", "image": "x", "resources": {"limits": limits}}
+    template = {"spec": {"containers": [container]}}
     return [{"replicas": replicas, "template": template, "replicaType": "WORKER"}]
 
 
@@ -63,6 +64,7 @@ _BARE_TF: Final = "TFJob.v1.mpba.fbk.eu"
         pytest.param(_BARE_MX, _DENSE_OBJECTS, None, id="bare list of dense objects"),
         pytest.param(_BARE_TF, _bare_list(10), None, id="bare list"),
         pytest.param(_BARE_TF, _bare_list(1) * 2000, None, id="bare list of many replica types"),
+        pytest.param(_BARE_TF, _bare_list(1, memory=1e308), None, id="no sum of amounts"),
         # Variables list all replicas, and are too long: known after the plan, made in a thread.
         pytest.param(_BARE_TF, _bare_list(10_000), None, id="too many replicas for a variable"),
     ],
