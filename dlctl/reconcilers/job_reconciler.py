@@ -38,7 +38,8 @@ from dlctl.reconcilers.job_writer import JobGoneError
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_membership_plan
 from dlctl.reconcilers.observe import Children, Observed, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan, with_membership
+from dlctl.reconcilers.plan import Plan, with_membership
+from dlctl.reconcilers.plan_job import Policy, plan_job
 from dlctl.reconcilers.plan_slice import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
 from dlctl.reconcilers.status_conflicts import StatusConflictDetector, restore_own_status
@@ -157,7 +158,7 @@ class JobReconciler:
             with suppress(ContentError, InvalidJobError), wrap_content_errors("rendering"):
                 desired = renderer.fallback_desired(observed)
         planned = await to_thread_if_large(
-            size, plan, with_members, observed, desired, now, self.policy
+            size, plan_job, with_members, observed, desired, now, self.policy
         )
         since_write_s = self.clock.monotonic() - cache.status_written_s
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)

@@ -36,7 +36,7 @@ from dlctl.reconcilers.membership.plan_membership import (
 from dlctl.reconcilers.membership.reconciler import index_by_job
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Policy, plan
+from dlctl.reconcilers.plan_job import Policy, plan_job
 from tests.builders import NOW, make_job, manifest, template
 from tests.fuzz.objects import CrdVersion
 
@@ -115,7 +115,7 @@ def _plan(job: Job, dialect: Dialect) -> str:
     except InvalidJobError:
         # Such as amounts that cannot be summed up for its gang.
         return "unrenderable"
-    planned = plan(drafted, observed, desired, NOW, Policy())
+    planned = plan_job(drafted, observed, desired, NOW, Policy())
     msgspec.json.encode(
         (dialect.write_status(planned.status), [note.message for note in planned.notes])
     )

@@ -24,7 +24,7 @@ async def test_unaccepted_events_are_dropped_after_the_grace_period(
         cluster.server.faults.add(hanging)
         for number in range(1_000):
             job = ObjectMeta(name=f"job-{number}", namespace="default", uid=UID(str(number)))
-            running.manager._recorder.record(PODS, job, "Normal", "Noted", "said")
+            running.manager._parts.recorder.record(PODS, job, "Normal", "Noted", "said")
         await asyncio.sleep(1)
         loop = asyncio.get_running_loop()
         began = loop.time()

@@ -95,7 +95,7 @@ async def test_standby_has_synced_stores_and_writes_nothing() -> None:
         assert managed.manager.synced
         assert writes(managed.cluster) == 0
         # Otherwise keys of created and deleted jobs would accumulate on a standby.
-        assert [len(c.queue) for c in managed.manager._controllers if c.queue] == []
+        assert [len(c.queue) for c in managed.manager._parts.controllers if c.queue] == []
 
         managed.leadership.won.set()
         assert (await managed.cluster.ended())["state"] == "Succeeded"

@@ -10,7 +10,8 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.status import JobPhase, JobState, JobStatus, RestartRecord
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.plan_job import Policy, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 FIRST = Replica("worker", 0)
@@ -32,7 +33,7 @@ def planned(job: Job, *, after_s: float = 0, **worker: Any) -> Plan:
     ]
     now = NOW + datetime.timedelta(seconds=after_s)
     observed = observe(job, Children(pods), now)
-    return plan(job, observed, Desired(), now, Policy())
+    return plan_job(job, observed, Desired(), now, Policy())
 
 
 def restarted(failures: int) -> dict[str, RestartRecord]:
@@ -146,7 +147,7 @@ def test_pod_that_is_deleted_after_restarts_is_replaced_at_once() -> None:
     assert not [note for note in leaving.notes if "Restarting" in note.reason]
     gone = attrs.evolve(job, status=leaving.status)
     pods = [make_pod(gone, r, state=RUNNING) for r in gone.replicas if r != FIRST]
-    made = plan(gone, observe(gone, Children(pods), NOW), Desired(), NOW, Policy())
+    made = plan_job(gone, observe(gone, Children(pods), NOW), Desired(), NOW, Policy())
     assert made.pods == (FIRST,)
 
 

@@ -13,7 +13,8 @@ from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers import invalid_status
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.plan_job import Policy, plan_job
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SCHEDULER, SERVER = Replica("scheduler", 0), Replica("server", 0)
@@ -42,7 +43,7 @@ def planned(
     policy: Policy = POLICY,
 ) -> Plan:
     observed = observe(job, Children(pods, services), now)
-    return plan(job, observed, Desired(SERVED), now, policy)
+    return plan_job(job, observed, Desired(SERVED), now, policy)
 
 
 def applied(job: Job, made: Plan) -> Job:
@@ -79,7 +80,7 @@ def test_complete_job_needs_no_writes() -> None:
 def test_local_job_gets_one_pod_and_no_service() -> None:
     job = make_job(jobMode="local", workers=4)
     observed = observe(job, Children(), NOW)
-    made = plan(job, observed, Desired(), NOW, POLICY)
+    made = plan_job(job, observed, Desired(), NOW, POLICY)
     assert (made.services, made.pods) == ((), (FIRST,))
 
 

@@ -13,7 +13,8 @@ from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, Observed, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.plan_job import Policy, plan_job
 from tests.builders import NOW, RUNNING, exited, kind_of, make_job, make_pod
 
 KIND = kind_of()
@@ -66,7 +67,7 @@ def seen(job: Job, pods: list[Pod]) -> Observed:
 
 def planned(job: Job, pods: list[Pod]) -> Plan:
     served = Desired((FRAMEWORK.default_chief(),))
-    return plan(job, seen(job, pods), served, NOW, Policy())
+    return plan_job(job, seen(job, pods), served, NOW, Policy())
 
 
 def on_the_wire(job: Job, status: JobStatus) -> JobStatus:

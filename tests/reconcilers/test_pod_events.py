@@ -12,7 +12,8 @@ from dlctl.api.status import JobPhase
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.plan import Plan, Policy, plan
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.plan_job import Policy, plan_job
 from dlctl.reconcilers.pod_events import EventDedup, batch_messages
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, renderer_of, training_job
 
@@ -34,7 +35,7 @@ def planned(job: Job, manifest: JSON, *pods: Pod) -> Plan:
     ]
     observed = observe(job, Children(pods, services), NOW)
     renderer = attrs.evolve(renderer_of(manifest), job=job)
-    return plan(job, observed, renderer.desired(observed), NOW, Policy())
+    return plan_job(job, observed, renderer.desired(observed), NOW, Policy())
 
 
 def pod_of(job: Job, replica: Replica, code: int | None = None, **more: Any) -> Pod:

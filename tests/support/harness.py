@@ -74,7 +74,7 @@ class RunningController:
 
     def reconcile(self, kind: Kind, name: str = "linear") -> None:
         """Make it reconcile a job that has not changed."""
-        for controller in self.manager._controllers:
+        for controller in self.manager._parts.controllers:
             if controller.name == kind.resource.group_resource:
                 controller.queue.add(ObjectKey(self.namespace, name))
 

@@ -1,0 +1,274 @@
+"""Builds the controllers of all kinds: their informers, queues, reconcilers and event handlers.
+
+Nothing runs yet: ``manager`` does that.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.dependents import DependentObject
+from dlctl.api.elastic import ScalerObject
+from dlctl.api.job import JobObject
+from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, SERVICES, UID, ObjectKey, ObjectMeta, Resource
+from dlctl.api.nodes import NODES, Node
+from dlctl.api.pods import Pod, Service
+from dlctl.backoff import Backoff
+from dlctl.clock import Clock
+from dlctl.controller.background_tasks import BackgroundTasks
+from dlctl.controller.event_recorder import EventRecorder
+from dlctl.controller.expectations import Expectations
+from dlctl.controller.fair_semaphore import FairSemaphore
+from dlctl.controller.object_writer import ObjectWriter
+from dlctl.controller.queue_metrics import QueueMetrics
+from dlctl.controller.worker_loop import Controller
+from dlctl.dialects.kind import Kind
+from dlctl.informers.informer import Informer
+from dlctl.kube.client import Client
+from dlctl.kube.decoding import Malformed
+from dlctl.metrics import Metrics
+from dlctl.options import Options
+from dlctl.reconcilers import event_handlers
+from dlctl.reconcilers.child_writer import ChildWriter
+from dlctl.reconcilers.children.adoption import Adopter
+from dlctl.reconcilers.crd_check import CRDCheck
+from dlctl.reconcilers.executor import Executor
+from dlctl.reconcilers.fault_log import FaultLog
+from dlctl.reconcilers.job_events import JobEvents
+from dlctl.reconcilers.job_metrics import JobMetrics
+from dlctl.reconcilers.job_reconciler import JobReconciler
+from dlctl.reconcilers.job_writer import JobWriter
+from dlctl.reconcilers.membership.exec_runner import ExecRunner
+from dlctl.reconcilers.membership.exec_tasks import ExecTask, RunScript
+from dlctl.reconcilers.membership.membership_state import MembershipPolicy
+from dlctl.reconcilers.membership.reconciler import (
+    BY_JOB,
+    DRAINING,
+    MembershipReconciler,
+    index_by_job,
+)
+from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler
+from dlctl.reconcilers.plan_job import Policy
+from dlctl.workqueue.queue import WorkQueue
+
+# An informer waits until its CRD is installed, and the workers of that kind wait for the informer.
+SYNC_TIMEOUT_S: Final = float("inf")
+
+
+@attrs.define(eq=False)
+class ControllerBuilder:
+    """The parts of a controller process; the kinds share the informers of pods and services."""
+
+    client: Client
+    options: Options
+    metrics: Metrics
+    clock: Clock
+    informers: list[Informer[Any]] = attrs.field(init=False, factory=list)
+    controllers: list[Controller[ObjectKey]] = attrs.field(init=False, factory=list)
+    # Run once this process leads: each registers an event handler.
+    handler_registrations: list[Callable[[], object]] = attrs.field(init=False, factory=list)
+    crd_checks: list[CRDCheck] = attrs.field(init=False, factory=list)
+    background_tasks: list[BackgroundTasks[ObjectKey, ExecTask]] = attrs.field(
+        init=False, factory=list
+    )
+    recorder: EventRecorder = attrs.field(init=False)
+    _writer: ObjectWriter = attrs.field(init=False)
+    _pods: Informer[Pod] = attrs.field(init=False)
+    _services: Informer[Service] = attrs.field(init=False)
+    _dependent_informers: dict[Resource, Informer[DependentObject]] = attrs.field(
+        init=False, factory=dict
+    )
+
+    def __attrs_post_init__(self) -> None:
+        self.recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
+        self._writer = ObjectWriter(self.client, Expectations(self.clock))
+        self._pods = self._informer(PODS, Pod, MANAGED_BY_SELECTOR)
+        self._services = self._informer(SERVICES, Service, MANAGED_BY_SELECTOR)
+
+    def _record_malformed(self, resource: Resource, obj: Malformed) -> None:
+        if obj.key is None or not obj.uid:
+            return
+        metadata = ObjectMeta(name=obj.key.name, namespace=obj.key.namespace, uid=UID(obj.uid))
+        message = f"The {resource.kind} cannot be decoded and is ignored: {obj.error}"
+        self.recorder.record(resource, metadata, "Warning", "Malformed", message)
+
+    def _informer(self, resource: Any, as_: Any, selector: str = "") -> Informer[Any]:
+        informer: Informer[Any] = Informer(
+            self.client,
+            resource,
+            as_,
+            namespace=self.options.namespace,
+            label_selector=selector,
+            clock=self.clock,
+            metrics=self.metrics,
+        )
+        self.informers.append(informer)
+        return informer
+
+    def _dependent_informer(self, resource: Resource) -> Informer[DependentObject]:
+        """Return the informer of a resource in which jobs of several kinds may own objects."""
+        if resource not in self._dependent_informers:
+            self._dependent_informers[resource] = self._informer(
+                resource, DependentObject, MANAGED_BY_SELECTOR
+            )
+        return self._dependent_informers[resource]
+
+    def add_kind(self, kind: Kind) -> None:
+        """Build the controllers of one kind and of its scalers."""
+        name = kind.resource.group_resource
+        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
+        jobs: Informer[JobObject] = self._informer(kind.resource, JobObject)
+        # Not before this process leads: nothing would take keys from the queue.
+        self.handler_registrations.append(
+            partial(jobs.add_handler, event_handlers.enqueue_job(queue))
+        )
+        malformed = partial(self._record_malformed, kind.resource)
+        self.handler_registrations.append(partial(jobs.add_malformed_handler, malformed))
+        enqueue_owner_of_kind = event_handlers.enqueue_owner(kind.resource, queue)
+        dependents = {r: self._dependent_informer(r) for r in kind.dependent_resources}
+        watched: list[Informer[Any]] = [self._pods, self._services, *dependents.values()]
+        for children in watched:
+            self.handler_registrations.append(partial(children.add_handler, enqueue_owner_of_kind))
+        membership, scalers = self._membership(kind, queue, jobs)
+        self.background_tasks.append(membership.tasks)
+        transient = frozenset(dependents) - kind.retained_resources
+        reconciler = JobReconciler(
+            kind,
+            jobs.store,
+            self._pods.store,
+            self._services.store,
+            {resource: informer.store for resource, informer in dependents.items()},
+            self._executor(kind, membership),
+            Adopter(self._writer, self.clock, transient),
+            self.clock,
+            _policy(self.options),
+        )
+        controller = Controller(
+            name,
+            queue,
+            reconciler.reconcile,
+            self.metrics,
+            workers=self.options.workers,
+            timeout_s=self.options.reconcile_timeout_s,
+            wait_synced=[informer.wait_synced for informer in (jobs, *watched, *scalers)],
+            sync_timeout_s=SYNC_TIMEOUT_S,
+        )
+        self.controllers.append(controller)
+
+    def _executor(self, kind: Kind, membership: MembershipReconciler) -> Executor:
+        crd = CRDCheck(kind.resource, self.metrics, self.clock)
+        self.crd_checks.append(crd)
+        name = kind.resource.group_resource
+        return Executor(
+            JobWriter(kind.resource, self._writer, crd),
+            ChildWriter(self._writer),
+            membership,
+            JobEvents(kind.resource, self.recorder, self.options.per_child_events),
+            JobMetrics(self.metrics, name, kind.metric_label),
+            FaultLog(self.metrics, name),
+            self.clock,
+        )
+
+    def _membership(
+        self, kind: Kind, queue: WorkQueue[ObjectKey], jobs: Informer[JobObject]
+    ) -> tuple[MembershipReconciler, list[Informer[Any]]]:
+        """Return the membership reconciler of a kind that scales, and the informers it reads."""
+        options, exec_runner = self.options, ExecRunner(self.client)
+        scalers = {r: self._informer(r, ScalerObject) for r in kind.scalers}
+        for resource, informer in scalers.items():
+            informer.store.add_index(BY_JOB, index_by_job)
+            self.handler_registrations.append(
+                partial(informer.add_handler, event_handlers.enqueue_scale_target(queue))
+            )
+            self.controllers.append(self._scaler_controller(resource, informer, kind, jobs))
+        watched: list[Informer[Any]] = list(scalers.values())
+        nodes: Informer[Node] | None = None
+        if scalers and options.node_drain_signals and not options.namespace:
+            nodes = Informer(self.client, NODES, Node, clock=self.clock, metrics=self.metrics)
+            drain_signals = frozenset(options.node_drain_signals)
+            nodes.store.add_index(
+                DRAINING, lambda node: (DRAINING,) if node.has_drain_signal(drain_signals) else ()
+            )
+            self.informers.append(nodes)
+            handler = event_handlers.enqueue_jobs_on_node(
+                kind.resource, self._pods.store, options.node_drain_signals, queue
+            )
+            self.handler_registrations.append(partial(nodes.add_handler, handler))
+            watched.append(nodes)
+        membership = MembershipReconciler(
+            {resource: informer.store for resource, informer in scalers.items()},
+            BackgroundTasks(exec_runner.exec, queue.add, limiter=_exec_limiter(options)),
+            self._writer,
+            self.recorder,
+            self.clock,
+            _membership_policy(options),
+            nodes.store if nodes else None,
+        )
+        return membership, watched
+
+    def _scaler_controller(
+        self,
+        resource: Resource,
+        scalers: Informer[ScalerObject],
+        kind: Kind,
+        jobs: Informer[JobObject],
+    ) -> Controller[ObjectKey]:
+        """Return the controller of the scalers of one kind whose job does not exist."""
+        name = resource.group_resource
+        queue: WorkQueue[ObjectKey] = WorkQueue(metrics=QueueMetrics(self.metrics, name))
+        self.handler_registrations.append(
+            partial(scalers.add_handler, event_handlers.enqueue_job(queue))
+        )
+        reconciler = ScalerReconciler(
+            resource,
+            scalers.store,
+            kind.resource.kind,
+            jobs.store,
+            self.client,
+            self.recorder,
+            self.clock,
+            self.options.scaler_ttl_s,
+        )
+        return Controller(
+            name,
+            queue,
+            reconciler.reconcile,
+            self.metrics,
+            timeout_s=self.options.reconcile_timeout_s,
+            wait_synced=[jobs.wait_synced, scalers.wait_synced],
+            sync_timeout_s=SYNC_TIMEOUT_S,
+        )
+
+
+def _exec_limiter(
+    options: Options,
+) -> Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]:
+    """Return the limiter of background tasks: scaler scripts have slots of their own."""
+    scripts = FairSemaphore(options.max_concurrent_scaler_scripts)
+    others = FairSemaphore(options.max_concurrent_launcher_execs)
+
+    def slot(owner: ObjectKey, task: ExecTask) -> AbstractAsyncContextManager[None]:
+        return (scripts if isinstance(task, RunScript) else others).slot(owner.namespace)
+
+    return slot
+
+
+def _membership_policy(options: Options) -> MembershipPolicy:
+    return MembershipPolicy(
+        _policy(options).backoff,
+        options.elastic_start_after_s,
+        options.scale_in_timeout_s,
+        options.scale_out_timeout_s,
+    )
+
+
+def _policy(options: Options) -> Policy:
+    backoff = Backoff(
+        base_s=options.restart_backoff_s,
+        cap_s=options.restart_backoff_cap_s,
+        reset_s=options.restart_backoff_reset_s,
+    )
+    return Policy(backoff, options.force_delete_after_s)
