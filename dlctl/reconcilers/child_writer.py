@@ -76,15 +76,13 @@ class ChildWriter:
         return await secrets.create_secrets(self.writer.client, job, objects, state)
 
     async def create(
-        self, job: Job, plan: Plan, renderer: Renderer, *, rejected_before: bool
+        self, job: Job, plan: Plan, renderer: Renderer, rejected: Mapping[str, Rejection]
     ) -> CreateResult:
         """Create the plan's missing children.
 
         Raises like :meth:`Creator.create`.
         """
-        return await Creator(self.writer).create(
-            job.uid, _children(job, plan, renderer), first_alone=rejected_before
-        )
+        return await Creator(self.writer).create(job.uid, _children(job, plan, renderer), rejected)
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents and pods; return the updates that the server rejects, by name.

@@ -139,10 +139,8 @@ class Executor:
             return wait_s, False
         created = CreateResult(rejections=secrets.rejections if plan.pods else {})
         if not created.rejections:
-            rejected_before = bool(context.cache.rejected.by_name)
-            created = await self.children.create(
-                job, plan, renderer, rejected_before=rejected_before
-            )
+            rejected = context.cache.rejected.by_name
+            created = await self.children.create(job, plan, renderer, rejected)
             types = renderer.gang.other_scheduler_types
             self.events.created(job, context.obj, created, types)
             rejected_updates = await self.children.update(job, plan, renderer)

@@ -69,6 +69,18 @@ async def assert_few_writes(cluster: ClusterHarness, reason: str, *, statuses: i
     assert writes["patch", "mxjobs/status.kubeflow.org"] <= statuses
 
 
+async def test_rejected_pods_back_off_while_services_are_missing(
+    start_cluster: StartCluster,
+) -> None:
+    async with start_cluster(kinds=only("PyTorchJob")) as cluster:
+        refuse_pods(cluster, StatusError(401, "Unauthorized", WEBHOOK + "who?"))
+        cluster.start()
+        await cluster.submit(job_of("PyTorchJob", {"Master": 1, "Worker": 20}), {})
+        await cluster.until(lambda: "who?" in cluster.condition("Blocked"))
+        await cluster.advance(300)
+        assert cluster.history.writes()["create", "pods"] <= 10
+
+
 async def test_rejection_with_a_changing_message_has_the_same_backoff(
     start_cluster: StartCluster,
 ) -> None:

@@ -109,11 +109,12 @@ class Creator:
     writer: ObjectWriter
 
     async def create(
-        self, owner: UID, children: Iterable[Child], *, first_alone: bool = False
+        self, owner: UID, children: Iterable[Child], rejected: Mapping[str, Rejection]
     ) -> CreateResult:
         """Create in stages; stop at the first rejection.
 
-        ``first_alone`` is for another attempt after a rejection: it costs one request.
+        ``rejected`` has the children that the last attempt could not create, by name. One of them
+        is tried alone first, so that another rejection costs one request.
 
         :raises NamespaceTerminatingError: if the job is about to be deleted, too.
         :raises ApiError, UnreachableError: if a retry may help.
@@ -130,7 +131,7 @@ class Creator:
             elif answer is not ALREADY_CREATED:
                 rejections[child.key.name] = answer
 
-        for stage in _stages(list(children), first_alone):
+        for stage in creation_stages(list(children), rejected):
             await map_all(create, stage, limit=MAX_PARALLEL)
         return CreateResult(names, rejections)
 
@@ -217,23 +218,28 @@ def _title(child: Child) -> str:
     return f"{child.resource.kind.lower()} {child.key.name}"
 
 
-def _stages(children: list[Child], first_alone: bool) -> Iterator[list[Child]]:
-    """Yield what pods depend on, then one child of each template, then all others.
+def _was_rejected(child: Child, rejected: Mapping[str, Rejection]) -> bool:
+    # A replica's pod and service have one name.
+    rejection = rejected.get(child.key.name)
+    return rejection is not None and rejection.resource == child.resource
 
-    The second exposes a broken template or an exceeded quota at the first request, not at the
+
+def creation_stages(
+    children: list[Child], rejected: Mapping[str, Rejection]
+) -> Iterator[list[Child]]:
+    """Yield what pods depend on, a rejected child, one child of each template, and the others.
+
+    The single ones expose a broken template or an exceeded quota at the first request, not at the
     thousandth.
     """
-    if first_alone:
-        yield children[:1]
-        children = children[1:]
-    dependents: list[Child] = []
+    dependents = [child for child in children if not child.template]
+    replicas = [child for child in children if child.template]
+    retried = [child for child in replicas if _was_rejected(child, rejected)][:1]
     first: dict[str, Child] = {}
-    others: list[Child] = []
-    for child in children:
-        if not child.template:
-            dependents.append(child)
-        elif child.template in first:
-            others.append(child)
-        else:
-            first[child.template] = child
-    yield from (dependents, list(first.values()), others)
+    for child in replicas:
+        first.setdefault(child.template, child)
+    started: set[tuple[Resource, ObjectKey]] = set()
+    for stage in (dependents, retried, first.values(), replicas):
+        fresh = [child for child in stage if (child.resource, child.key) not in started]
+        started.update((child.resource, child.key) for child in fresh)
+        yield fresh
