@@ -45,6 +45,8 @@ async def test_each_reconcile_decodes_the_spec_once(
         running = cluster.start(kinds=[kind])
         await cluster.submit(wire, {})
         await cluster.ended()
+        # A reconcile is counted when it ends.
+        await cluster.settled()
         reconciles = sum(
             sample.value
             for family in running.manager.metrics.registry.collect()

@@ -29,6 +29,8 @@ from dlctl.tasks import map_all
 JSON = Mapping[str, Any]
 # Of one job. More would start too many requests in one iteration of the event loop.
 MAX_PARALLEL: Final = 32
+# Of one attempt: the children of a deleted job of the same name may all still be there.
+MAX_NAME_CONFLICTS: Final = 8
 # Messages of admission, which the administrator controls and which may accept the same child later;
 # the code and reason are up to each webhook.
 _ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
@@ -111,7 +113,7 @@ class Creator:
     async def create(
         self, owner: UID, children: Iterable[Child], rejected: Mapping[str, Rejection]
     ) -> CreateResult:
-        """Create in stages; stop at the first rejection.
+        """Create in stages; stop once the other children would be rejected, too.
 
         ``rejected`` has the children that the last attempt could not create, by name. One of them
         is tried alone first, so that another rejection costs one request.
@@ -123,7 +125,7 @@ class Creator:
         rejections: dict[str, Rejection] = {}
 
         async def create(child: Child) -> None:
-            if rejections:
+            if _affects_others(rejections):
                 return
             answer = await self._create_one(owner, child)
             if answer is None:
@@ -216,6 +218,14 @@ def _cause(error: ApiError) -> RejectionCause | None:
 
 def _title(child: Child) -> str:
     return f"{child.resource.kind.lower()} {child.key.name}"
+
+
+def _affects_others(rejections: Mapping[str, Rejection]) -> bool:
+    """Return whether children that are not rejected yet would probably be, too."""
+    if len(rejections) > MAX_NAME_CONFLICTS:
+        return True
+    # A name is taken from one child alone.
+    return any(r.cause is not RejectionCause.ALREADY_EXISTS for r in rejections.values())
 
 
 def _was_rejected(child: Child, rejected: Mapping[str, Rejection]) -> bool:
