@@ -34,9 +34,9 @@ from dlctl.options import Options
 from dlctl.reconcilers import event_handlers
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.adoption import Adopter
+from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.crd_check import CRDCheck
 from dlctl.reconcilers.executor import Executor
-from dlctl.reconcilers.fault_log import FaultLog
 from dlctl.reconcilers.job_events import JobEvents
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_reconciler import JobReconciler
@@ -168,7 +168,7 @@ class ControllerBuilder:
             membership,
             JobEvents(kind.resource, self.recorder, self.options.per_child_events),
             JobMetrics(self.metrics, name, kind.metric_label),
-            FaultLog(self.metrics, name),
+            ContentErrorLog(self.metrics, name),
             self.clock,
         )
 

@@ -11,8 +11,8 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        spelt = None if args is None else list(self._with_double_dashes(args))
-        return super().parse_known_args(spelt, namespace)
+        normalized = None if args is None else list(self._with_double_dashes(args))
+        return super().parse_known_args(normalized, namespace)
 
     def _with_double_dashes(self, arguments: Sequence[str]) -> Iterator[str]:
         end = arguments.index("--") if "--" in arguments else len(arguments)

@@ -35,11 +35,11 @@ class FieldReader:
         return name.lower() in self._by_lower_name
 
     def names(self) -> list[str]:
-        """Return the names of the fields as the user spelt them."""
+        """Return the names of the fields as the user wrote them."""
         return [name for name, _ in self._by_lower_name.values()]
 
     def original_name(self, name: str) -> str:
-        """Return a field's name as the user spelt it, or as given if it is absent."""
+        """Return a field's name as the user wrote it, or as given if it is absent."""
         return self._by_lower_name.get(name.lower(), (name, None))[0]
 
     def path_of(self, name: str) -> str:

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @attrs.frozen
 class Request:
-    """One request; ``silence_s`` is the read timeout of a stream."""
+    """One request; ``idle_timeout_s`` is the read timeout of a stream."""
 
     method: str
     path: str

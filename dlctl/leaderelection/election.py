@@ -78,10 +78,10 @@ class Election:
 
     @asynccontextmanager
     async def leading(self, stop: asyncio.Event) -> AsyncIterator[bool]:
-        pulse = LoopLiveness(asyncio.get_running_loop(), self.clock.monotonic)
+        liveness = LoopLiveness(asyncio.get_running_loop(), self.clock.monotonic)
         # A daemon: the interpreter does not wait for it; it is awaited below, or hangs.
         threading.Thread(
-            target=self._run, args=(pulse,), name="leader election", daemon=True
+            target=self._run, args=(liveness,), name="leader election", daemon=True
         ).start()
         try:
             with unwrap_exception_groups():
@@ -95,10 +95,10 @@ class Election:
             await asyncio.wrap_future(self._ended)
 
     async def _acquired_before(self, stop: asyncio.Event) -> bool:
-        won = asyncio.wrap_future(self._acquired)
+        acquired = asyncio.wrap_future(self._acquired)
         async with asyncio.TaskGroup() as group:
             stopped = group.create_task(stop.wait(), name="stop")
-            won.add_done_callback(lambda _: stopped.cancel())
+            acquired.add_done_callback(lambda _: stopped.cancel())
         return not stop.is_set()
 
     async def _raise_failure(self) -> None:
@@ -125,8 +125,8 @@ class Election:
             metrics=self.metrics,
             request_timeout_s=self.timing.request_timeout_s,
         ) as client:
-            claim = LeaseLock(client, key, self.identity, self.timing, self.clock, self.metrics)
-            elector = Elector(claim, self._validity, liveness.unresponsive_s)
+            lock = LeaseLock(client, key, self.identity, self.timing, self.clock, self.metrics)
+            elector = Elector(lock, self._validity, liveness.unresponsive_s)
             with unwrap_exception_groups():
                 async with asyncio.TaskGroup() as group:
                     serving = group.create_task(self._serve(elector), name="elector")

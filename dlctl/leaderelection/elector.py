@@ -29,7 +29,7 @@ ACQUIRE_JITTER_S: Final = 0.1
 class Elector:
     """Acquires the lease, renews it for as long as possible, and releases it.
 
-    ``silence_s`` returns for how long the main event loop has not responded. While it does not
+    ``unresponsive_s`` returns for how long the main event loop has not responded. While it does not
     respond, the lease is not acquired, and after a while a held lease is given up: others could do
     the work.
     """
@@ -121,10 +121,10 @@ class Elector:
             await asyncio.sleep(self.lock.timing.retry_s / 4)
 
     def _check_loop_liveness(self) -> None:
-        if (silence_s := self.unresponsive_s()) > self.lock.timing.stall_s:
-            raise LeaseLostError(f"the event loop has been blocked for {silence_s:.1f} s")
-        if silence_s:
-            logger.warning("event loop blocked", extra={"silence_s": round(silence_s, 1)})
+        if (unresponsive_s := self.unresponsive_s()) > self.lock.timing.stall_s:
+            raise LeaseLostError(f"the event loop has been blocked for {unresponsive_s:.1f} s")
+        if unresponsive_s:
+            logger.warning("event loop blocked", extra={"unresponsive_s": round(unresponsive_s, 1)})
 
     async def _pause(self) -> None:
         """Wait until the lease may have become free, or for a while."""

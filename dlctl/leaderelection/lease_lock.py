@@ -92,8 +92,8 @@ class LeaseLock:
             lease = {**lease_record.new_lease(self.key), "spec": lease_record.spec(self._lease)}
             return await self._create(lease)
         if lease_record.holder(lease) != self.identity:
-            taker = lease_record.holder(lease) or "nobody"
-            raise LeaseLostError(f"the lease {self.key} was lost: it is held by {taker}")
+            holder = lease_record.holder(lease) or "nobody"
+            raise LeaseLostError(f"the lease {self.key} was lost: it is held by {holder}")
         return await self._update(lease)
 
     async def release(self) -> None:
@@ -106,8 +106,8 @@ class LeaseLock:
             if lease is None or lease_record.holder(lease) != self.identity:
                 return
             try:
-                given_back = lease_record.released(lease, self.clock.now())
-                await self._bounded(self.client.replace(LEASES, self.key, given_back, JSON))
+                released = lease_record.released(lease, self.clock.now())
+                await self._bounded(self.client.replace(LEASES, self.key, released, JSON))
             except ConflictError:
                 continue
             return

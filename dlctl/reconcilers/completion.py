@@ -1,6 +1,6 @@
 """Whether a job has ended, how, and the first cause. Pure.
 
-Once the deciding replicas have succeeded, later failures of others do not matter.
+Once the ``success_replicas`` have succeeded, later failures of others do not matter.
 """
 
 import datetime
@@ -37,12 +37,12 @@ def completion(job: Job, observed: Observed, now: datetime.datetime) -> Completi
 
 
 def _required(job: Job, failed: Sequence[ObservedReplica]) -> Iterator[ObservedReplica]:
-    """Yield those that the job requires: of tolerated types, only deciding replicas."""
-    success_policy = job.success_policy
+    """Yield those that the job requires: of tolerated types, only ``success_replicas``."""
+    policy = job.success_policy
     # A set, since it is checked for each of many replicas.
-    deciding = frozenset(
-        () if success_policy.any_succeeds or not failed else success_policy.success_replicas
+    success_replicas = frozenset(
+        () if policy.any_succeeds or not failed else policy.success_replicas
     )
     for one in failed:
-        if one.replica.type not in success_policy.tolerated_types or one.replica in deciding:
+        if one.replica.type not in policy.tolerated_types or one.replica in success_replicas:
             yield one

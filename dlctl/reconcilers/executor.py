@@ -15,9 +15,9 @@ from dlctl.errors import InvalidJobError
 from dlctl.reconcilers import invalid_status
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
+from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.event_note import EventNote
-from dlctl.reconcilers.fault_log import FaultLog
 from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_events import JobEvents
 from dlctl.reconcilers.job_metrics import JobMetrics
@@ -40,7 +40,7 @@ class Executor:
     membership: MembershipReconciler
     events: JobEvents
     metrics: JobMetrics
-    faults: FaultLog
+    content_errors: ContentErrorLog
     clock: Clock
 
     async def apply(self, context: ReconcileContext, plan: Plan) -> Result:
@@ -92,7 +92,7 @@ class Executor:
     ) -> Result:
         """Report that a job's content cannot be processed, in its status if it can be written."""
         kind, reason = self.jobs.resource.kind, str(error)
-        if self.faults.report(cache, error):
+        if self.content_errors.report(cache, error):
             self.events.record(
                 obj, EventNote("Warning", invalid_status.invalid_reason(kind), reason)
             )
@@ -103,7 +103,7 @@ class Executor:
             new = invalid_status.malformed_status(old, kind, generation, reason, self.clock.now())
             await self.jobs.patch_status(obj, old, new, cache)
         except ContentError as second:
-            self.faults.report(cache, second)
+            self.content_errors.report(cache, second)
         return Result(requeue=True)
 
     async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:
@@ -145,9 +145,9 @@ class Executor:
             self.events.created(job, context.obj, created, types)
             rejected_updates = await self.children.update(job, plan, renderer)
             created = attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
-        return 0.0, self._note_rejections(context, created)
+        return 0.0, self._record_rejections(context, created)
 
-    def _note_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
+    def _record_rejections(self, context: ReconcileContext, created: CreateResult) -> bool:
         """Store the server's rejections; return whether they concern other children than before.
 
         :raises InvalidJobError: if no retry can help, and no pod of the job has ever run.
@@ -158,7 +158,7 @@ class Executor:
         self.events.record_all(job, context.obj, messages)
         for rejection in created.rejections.values():
             if isinstance(rejection.exception, ContentError):
-                self.faults.report(cache, rejection.exception)
+                self.content_errors.report(cache, rejection.exception)
         if (invalid := created.invalid) is not None and not context.has_run:
             raise InvalidJobError(invalid.server_message, field="spec")
         return changed

@@ -29,4 +29,4 @@ class JobCache:
     # The last valid spec, while the job has pods.
     last_good_spec: msgspec.Raw | None = None
     # The last logged error in its content.
-    last_fault: str = ""
+    last_content_error: str = ""

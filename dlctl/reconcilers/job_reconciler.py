@@ -102,8 +102,8 @@ class JobReconciler:
                 return Result(requeue_after_s=wait_s)
         read = decode_job(self.kind, obj, cache.last_good_spec)
         if isinstance(read.error, ContentError):
-            self.executor.faults.report(cache, read.error)
-        self._note_phase(obj, cache, read.status.phase)
+            self.executor.content_errors.report(cache, read.error)
+        self._record_phase(obj, cache, read.status.phase)
         if read.error is None:
             cache.last_good_spec = None if read.status.is_finished else stored.spec
         if (job := read.job) is None:
@@ -185,7 +185,7 @@ class JobReconciler:
         :raises InvalidJobError: if none of them has ever run.
         """
         if isinstance(error, ContentError):
-            self.executor.faults.report(cache, error)
+            self.executor.content_errors.report(cache, error)
         if not job_status.has_run(job.status, observed):
             raise InvalidJobError(str(error), field="spec") from error
         return attrs.evolve(job, invalid_reason=str(error), is_partial=True)
@@ -214,7 +214,7 @@ class JobReconciler:
             self.executor.events.record(obj, note)
         return cache.status_conflicts.left_s(now_s) or self.executor.jobs.crd.left_s()
 
-    def _note_phase(self, obj: DecodedObject, cache: JobCache, phase: JobPhase) -> None:
+    def _record_phase(self, obj: DecodedObject, cache: JobCache, phase: JobPhase) -> None:
         self.executor.metrics.phase_changed(obj.key.namespace, cache.phase, phase)
         cache.phase = phase
 

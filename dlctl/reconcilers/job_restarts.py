@@ -14,9 +14,9 @@ from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 
 def should_restart(job: Job, observed: Observed) -> bool:
-    """Return whether a deciding replica failed in a way that a restart of the job may fix."""
+    """Return whether one of ``running_replicas`` failed in a way that a restart may fix."""
     may_restart = job.elasticity is not None and job.elasticity.job_restart_limit > 0
-    return may_restart and _failed_decider(job, observed) is not None
+    return may_restart and _failed_running_replica(job, observed) is not None
 
 
 def limit_reached(job: Job) -> bool:
@@ -32,18 +32,18 @@ def restarting_status(
     membership = status.membership
     if membership is not None:
         membership = membership.reset()
-    deciders = {str(replica) for replica in job.success_policy.running_replicas}
-    failed = _failed_decider(job, observed)
+    running = {str(replica) for replica in job.success_policy.running_replicas}
+    failed = _failed_running_replica(job, observed)
     cause = failed.termination.message if failed and failed.termination else "it has ended"
     count = status.job_restarts + 1
-    message = f"{job.resource.kind} {job.key} is restarted (restart {count}): {cause}"
+    message = f"{job.resource.kind} {job.key} restarted (attempt {count}): {cause}"
     return (
         attrs.evolve(
             status,
             phase=JobPhase.RESTARTING,
             conditions=tuple(created),
             replica_statuses=(),
-            restarts={n: r for n, r in status.restarts.items() if n in deciders},
+            restarts={n: r for n, r in status.restarts.items() if n in running},
             job_restarts=count,
             membership=membership,
         ),
@@ -60,6 +60,6 @@ def backoff_left_s(job: Job, backoff: Backoff, now: datetime.datetime) -> float:
     return max(((due - now).total_seconds() for due in waits if due), default=0.0)
 
 
-def _failed_decider(job: Job, observed: Observed) -> ObservedReplica | None:
+def _failed_running_replica(job: Job, observed: Observed) -> ObservedReplica | None:
     found = (o for o in observed.replicas if o.replica in job.success_policy.running_replicas)
     return next((o for o in found if o.state is ReplicaState.FAILED_RETRYABLE), None)

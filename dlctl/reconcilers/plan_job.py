@@ -157,7 +157,7 @@ def _plan_job_restart(
     now: datetime.datetime,
     backoff: Backoff,
 ) -> Plan:
-    """Delete all pods and services; failed deciding pods stay until the back-off ends."""
+    """Delete all pods and services; failed ``running_replicas`` stay until the back-off ends."""
     left_s = job_restarts.backoff_left_s(job, backoff, now)
     services = tuple(observed.services.values())
     if not observed.pods and not services and left_s <= 0:

@@ -49,7 +49,7 @@ def with_running(
     if is_running(job, observed):
         return with_true(current, job, conditions.RUNNING, job.messages.running(), now)
     if conditions.is_true(current, conditions.RUNNING) and (
-        missing := _missing_deciders(job, observed)
+        missing := _missing_replicas(job, observed)
     ):
         # Kueue withdraws the quota of a job that does not return to Running in time.
         message = job.messages.interrupted(type_counts(missing), causes(missing))
@@ -113,10 +113,10 @@ def _first(messages: Sequence[str]) -> str:
     return "; ".join(messages[:_MAX_LISTED]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _missing_deciders(job: Job, observed: Observed) -> list[ObservedReplica]:
-    """Return the deciding replicas whose pods are missing, terminating or not started yet."""
-    deciding = [o for o in observed.replicas if o.replica in job.success_policy.running_replicas]
-    return [o for o in deciding if o.state in _NOT_RUNNING and not _is_started(o)]
+def _missing_replicas(job: Job, observed: Observed) -> list[ObservedReplica]:
+    """Return the ``running_replicas`` whose pods are missing, terminating or not started yet."""
+    running = [o for o in observed.replicas if o.replica in job.success_policy.running_replicas]
+    return [o for o in running if o.state in _NOT_RUNNING and not _is_started(o)]
 
 
 def _is_started(one: ObservedReplica) -> bool:

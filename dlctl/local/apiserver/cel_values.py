@@ -51,9 +51,9 @@ def _object(value: JSON, schema: JSON, *, root: bool) -> JSON:
         clipped: JSON = _truncated(value)
         return clipped
     return {
-        spelt: self_value(value[name], field)
+        escaped: self_value(value[name], field)
         for name, field in properties.items()
-        if name in value and (spelt := escape_name(name)) is not None
+        if name in value and (escaped := escape_name(name)) is not None
     }
 
 

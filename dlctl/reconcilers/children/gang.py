@@ -4,7 +4,7 @@ Pure. A replica that is created last is not counted as a member, since the other
 the PodGroup reserves its requests.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -166,11 +166,7 @@ class Gang:
         for spec, count in counted:
             for name, amount in _requests(spec) if count else ():
                 amounts.setdefault(name, []).append((str(amount), count))
-        try:
-            return {name: sum_quantities(parts) for name, parts in sorted(amounts.items())}
-        except QuantityError as error:
-            message = f"cannot be summed up for the gang: {error}"
-            raise InvalidJobError(message, field="resources of the containers") from error
+        return {name: _sum(name, parts) for name, parts in sorted(amounts.items())}
 
 
 def _phase(group: DependentObject | None) -> str:
@@ -191,6 +187,14 @@ def _requests(spec: ReplicaSpec) -> Iterator[tuple[str, Any]]:
         limits, requests = _mapping(resources.get("limits")), _mapping(resources.get("requests"))
         # As in the API server: requests default to limits.
         yield from {**limits, **requests}.items()
+
+
+def _sum(name: str, parts: Sequence[tuple[str, int]]) -> str:
+    try:
+        return sum_quantities(parts)
+    except QuantityError as error:
+        message = f"cannot be summed up for the gang: {error}; use a plain quantity such as 500m"
+        raise InvalidJobError(message, field=f"resources.requests[{name}]") from error
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -44,7 +44,7 @@ from dlctl.reconcilers.observe import Children, observe
 # The index of pending scalers, by job.
 BY_JOB: Final = "job"
 # The index of nodes, and its only value: nodes that are about to be removed.
-DRAINING: Final = "going"
+DRAINING: Final = "draining"
 _RETRY_BACKOFF: Final = Backoff(base_s=0.5, cap_s=10.0)
 # Between two checks whether the launcher has disconnected: there is no event for it.
 _CHECK_INTERVAL_S: Final = 0.25

@@ -167,7 +167,7 @@ async def test_workers_are_evacuated_from_a_draining_node() -> None:
         await stage.cluster.until(lambda: stage.listed() == [2, 3])
         await stage.cluster.settled()
         assert stage.is_consistent()
-        (told,) = stage.event_messages("TrainingJobNodeGoing")
+        (told,) = stage.event_messages("TrainingJobNodeDraining")
         assert "linear-worker-0, linear-worker-1" in told
 
 

@@ -26,7 +26,7 @@ def test_listed_worker_on_a_draining_node_gets_a_successor() -> None:
     assert plan.membership.members == (0, 1, 2)
     assert plan.membership.evacuating == removing(1)
     assert plan.membership.hosts == LISTED.hosts
-    assert reasons(plan.notes) == ["TrainingJobNodeGoing"]
+    assert reasons(plan.notes) == ["TrainingJobNodeDraining"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 @attrs.frozen
-class FaultLog:
+class ContentErrorLog:
     """Counts and logs content errors of jobs of one kind."""
 
     metrics: Metrics
@@ -21,8 +21,8 @@ class FaultLog:
     def report(self, cache: JobCache, error: ContentError) -> bool:
         """Count and log an error in a job's content; return whether it is new."""
         self.metrics.dlctl_content_errors_total.labels(self.kind, error.step).inc()
-        if cache.last_fault == str(error):
+        if cache.last_content_error == str(error):
             return False
-        cache.last_fault = str(error)
+        cache.last_content_error = str(error)
         logger.error("cannot process a job's content", exc_info=error, extra={"step": error.step})
         return True
