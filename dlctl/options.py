@@ -24,9 +24,10 @@ NODE_DRAIN_SIGNALS: Final = (
 _DISABLED: Final = "0"
 
 
-def _setting(default: Any, help_: str, *, topic: str = "") -> Any:
+def _setting(default: Any, help_: str, *, topic: str = "", choices: tuple[str, ...] = ()) -> Any:
     """Return a field; ``topic`` starts a group of the settings that follow."""
-    return attrs.field(default=default, metadata={"help": help_, "topic": topic})
+    metadata = {"help": help_, "topic": topic, "choices": choices}
+    return attrs.field(default=default, metadata=metadata)
 
 
 @attrs.frozen(kw_only=True)
@@ -43,7 +44,7 @@ class Options:
     )
     cluster_domain: str = _setting(
         "",
-        "DNS domain of the cluster, appended to replica addresses; empty: short names",
+        "DNS domain of the cluster, appended to replica addresses; empty keeps short names",
     )
     workers: int = _setting(64, "concurrent reconciles per kind", topic="Throughput")
     reconcile_timeout_s: float = _setting(
@@ -88,7 +89,7 @@ class Options:
         "template of that init container; the default file is optional",
     )
     pytorch_init_container_max_tries: int = _setting(
-        100, "how often that init container looks up the master before it fails"
+        100, "DNS lookups of the master before that init container fails"
     )
     mpi_kubectl_delivery_image: str = _setting(
         "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest",
@@ -115,13 +116,13 @@ class Options:
     )
     max_concurrent_launcher_execs: int = _setting(
         64,
-        "concurrent other commands in launchers of TrainingJobs, such as host file updates, shared "
+        "other concurrent commands in launchers of TrainingJobs, such as host file updates, shared "
         "fairly between namespaces",
     )
     node_drain_signals: tuple[str, ...] = _setting(
         NODE_DRAIN_SIGNALS,
-        "taints and conditions of nodes that are about to go away; workers of TrainingJobs leave "
-        "such nodes early; empty disables it",
+        "node taints and conditions that announce a drain; TrainingJob workers leave such nodes; "
+        "empty disables it",
     )
     bind_address: str = _setting(
         _DEFAULT_ADDRESS,
@@ -161,8 +162,10 @@ class Options:
         "seconds that running reconciles have to finish after SIGTERM",
         topic="Shutdown and logs",
     )
-    log_format: str = _setting("json", "json or console")
-    log_level: str = _setting("info", "debug, info, warning or error")
+    log_format: str = _setting("json", "format of log records", choices=("json", "console"))
+    log_level: str = _setting(
+        "info", "lowest level that is logged", choices=("debug", "info", "warning", "error")
+    )
 
     @property
     def metrics_address(self) -> str:
@@ -180,8 +183,7 @@ class Options:
         self._check_addresses()
         if not self.leader_election_id:
             raise ConfigError("--leader-election-id is empty: set the name of a Lease")
-        _check_choice("--log-format", self.log_format, ("json", "console"))
-        _check_choice("--log-level", self.log_level, ("debug", "info", "warning", "error"))
+        self._check_choices()
 
     def _check_work(self) -> None:
         if self.workers < 1:
@@ -223,6 +225,13 @@ class Options:
                 "set --metrics-bind-address"
             )
 
+    def _check_choices(self) -> None:
+        for field in attrs.fields(Options):
+            value, choices = getattr(self, field.name), field.metadata["choices"]
+            if choices and value not in choices:
+                use = ", ".join(choices)
+                raise ConfigError(f"{flag(field.name)} is {value!r}: use one of {use}")
+
 
 def flag(field: str) -> str:
     """Return the flag of a field, without the unit suffix ``_s``, which the help states."""
@@ -231,8 +240,3 @@ def flag(field: str) -> str:
 
 def _address(own: str, shared: str) -> str:
     return "" if own == _DISABLED else own or shared
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{name} is {value!r}: use one of {', '.join(choices)}")

@@ -43,6 +43,7 @@ _GC_THRESHOLD: Final = (50_000, 10, 50)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run the operator against a cluster."
     add_settings(parser)
     parser.set_defaults(command=run)
 

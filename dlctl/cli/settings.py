@@ -162,6 +162,8 @@ def _help(field: "attrs.Attribute[Any]") -> str:
 
 
 def _metavar(field: "attrs.Attribute[Any]") -> str:
+    if field.metadata["choices"]:
+        return f"{{{','.join(field.metadata['choices'])}}}"
     if field.name.endswith("_s"):
         return "SECONDS"
     return {bool: "true|false", str: "TEXT", tuple: "NAMES"}.get(type(field.default), "N")

@@ -61,7 +61,8 @@ def _default(field: "attrs.Attribute[object]") -> str:
 
 
 def _help(field: "attrs.Attribute[object]") -> str:
-    return str(field.metadata["help"])
+    choices = ", ".join(f"`{choice}`" for choice in field.metadata["choices"])
+    return f"{field.metadata['help']}{choices and f': {choices}'}"
 
 
 def _aliases(aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
