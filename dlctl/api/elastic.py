@@ -101,7 +101,7 @@ class Scaler:
     script: Script | None = None
     # How often a failed step is retried.
     backoff_limit: int = 0
-    # What is wrong with the spec: the scaler fails with this message, and no worker is touched.
+    # Why the spec is invalid: the scaler fails with this message, and no worker is touched.
     invalid_reason: str = ""
     status: ScalerStatus = ScalerStatus()
 

@@ -38,7 +38,7 @@ class ObjectWriter:
         *,
         subresource: str = "",
     ) -> T:
-        """Merge ``body`` into an object as it was read, and return it as it is then.
+        """Merge ``body`` into an object as it was read, and return the updated object.
 
         :raises ConflictError: if it has changed since, or another object has its name.
         :raises NotFoundError: if it is gone.
@@ -53,7 +53,7 @@ class ObjectWriter:
         return patched
 
     async def delete(self, owner: UID, resource: Resource, obj: Object) -> None:
-        """Ask for the deletion of an object; one that is gone already is fine.
+        """Delete an object; ignore one already deleted.
 
         :raises ConflictError: if another object has its name. The store will show that one; if
             the server is merely at odds with itself, only another try helps.
@@ -63,7 +63,7 @@ class ObjectWriter:
         self.expectations.expect_deletion(owner, resource, uid)
 
     async def force_delete(self, owner: UID, resource: Resource, obj: Object) -> bool:
-        """Delete an object without grace; return False if it had gone by itself.
+        """Delete an object without grace; return False if it was already gone.
 
         :raises ConflictError: if another object has its name.
         """
@@ -73,6 +73,6 @@ class ObjectWriter:
         )
         if deleted is None:
             return False
-        # Gone, or without grace where finalizers keep it: the store is to show which.
+        # Gone, or without grace where finalizers keep it: wait until the store shows which.
         self.expectations.expect_write(owner, resource, deleted.metadata.resource_version)
         return True

@@ -1,7 +1,7 @@
 """The reconciler of one kind of job: get, read, observe, plan, apply.
 
-Level-triggered: its only input is a key. What it keeps of a job between two calls saves work or
-writes; losing it changes no decision.
+Level-triggered: its only input is a key. The state that it keeps of a job between two calls saves
+work or writes; losing it changes no decision.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """The API of one of Kubeflow's kinds; :mod:`.kinds` has a value for each.
 
-What a framework does with its replicas is in :class:`.KubeflowJob`.
+:class:`.KubeflowJob` says what a framework does with its replicas.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
