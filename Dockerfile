@@ -5,7 +5,7 @@ ARG BUILDER=${BASE}
 
 FROM ${BUILDER} AS build
 WORKDIR /source
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY dlctl dlctl
 # Pip stays outside of what it fills. It compiles, too: nothing can be written where this runs.
 RUN python3 -m venv /pip \

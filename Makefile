@@ -92,6 +92,7 @@ dist: $(VENV)/.release ## Build the wheel and the source archive to dist/ and ch
 	rm -f dist/dlctl-*.whl dist/dlctl-*.tar.gz
 	$(BIN)/python -m build --no-isolation --outdir dist >/dev/null
 	$(BIN)/twine check --strict dist/dlctl-*.whl dist/dlctl-*.tar.gz
+	! tar --wildcards -xzOf dist/dlctl-*.tar.gz '*/PKG-INFO' | grep -E '\]\(([^h)]|h[^t])' # a relative link
 	cd dist && PYTHONPATH=$$(ls dlctl-*.whl) ../$(BIN)/python -P -m dlctl crds | cmp - ../manifests/base/crds.yaml
 
 .PHONY: soak
