@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import zip_longest
 from typing import Any, Final
 
 import attrs
@@ -78,11 +77,13 @@ class ChildWriter:
     async def create(
         self, job: Job, plan: Plan, renderer: Renderer, rejected: Mapping[str, Rejection]
     ) -> CreateResult:
-        """Create the plan's missing children.
+        """Create the plan's missing children, services before the pods that resolve them.
 
         Raises like :meth:`Creator.create`.
         """
-        return await Creator(self.writer).create(job.uid, _children(job, plan, renderer), rejected)
+        return await Creator(self.writer).create(
+            job.uid, list(_children(job, plan, renderer)), rejected
+        )
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents and pods; return the updates that the server rejects, by name.
@@ -118,20 +119,13 @@ def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object,
 
 
 def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
-    """Yield the missing children: first what pods depend on, then the replicas in turn.
-
-    A replica's service comes with its pod, whose start takes longer than the service's creation.
-    """
-
     def child(resource: Resource, name: str, body: Callable[[], JSON], template: str = "") -> Child:
         return Child(resource, ObjectKey(job.key.namespace, name), body, template)
 
     for dependent in plan.dependents.created:
         yield child(dependent.resource, dependent.name, partial(renderer.dependent, dependent))
-    services = [(replica, SERVICES, renderer.service) for replica in plan.services]
-    pods = [(replica, PODS, renderer.pod) for replica in plan.pods]
-    for pair in zip_longest(services, pods):
-        for replica, resource, render in filter(None, pair):
-            template = f"{resource.plural} {replica.type}"
-            name = job.child_name(replica)
-            yield child(resource, name, partial(render, replica), template)
+    for replica in plan.services:
+        yield child(SERVICES, job.child_name(replica), partial(renderer.service, replica))
+    for replica in plan.pods:
+        body = partial(renderer.pod, replica)
+        yield child(PODS, job.child_name(replica), body, template=replica.type)

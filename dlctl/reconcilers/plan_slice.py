@@ -19,9 +19,7 @@ def first_slice(plan: Plan, limit: int = MAX_CHANGES) -> Plan:
     """Return a plan with the first changes of another; later plans make the remaining ones."""
     parts, remaining = {}, limit
     for name in _SLICED_FIELDS:
-        # Services leave room for the pods that come with them.
-        room = max(remaining // 2, remaining - len(plan.pods)) if name == "services" else remaining
-        parts[name] = getattr(plan, name)[:room]
+        parts[name] = getattr(plan, name)[:remaining]
         remaining -= len(parts[name])
     unfinished = any(len(part) < len(getattr(plan, name)) for name, part in parts.items())
     return attrs.evolve(plan, **parts, has_more=unfinished)

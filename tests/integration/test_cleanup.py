@@ -101,7 +101,7 @@ async def test_endless_sidecar_does_not_keep_a_job_from_ending(
         cluster.node.sidecars.add(SIDECAR)
         cluster.start()
         job = cleaned("TFJob", "Running", sidecar=True)
-        job["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = 60
+        job["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = 20
         await cluster.submit(job, {"worker-0": [DONE], **forever("worker-1")}, decider="worker-0")
         await cluster.ended()
         await cluster.until(lambda: not cluster.pods())

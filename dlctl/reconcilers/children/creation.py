@@ -1,16 +1,17 @@
-"""Creates children: the first of each template, then the others; each at most once by its name.
+"""Creates children in stages, services before pods; each at most once by its name.
 
 The name prevents duplicates: if the response to a create was lost, the retry finds the child. I/O
 only; the plan decides what to create.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import attrs
 
-from dlctl.api.meta import PODS, UID, Object, ObjectKey, Resource
+from dlctl.api.meta import PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import (
@@ -29,8 +30,6 @@ from dlctl.tasks import map_all
 JSON = Mapping[str, Any]
 # Of one job. More would start too many requests in one iteration of the event loop.
 MAX_PARALLEL: Final = 32
-# Of one attempt: the children of a deleted job of the same name may all still be there.
-MAX_NAME_CONFLICTS: Final = 8
 # Messages of admission, which the administrator controls and which may accept the same child later;
 # the code and reason are up to each webhook.
 _ADMISSION_ERRORS: Final = ('admission webhook "', "failed calling webhook", "AdmissionPolicy")
@@ -48,7 +47,7 @@ class Child:
     key: ObjectKey
     # Rendered just in time: each of N pods may contain N addresses.
     body: Callable[[], JSON]
-    # Names what its siblings share; empty for what pods depend on.
+    # Of a pod: names what its siblings share.
     template: str = ""
 
 
@@ -111,9 +110,9 @@ class Creator:
     writer: ObjectWriter
 
     async def create(
-        self, owner: UID, children: Iterable[Child], rejected: Mapping[str, Rejection]
+        self, owner: UID, children: Sequence[Child], rejected: Mapping[str, Rejection]
     ) -> CreateResult:
-        """Create in stages; stop once the other children would be rejected, too.
+        """Create in stages; stop at the first rejection.
 
         ``rejected`` has the children that the last attempt could not create, by name. One of them
         is tried alone first, so that another rejection costs one request.
@@ -125,7 +124,7 @@ class Creator:
         rejections: dict[str, Rejection] = {}
 
         async def create(child: Child) -> None:
-            if _affects_others(rejections):
+            if rejections:
                 return
             answer = await self._create_one(owner, child)
             if answer is None:
@@ -133,7 +132,7 @@ class Creator:
             elif answer is not ALREADY_CREATED:
                 rejections[child.key.name] = answer
 
-        for stage in creation_stages(list(children), rejected):
+        for stage in creation_stages(children, rejected):
             await map_all(create, stage, limit=MAX_PARALLEL)
         return CreateResult(names, rejections)
 
@@ -220,36 +219,41 @@ def _title(child: Child) -> str:
     return f"{child.resource.kind.lower()} {child.key.name}"
 
 
-def _affects_others(rejections: Mapping[str, Rejection]) -> bool:
-    """Return whether children that are not rejected yet would probably be, too."""
-    if len(rejections) > MAX_NAME_CONFLICTS:
-        return True
-    # A name is taken from one child alone.
-    return any(r.cause is not RejectionCause.ALREADY_EXISTS for r in rejections.values())
-
-
-def _was_rejected(child: Child, rejected: Mapping[str, Rejection]) -> bool:
-    # A replica's pod and service have one name.
-    rejection = rejected.get(child.key.name)
-    return rejection is not None and rejection.resource == child.resource
-
-
 def creation_stages(
-    children: list[Child], rejected: Mapping[str, Rejection]
+    children: Sequence[Child], rejected: Mapping[str, Rejection]
 ) -> Iterator[list[Child]]:
-    """Yield what pods depend on, a rejected child, one child of each template, and the others.
+    """Yield what pods need, the services that they resolve, a pod of each template, the others.
 
-    The single ones expose a broken template or an exceeded quota at the first request, not at the
-    thousandth.
+    Before the services and before the pods comes one that was rejected before, alone. Single ones
+    expose a broken template or an exceeded quota at the first request, not at the thousandth.
     """
-    dependents = [child for child in children if not child.template]
-    replicas = [child for child in children if child.template]
-    retried = [child for child in replicas if _was_rejected(child, rejected)][:1]
-    first: dict[str, Child] = {}
-    for child in replicas:
-        first.setdefault(child.template, child)
+    dependents = [child for child in children if child.resource not in (SERVICES, PODS)]
+    services = [child for child in children if child.resource == SERVICES]
+    pods = [child for child in children if child.resource == PODS]
+    first = {pod.template: pod for pod in reversed(pods)}
     started: set[tuple[Resource, ObjectKey]] = set()
-    for stage in (dependents, retried, first.values(), replicas):
+    for stage in (
+        dependents,
+        _first_rejected(services, rejected),
+        services,
+        _first_rejected(pods, rejected),
+        [pod for pod in pods if pod is first[pod.template]],
+        pods,
+    ):
         fresh = [child for child in stage if (child.resource, child.key) not in started]
         started.update((child.resource, child.key) for child in fresh)
         yield fresh
+
+
+def _first_rejected(
+    children: Iterable[Child], rejected: Mapping[str, Rejection]
+) -> Iterator[Child]:
+    # A replica's pod and service have one name.
+    return islice(
+        (
+            c
+            for c in children
+            if c.key.name in rejected and rejected[c.key.name].resource == c.resource
+        ),
+        1,
+    )

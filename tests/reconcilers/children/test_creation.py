@@ -1,6 +1,6 @@
 """The order in which children are created."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,37 +18,41 @@ def child(resource: Resource, name: str, template: str = "") -> Child:
     return Child(resource, ObjectKey("ml", name), dict, template)
 
 
-def replica(type_: str, index: int) -> list[Child]:
-    name = f"{type_}-{index}"
-    return [child(r, name, f"{r.plural} {type_}") for r in (SERVICES, PODS)]
+def service(name: str) -> Child:
+    return child(SERVICES, name)
 
 
+def pod(name: str) -> Child:
+    return child(PODS, name, name.split("-")[0])
+
+
+NAMES = ["master-0", "worker-0", "worker-1"]
 CONFIG_MAP = child(CONFIG_MAPS, "hosts")
-REPLICAS = [*replica("master", 0), *replica("worker", 0), *replica("worker", 1)]
+CHILDREN = [*map(pod, NAMES), *map(service, NAMES), CONFIG_MAP]
 
 
-def rejected_pods(names: Collection[str]) -> dict[str, Rejection]:
-    return {name: Rejection(RejectionCause.FORBIDDEN, PODS, "no", "no") for name in names}
+def rejected(resource: Resource, names: Collection[str]) -> dict[str, Rejection]:
+    return {name: Rejection(RejectionCause.FORBIDDEN, resource, "no", "no") for name in names}
 
 
-def test_dependents_come_first_and_one_of_each_template_before_the_others() -> None:
-    stages = [stage for stage in creation_stages([*REPLICAS, CONFIG_MAP], {}) if stage]
-    assert stages == [[CONFIG_MAP], REPLICAS[:4], REPLICAS[4:]]
+def stages(rejected: Mapping[str, Rejection]) -> list[list[Child]]:
+    return [stage for stage in creation_stages(CHILDREN, rejected) if stage]
 
 
-def test_rejected_pod_is_tried_alone_before_other_replicas() -> None:
-    stages = creation_stages([*REPLICAS, CONFIG_MAP], rejected_pods(["worker-0", "worker-1"]))
-    assert [stage for stage in stages if stage][:2] == [[CONFIG_MAP], [REPLICAS[3]]]
+def test_services_come_before_pods_and_a_pod_of_each_template_before_the_others() -> None:
+    first, others = [pod("master-0"), pod("worker-0")], [pod("worker-1")]
+    assert stages({}) == [[CONFIG_MAP], [*map(service, NAMES)], first, others]
+
+
+def test_rejected_child_is_tried_alone() -> None:
+    assert [pod("worker-1")] in stages(rejected(PODS, ["worker-1"]))
+    assert stages(rejected(SERVICES, ["worker-0", "worker-1"]))[1] == [service("worker-0")]
 
 
 @given(
-    workers=st.integers(0, 5),
-    rejected=st.sets(st.sampled_from(["master-0", "worker-0", "worker-3", "gone-0"])),
+    names=st.sets(st.sampled_from([*NAMES, "gone-0"])), resource=st.sampled_from([PODS, SERVICES])
 )
-def test_each_child_is_created_once(workers: int, rejected: set[str]) -> None:
-    children = [CONFIG_MAP, *replica("master", 0)]
-    for index in range(workers):
-        children += replica("worker", index)
-    stages = creation_stages(children, rejected_pods(rejected))
-    keys = [(one.resource, one.key) for stage in stages for one in stage]
-    assert sorted(keys, key=str) == sorted(((c.resource, c.key) for c in children), key=str)
+def test_each_child_is_created_once(names: set[str], resource: Resource) -> None:
+    created = [one for stage in stages(rejected(resource, names)) for one in stage]
+    assert len(created) == len(CHILDREN)
+    assert all(one in created for one in CHILDREN)
