@@ -132,7 +132,7 @@ class SlowScripts(Load):
 
 
 class EndlessLaunchers(FakeLaunchers):
-    """Hollow launchers; some write without end."""
+    """Fake launchers; some write endlessly."""
 
     async def _check_in_use(
         self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession

@@ -56,7 +56,7 @@ def turns(kubectl: Kubectl, testbed: ClusterTestbed) -> list[Figure]:
     return [
         Figure("ScaleOut to ScaleSucceeded", spread(out_s)),
         Figure("ScaleIn to ScaleSucceeded", spread(in_s)),
-        held("let go to gone", gone_s, GONE_S),
+        held("disconnect to gone", gone_s, GONE_S),
         Figure("rosters that were wrong", str(wrong), f"0 of {2 * TURNS}", wrong == 0),
     ]
 

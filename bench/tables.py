@@ -20,7 +20,7 @@ def show(title: str, figures: Sequence[Figure]) -> bool:
     width = max(len(figure.name) for figure in figures)
     print(title)
     for figure in figures:
-        verdict = "" if figure.held is None else "  ok" if figure.held else "  MISSED"
+        result = "" if figure.held is None else "  ok" if figure.held else "  MISSED"
         goal = f"  goal {figure.goal}" if figure.goal else ""
-        print(f"  {figure.name:<{width}}  {figure.value:>12}{goal}{verdict}")
+        print(f"  {figure.name:<{width}}  {figure.value:>12}{goal}{result}")
     return all(figure.held is not False for figure in figures)

@@ -83,7 +83,7 @@ async def by_informer(url: str) -> float:
 READERS: Final[dict[str, Callable[[str], Awaitable[float]]]] = {
     "lines alone": by_bytes,
     "lines + json.loads": by_json,
-    "informer: decode, store, index, tell": by_informer,
+    "informer: decode, store, index, notify": by_informer,
 }
 
 

@@ -1,7 +1,7 @@
 """The manifests whose rendered children stand in ``tests/golden``, one or more for each dialect.
 
 Those of Kubeflow's and et-operator's kinds are files themselves: a job, and after it what it
-consists of. ``python -m tests.goldens`` writes the children anew; read the difference before it is
+consists of. ``python -m tests.goldens`` rewrites the children; read the difference before it is
 committed.
 """
 
@@ -61,7 +61,7 @@ def rendered(manifest: Mapping[str, Any]) -> list[JSON]:
     renderer = attrs.evolve(renderer, job=with_all_workers_listed(renderer.job))
     desired = renderer.desired(observe(renderer.job, Children(), NOW))
     return [
-        *(renderer.dependent(companion) for companion in renderer.dependents(())),
+        *(renderer.dependent(dependent) for dependent in renderer.dependents(())),
         *(renderer.service(replica) for replica in desired.services),
         *(renderer.pod(replica) for replica in renderer.job.replicas),
     ]

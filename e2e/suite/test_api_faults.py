@@ -71,7 +71,7 @@ def test_standby_relists_after_a_missed_compaction_and_can_lead(
     cluster.until(
         lambda: metric(cluster, standby, "reflector_lists_total", _JOB) > lists,
         within_s=_BACK_S,
-        what="the standby to list anew",
+        what="the standby to list again",
     )
     made = {n: uid for n, uid in pods(kubectl).items() if n.startswith("made-")}
     assert restarts(cluster, standby) == 0, "it came back by a restart, and not by itself"

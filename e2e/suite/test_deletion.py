@@ -83,14 +83,14 @@ def test_orphans_are_not_adopted_and_keep_their_names(kubectl: Kubectl) -> None:
 
 def test_job_can_be_deleted_and_recreated_at_once(kubectl: Kubectl) -> None:
     # One whose children have the same names each time, and one whose children do not.
-    anew = [distributed("same", RuntimeId="abcd"), distributed("other")]
-    kubectl.apply(*anew)
+    recreated = [distributed("same", RuntimeId="abcd"), distributed("other")]
+    kubectl.apply(*recreated)
     for number in range(ROUNDS):
         if number % 2 == 0:
             complete(kubectl, "same")
         kubectl("delete", MXJOBS, "same", "other", "--wait=false")
-        kubectl.apply(*anew)
-    for job in anew:
+        kubectl.apply(*recreated)
+    for job in recreated:
         name = job["metadata"]["name"]
         status = jobs.running(kubectl, name)
         only_of(kubectl, name, uid(kubectl.get(MXJOBS, name) or {}))

@@ -93,7 +93,7 @@ def test_workers_are_deleted_soon_after_the_launcher_disconnects(
     elastic.until_size(kubectl, 2, within_s=_START_S)
     with watching(kubectl, "pods", "--selector", elastic.WORKERS) as record:
         elastic.scale(kubectl, "ScaleIn", "one", toDelete={"podNames": worker(0)})
-        let_go = kubectl.until(
+        disconnected = kubectl.until(
             lambda: time.time() if _has_disconnected(kubectl, worker(0)[0]) else None,
             within_s=_RESCALE_S,
             what="a launcher without a connection to the worker",
@@ -110,10 +110,10 @@ def test_workers_are_deleted_soon_after_the_launcher_disconnects(
             what="the end of the pod",
         )
         gone = time.time()
-    record_property("seconds from let go to deleted", round(max(0.0, told - let_go), 1))
-    record_property("seconds from let go to gone", round(max(0.0, gone - let_go), 1))
+    record_property("seconds from disconnect to deleted", round(max(0.0, told - disconnected), 1))
+    record_property("seconds from disconnect to gone", round(max(0.0, gone - disconnected), 1))
     # How long pods take to terminate depends on the node.
-    assert told - let_go < _TOLD_S
+    assert told - disconnected < _TOLD_S
     assert elastic.workers(kubectl) == worker(1)
     elastic.until_size(kubectl, 1, within_s=_RESCALE_S)
 
@@ -135,7 +135,7 @@ def test_killed_worker_is_replaced_and_training_continues(
     record_property("seconds from SIGKILL to a step of 2", round(again.at - began, 1))
     assert elastic.phase(kubectl, JOBS, NAME) == "Running"
     numbers = [step.number for step in elastic.steps(elastic.log(kubectl))]
-    assert numbers == sorted(numbers), "training began anew"
+    assert numbers == sorted(numbers), "training started over"
 
 
 def test_documented_scaling_session_prints_the_documented_output(kubectl: Kubectl) -> None:

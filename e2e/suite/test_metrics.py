@@ -196,7 +196,7 @@ def check_authentication(kubectl: Kubectl, address: str) -> None:
         return 200
 
     tokens = {}
-    for name in ("scraper", "stranger"):
+    for name in ("scraper", "unauthorized"):
         kubectl("create", "serviceaccount", name)
         tokens[name] = kubectl("create", "token", name).strip()
     subject = f"--serviceaccount={kubectl.namespace}:scraper"
@@ -205,7 +205,7 @@ def check_authentication(kubectl: Kubectl, address: str) -> None:
     try:
         assert status("") == 401
         assert status("nobody's") == 403
-        assert status(tokens["stranger"]) == 403
+        assert status(tokens["unauthorized"]) == 403
         assert status(tokens["scraper"]) == 200
     finally:
         kubectl("delete", "clusterrolebinding", binding)

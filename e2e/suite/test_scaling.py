@@ -73,7 +73,7 @@ def test_named_workers_are_deleted_once_the_launcher_disconnects(
     assert whom == [middle]
     ordered, *_, gone = scaling.times(testbed, kubectl, "delete", "pods", middle)
     assert ordered > left
-    record_property("seconds from let go to gone", round(gone - left, 2))
+    record_property("seconds from disconnect to gone", round(gone - left, 2))
     assert gone - left <= _GONE_S
 
 

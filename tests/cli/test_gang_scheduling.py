@@ -60,8 +60,8 @@ async def test_missing_pod_groups_are_reported(
 async def test_forbidden_check_only_warns(
     server: ApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stranger = ClusterConfig.with_token(server.url, "wrong")
-    async with Client(stranger) as client:
+    unauthorized = ClusterConfig.with_token(server.url, "wrong")
+    async with Client(unauthorized) as client:
         await check_pod_groups(client, "volcano")
     assert "cannot ask for PodGroups" in caplog.text
 

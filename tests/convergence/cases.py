@@ -79,15 +79,15 @@ def _job(dice: random.Random, name: str) -> JobCase:
     job = make_job(manifest)
     replicas = list(job.replicas)
     fails = dice.random() < 0.4
-    decider = dice.choice(replicas) if fails else job.success_policy.success_replicas[0]
-    fates = {}
+    last_replica = dice.choice(replicas) if fails else job.success_policy.success_replicas[0]
+    outcomes = {}
     for replica in replicas:
-        if replica == decider:
+        if replica == last_replica:
             last: Outcome = dice.choice(_PERMANENT) if fails else DONE
         else:
             last = _final_outcome(dice, replica, job.success_policy.success_replicas[0])
-        fates[str(replica)] = (*_failures(dice), last)
-    return JobCase(manifest, fates, str(decider), {r.type: policy for r in replicas})
+        outcomes[str(replica)] = (*_failures(dice), last)
+    return JobCase(manifest, outcomes, str(last_replica), {r.type: policy for r in replicas})
 
 
 def _manifest(dice: random.Random, name: str) -> JSON:
@@ -117,7 +117,7 @@ def _failures(dice: random.Random) -> list[Outcome]:
 
 def _final_outcome(dice: random.Random, replica: Replica, chief: Replica) -> Outcome:
     if replica == chief:
-        # Its success would end the job before the deciding replica could.
+        # Its success would end the job before the last replica could.
         return KEEPS_RUNNING
     return dice.choice((DONE, KEEPS_RUNNING))
 

@@ -15,8 +15,8 @@ class JobCase:
     """A job and the outcomes of its replicas."""
 
     manifest: Mapping[str, Any]
-    fates: Mapping[str, Sequence[Outcome]]
-    decider: str
+    outcomes: Mapping[str, Sequence[Outcome]]
+    last_replica: str
     # By replica type.
     restart_policies: Mapping[str, str]
 
@@ -25,7 +25,7 @@ class JobCase:
         return ObjectKey("default", self.manifest["metadata"]["name"])
 
     def script(self) -> Script:
-        return script_of(self.manifest, self.fates, decider=self.decider)
+        return script_of(self.manifest, self.outcomes, last_replica=self.last_replica)
 
     def pods(self) -> Mapping[str, int]:
         """Return the number of pods by replica."""
@@ -35,8 +35,8 @@ class JobCase:
         """Return the replicas with a pod that is deleted before its end."""
         return {
             replica
-            for replica, outcomes in self.fates.items()
-            if any(isinstance(outcome, Deleted | Drained) for outcome in outcomes)
+            for replica, planned in self.outcomes.items()
+            if any(isinstance(outcome, Deleted | Drained) for outcome in planned)
         }
 
     def _in_place(self, replica: Replica) -> bool:

@@ -1,6 +1,6 @@
 """Random jobs of Kubeflow's kinds, each replica type with a restart policy of its own.
 
-The deciding replica ends after all others, so a case has a single outcome.
+The replica that ends the job is the last to end, so a case has a single outcome.
 """
 
 import random
@@ -56,29 +56,31 @@ class JobPlan:
 
     def is_needed(self, replica: Replica) -> bool:
         """Return whether the job fails with a replica."""
-        deciders = self.job.success_policy
-        decides = replica in deciders.success_replicas and not deciders.any_succeeds
-        return decides or replica.type not in deciders.tolerated_types
+        success_policy = self.job.success_policy
+        must_succeed = (
+            replica in success_policy.success_replicas and not success_policy.any_succeeds
+        )
+        return must_succeed or replica.type not in success_policy.tolerated_types
 
 
 def training_case(dice: random.Random, name: str) -> JobCase:
     """Return a job and the outcomes of its replicas."""
-    plot = _job_plan(dice, name)
+    plan = _job_plan(dice, name)
     failing = [
         replica
-        for replica in plot.job.replicas
-        if plot.is_needed(replica) and plot.policy(replica) in _PERMANENT
+        for replica in plan.job.replicas
+        if plan.is_needed(replica) and plan.policy(replica) in _PERMANENT
     ]
     fails = bool(failing) and dice.random() < 0.4
-    decider = dice.choice(failing if fails else plot.job.success_policy.success_replicas)
-    fates = {
+    last_replica = dice.choice(failing if fails else plan.job.success_policy.success_replicas)
+    outcomes = {
         str(replica): (
-            *_failures(dice, plot.policy(replica)),
-            _final_outcome(dice, plot, replica, decider, fails=fails),
+            *_failures(dice, plan.policy(replica)),
+            _final_outcome(dice, plan, replica, last_replica, fails=fails),
         )
-        for replica in plot.job.replicas
+        for replica in plan.job.replicas
     }
-    return JobCase(plot.manifest, fates, str(decider), plot.policies)
+    return JobCase(plan.manifest, outcomes, str(last_replica), plan.policies)
 
 
 def _job_plan(dice: random.Random, name: str) -> JobPlan:
@@ -88,11 +90,11 @@ def _job_plan(dice: random.Random, name: str) -> JobPlan:
     if dice.random() < 0.2:
         # More failures than any of the outcomes here adds up to.
         spec["runPolicy"]["backoffLimit"] = 1000
-    deciding = {replica.type for replica in make_job(manifest).success_policy.success_replicas}
+    success_types = {replica.type for replica in make_job(manifest).success_policy.success_replicas}
     policies = {}
     for type_, entry in spec[field].items():
         # A pod that is always restarted never succeeds.
-        policy = dice.choice(_ENDING if type_.lower() in deciding else _POLICIES)
+        policy = dice.choice(_ENDING if type_.lower() in success_types else _POLICIES)
         entry["restartPolicy"] = policies[type_.lower()] = policy
     return JobPlan(manifest, make_job(manifest), policies)
 
@@ -134,20 +136,20 @@ def _failures(dice: random.Random, policy: str) -> list[Outcome]:
 
 
 def _final_outcome(
-    dice: random.Random, plot: JobPlan, replica: Replica, decider: Replica, *, fails: bool
+    dice: random.Random, plan: JobPlan, replica: Replica, last_replica: Replica, *, fails: bool
 ) -> Outcome:
-    deciders, policy = plot.job.success_policy, plot.policy(replica)
-    if replica == decider:
+    success_policy, policy = plan.job.success_policy, plan.policy(replica)
+    if replica == last_replica:
         return dice.choice(_PERMANENT[policy]) if fails else DONE
     if policy == "Always":
         return KEEPS_RUNNING
-    if replica in deciders.success_replicas:
-        # One or all of these must not succeed before the deciding replica.
-        together = len(deciders.success_replicas) > 1 and not deciders.any_succeeds
+    if replica in success_policy.success_replicas:
+        # One or all of these must not succeed before the last replica.
+        together = len(success_policy.success_replicas) > 1 and not success_policy.any_succeeds
         return (
             DONE
-            if together and (not fails or decider in deciders.success_replicas)
+            if together and (not fails or last_replica in success_policy.success_replicas)
             else KEEPS_RUNNING
         )
-    dispensable = not plot.is_needed(replica) and policy in _PERMANENT
-    return dice.choice((DONE, KEEPS_RUNNING, *(_PERMANENT[policy] if dispensable else ())))
+    may_fail = not plan.is_needed(replica) and policy in _PERMANENT
+    return dice.choice((DONE, KEEPS_RUNNING, *(_PERMANENT[policy] if may_fail else ())))

@@ -180,14 +180,14 @@ def test_users_service_account_is_used(field: str) -> None:
 
 
 def test_dependents_are_labelled_with_the_job_name() -> None:
-    companions = list(MPIJob(make_job(manifest())).dependents([]))
-    assert [(c.resource.kind, c.name) for c in companions] == [
+    dependents = list(MPIJob(make_job(manifest())).dependents([]))
+    assert [(c.resource.kind, c.name) for c in dependents] == [
         ("Role", "linear-launcher"),
         ("ServiceAccount", "linear-launcher"),
         ("RoleBinding", "linear-launcher"),
         ("ConfigMap", "linear-config"),
     ]
-    assert all(c.body["metadata"]["labels"] == {"app": "linear"} for c in companions)
+    assert all(c.body["metadata"]["labels"] == {"app": "linear"} for c in dependents)
 
 
 def test_there_are_no_services_and_no_port() -> None:
@@ -246,8 +246,8 @@ def test_run_policy_wins_over_the_clean_pod_policy_of_the_spec() -> None:
 
 
 def test_launcher_decides() -> None:
-    deciders = make_job(manifest()).success_policy
-    assert (deciders.success_replicas, deciders.running_replicas) == ((LAUNCHER,), (LAUNCHER,))
+    policy = make_job(manifest()).success_policy
+    assert (policy.success_replicas, policy.running_replicas) == ((LAUNCHER,), (LAUNCHER,))
     assert make_job(manifest()).status == JobStatus()
 
 

@@ -28,9 +28,9 @@ _OUTCOMES: Final[Mapping[str, Sequence[Outcome]]] = {
     "worker-1": [Evicted(), Exit(0)],
 }
 _TABLES: Final = (table_of(PODS), table_of(kind_of("kubeflow.org/v1", "PyTorchJob").resource))
-# So long it is looked at what goes on after all has settled.
+# How long the writes are counted after all has settled.
 OBSERVED_S: Final = 600.0
-# A job that waits is tried again every ten seconds or later, by one write and what tells of it.
+# A job that waits is tried again every ten seconds or later, by one write and its event and status.
 MAX_WRITES_EACH: Final = 3 * OBSERVED_S / 10
 
 

@@ -130,8 +130,8 @@ def _plan(job: Job, dialect: Dialect) -> str:
 
 def _render(renderer: Renderer) -> None:
     """Render everything outside slices, and one slice."""
-    for companion in (*renderer.dependents(()), *renderer.framework.secrets()):
-        msgspec.json.encode(renderer.dependent(companion))
+    for dependent in (*renderer.dependents(()), *renderer.framework.secrets()):
+        msgspec.json.encode(renderer.dependent(dependent))
     for replica in itertools.islice(renderer.replicas_with_service(), SLICE):
         msgspec.json.encode(renderer.service(replica))
     for replica in itertools.islice(renderer.job.replicas, SLICE):

@@ -89,8 +89,8 @@ async def test_store_and_handlers_follow_events_and_relists_after_gaps(
     server, view = Server(), ChangeFollower()
     handlers = Handlers[Object](PODS, METRICS)
     handlers.add(view.on_change, ())
-    feed = StoreSyncer(PODS, view.store, handlers, METRICS)
-    await feed.replace([], [], "0")
+    syncer = StoreSyncer(PODS, view.store, handlers, METRICS)
+    await syncer.replace([], [], "0")
     gap = False
     for what, name, owner in steps:
         change, obj = server.step(name, owner)
@@ -98,13 +98,13 @@ async def test_store_and_handlers_follow_events_and_relists_after_gaps(
             # After a gap a reflector never continues with events.
             gap = what == "missed"
             if not gap:
-                await feed.replace(list(server.objects.values()), [], str(server.version))
+                await syncer.replace(list(server.objects.values()), [], str(server.version))
         elif what == "missed":
             gap = True
         else:
-            feed.set_version(obj.metadata.resource_version)
-            feed.apply(change, obj)
-    await feed.replace(list(server.objects.values()), [], str(server.version))
+            syncer.set_version(obj.metadata.resource_version)
+            syncer.apply(change, obj)
+    await syncer.replace(list(server.objects.values()), [], str(server.version))
     agree(server, view)
 
 
@@ -120,27 +120,27 @@ def agree(server: Server, view: ChangeFollower) -> None:
 
 async def test_object_listed_both_malformed_and_well_formed_counts_as_well_formed() -> None:
     store = Store[Object]()
-    feed = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
+    syncer = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
     old = Object(metadata=ObjectMeta(name="a", resource_version="1"))
     new = Object(metadata=ObjectMeta(name="a", resource_version="2"))
-    await feed.replace([old], [], "1")
-    await feed.replace([new], [Malformed(old.key, "1", "broken")], "2")
+    await syncer.replace([old], [], "1")
+    await syncer.replace([new], [Malformed(old.key, "1", "broken")], "2")
     assert list(store) == [new]
 
 
 async def test_pruned_object_stays_pruned_until_it_changes() -> None:
     store = Store[Object]()
-    feed = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
+    syncer = StoreSyncer(PODS, store, Handlers(PODS, METRICS), METRICS)
     large = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
     small = Object(metadata=ObjectMeta(name="a", resource_version="1"))
-    await feed.replace([large], [], "1")
+    await syncer.replace([large], [], "1")
     store.shrink(large, small)
     again = Object(metadata=ObjectMeta(name="a", resource_version="1", labels={"of": "no use"}))
-    await feed.replace([again], [], "2")
+    await syncer.replace([again], [], "2")
     assert list(store) == [small]
 
     changed = Object(metadata=ObjectMeta(name="a", resource_version="3"))
-    await feed.replace([changed], [], "3")
+    await syncer.replace([changed], [], "3")
     store.shrink(large, small)
     assert list(store) == [changed]
 
@@ -154,11 +154,11 @@ async def test_long_list_yields_to_the_event_loop() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    feed = StoreSyncer(PODS, Store[Object](), Handlers(PODS, METRICS), METRICS)
+    syncer = StoreSyncer(PODS, Store[Object](), Handlers(PODS, METRICS), METRICS)
     objects = [Object(metadata=ObjectMeta(name=f"o{n}")) for n in range(5000)]
     async with asyncio.TaskGroup() as group:
         counting: asyncio.Task[Any] = group.create_task(count())
-        await feed.replace(objects, [], "1")
+        await syncer.replace(objects, [], "1")
         counting.cancel()
     assert turns > 20
 

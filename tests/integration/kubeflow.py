@@ -10,7 +10,7 @@ from tests.support.harness import ClusterHarness
 from tests.support.outcomes import KEEPS_RUNNING, Outcome
 
 JSON = dict[str, Any]
-Fates = dict[str, Sequence[Outcome]]
+Outcomes = dict[str, Sequence[Outcome]]
 KINDS = ("TFJob", "PyTorchJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
 # The chief of kinds whose success does not depend on workers alone.
 CHIEFS = {"XGBoostJob": "Master", "MXJob": "Scheduler", "MPIJob": "Launcher"}
@@ -53,7 +53,7 @@ def replica_specs(manifest: JSON) -> JSON:
     return specs
 
 
-def forever(*replicas: str) -> Fates:
+def forever(*replicas: str) -> Outcomes:
     """Return outcomes of replicas that run until they are stopped; by default, of all chiefs."""
     chiefs = [f"{chief.lower()}-0" for chief in CHIEFS.values()]
     return dict.fromkeys(replicas or chiefs, (KEEPS_RUNNING,))

@@ -163,7 +163,7 @@ async def test_autoscaler_of_another_operator_is_deleted_with_the_run(
         kind = kind_of("kubeflow.org/v1", "PyTorchJob")
         manifest = elastic(**policy)
         outcomes = {"worker-0": [DONE], "worker-1": [DONE]}
-        job = await cluster.submit(manifest, outcomes, decider="worker-0")
+        job = await cluster.submit(manifest, outcomes, last_replica="worker-0")
         for resource, child in children_left(renderer_of({**manifest, **job})):
             if resource == HORIZONTAL_POD_AUTOSCALERS or stated is at_work:
                 await cluster.user.create(resource, cluster.namespace, child)

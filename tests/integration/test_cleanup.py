@@ -6,7 +6,7 @@ from dlctl.api.meta import PODS
 from tests.integration.kubeflow import (
     JSON,
     KINDS,
-    Fates,
+    Outcomes,
     chief_of,
     forever,
     job_of,
@@ -24,7 +24,7 @@ def replicas(cluster: ClusterHarness) -> list[str]:
     return sorted(str(replica_of(name, "linear")) for name in cluster.pods())
 
 
-def decider(kind: str) -> str:
+def success_replica(kind: str) -> str:
     """Return the replica whose success completes the job."""
     chief = next(iter(chiefs(kind)), "")
     return f"{chief.lower()}-0" if chief else "worker-0"
@@ -44,12 +44,12 @@ def cleaned(kind: str, policy: str, *, sidecar: bool = False) -> JSON:
     return job
 
 
-def going_on(kind: str) -> Fates:
+def going_on(kind: str) -> Outcomes:
     return dict.fromkeys(others(kind), (KEEPS_RUNNING,))
 
 
 def others(kind: str) -> set[str]:
-    return {"worker-0", "worker-1"} - {decider(kind)} if kind != "JAXJob" else set()
+    return {"worker-0", "worker-1"} - {success_replica(kind)} if kind != "JAXJob" else set()
 
 
 @pytest.mark.parametrize("policy", ["None", "Running", "All"])
@@ -59,8 +59,8 @@ async def test_pod_that_has_just_ended_is_kept_unless_all_are_deleted(
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
-        last = decider(kind)
-        await cluster.submit(cleaned(kind, policy), going_on(kind), decider=last)
+        last = success_replica(kind)
+        await cluster.submit(cleaned(kind, policy), going_on(kind), last_replica=last)
         await cluster.ended()
         await cluster.settled()
         everybody = sorted({last, *others(kind)})
@@ -77,9 +77,9 @@ async def test_job_ends_with_its_chief_even_if_a_sidecar_runs(
     async with start_cluster(kinds=only(kind)) as cluster:
         cluster.node.sidecars.add(SIDECAR)
         cluster.start()
-        last = decider(kind)
+        last = success_replica(kind)
         job = cleaned(kind, "Running", sidecar=True)
-        await cluster.submit(job, going_on(kind), decider=last)
+        await cluster.submit(job, going_on(kind), last_replica=last)
         status = await cluster.ended()
         assert status["completionTime"]
         assert cluster.condition("Succeeded")
@@ -102,7 +102,9 @@ async def test_endless_sidecar_does_not_keep_a_job_from_ending(
         cluster.start()
         job = cleaned("TFJob", "Running", sidecar=True)
         job["spec"]["runPolicy"]["ttlSecondsAfterFinished"] = 20
-        await cluster.submit(job, {"worker-0": [DONE], **forever("worker-1")}, decider="worker-0")
+        await cluster.submit(
+            job, {"worker-0": [DONE], **forever("worker-1")}, last_replica="worker-0"
+        )
         await cluster.ended()
         await cluster.until(lambda: not cluster.pods())
 
@@ -112,7 +114,7 @@ async def test_clean_up_all_deletes_pods_with_running_sidecars(start_cluster: St
         cluster.node.sidecars.add(SIDECAR)
         cluster.start()
         await cluster.submit(
-            cleaned("TFJob", "All", sidecar=True), forever("worker-1"), decider="worker-0"
+            cleaned("TFJob", "All", sidecar=True), forever("worker-1"), last_replica="worker-0"
         )
         await cluster.ended()
         await cluster.until(lambda: not cluster.pods())
@@ -123,7 +125,7 @@ async def test_pod_that_ended_together_with_the_chief_is_kept(start_cluster: Sta
         # All end within the second until the kubelet reports the phase of the first.
         cluster.node.phase_lag_s = 5.0
         cluster.start()
-        await cluster.submit(cleaned("XGBoostJob", "Running"), {}, decider="master-0")
+        await cluster.submit(cleaned("XGBoostJob", "Running"), {}, last_replica="master-0")
         await cluster.ended()
         await cluster.settled()
         assert replicas(cluster) == ["master-0", "worker-0", "worker-1"]

@@ -149,7 +149,7 @@ async def test_list_form_statuses_always_decode_in_typed_clients(
 
         cluster.server.storage.observers.append(notice)
         cluster.start()
-        await cluster.submit(manifest, {chief: [KEEPS_RUNNING]}, decider=chief)
+        await cluster.submit(manifest, {chief: [KEEPS_RUNNING]}, last_replica=chief)
         await cluster.until(lambda: cluster.status().get("phase") == "Running")
         await end(cluster, chief)
         assert (await cluster.ended())["replicaStatuses"]["Worker"] == {"succeeded": 2}

@@ -18,64 +18,62 @@ JSON = dict[str, Any]
 HERE = "tests/integration/test_framework_faults.py:"
 
 
-class FlawedJob(DLJob):
+class BuggyJob(DLJob):
     """A framework with the bug that a test selects."""
 
-    job_type = "FlawedJob"
+    job_type = "BuggyJob"
     replica_types: ClassVar = ["master", "worker"]
-    container_properties: ClassVar = {"name": "flawed", "ports": [4711]}
-    flaw: ClassVar[str] = ""
+    container_properties: ClassVar = {"name": "buggy", "ports": [4711]}
+    bug: ClassVar[str] = ""
 
     def get_environment_variables(
         self, replica_spec: ReplicaSpec, replica_index: int
     ) -> Mapping[str, Any]:
-        if self.flaw == "raises":
+        if self.bug == "raises":
             return {"HOSTS": [][replica_index]}
-        return {"RANK": replica_index} if self.flaw == "returns a number" else {}
+        return {"RANK": replica_index} if self.bug == "returns a number" else {}
 
 
 def served() -> list[Kind]:
     return [
-        k
-        for k in served_kinds({"FlawedJob": FlawedJob, "MXJob": MXJob})
-        if "mpba" in str(k.resource)
+        k for k in served_kinds({"BuggyJob": BuggyJob, "MXJob": MXJob}) if "mpba" in str(k.resource)
     ]
 
 
-def flawed(monkeypatch: pytest.MonkeyPatch, flaw: str) -> None:
-    monkeypatch.setattr(FlawedJob, "flaw", flaw)
+def buggy(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
+    monkeypatch.setattr(BuggyJob, "bug", bug)
 
 
 async def submit(cluster: ClusterHarness) -> None:
-    kind = kind_of_api_version(cluster.kinds, "mpba.fbk.eu/v1", "FlawedJob")
+    kind = kind_of_api_version(cluster.kinds, "mpba.fbk.eu/v1", "BuggyJob")
     assert kind is not None
-    wire = bare_job("FlawedJob", "flawed", master=1, worker=1)
-    body = {**wire, "metadata": {"name": "flawed"}}
+    wire = bare_job("BuggyJob", "buggy", master=1, worker=1)
+    body = {**wire, "metadata": {"name": "buggy"}}
     await cluster.user.create(kind.resource, cluster.namespace, body)
 
 
 @pytest.mark.parametrize(
-    ("flaw", "said"),
+    ("bug", "said"),
     [("raises", "IndexError: list index out of range"), ("returns a number", "type int for RANK")],
 )
 async def test_new_job_of_a_buggy_framework_fails_with_file_and_line(
-    flaw: str, said: str, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
+    bug: str, said: str, start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flawed(monkeypatch, flaw)
+    buggy(monkeypatch, bug)
     async with start_cluster(kinds=served()) as cluster:
         running = cluster.start()
         await submit(cluster)
         await cluster.submit(bare_job(), {})
-        await cluster.until(lambda: cluster.status("flawed").get("phase") == "Failed")
-        await cluster.until(lambda: "FlawedJobInvalid" in cluster.events("flawed"))
+        await cluster.until(lambda: cluster.status("buggy").get("phase") == "Failed")
+        await cluster.until(lambda: "BuggyJobInvalid" in cluster.events("buggy"))
         assert (await cluster.ended())["state"] == "Succeeded"
-        message = cluster.events("flawed")["FlawedJobInvalid"]
+        message = cluster.events("buggy")["BuggyJobInvalid"]
         assert said in message
         assert HERE in message
-        assert not [name for name in cluster.pods() if name.startswith("flawed")]
-        faults = running.manager.metrics.dlctl_content_errors_total
-        labels = ("flawedjobs.mpba.fbk.eu", "rendering")
-        assert faults.labels(*labels)._value.get() == 1
+        assert not [name for name in cluster.pods() if name.startswith("buggy")]
+        content_errors = running.manager.metrics.dlctl_content_errors_total
+        labels = ("buggyjobs.mpba.fbk.eu", "rendering")
+        assert content_errors.labels(*labels)._value.get() == 1
 
 
 @pytest.mark.embedded_only("its kind has no definition that all tests share")
@@ -85,14 +83,14 @@ async def test_running_job_is_blocked_until_the_frameworks_bug_is_fixed(
     async with start_cluster(kinds=served()) as cluster:
         cluster.start()
         await submit(cluster)
-        await cluster.until(lambda: cluster.status("flawed").get("phase") == "Running")
-        flawed(monkeypatch, "raises")
+        await cluster.until(lambda: cluster.status("buggy").get("phase") == "Running")
+        buggy(monkeypatch, "raises")
         worker = next(name for name in cluster.pods() if "worker" in name)
         await cluster.user.delete(PODS, cluster.key(worker))
-        await cluster.until(lambda: HERE in cluster.condition("Blocked", "flawed"))
-        await cluster.until(lambda: "FailedCreatePod" in cluster.events("flawed"))
-        assert HERE in cluster.events("flawed")["FailedCreatePod"]
+        await cluster.until(lambda: HERE in cluster.condition("Blocked", "buggy"))
+        await cluster.until(lambda: "FailedCreatePod" in cluster.events("buggy"))
+        assert HERE in cluster.events("buggy")["FailedCreatePod"]
         assert len(cluster.pods()) == 1
 
-        flawed(monkeypatch, "")
+        buggy(monkeypatch, "")
         await cluster.until(lambda: len(cluster.pods()) == 2)

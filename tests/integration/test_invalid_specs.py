@@ -23,7 +23,7 @@ JSON = dict[str, Any]
 KIND = "PyTorchJob"
 BROKEN: JSON = {"pytorchReplicaSpecs": {"Worker": {"template": {"metadata": {"labels": {"a": 1}}}}}}
 MENDED: JSON = {"pytorchReplicaSpecs": {"Worker": {"template": {"metadata": None}}}}
-FATES = {**forever("master-0"), "worker-0": [KEEPS_RUNNING]}
+OUTCOMES = {**forever("master-0"), "worker-0": [KEEPS_RUNNING]}
 
 
 def job(**run_policy: Any) -> JSON:
@@ -33,7 +33,7 @@ def job(**run_policy: Any) -> JSON:
 async def started(cluster: ClusterHarness, **run_policy: Any) -> None:
     """Run a job, then make its spec invalid."""
     await lift_rules(cluster, kind_of("kubeflow.org/v1", KIND))
-    await cluster.submit(job(**run_policy), FATES)
+    await cluster.submit(job(**run_policy), OUTCOMES)
     await running(cluster)
     await cluster.until(lambda: len(cluster.pods()) == 2)
     await cluster.settled()

@@ -9,7 +9,7 @@ from tests.builders import kind_of
 from tests.integration.kubeflow import (
     JSON,
     KINDS,
-    Fates,
+    Outcomes,
     conditions,
     forever,
     job_of,
@@ -75,8 +75,8 @@ async def test_job_is_deleted_after_its_ttl_however_it_ended(
     async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
         job = job_of(kind, policy="ExitCode", run_policy={"ttlSecondsAfterFinished": 1})
-        fates: Fates = {} if last == DONE else {"worker-0": [last], **forever()}
-        await cluster.submit(job, fates, decider="" if last == DONE else "worker-0")
+        outcomes: Outcomes = {} if last == DONE else {"worker-0": [last], **forever()}
+        await cluster.submit(job, outcomes, last_replica="" if last == DONE else "worker-0")
         await cluster.until(lambda: not cluster.objects(jobs) and not cluster.objects(PODS))
         told = {event["reason"] for event in cluster.objects(EVENTS)}
         ends = {f"{kind}Succeeded", f"{kind}Failed"}

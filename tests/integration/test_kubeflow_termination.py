@@ -7,7 +7,7 @@ import pytest
 from dlctl.api.meta import PODS
 from tests.integration.kubeflow import (
     KINDS,
-    Fates,
+    Outcomes,
     change,
     chief_of,
     conditions,
@@ -40,12 +40,12 @@ async def test_job_survives_deleted_drained_and_evicted_pods(
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
-        fates: Fates = {
+        outcomes: Outcomes = {
             "worker-0": [Deleted(), DONE],
             "worker-1": [Drained(), DONE],
             "worker-2": [Evicted(), DONE],
         }
-        await cluster.submit(job_of(kind, policy=policy), fates)
+        await cluster.submit(job_of(kind, policy=policy), outcomes)
         await cluster.ended()
         assert cluster.condition("Succeeded")
         assert [created(cluster, f"worker-{index}") for index in range(3)] == [2, 2, 2]
@@ -58,8 +58,8 @@ async def test_deleted_pods_do_not_fail_a_job_that_is_never_restarted(
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
-        fates: Fates = {"worker-0": [Deleted(), DONE], "worker-1": [Drained(), DONE]}
-        await cluster.submit(job_of(kind, policy="Never"), fates)
+        outcomes: Outcomes = {"worker-0": [Deleted(), DONE], "worker-1": [Drained(), DONE]}
+        await cluster.submit(job_of(kind, policy="Never"), outcomes)
         await cluster.ended()
         assert cluster.condition("Succeeded")
         assert [created(cluster, f"worker-{index}") for index in range(3)] == [2, 2, 1]
@@ -71,8 +71,8 @@ async def test_evicted_pod_fails_a_job_that_is_never_restarted(
 ) -> None:
     async with start_cluster(kinds=only(kind)) as cluster:
         cluster.start()
-        fates = {"worker-1": [Evicted()], **forever("worker-0"), **forever()}
-        await cluster.submit(job_of(kind, policy="Never"), fates, decider="worker-1")
+        outcomes = {"worker-1": [Evicted()], **forever("worker-0"), **forever()}
+        await cluster.submit(job_of(kind, policy="Never"), outcomes, last_replica="worker-1")
         ended = await cluster.ended()
         assert conditions(cluster)[-1] == ("Failed", "True", failed_reason(kind))
         assert "1 Worker replica(s) failed" in cluster.condition("Failed")
@@ -130,7 +130,7 @@ async def test_success_of_the_chief_beats_a_simultaneous_failure(
         cluster.node.run_s = 2.0
         controller = cluster.start()
         job = job_of(kind, {"Worker": 1, chief: 1}, policy="Never")
-        await cluster.submit(job, {"worker-0": [Exit(1)]}, decider=f"{chief.lower()}-0")
+        await cluster.submit(job, {"worker-0": [Exit(1)]}, last_replica=f"{chief.lower()}-0")
         await cluster.until(lambda: len(cluster.pods()) == 2 and bool(cluster.condition("Running")))
         await controller.kill()
         await cluster.until(lambda: phases(cluster) == {"Succeeded", "Failed"})
@@ -180,8 +180,8 @@ async def test_elastic_job_succeeds_with_one_of_its_workers(start_cluster: Start
         cluster.start()
         job = job_of("PyTorchJob", {"Worker": 3})
         job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 3}
-        fates = forever("worker-0", "worker-1")
-        await cluster.submit(job, fates, decider="worker-2")
+        outcomes = forever("worker-0", "worker-1")
+        await cluster.submit(job, outcomes, last_replica="worker-2")
         await cluster.ended()
         assert (
             cluster.condition("Succeeded") == f"PyTorchJob {cluster.key()} successfully completed."
@@ -195,8 +195,8 @@ async def test_tuning_job_ends_with_its_tuner(start_cluster: StartCluster) -> No
         cluster.start()
         job = job_of("MXJob", {"TunerTracker": 1, "TunerServer": 2, "Tuner": 1})
         job["spec"]["jobMode"] = "MXTune"
-        fates = forever("tunertracker-0", "tunerserver-0", "tunerserver-1")
-        await cluster.submit(job, fates)
+        outcomes = forever("tunertracker-0", "tunerserver-0", "tunerserver-1")
+        await cluster.submit(job, outcomes)
         await cluster.ended()
         assert [c[0] for c in conditions(cluster)] == ["Created", "Running", "Succeeded"]
 
@@ -207,8 +207,8 @@ async def test_permanent_exit_code_is_final_and_a_signal_is_not(
     async with start_cluster(kinds=only("XGBoostJob")) as cluster:
         cluster.start()
         job = job_of("XGBoostJob", {"Master": 1, "Worker": 1}, policy="ExitCode")
-        fates: Fates = {"worker-0": [Exit(200), Exit(3)], **forever("master-0")}
-        await cluster.submit(job, fates, decider="worker-0")
+        outcomes: Outcomes = {"worker-0": [Exit(200), Exit(3)], **forever("master-0")}
+        await cluster.submit(job, outcomes, last_replica="worker-0")
         ended = await cluster.ended()
         assert created(cluster, "worker-0") == 2
         assert ended["dlctl"]["failure"]["exitCode"] == 3
@@ -221,8 +221,8 @@ async def test_restarting_is_reported_until_the_job_runs_again(
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, policy="ExitCode")
-        fates: Fates = {"master-0": [Exit(137), KEEPS_RUNNING], **forever("worker-0")}
-        await cluster.submit(job, fates)
+        outcomes: Outcomes = {"master-0": [Exit(137), KEEPS_RUNNING], **forever("worker-0")}
+        await cluster.submit(job, outcomes)
         await cluster.until(lambda: bool(cluster.condition("Restarting")))
         assert cluster.condition("Restarting") == (
             "job linear is restarting because Master replica(s) failed."

@@ -100,13 +100,13 @@ def uid(cluster: ClusterHarness, name: str) -> str:
 async def test_pod_of_a_kueue_pod_group_is_replaced(
     outcome: Outcome, start_cluster: StartCluster
 ) -> None:
-    fates: dict[str, list[Outcome]] = {
+    outcomes: dict[str, list[Outcome]] = {
         "worker-0": [outcome, KEEPS_RUNNING],
         "scheduler-0": [KEEPS_RUNNING],
     }
     async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(kept_job(), fates)
+        await cluster.submit(kept_job(), outcomes)
         await cluster.until(lambda: cluster.history.writes()["create", "pods"] == 4)
         await cluster.until(lambda: cluster.phase() == "Running")
         await cluster.settled()
@@ -116,13 +116,13 @@ async def test_pod_of_a_kueue_pod_group_is_replaced(
 
 async def test_foreign_finalizers_are_awaited(start_cluster: StartCluster) -> None:
     name, theirs = "linear-worker-abcd-0", "example.com/backup"
-    fates: dict[str, list[Outcome]] = {
+    outcomes: dict[str, list[Outcome]] = {
         "worker-0": [Exit(137), KEEPS_RUNNING],
         "scheduler-0": [KEEPS_RUNNING],
     }
     async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(kept_job(theirs), fates)
+        await cluster.submit(kept_job(theirs), outcomes)
         await cluster.until(lambda: finalizers(cluster, name) == [theirs])
         old = uid(cluster, name)
         await cluster.settled()

@@ -91,7 +91,7 @@ async def test_crd_can_be_installed_after_the_controller_has_started(
     async with start_cluster(installed=()) as cluster:
         controller = cluster.start()
         await cluster.settled()
-        assert controller.manager.synced, "a rollout would wait for ever"
+        assert controller.manager.synced, "a rollout would wait forever"
         await cluster.install(KIND)
         await cluster.submit(mxjob(), {})
         assert (await cluster.ended())["state"] == "Succeeded"

@@ -24,7 +24,7 @@ JSON = dict[str, Any]
 JOBS = kind_of("kubeflow.org/v1", "MPIJob").resource
 HELD: Final = {"schedulingGates": [{"name": "example.com/held"}]}
 RUNS: Final[dict[str, list[Outcome]]] = {"launcher-0": [KEEPS_RUNNING]}
-COMPANIONS: Final = {
+DEPENDENTS: Final = {
     ROLES: "linear-launcher",
     SERVICE_ACCOUNTS: "linear-launcher",
     ROLE_BINDINGS: "linear-launcher",
@@ -157,7 +157,7 @@ async def test_suspended_job_keeps_everything_except_its_pods(
         await suspend(cluster, True)
         await cluster.until(lambda: cluster.condition("Suspended") and not cluster.pods())
         await cluster.settled()
-        assert companions(cluster) == COMPANIONS
+        assert dependents(cluster) == DEPENDENTS
 
         await suspend(cluster, False)
         await cluster.until(lambda: cluster.phase() == "Running")
@@ -174,14 +174,14 @@ async def test_job_ends_with_its_launcher_and_its_workers_are_cleaned_up(
         await cluster.until(lambda: cluster.pods() == ["linear-launcher"])
         assert ended["replicaStatuses"] == {"Launcher": {"succeeded": 1}, "Worker": {}}
         assert cluster.condition("Succeeded") == "MPIJob linear is successfully completed."
-        assert companions(cluster) == COMPANIONS
+        assert dependents(cluster) == DEPENDENTS
         assert cluster.services() == []
 
 
 async def test_failed_worker_fails_the_job(start_cluster: StartCluster) -> None:
     async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(mpi_job(), {**RUNS, "worker-1": [Exit(1)]}, decider="worker-1")
+        await cluster.submit(mpi_job(), {**RUNS, "worker-1": [Exit(1)]}, last_replica="worker-1")
         ended = await cluster.ended()
         assert ended["conditions"][-1]["reason"] == "MPIJobMPIJobFailed"
         assert "because 1 Worker replica(s) failed" in cluster.condition("Failed")
@@ -206,9 +206,9 @@ async def test_deleted_dependents_are_recreated(start_cluster: StartCluster) -> 
         cluster.start()
         await cluster.submit(mpi_job(workers=1), RUNS)
         await cluster.until(lambda: cluster.phase() == "Running")
-        for resource, name in COMPANIONS.items():
+        for resource, name in DEPENDENTS.items():
             await cluster.user.delete(resource, ObjectKey(cluster.namespace, name))
-        await cluster.until(lambda: companions(cluster) == COMPANIONS)
+        await cluster.until(lambda: dependents(cluster) == DEPENDENTS)
         assert hosts(cluster) == ["linear-worker-0"]
 
 
@@ -235,15 +235,15 @@ async def test_running_mpi_job_of_training_operator_is_adopted_with_its_pods(
 
 def uids(cluster: ClusterHarness) -> set[str]:
     job = cluster.job()
-    owned = [cluster.owned(resource, job) for resource in (PODS, *COMPANIONS)]
+    owned = [cluster.owned(resource, job) for resource in (PODS, *DEPENDENTS)]
     return {obj["metadata"]["uid"] for objects in owned for obj in objects}
 
 
-def companions(cluster: ClusterHarness) -> dict[Resource, str]:
+def dependents(cluster: ClusterHarness) -> dict[Resource, str]:
     job = cluster.job()
     return {
         resource: obj["metadata"]["name"]
-        for resource in COMPANIONS
+        for resource in DEPENDENTS
         for obj in cluster.owned(resource, job)
     }
 
@@ -267,7 +267,7 @@ async def foreign_pod(cluster: ClusterHarness, name: str) -> None:
 
 
 @pytest.mark.embedded_only("it names the node of the embedded cluster")
-@pytest.mark.parametrize("placed", [{}, {"nodeName": "hollow"}], ids=["gated", "placed by name"])
+@pytest.mark.parametrize("placed", [{}, {"nodeName": "fake-node"}], ids=["gated", "placed by name"])
 async def test_launcher_cannot_exec_into_a_foreign_pod_with_a_workers_name(
     start_cluster: StartCluster, placed: JSON
 ) -> None:
@@ -294,7 +294,7 @@ async def test_launcher_with_a_node_name_is_created_after_its_role(
     start_cluster: StartCluster,
 ) -> None:
     job = mpi_job()
-    replicas(job, "Launcher")["template"]["spec"]["nodeName"] = "hollow"
+    replicas(job, "Launcher")["template"]["spec"]["nodeName"] = "fake-node"
     seen: list[list[str]] = []
     async with start_cluster() as cluster:
         cluster.server.storage.observers.append(
@@ -354,7 +354,7 @@ async def test_role_of_a_job_without_pods_grants_no_access(
             await suspend(cluster, True)
         await cluster.until(lambda: entered(cluster) == [])
         await cluster.settled()
-        assert companions(cluster) == COMPANIONS
+        assert dependents(cluster) == DEPENDENTS
 
         if how == "suspended":
             await suspend(cluster, False)

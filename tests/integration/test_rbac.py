@@ -38,7 +38,7 @@ MANIFEST: Final = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 UNUSED_IN_A_REAL_WORLD: Final = frozenset(
     {("", "pods/exec", "get"), ("", "nodes", "list"), ("", "nodes", "watch")}
 )
-COMPANIONS: Final = {resource for kind in KINDS for resource in kind.dependent_resources}
+DEPENDENTS: Final = {resource for kind in KINDS for resource in kind.dependent_resources}
 
 
 def role() -> JSON:
@@ -206,7 +206,7 @@ async def leave_jobs(cluster: ClusterHarness) -> None:
 def is_ours(cluster: ClusterHarness, name: str) -> bool:
     there = [
         child
-        for resource in (PODS, SERVICES, *COMPANIONS)
+        for resource in (PODS, SERVICES, *DEPENDENTS)
         for child in cluster.owned(resource, cluster.job(name))
     ]
     return all(MANAGED_BY_LABEL in child["metadata"]["labels"] for child in there)
@@ -222,9 +222,9 @@ async def free_names(cluster: ClusterHarness) -> None:
 
 def refuse_streamed_lists(cluster: ClusterHarness) -> None:
     """Disable streamed lists, so that every resource is listed in pages once."""
-    companions = [resource.group_resource for resource in COMPANIONS]
+    dependents = [resource.group_resource for resource in DEPENDENTS]
     jobs = [each.group_resource for kind in KINDS for each in (kind.resource, *kind.scalers)]
-    for resource in ("pods", "services", "nodes", *companions, *jobs):
+    for resource in ("pods", "services", "nodes", *dependents, *jobs):
         refusal = status.bad_request("sendInitialEvents is forbidden for watch")
         cluster.server.faults.add(
             Fault(verb="watch", resource=resource, user_agent="dlctl", status=refusal)

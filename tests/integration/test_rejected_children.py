@@ -116,8 +116,8 @@ async def test_replica_that_cannot_be_replaced_does_not_change_the_job(
     async with start_cluster(kinds=only("PyTorchJob")) as cluster:
         cluster.start()
         job = job_of("PyTorchJob", {"Master": 1, "Worker": 1}, policy="ExitCode")
-        fates = {**forever("master-0"), "worker-0": [KEEPS_RUNNING]}
-        await cluster.submit(job, fates)
+        outcomes = {**forever("master-0"), "worker-0": [KEEPS_RUNNING]}
+        await cluster.submit(job, outcomes)
         await running(cluster)
         await cluster.until(lambda: len(cluster.pods()) == 2)
         await cluster.settled()

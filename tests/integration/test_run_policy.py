@@ -55,10 +55,10 @@ async def test_job_fails_at_its_backoff_limit(
     start_cluster: StartCluster,
 ) -> None:
     job = mxjob(workers=1, runPolicy={"backoffLimit": 2})
-    fates: dict[str, list[Outcome]] = {**FOREVER, "worker-0": [Exit(137), Exit(137), DONE]}
+    outcomes: dict[str, list[Outcome]] = {**FOREVER, "worker-0": [Exit(137), Exit(137), DONE]}
     async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(job, fates)
+        await cluster.submit(job, outcomes)
         ended = await cluster.ended()
         assert (ended["state"], ended["failure"]["reason"]) == ("Failed", "BackoffLimitExceeded")
 

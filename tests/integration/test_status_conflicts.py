@@ -20,7 +20,7 @@ JSON = dict[str, Any]
 KIND: Final = kind_of("kubeflow.org/v1", "TFJob")
 CRD: Final = ObjectKey("", KIND.resource.group_resource)
 HALF_AN_HOUR_S: Final = 1800.0
-Fates = Mapping[str, Sequence[Outcome]]
+Outcomes = Mapping[str, Sequence[Outcome]]
 
 
 def job(name: str = "linear", **counts: int) -> JSON:
@@ -75,8 +75,8 @@ def value(metrics: Metrics, name: str) -> float:
 async def test_status_conflict_with_another_operator_is_reported_and_backs_off() -> None:
     async with start_cluster() as cluster:
         running = cluster.start()
-        fates: Fates = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143)] * 1000}
-        await cluster.submit(job(), fates, decider="chief-0")
+        outcomes: Outcomes = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143)] * 1000}
+        await cluster.submit(job(), outcomes, last_replica="chief-0")
         async with operator_without_memory(cluster):
             await asyncio.sleep(HALF_AN_HOUR_S)
             # Without the pause: one per second and more.
@@ -90,7 +90,7 @@ async def test_status_conflict_with_another_operator_is_reported_and_backs_off()
 async def test_status_conflict_of_one_job_does_not_delay_others() -> None:
     async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
+        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, last_replica="chief-0")
         async with operator_without_memory(cluster):
             await asyncio.sleep(60)
             await cluster.submit(job("other"), {})
@@ -101,7 +101,7 @@ async def test_status_conflict_of_one_job_does_not_delay_others() -> None:
 async def test_single_status_of_another_operator_is_no_conflict() -> None:
     async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
+        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, last_replica="chief-0")
         await cluster.until(lambda: cluster.phase() == "Running")
         body = {"status": {"dlctl": None}}
         await cluster.user.patch(KIND.resource, cluster.key(), body, subresource="status")
@@ -114,7 +114,7 @@ async def test_single_status_of_another_operator_is_no_conflict() -> None:
 async def test_job_continues_when_the_other_operator_has_stopped() -> None:
     async with start_cluster() as cluster:
         cluster.start()
-        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, decider="chief-0")
+        await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, last_replica="chief-0")
         async with operator_without_memory(cluster):
             await cluster.until(lambda: "AnotherOperator" in cluster.events())
         await cluster.until(lambda: cluster.phase() == "Running")
@@ -179,8 +179,8 @@ async def test_outdated_crd_of_one_kind_does_not_delay_others() -> None:
 async def test_downgraded_crd_does_not_change_running_jobs() -> None:
     async with start_cluster() as cluster:
         running = cluster.start()
-        fates: Fates = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143), KEEPS_RUNNING]}
-        await cluster.submit(job(), fates, decider="chief-0")
+        outcomes: Outcomes = {"chief-0": [KEEPS_RUNNING], "worker-0": [Exit(143), KEEPS_RUNNING]}
+        await cluster.submit(job(), outcomes, last_replica="chief-0")
         await cluster.until(lambda: made(cluster, "worker-0") == 2)
         await cluster.until(lambda: cluster.phase() == "Running")
         ours = await replace_status_schema(cluster)

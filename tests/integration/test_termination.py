@@ -42,7 +42,9 @@ async def test_permanent_exit_of_a_worker_fails_the_job(
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(
-            never(), {"worker-1": [outcome], "scheduler-0": [KEEPS_RUNNING]}, decider="worker-1"
+            never(),
+            {"worker-1": [outcome], "scheduler-0": [KEEPS_RUNNING]},
+            last_replica="worker-1",
         )
         status = await cluster.ended()
         assert status["state"] == "Failed"
@@ -61,7 +63,9 @@ async def test_permanent_exit_fails_the_job_even_if_the_kubelet_would_restart_it
     async with start_cluster() as cluster:
         cluster.start()
         await cluster.submit(
-            mxjob(), {"worker-1": [Exit(1)], "scheduler-0": [KEEPS_RUNNING]}, decider="worker-1"
+            mxjob(),
+            {"worker-1": [Exit(1)], "scheduler-0": [KEEPS_RUNNING]},
+            last_replica="worker-1",
         )
         status = await cluster.ended()
         assert (status["state"], status["failure"]["exitCode"]) == ("Failed", 1)

@@ -34,12 +34,12 @@ async def test_events_of_a_job_are_those_of_training_operator(
 ) -> None:
     async with start_cluster(options=_OPTIONS) as cluster:
         cluster.start()
-        fates: dict[str, list[Outcome]] = {
+        outcomes: dict[str, list[Outcome]] = {
             "worker-0": [Exit(143), KEEPS_RUNNING],
             "chief-0": [DONE],
         }
         manifest = tf_job("Always", cleanPodPolicy="All")
-        await cluster.submit(manifest, fates, decider="chief-0")
+        await cluster.submit(manifest, outcomes, last_replica="chief-0")
         await cluster.ended()
         await cluster.settled()
         where = cluster.namespace

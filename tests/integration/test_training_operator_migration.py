@@ -69,7 +69,7 @@ async def left_behind(
     **status: Any,
 ) -> JSON:
     """Create a job as training-operator leaves it, and wait until its pods run."""
-    job = await cluster.submit(manifest, outcomes, decider="chief-0")
+    job = await cluster.submit(manifest, outcomes, last_replica="chief-0")
     name = job["metadata"]["name"]
     if children:
         await make_children(cluster, job)

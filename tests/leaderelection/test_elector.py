@@ -93,10 +93,10 @@ class CandidateGroup:
             request_timeout_s=TIMING.request_timeout_s,
         )
         await self.stack.enter_async_context(client)
-        claim = LeaseLock(client, KEY, name, TIMING, clock, metrics)
-        tenure = ObservedValidity(TIMING, clock, FakeWatchdog())
-        tenure.on_extended = self.observe
-        elector = Elector(claim, tenure, lambda: 0.0, random.Random(len(self.candidates)))
+        lock = LeaseLock(client, KEY, name, TIMING, clock, metrics)
+        validity = ObservedValidity(TIMING, clock, FakeWatchdog())
+        validity.on_extended = self.observe
+        elector = Elector(lock, validity, lambda: 0.0, random.Random(len(self.candidates)))
         candidate = Candidate(name, elector, self.group)
         elector.unresponsive_s = lambda: candidate.unresponsive_s
         self.candidates.append(candidate)

@@ -48,7 +48,7 @@ class Contender:
     name: str
     process: asyncio.subprocess.Process
 
-    async def tell(self, what: str) -> None:
+    async def send(self, what: str) -> None:
         assert self.process.stdin
         self.process.stdin.write(f"{what}\n".encode())
         await self.process.stdin.drain()
@@ -155,7 +155,7 @@ async def test_hanging_process_that_cannot_renew_ends_and_writes_no_more() -> No
         first = await arena.start("first")
         await arena.wrote(first)
         arena.keep_from_renewing()
-        await first.tell("60")
+        await first.send("60")
         told = time.monotonic()
         assert await first.ends(within_s=5) == 1
         assert time.monotonic() - told < TIMING["renew_s"] + 0.5
@@ -169,7 +169,7 @@ async def test_event_loop_resuming_past_the_deadline_writes_nothing() -> None:
         first = await arena.start("first", watchdog=False)
         await arena.wrote(first)
         arena.keep_from_renewing()
-        await first.tell("1.3")
+        await first.send("1.3")
         told = time.monotonic()
         assert await first.ends(within_s=5) == 1
         assert time.monotonic() - told > 1.3
@@ -180,7 +180,7 @@ async def test_leader_with_a_hanging_event_loop_exits_even_if_it_could_renew() -
     async with contender_group() as arena:
         first = await arena.start("first")
         await arena.wrote(first)
-        await first.tell("60")
+        await first.send("60")
         told = time.monotonic()
         assert await first.ends(within_s=5) == 1
         assert time.monotonic() - told > TIMING["stall_s"]

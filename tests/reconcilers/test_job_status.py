@@ -244,10 +244,10 @@ def test_replica_that_cannot_start_blocks_the_job() -> None:
     assert (seen.phase, seen.state) == (JobPhase.CREATING, JobState.RUNNING)
 
 
-def terminal_status(verdict: Completion) -> tuple[JobStatus, EventNote]:
+def terminal_status(completion: Completion) -> tuple[JobStatus, EventNote]:
     job = make_job()
     job = after(job, pod(job, SCHEDULER, state=RUNNING), blocked={"a": "b"})
-    return job_status.terminal_status(job, job.status, verdict, LATER)
+    return job_status.terminal_status(job, job.status, completion, LATER)
 
 
 def test_terminal_status_of_a_successful_job() -> None:

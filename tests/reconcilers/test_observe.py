@@ -27,7 +27,7 @@ def test_replica_without_a_pod_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pod", "situation"),
+    ("pod", "state"),
     [
         pytest.param({"phase": "Pending"}, ReplicaState.PENDING, id="pending"),
         pytest.param({"state": RUNNING}, ReplicaState.RUNNING, id="running"),
@@ -51,8 +51,8 @@ def test_replica_without_a_pod_is_missing() -> None:
         ),
     ],
 )
-def test_replica_state_follows_from_its_pod(pod: dict[str, Any], situation: ReplicaState) -> None:
-    assert observed(**pod).state is situation
+def test_replica_state_follows_from_its_pod(pod: dict[str, Any], state: ReplicaState) -> None:
+    assert observed(**pod).state is state
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ FIRST, SECOND = Replica("worker", 0), Replica("worker", 1)
 SERVED = (SCHEDULER,)
 POLICY = Policy()
 IMPATIENT = Policy(force_delete_after_s=60)
-LOST: dict[str, Any] = {"phase": "Failed", "state": exited(137)}
+FAILED_RETRYABLE: dict[str, Any] = {"phase": "Failed", "state": exited(137)}
 LEAVING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 0}
-STUCK = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
+TERMINATING = {"deletionTimestamp": NOW.isoformat(), "deletionGracePeriodSeconds": 30}
 
 
 def seconds(after: float) -> datetime.datetime:
@@ -99,7 +99,7 @@ def test_replica_with_a_terminating_pod_waits_for_its_name() -> None:
 
 def test_stuck_terminating_pod_is_force_deleted_after_its_time() -> None:
     job = make_job()
-    pods = whole(job, worker0={"state": RUNNING, "metadata": STUCK})
+    pods = whole(job, worker0={"state": RUNNING, "metadata": TERMINATING})
     waiting = planned(job, *pods, policy=IMPATIENT)
     assert (waiting.force_deleted_pods, waiting.requeue_after_s) == ((), 60)
 
@@ -117,13 +117,13 @@ def test_stuck_terminating_pod_is_force_deleted_after_its_time() -> None:
 
 def test_stuck_terminating_pod_is_kept_without_the_setting() -> None:
     job = make_job()
-    pods = whole(job, worker0={"state": RUNNING, "metadata": STUCK})
+    pods = whole(job, worker0={"state": RUNNING, "metadata": TERMINATING})
     made = planned(job, *pods, now=seconds(1e6))
     assert (made.force_deleted_pods, made.requeue_after_s) == ((), None)
 
 
 def test_stuck_surplus_pod_is_force_deleted_too() -> None:
-    pods = whole(make_job(), worker1={"state": RUNNING, "metadata": STUCK})
+    pods = whole(make_job(), worker1={"state": RUNNING, "metadata": TERMINATING})
     made = planned(make_job(workers=1), *pods, now=seconds(60), policy=IMPATIENT)
     assert made.force_deleted_pods == (pods[-1],)
 
@@ -134,7 +134,7 @@ def test_stuck_pod_of_a_finished_job_is_force_deleted_too(
 ) -> None:
     job = make_job(cleanupPodPolicy=policy)
     job = attrs.evolve(job, status=JobStatus(phase=JobPhase.DONE, state=JobState.SUCCEEDED))
-    stuck = make_pod(job, SERVER, state=RUNNING, metadata=STUCK)
+    stuck = make_pod(job, SERVER, state=RUNNING, metadata=TERMINATING)
     assert planned(job, stuck, policy=IMPATIENT) == Plan(job.status, requeue_after_s=60)
     over = planned(job, stuck, now=seconds(60), policy=IMPATIENT)
     assert over == Plan(job.status, force_deleted_pods=(stuck,))
@@ -143,14 +143,14 @@ def test_stuck_pod_of_a_finished_job_is_force_deleted_too(
 def test_clean_up_does_not_force_delete_at_first() -> None:
     job = make_job()
     job = applied(job, planned(job, *whole(job, scheduler0={"state": exited(0)})))
-    stuck = make_pod(job, FIRST, state=RUNNING, metadata=STUCK)
+    stuck = make_pod(job, FIRST, state=RUNNING, metadata=TERMINATING)
     made = planned(job, stuck, now=seconds(9), policy=IMPATIENT)
     assert (made.status.phase, made.requeue_after_s) == (JobPhase.DONE, 51)
 
 
 def test_requeue_is_at_the_earliest_deadline() -> None:
     job = make_job()
-    pods = whole(job, worker0=LOST, worker1={"state": RUNNING, "metadata": STUCK})
+    pods = whole(job, worker0=FAILED_RETRYABLE, worker1={"state": RUNNING, "metadata": TERMINATING})
     assert planned(job, *pods, policy=IMPATIENT).requeue_after_s == 10
     due = planned(applied(job, planned(job, *pods)), *pods, now=seconds(10), policy=IMPATIENT)
     assert due.requeue_after_s == 50
@@ -158,7 +158,7 @@ def test_requeue_is_at_the_earliest_deadline() -> None:
 
 def test_failed_pod_is_kept_until_its_restart_is_due() -> None:
     job = make_job()
-    pods = whole(job, worker0=LOST)
+    pods = whole(job, worker0=FAILED_RETRYABLE)
     first = planned(job, *pods)
     assert (first.deleted_pods, first.pods) == ((), ())
     assert first.requeue_after_s == 10
@@ -174,7 +174,7 @@ def test_failed_pod_is_kept_until_its_restart_is_due() -> None:
 
 def test_replica_whose_failed_pod_was_deleted_early_still_waits_for_its_backoff() -> None:
     job = make_job()
-    job = applied(job, planned(job, *whole(job, worker1=LOST)))
+    job = applied(job, planned(job, *whole(job, worker1=FAILED_RETRYABLE)))
     rest = whole(job)[:-1]
     early = planned(job, *rest, now=seconds(3))
     assert (early.pods, early.requeue_after_s) == ((), 7)
@@ -184,7 +184,7 @@ def test_replica_whose_failed_pod_was_deleted_early_still_waits_for_its_backoff(
 def test_requeue_is_at_the_next_restart() -> None:
     job = make_job()
     earlier = {"phase": "Failed", "state": exited(137, at=seconds(-4))}
-    made = planned(job, *whole(job, worker0=LOST, worker1=earlier))
+    made = planned(job, *whole(job, worker0=FAILED_RETRYABLE, worker1=earlier))
     assert made.requeue_after_s == 6
 
 

@@ -51,8 +51,8 @@ def test_mpi_workers_are_counted_if_one_of_them_failed_the_job() -> None:
     ("replica", "reason"), [("worker-1", "MPIJobMPIJobFailed"), ("", "MPIJobFailed")]
 )
 def test_job_level_failure_has_the_default_reason(replica: str, reason: str) -> None:
-    verdict = Completion(failure_of(replica))
-    ended, note = job_status.terminal_status(JOB, JobStatus(), verdict, NOW)
+    completion = Completion(failure_of(replica))
+    ended, note = job_status.terminal_status(JOB, JobStatus(), completion, NOW)
     assert ended.conditions[-1].reason == reason
     assert note.reason == "MPIJobFailed"
 

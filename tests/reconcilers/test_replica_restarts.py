@@ -88,13 +88,11 @@ def test_record_contains_how_the_pod_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    "situation",
-    [situation for situation in ReplicaState if situation is not ReplicaState.FAILED_RETRYABLE],
+    "state",
+    [state for state in ReplicaState if state is not ReplicaState.FAILED_RETRYABLE],
 )
-def test_replica_that_has_not_failed_is_not_counted(situation: ReplicaState) -> None:
-    assert (
-        record_restarts(JobStatus(), Observed((ObservedReplica(WORKER, situation),)), BACKOFF) == {}
-    )
+def test_replica_that_has_not_failed_is_not_counted(state: ReplicaState) -> None:
+    assert record_restarts(JobStatus(), Observed((ObservedReplica(WORKER, state),)), BACKOFF) == {}
 
 
 def test_record_of_a_restarted_replica_is_kept() -> None:

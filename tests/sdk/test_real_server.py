@@ -47,8 +47,8 @@ def scheduled_by_script(cluster: RealClusterHarness, kind: str, *outcomes: Outco
     """Return a job for simulated nodes, where a script sets the outcome of the chief."""
     wire = manifest(kind, "a", ["true"], policy="ExitCode")
     first = master(kind, "a").removeprefix("a-")
-    decider = first if first[-1].isdecimal() else f"{first}-0"
-    script = script_of(wire, {decider: outcomes}, decider=decider)
+    chief = first if first[-1].isdecimal() else f"{first}-0"
+    script = script_of(wire, {chief: outcomes}, last_replica=chief)
     cluster.node.scripts[cluster.key("a")] = script
     return cluster.kubelet.with_node_selector(wire)
 

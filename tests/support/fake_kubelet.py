@@ -32,7 +32,7 @@ from tests.support.server import Server
 
 JSON = dict[str, Any]
 USER_AGENT: Final = "kubelet"
-NODE_NAME: Final = "hollow"
+NODE_NAME: Final = "fake-node"
 POD_NET: Final = "10.0.0.0/8"
 _PODS: Final = table_of(PODS)
 # Errors for a pod whose name now belongs to another UID: the real server sees a change of an

@@ -151,14 +151,14 @@ class ClusterHarness:
         manifest: Mapping[str, Any],
         outcomes: Mapping[str, Sequence[Outcome]] | None = None,
         *,
-        decider: str = "",
+        last_replica: str = "",
         script: Script | None = None,
     ) -> JSON:
         """Create a job with a script for its replicas; an invalid one has no script."""
         job = {**manifest, "metadata": {"name": manifest["metadata"]["name"]}}
         key = self.key(job["metadata"]["name"])
         if script is None and outcomes is not None:
-            script = script_of(manifest, outcomes, decider=decider)
+            script = script_of(manifest, outcomes, last_replica=last_replica)
         if script is not None:
             self.node.scripts[key] = script
         kind = kind_of_api_version(self.kinds, job["apiVersion"], job["kind"])

@@ -1,6 +1,6 @@
 """Outcomes of a job's replicas, one run after the other: a script for the fake kubelet.
 
-The replica that decides the job goes last, so that no outcome depends on timing. Pure;
+The replica that ends the job goes last, so that no outcome depends on timing. Pure;
 ``fake_kubelet`` plays it.
 """
 
@@ -83,14 +83,14 @@ class ReplicaScript:
 
 @attrs.define
 class Script:
-    """The scripts of a job's replicas; the last outcome of ``decider`` ends the job."""
+    """The scripts of a job's replicas; the last outcome of ``last_replica`` ends the job."""
 
     parts: Mapping[Replica, ReplicaScript]
-    decider: Replica
+    last_replica: Replica
 
     def may_end(self, replica: Replica) -> bool:
         """Return whether a replica may play its current outcome."""
-        if replica != self.decider or not self.parts[replica].at_last_outcome:
+        if replica != self.last_replica or not self.parts[replica].at_last_outcome:
             return True
         return all(part.finished for other, part in self.parts.items() if other != replica)
 
@@ -99,11 +99,11 @@ def script_of(
     manifest: Mapping[str, Any],
     outcomes: Mapping[str, Sequence[Outcome]] | None = None,
     *,
-    decider: str = "",
+    last_replica: str = "",
 ) -> Script:
     """Return the script of a manifest; replicas that are not named get a default outcome.
 
-    By default the chief decides; servers and MPI's workers keep running, and the others succeed.
+    By default the chief is last; servers and MPI's workers keep running, and the others succeed.
     """
     job = make_job(manifest)
     given = outcomes or {}
@@ -111,8 +111,10 @@ def script_of(
         replica: ReplicaScript(given.get(str(replica)) or _default_outcomes(job, replica))
         for replica in job.replicas
     }
-    deciding = next((r for r in parts if str(r) == decider), job.success_policy.success_replicas[0])
-    return Script(parts, deciding)
+    last = next(
+        (r for r in parts if str(r) == last_replica), job.success_policy.success_replicas[0]
+    )
+    return Script(parts, last)
 
 
 def _default_outcomes(job: Job, replica: Replica) -> Sequence[Outcome]:

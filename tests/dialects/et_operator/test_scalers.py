@@ -69,7 +69,7 @@ def test_script_timeout_is_a_minute_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wire", "flaw"),
+    ("wire", "reason"),
     [
         pytest.param(scale_in(toDelete=None), ONE_OF_THEM, id="nothing to delete"),
         pytest.param(scale_in(toDelete={"podNames": []}), ONE_OF_THEM, id="nobody to delete"),
@@ -125,8 +125,8 @@ def test_script_timeout_is_a_minute_by_default() -> None:
         ),
     ],
 )
-def test_impossible_request_has_an_invalid_reason(wire: Any, flaw: str) -> None:
-    assert read_scaler(wire).invalid_reason == flaw
+def test_impossible_request_has_an_invalid_reason(wire: Any, reason: str) -> None:
+    assert read_scaler(wire).invalid_reason == reason
 
 
 FORBIDDEN_SCRIPTS = [
@@ -145,8 +145,8 @@ FORBIDDEN_SCRIPTS = [
 
 @pytest.mark.parametrize("path", FORBIDDEN_SCRIPTS)
 def test_path_of_a_process_file_is_rejected_as_a_script(path: str) -> None:
-    flaw = ".spec.script: must be the path of a script: not under /proc or /dev, and without '..'"
-    assert read_scaler(scale_in(script=path)).invalid_reason == flaw
+    reason = ".spec.script: must be the path of a script: not under /proc or /dev, and without '..'"
+    assert read_scaler(scale_in(script=path)).invalid_reason == reason
 
 
 @pytest.mark.parametrize("path", ["/opt/proc/x.sh", "/devel/a..b.sh", "leave.sh", "/process"])

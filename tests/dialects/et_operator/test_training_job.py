@@ -75,7 +75,7 @@ def test_job_has_one_worker_by_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "spec", "retries", "backoff_limit", "whole_restarts"),
+    ("launcher", "spec", "retries", "backoff_limit", "job_restart_limit"),
     [
         pytest.param({}, {}, NEVER, None, 0, id="nothing"),
         pytest.param({"restartPolicy": "Never"}, {}, NEVER, None, 0, id="never"),
@@ -101,13 +101,13 @@ def test_launcher_or_the_whole_job_is_restarted(
     spec: Mapping[str, Any],
     retries: RetryPolicy,
     backoff_limit: int | None,
-    whole_restarts: int,
+    job_restart_limit: int,
 ) -> None:
     job = read_job(launcher=launcher, **spec)
     assert job.elasticity is not None
     assert job.replica_specs[0].retry_policy is retries
     assert job.run_policy.backoff_limit == backoff_limit
-    assert job.elasticity.job_restart_limit == whole_restarts
+    assert job.elasticity.job_restart_limit == job_restart_limit
     assert job.elasticity.requires_launcher is (launcher.get("restartPolicy") == "Never")
 
 

@@ -40,16 +40,16 @@ def test_class_is_a_framework() -> None:
 
 
 def test_dependents_of_a_launcher_are_in_a_valid_order() -> None:
-    companions = list(elastic().dependents(()))
-    assert [(one.resource.kind, one.name) for one in companions] == [
+    dependents = list(elastic().dependents(()))
+    assert [(one.resource.kind, one.name) for one in dependents] == [
         ("Role", "et-launcher"),
         ("ServiceAccount", "et-launcher"),
         ("RoleBinding", "et-launcher"),
         ("ConfigMap", "et-config"),
     ]
-    assert [one.resource for one in companions] == list(TrainingJob.dependent_resources)
-    assert all(one.body["metadata"] == {"labels": {"app": "et"}} for one in companions)
-    binding = companions[2].body
+    assert [one.resource for one in dependents] == list(TrainingJob.dependent_resources)
+    assert all(one.body["metadata"] == {"labels": {"app": "et"}} for one in dependents)
+    binding = dependents[2].body
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": "et-launcher", "namespace": "ml"}
     ]

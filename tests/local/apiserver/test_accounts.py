@@ -147,8 +147,8 @@ async def test_tampered_token_is_rejected(api: RawClient, me: RawClient) -> None
     good = await token(api)
     head, body, signature = good.split(".")
     for bad in (f"{head}.{body[:-2]}xx.{signature}", f"{head}.{body}.", "..", "", good[:-1]):
-        async with client(api, bad) as stranger:
-            assert (await stranger.get("/apis")).code == 401, bad
+        async with client(api, bad) as unauthorized:
+            assert (await unauthorized.get("/apis")).code == 401, bad
 
 
 @pytest.mark.parametrize(

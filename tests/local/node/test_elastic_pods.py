@@ -42,7 +42,7 @@ async def make(harness: NodeHarness, name: str, spec: Any, labels: dict[str, str
     await harness.client.create(PODS, "default", {"metadata": metadata, "spec": spec})
 
 
-async def companion(harness: NodeHarness, made: Dependent) -> None:
+async def create_dependent(harness: NodeHarness, made: Dependent) -> None:
     body = {**made.body, "metadata": {"name": made.name}}
     await harness.client.create(made.resource, "default", body)
 
@@ -65,7 +65,7 @@ async def test_launcher_logs_in_to_a_worker_created_later(
     )
     *_, files = framework.dependents(())
     for made in (files, *framework.secrets()):
-        await companion(harness, made)
+        await create_dependent(harness, made)
     service = {"clusterIP": "None", "selector": {"app": NAME}, "ports": [{"port": PORT}]}
     await harness.create(SERVICES, NAME, spec=service)
 
