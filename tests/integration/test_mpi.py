@@ -14,6 +14,7 @@ from dlctl.api.meta import (
     Resource,
 )
 from dlctl.api.pods import WORKERS_RUNNING_GATE
+from dlctl.kube.errors import AlreadyExistsError
 from tests.builders import kind_of, renderer_of, training_job
 from tests.integration.kubeflow import change, lift_rules, only
 from tests.support.harness import ClusterHarness, StartCluster
@@ -266,6 +267,18 @@ async def foreign_pod(cluster: ClusterHarness, name: str) -> None:
     await cluster.user.create(PODS, cluster.namespace, body)
 
 
+async def replace_by_foreign_pod(cluster: ClusterHarness, name: str) -> None:
+    """Let another pod take the name of a deleted one before the controller creates it again."""
+    while True:
+        await cluster.user.delete(PODS, cluster.key(name), grace_period_s=0)
+        try:
+            await foreign_pod(cluster, name)
+        except AlreadyExistsError:
+            # The controller was faster.
+            continue
+        return
+
+
 @pytest.mark.embedded_only("it names the node of the embedded cluster")
 @pytest.mark.parametrize("placed", [{}, {"nodeName": "fake-node"}], ids=["gated", "placed by name"])
 async def test_launcher_cannot_exec_into_a_foreign_pod_with_a_workers_name(
@@ -328,9 +341,7 @@ async def test_role_omits_a_deleted_worker_until_its_pod_is_back(
         await cluster.submit(job, RUNS)
         await cluster.until(lambda: len(entered(cluster)) == 2)
         await cluster.until(lambda: cluster.phase() == "Running")
-        # Between two reconciles, another pod takes the name.
-        await cluster.user.delete(PODS, cluster.key("linear-worker-0"), grace_period_s=0)
-        await foreign_pod(cluster, "linear-worker-0")
+        await replace_by_foreign_pod(cluster, "linear-worker-0")
         await cluster.until(lambda: entered(cluster) == ["linear-worker-1"])
         await cluster.settled()
         assert entered(cluster) == ["linear-worker-1"]
