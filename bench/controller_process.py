@@ -46,6 +46,19 @@ class Sampler:
         self.start(loop)
 
 
+class _Policy(asyncio.DefaultEventLoopPolicy):
+    """Samples the first loop, which does the work; the second is the elector's."""
+
+    sampler: Sampler | None = None
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        loop = super().new_event_loop()
+        if self.sampler is not None:
+            loop.call_soon(self.sampler.start, loop)
+            self.sampler = None
+        return loop
+
+
 @attrs.frozen
 class LateWakeup:
     """One wake-up that came late; seconds of the machine's monotonic clock."""
@@ -124,19 +137,14 @@ def controller(folder: Path, arguments: Sequence[str]) -> Iterator[Controller]:
 
 
 def main() -> int:
-    from dlctl.cli import controller, program
+    from dlctl.cli import program
 
     # A runaway must not take the machine with it.
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     with Path(sys.argv[1]).open("a") as file:
-        new_loop = controller.event_loop_factory()
-
-        def sampled_loop() -> asyncio.AbstractEventLoop:
-            loop = new_loop()
-            loop.call_soon(Sampler(file).start, loop)
-            return loop
-
-        controller.event_loop_factory = lambda: sampled_loop
+        policy = _Policy()
+        policy.sampler = Sampler(file)
+        asyncio.set_event_loop_policy(policy)  # type: ignore[deprecated]
         return program.run(["controller", *sys.argv[2:]])
 
 

@@ -61,21 +61,11 @@ def run(args: argparse.Namespace) -> int:
         logger.warning("flag has no effect", extra={"flag": name, "reason": reason})
     try:
         _prioritize_event_loop()
-        with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
-            runner.run(_serve(options, timing, served, list(found.error_by_entry_point)))
+        asyncio.run(_serve(options, timing, served, list(found.error_by_entry_point)))
     except asyncio.CancelledError:
         # A second signal arrived: reconciles were cancelled, and the next leader resumes them.
         return 1
     return 0
-
-
-def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Return the factory of uvloop's event loop, or where it is not installed, of Python's own."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
 
 
 def _prioritize_event_loop() -> None:
