@@ -75,4 +75,5 @@ def test_object_costs_no_more_than_it_may(form: str, spec: Any, status: JSON | N
     metadata["creationTimestamp"] = "2026-01-01T12:00:00Z"
     body = {"apiVersion": version.api_version, "kind": version.name, "metadata": metadata}
     body |= {"spec": spec} if status is None else {"spec": spec, "status": status}
-    run_within_limits(version, msgspec.json.encode(body), measure_memory=True)
+    # The fuzz tier holds objects to the time itself; this runs beside all other tests.
+    run_within_limits(version, msgspec.json.encode(body), measure_memory=True, time_factor=3)
