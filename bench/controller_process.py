@@ -92,18 +92,6 @@ class Controller:
     samples: Path
 
     @property
-    def peak_mb(self) -> float:
-        """Return the most memory it has ever had."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        (line,) = (line for line in status.splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-
-    @property
-    def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / 100
-
-    @property
     def runs(self) -> bool:
         return self.process.poll() is None
 

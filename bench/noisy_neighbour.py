@@ -21,6 +21,7 @@ from typing import Any, Final
 import aiohttp
 import attrs
 
+from bench import process_usage
 from bench.controller_process import Controller, controller, quantile_s
 from bench.hostile_loads import HOSTILE, LOADS, BenchCluster, EndlessLaunchers, Load
 from bench.tables import Figure, show
@@ -88,7 +89,8 @@ async def measure(loads: Sequence[Load]) -> Measurement:
 
 
 async def _beside(stage: BenchCluster, process: Controller, loads: Sequence[Load]) -> Measurement:
-    started, cpu_s = time.monotonic(), process.cpu_s
+    pid = process.process.pid
+    started, cpu_s = time.monotonic(), process_usage.cpu_s(pid)
     pods_s: list[float] = []
     scaled_s: list[float] = []
     async with asyncio.TaskGroup() as group:
@@ -110,8 +112,8 @@ async def _beside(stage: BenchCluster, process: Controller, loads: Sequence[Load
         scaled_s or [LIMIT_S],
         quantile_s((one.wall_s for one in late), lasted_s, SHARE),
         quantile_s((one.own_s for one in late), lasted_s, SHARE),
-        process.peak_mb if lives else 0.0,
-        (process.cpu_s - cpu_s) / lasted_s if lives else 0.0,
+        process_usage.peak_rss_mb(pid) if lives else 0.0,
+        (process_usage.cpu_s(pid) - cpu_s) / lasted_s if lives else 0.0,
         lives,
     )
 

@@ -18,6 +18,8 @@ from tests.builders import NOW, bare_job, entry, mxjob, renderer_of
 
 JSON = dict[str, Any]
 FOLDER: Final = Path(__file__).parent / "golden"
+# Stands in the files for the home of root in a container.
+_ROOT_HOME: Final = "${ROOT_HOME}"
 
 # Everything a template can say that children must respect: what the user sets, and a sidecar.
 _TEMPLATE: Final[JSON] = {
@@ -73,7 +75,7 @@ def written(name: str) -> list[JSON]:
 
 def job_and_children(path: Path) -> tuple[JSON, list[JSON]]:
     """Return the job that a file begins with, and its children as the file has them."""
-    manifest, *children = yaml.safe_load_all(path.read_text())
+    manifest, *children = yaml.safe_load_all(path.read_text().replace(_ROOT_HOME, "/root"))
     return manifest, children
 
 
@@ -91,7 +93,8 @@ class _Plain(yaml.SafeDumper):
 
 
 def _write(path: Path, documents: Sequence[JSON]) -> None:
-    path.write_text(yaml.dump_all(documents, Dumper=_Plain, sort_keys=False))
+    text = yaml.dump_all(documents, Dumper=_Plain, sort_keys=False)
+    path.write_text(text.replace("mountPath: /root", f"mountPath: {_ROOT_HOME}"))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 ``python -m bench.cluster FOLDER`` needs a cluster with kwok's nodes and an audit log in ``FOLDER``,
 which ``make bench-cluster`` makes. Figures are medians over the rounds; times are ratios to the
-plain writers of the same round, who make as many pods and services.
+plain writers of the same round, which create as many pods and services.
 """
 
 import argparse
@@ -19,18 +19,21 @@ from typing import Any, Final
 
 import attrs
 
-from bench.cluster.load import ApiServer, Times, jobs_s, plain_writes_s
+from bench.cluster.load import ApiServer, jobs_s, plain_writes_s
 from bench.cluster.operators import Operator, dlctl, peer
+from bench.process_usage import cpu_s, rss_mb
 from e2e.cluster import programs
 from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.programs import Release
+from tests.support.history import WRITES
 
-_WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+# The plain writers are measured with fewer, which take the same time each.
+_MAX_PLAIN: Final = 1000
 
 
 @attrs.frozen
 class Scenario:
-    """Some jobs of as many replicas."""
+    """A number of jobs, and the replicas of each."""
 
     jobs: int
     replicas: int
@@ -45,7 +48,7 @@ class Scenario:
 
 @attrs.frozen
 class Measurement:
-    """What one scenario took of one operator."""
+    """The cost of one scenario for one operator."""
 
     operator: str
     scenario: str
@@ -62,30 +65,25 @@ class Measurement:
 async def measure(
     server: ApiServer, operator: Operator, scenario: Scenario, folder: Path
 ) -> Measurement:
-    plain_s = await plain_writes_s(server, min(scenario.total, 1000))
-    plain_s *= scenario.total / min(scenario.total, 1000)
-    idle_mb, cpu_s = operator.rss_mb, operator.cpu_s
+    plain = min(scenario.total, _MAX_PLAIN)
+    plain_s = await plain_writes_s(server, plain) * scenario.total / plain
+    idle_mb, cpu_before_s = rss_mb(operator.pid), cpu_s(operator.pid)
     times, namespace = await jobs_s(server, scenario.jobs, scenario.replicas)
-    cpu_s = operator.cpu_s - cpu_s
+    used_s = cpu_s(operator.pid) - cpu_before_s
     writes = _writes(folder / "audit.log", namespace)
     print(f"  {operator.name} {scenario}: {times} {dict(writes)}", file=sys.stderr, flush=True)
     return Measurement(
         operator.name,
         str(scenario),
-        _ratio(_last(times), plain_s),
+        _ratio(times.children_s, plain_s),
         _ratio(times.running_s, plain_s),
-        1000 * cpu_s / (2 * scenario.total),
-        operator.rss_mb,
+        1000 * used_s / (2 * scenario.total),
+        rss_mb(operator.pid),
         idle_mb,
         sum(writes.values()),
         sum(writes.values()) / scenario.jobs,
         plain_s,
     )
-
-
-def _last(times: Times) -> float | None:
-    both = (times.pods_s, times.services_s)
-    return None if None in both else max(t for t in both if t is not None)
 
 
 def _ratio(value: float | None, plain_s: float) -> float | None:
@@ -101,7 +99,7 @@ def _writes(audit_log: Path, namespace: str) -> Counter[str]:
             if namespace not in line:
                 continue
             entry = json.loads(line)
-            if entry["verb"] in _WRITES and not entry.get("userAgent", "").startswith(others):
+            if entry["verb"] in WRITES and not entry.get("userAgent", "").startswith(others):
                 target = entry.get("objectRef", {})
                 resource = "/".join(target[k] for k in ("resource", "subresource") if target.get(k))
                 found[f"{entry['verb']} {resource}"] += 1

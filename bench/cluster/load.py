@@ -28,11 +28,18 @@ _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io
 
 @attrs.frozen
 class Times:
-    """Seconds since the first job was sent; None is what did not happen within the limit."""
+    """Seconds since the first job was sent; None if the limit was exceeded."""
 
     pods_s: float | None
     services_s: float | None
     running_s: float | None
+
+    @property
+    def children_s(self) -> float | None:
+        """The time until all pods and services exist."""
+        if self.pods_s is None or self.services_s is None:
+            return None
+        return max(self.pods_s, self.services_s)
 
 
 @attrs.frozen
@@ -86,11 +93,11 @@ class ApiServer:
 
 @asynccontextmanager
 async def namespace(server: ApiServer) -> AsyncIterator[str]:
-    """Make a namespace that takes pods; empty and delete it afterwards."""
+    """Create a namespace that accepts pods; empty and delete it afterwards."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     await server.post("/api/v1/namespaces", {"metadata": {"name": name}})
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    while (await server.get(account))[0] != 200:  # noqa: ASYNC110 - the server tells nobody.
+    while (await server.get(account))[0] != 200:  # noqa: ASYNC110 - there is no event to wait for.
         await asyncio.sleep(_POLL_S)
     try:
         yield name
@@ -116,7 +123,7 @@ async def _empty(server: ApiServer, base: str) -> None:
 
 
 async def plain_writes_s(server: ApiServer, replicas: int) -> float:
-    """Return the seconds that plain writers take for the children of so many replicas."""
+    """Return the seconds in which plain writers create the children of this many replicas."""
     async with namespace(server) as name:
         base = f"/api/v1/namespaces/{name}"
         numbers = iter(range(replicas))
@@ -153,7 +160,7 @@ async def jobs_s(server: ApiServer, jobs: int, replicas: int) -> tuple[Times, st
 
             await _all([submit] * min(WRITERS, jobs))
             seen = [await one.complete_s(start) for one in (pods, services, running)]
-            # What the operator writes after everything runs belongs to its writes.
+            # The operator may still write: that counts as well.
             await asyncio.sleep(2.0)
             for task in tasks:
                 task.cancel()

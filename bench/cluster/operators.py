@@ -1,6 +1,5 @@
-"""The operators that are timed, each a process of its own, and what the system knows of it."""
+"""The operators that are timed, each in its own process."""
 
-import os
 import subprocess
 import sys
 import time
@@ -11,7 +10,6 @@ from typing import Final
 
 import attrs
 
-_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _SETTLED_S: Final = 5.0
 _STOP_S: Final = 20.0
 
@@ -22,17 +20,6 @@ class Operator:
 
     name: str
     pid: int
-
-    @property
-    def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
-
-    @property
-    def rss_mb(self) -> float:
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(line.split()[1]) / 1024
 
 
 @contextmanager

@@ -149,7 +149,7 @@ def _read_without_invalid_fields(
 def _without_field(node: Any, segments: list[tuple[str, str]], dialect: Dialect) -> Any:
     """Return a value without a field, or without its innermost existing parent.
 
-    None if there is no such field. The rest of the value, which may be large, is not copied.
+    None if the field is missing. The rest of the value, which may be large, is not copied.
     """
     if not segments:
         return None

@@ -81,9 +81,7 @@ class ChildWriter:
 
         Raises like :meth:`Creator.create`.
         """
-        return await Creator(self.writer).create(
-            job.uid, list(_children(job, plan, renderer)), rejected
-        )
+        return await Creator(self.writer).create(job.uid, _children(job, plan, renderer), rejected)
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
         """Update dependents and pods; return the updates that the server rejects, by name.

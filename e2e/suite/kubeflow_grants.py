@@ -9,7 +9,7 @@ from typing import Any, Final
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import kubeflow
 
-# There is no such node, so the pods stay pending.
+# No node has this label, so the pods stay pending.
 UNSCHEDULABLE: Final = {"nodeSelector": {"e2e": "nowhere"}}
 
 

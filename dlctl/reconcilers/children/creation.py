@@ -5,8 +5,7 @@ only; the plan decides what to create.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -110,7 +109,7 @@ class Creator:
     writer: ObjectWriter
 
     async def create(
-        self, owner: UID, children: Sequence[Child], rejected: Mapping[str, Rejection]
+        self, owner: UID, children: Iterable[Child], rejected: Mapping[str, Rejection]
     ) -> CreateResult:
         """Create in stages; stop at the first rejection.
 
@@ -220,40 +219,32 @@ def _title(child: Child) -> str:
 
 
 def creation_stages(
-    children: Sequence[Child], rejected: Mapping[str, Rejection]
+    children: Iterable[Child], rejected: Mapping[str, Rejection]
 ) -> Iterator[list[Child]]:
     """Yield what pods need, the services that they resolve, a pod of each template, the others.
 
     Before the services and before the pods comes one that was rejected before, alone. Single ones
     expose a broken template or an exceeded quota at the first request, not at the thousandth.
     """
-    dependents = [child for child in children if child.resource not in (SERVICES, PODS)]
-    services = [child for child in children if child.resource == SERVICES]
-    pods = [child for child in children if child.resource == PODS]
-    first = {pod.template: pod for pod in reversed(pods)}
-    started: set[tuple[Resource, ObjectKey]] = set()
-    for stage in (
-        dependents,
-        _first_rejected(services, rejected),
-        services,
-        _first_rejected(pods, rejected),
-        [pod for pod in pods if pod is first[pod.template]],
-        pods,
-    ):
-        fresh = [child for child in stage if (child.resource, child.key) not in started]
-        started.update((child.resource, child.key) for child in fresh)
-        yield fresh
+    retried: dict[Resource, Child] = {}
+    first: dict[str, Child] = {}
+    by_stage: dict[int, list[Child]] = {}
+    for child in children:
+        if _was_rejected(child, rejected):
+            retried.setdefault(child.resource, child)
+        if child.resource == SERVICES:
+            stage = 1 if child is retried.get(SERVICES) else 2
+        elif child.resource == PODS:
+            is_first = child is first.setdefault(child.template, child)
+            stage = 3 if child is retried.get(PODS) else 4 if is_first else 5
+        else:
+            stage = 0
+        by_stage.setdefault(stage, []).append(child)
+    for _, stage_children in sorted(by_stage.items()):
+        yield stage_children
 
 
-def _first_rejected(
-    children: Iterable[Child], rejected: Mapping[str, Rejection]
-) -> Iterator[Child]:
+def _was_rejected(child: Child, rejected: Mapping[str, Rejection]) -> bool:
     # A replica's pod and service have one name.
-    return islice(
-        (
-            c
-            for c in children
-            if c.key.name in rejected and rejected[c.key.name].resource == c.resource
-        ),
-        1,
-    )
+    rejection = rejected.get(child.key.name)
+    return rejection is not None and rejection.resource == child.resource

@@ -14,7 +14,9 @@ from tests.frameworks.horovod.builders import LAUNCHER, WORKER, elastic, mutated
 SLEEP = "sleep 365d & trap 'kill $!' TERM; wait $!"
 SIZE = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 SIZES = {"limits": SIZE, "requests": SIZE}
-SSH_MOUNT = {"name": "training-job-ssh", "mountPath": "/root/.ssh", "subPath": ".ssh"}
+ROOT_HOME = "/root"
+SSH_DIRECTORY = f"{ROOT_HOME}/.ssh"
+SSH_MOUNT = {"name": "training-job-ssh", "mountPath": SSH_DIRECTORY, "subPath": ".ssh"}
 FILES_MOUNTS = [
     {"name": "training-job-hostfile", "mountPath": "/etc/edl"},
     {"name": "training-job-config", "mountPath": "/etc/mpi"},
@@ -168,7 +170,7 @@ def test_users_volumes_init_containers_and_account_are_merged() -> None:
     )
     own["containers"][0]["volumeMounts"] = [
         {"name": "data", "mountPath": "/job"},
-        {"name": "data", "mountPath": "/root/.ssh"},
+        {"name": "data", "mountPath": SSH_DIRECTORY},
     ]
     spec = mutated_pod_spec(elastic(launcher=own), LAUNCHER)
     assert spec["serviceAccountName"] == "et-launcher"
@@ -178,7 +180,7 @@ def test_users_volumes_init_containers_and_account_are_merged() -> None:
     # The server accepts one mount per path.
     assert [mount["mountPath"] for mount in mounts] == [
         "/job",
-        "/root/.ssh",
+        SSH_DIRECTORY,
         "/etc/edl",
         "/etc/mpi",
         "/opt/kube",
