@@ -49,6 +49,12 @@ _BARE_TF: Final = "TFJob.v1.mpba.fbk.eu"
             id="list for a scalar in a running job",
         ),
         pytest.param(_PADDLE, _paddle({**_CONTAINER, "env": _PAIRS}), None, id="many variables"),
+        pytest.param(
+            _PADDLE,
+            _paddle({**_CONTAINER, "command": ["a"] * 15_000}, backoffLimit="no"),
+            _STARTED,
+            id="long command in a running job",
+        ),
         pytest.param(_PADDLE, _paddle({**_CONTAINER, "env": [_DENSE_LISTS]}), None, id="dense env"),
         pytest.param(_PADDLE, _paddle({**_CONTAINER, "x": _DENSE_LISTS}), None, id="dense lists"),
         pytest.param(
