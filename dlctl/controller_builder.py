@@ -36,8 +36,8 @@ from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.crd_check import CRDCheck
+from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.executor import Executor
-from dlctl.reconcilers.job_events import JobEvents
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_reconciler import JobReconciler
 from dlctl.reconcilers.job_writer import JobWriter

@@ -12,20 +12,20 @@ from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import InvalidJobError
-from dlctl.reconcilers import invalid_status
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.job_cache import JobCache
-from dlctl.reconcilers.job_events import JobEvents
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_writer import JobWriter
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.reconcile_context import ReconcileContext
+from dlctl.reconcilers.status import invalid_status
 
 # In these phases, a pod that does not run is worth an event.
 _ACTIVE_PHASES: Final = frozenset({JobPhase.CREATING, JobPhase.RUNNING})

@@ -5,10 +5,10 @@ import msgspec
 
 from dlctl.api.meta import UID
 from dlctl.api.status import JobPhase, JobStatus
+from dlctl.reconcilers.children.rejected_children import RejectedChildren
 from dlctl.reconcilers.children.secrets import SecretState
-from dlctl.reconcilers.pod_events import EventDedup
-from dlctl.reconcilers.rejected_children import RejectedChildren
-from dlctl.reconcilers.status_conflicts import StatusConflictDetector
+from dlctl.reconcilers.events.pod_events import EventDedup
+from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector
 
 
 @attrs.define

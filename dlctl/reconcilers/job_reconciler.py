@@ -24,7 +24,6 @@ from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
 from dlctl.informers.store import Store
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
-from dlctl.reconcilers import job_status, status_conflicts
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
@@ -42,8 +41,9 @@ from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.plan_job import Policy, plan_job
 from dlctl.reconcilers.plan_slice import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
-from dlctl.reconcilers.status_conflicts import StatusConflictDetector, restore_own_status
-from dlctl.reconcilers.status_debounce import debounce_counts
+from dlctl.reconcilers.status import job_status, status_conflicts
+from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector, restore_own_status
+from dlctl.reconcilers.status.status_debounce import debounce_counts
 
 if TYPE_CHECKING:
     from dlctl.controller.expectations import ChildStore

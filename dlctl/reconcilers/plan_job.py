@@ -14,20 +14,21 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.backoff import Backoff
-from dlctl.reconcilers import cleanup, job_limits, job_restarts, job_status, replica_restarts
 from dlctl.reconcilers.children import dependents
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
 from dlctl.reconcilers.children.kueue import held_by_kueue
 from dlctl.reconcilers.children.placement import outdated_pods
-from dlctl.reconcilers.completion import Completion, completion
-from dlctl.reconcilers.force_deletion import force_deletions
-from dlctl.reconcilers.invalid_status import invalid_spec_events
+from dlctl.reconcilers.events.pod_events import exit_events
+from dlctl.reconcilers.lifecycle import cleanup, job_limits, job_restarts, replica_restarts
+from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
+from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.plan import Plan, earliest
-from dlctl.reconcilers.pod_events import exit_events
-from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF
+from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status.completion import Completion, completion
+from dlctl.reconcilers.status.invalid_status import invalid_spec_events
 
 
 @attrs.frozen

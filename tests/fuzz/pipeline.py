@@ -21,7 +21,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.watch_events import EventDecoder, ObjectEvent
 from dlctl.kube.decoding import decode_page
-from dlctl.reconcilers import invalid_status, large_jobs
+from dlctl.reconcilers import large_jobs
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.content_errors import ContentError
@@ -37,6 +37,7 @@ from dlctl.reconcilers.membership.reconciler import index_by_job
 from dlctl.reconcilers.membership.selection import initial_membership
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan_job import Policy, plan_job
+from dlctl.reconcilers.status import invalid_status
 from tests.builders import NOW, make_job, manifest, template
 from tests.fuzz.objects import CrdVersion
 

@@ -10,11 +10,11 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.meta import ObjectMeta
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobState, JobStatus
-from dlctl.reconcilers import invalid_status
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.observe import Children, observe
 from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.plan_job import Policy, plan_job
+from dlctl.reconcilers.status import invalid_status
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod
 
 SCHEDULER, SERVER = Replica("scheduler", 0), Replica("server", 0)

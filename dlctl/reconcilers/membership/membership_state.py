@@ -13,9 +13,9 @@ from dlctl.api.pods import Pod
 from dlctl.backoff import Backoff
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.dialects.child_names import MAX_LENGTH
+from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.membership.exec_tasks import ExecTask, LauncherContainer
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF
 
 # The decoder of statuses limits indexes to this length.
 _MAX_INDEX_DIGITS = 9

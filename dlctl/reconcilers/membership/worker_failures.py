@@ -9,8 +9,8 @@ import datetime
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Replica
 from dlctl.api.status import RestartRecord
-from dlctl.reconcilers import replica_restarts
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.selection import free_indexes

@@ -13,9 +13,9 @@ from dlctl.api.job import Job, Replica
 from dlctl.api.pods import ContainerStatus, Pod
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.children.creation import Rejection, RejectionCause
+from dlctl.reconcilers.children.rejected_children import TRANSIENT_CAUSES, without_numbers
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.rejected_children import TRANSIENT_CAUSES, without_numbers
 
 # Larger batches become one event: a job of 1,000 replicas must not cost 1,000 events.
 MAX_INDIVIDUAL: Final = 6

@@ -4,7 +4,7 @@ import pytest
 
 from dlctl.api.meta import PODS
 from dlctl.reconcilers.children.creation import CreateResult, Rejection, RejectionCause
-from dlctl.reconcilers.rejected_children import BACKOFF, RejectedChildren
+from dlctl.reconcilers.children.rejected_children import BACKOFF, RejectedChildren
 
 
 def rejection(

@@ -9,8 +9,12 @@ from dlctl.api.exit_codes import ExitClass
 from dlctl.api.job import Replica
 from dlctl.api.status import JobStatus, RestartRecord
 from dlctl.backoff import Backoff
+from dlctl.reconcilers.lifecycle.replica_restarts import (
+    RESTART_BACKOFF,
+    next_restart_at,
+    record_restarts,
+)
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF, next_restart_at, record_restarts
 from dlctl.reconcilers.termination import Termination
 from tests.builders import NOW, make_job, make_pod
 

@@ -7,7 +7,7 @@ from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.status_debounce import debounce_counts
+from dlctl.reconcilers.status.status_debounce import debounce_counts
 from tests.builders import make_job, mxjob
 
 NOTE = EventNote("Normal", "Reason", "message")

@@ -8,8 +8,8 @@ from dlctl.api import conditions
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.backoff import Backoff
-from dlctl.reconcilers import replica_restarts
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.lifecycle import replica_restarts
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.status import Failure, JobState, JobStatus
-from dlctl.reconcilers import job_status
-from dlctl.reconcilers.completion import Completion
 from dlctl.reconcilers.observe import Children, observe
-from dlctl.reconcilers.replica_counts import (
+from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status.completion import Completion
+from dlctl.reconcilers.status.replica_counts import (
     failed_replica_type,
     final_replica_status,
     replica_status,

@@ -11,8 +11,8 @@ from dlctl.api.pods import Pod
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.events.pod_events import batch_messages
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.pod_events import batch_messages
 
 SUCCESSFUL_CREATE: Final = "SuccessfulCreate"
 SUCCESSFUL_DELETE: Final = "SuccessfulDelete"

@@ -11,7 +11,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.status import Failure
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-from dlctl.reconcilers.quorum import unmet
+from dlctl.reconcilers.status.quorum import unmet
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.pods import Pod
-from dlctl.reconcilers.completion import Completion, completion
+from dlctl.reconcilers.status.completion import Completion, completion
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of
 
 SCHEDULER = Replica("scheduler", 0)

@@ -6,7 +6,7 @@ import pytest
 
 from dlctl.api.job import Replica
 from dlctl.api.pods import Pod
-from dlctl.reconcilers.force_deletion import ForceDeletions, force_deletions
+from dlctl.reconcilers.lifecycle.force_deletion import ForceDeletions, force_deletions
 from tests.builders import NOW, RUNNING, make_job, make_pod
 
 JOB = make_job()

@@ -12,10 +12,10 @@ from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
-from dlctl.reconcilers import replica_conditions, replica_counts
-from dlctl.reconcilers.completion import Completion
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.status import replica_conditions, replica_counts
+from dlctl.reconcilers.status.completion import Completion
 
 
 def running_status(

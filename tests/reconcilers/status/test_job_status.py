@@ -9,11 +9,11 @@ import pytest
 from dlctl.api.job import Job, Replica
 from dlctl.api.pods import Pod
 from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStatus
-from dlctl.reconcilers import invalid_status, job_status
-from dlctl.reconcilers.completion import Completion
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record_restarts
 from dlctl.reconcilers.observe import Observed
-from dlctl.reconcilers.replica_restarts import RESTART_BACKOFF, record_restarts
+from dlctl.reconcilers.status import invalid_status, job_status
+from dlctl.reconcilers.status.completion import Completion
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
 
 LATER = NOW + datetime.timedelta(minutes=1)

@@ -9,8 +9,8 @@ from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.pods import PodPhase
-from dlctl.reconcilers.invalid_status import invalid_reason
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.status.invalid_status import invalid_reason
 
 _MAX_LISTED: Final = 3
 # States in which a replica that ran before does not run now.

@@ -1,0 +1,1 @@
+"""The events of a job: those of its plan, and those copied from its pods."""

@@ -1,0 +1,1 @@
+"""The rules of a job's life: restarts, deadlines and limits, clean-up, forced deletion. Pure."""
