@@ -67,8 +67,8 @@ def write(status: JobStatus) -> JSON:
 
 def read(raw: msgspec.Raw, job: str) -> JobStatus:
     """Read the status of the job of this name, dlctl's or et-operator's."""
-    status = replica_map_status.read(raw, TrainingJobTypeNames)
     wire = codec.decode(raw)
+    status = replica_map_status.read(wire, TrainingJobTypeNames)
     state = codec.mapping(wire.get(_STATE_FIELD))
     members, hosts = (
         worker_indexes(wire.get(_TARGET_WORKERS), job),

@@ -20,7 +20,7 @@ from dlctl.api.job import (
     SuccessPolicy,
 )
 from dlctl.api.status import JobStatus
-from dlctl.dialects import run_policy
+from dlctl.dialects import run_policy, status_codec
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
@@ -115,7 +115,7 @@ class ReplicaMap(Dialect):
             return False
 
     def read_status(self, obj: DecodedObject) -> JobStatus:
-        return replica_map_status.read(obj.status, self.kind)
+        return replica_map_status.read(status_codec.decode(obj.status), self.kind)
 
     def write_status(self, status: JobStatus) -> JSON:
         return replica_map_status.write(status, self.kind)

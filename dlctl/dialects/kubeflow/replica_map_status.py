@@ -8,8 +8,6 @@ import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from dlctl.api import conditions
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.dialects import index_ranges
@@ -69,9 +67,8 @@ def write_replica_statuses(status: JobStatus, types: ReplicaTypeNames) -> JSON:
     return {types.type_name(r.type): _write_replica_status(r) for r in status.replica_statuses}
 
 
-def read(raw: msgspec.Raw, types: ReplicaTypeNames) -> JobStatus:
-    """Read a status, dlctl's or a former operator's."""
-    wire = codec.decode(raw)
+def read(wire: JSON, types: ReplicaTypeNames) -> JobStatus:
+    """Read a decoded status, dlctl's or a former operator's."""
     dlctl_state = codec.mapping(wire.get(_STATE_FIELD))
     found_conditions = tuple(codec.read_condition(c) for c in codec.mappings(wire, "conditions"))
     phase = (
