@@ -40,14 +40,10 @@ class ObjectWriter:
     ) -> T:
         """Merge ``body`` into an object as it was read, and return the updated object.
 
-        :raises ConflictError: if it has changed since, or another object has its name.
-        :raises NotFoundError: if it is gone.
+        Raises like :func:`patch_if_unchanged`.
         """
-        # The UID would be no guard: the server ignores metadata in patches of the status.
-        version = {"resourceVersion": existing.metadata.resource_version}
-        body = {**body, "metadata": {**body.get("metadata", {}), **version}}
-        patched = await self.client.patch(
-            resource, existing.metadata.key, body, as_, subresource=subresource
+        patched = await patch_if_unchanged(
+            self.client, resource, existing, body, as_, subresource=subresource
         )
         self.expectations.expect_write(owner, resource, patched.metadata.resource_version)
         return patched
@@ -76,3 +72,23 @@ class ObjectWriter:
         # Gone, or without grace where finalizers keep it: wait until the store shows which.
         self.expectations.expect_write(owner, resource, deleted.metadata.resource_version)
         return True
+
+
+async def patch_if_unchanged(
+    client: Client,
+    resource: Resource,
+    existing: Object,
+    body: JSON,
+    as_: type[T] = Object,  # type: ignore[assignment]
+    *,
+    subresource: str = "",
+) -> T:
+    """Merge ``body`` into an object as it was read, and return the updated object.
+
+    :raises ConflictError: if it has changed since, or another object has its name.
+    :raises NotFoundError: if it is gone.
+    """
+    # The UID would be no guard: the server ignores metadata in patches of the status.
+    version = {"resourceVersion": existing.metadata.resource_version}
+    body = {**body, "metadata": {**body.get("metadata", {}), **version}}
+    return await client.patch(resource, existing.metadata.key, body, as_, subresource=subresource)

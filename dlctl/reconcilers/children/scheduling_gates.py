@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, ObjectKey
 from dlctl.api.pods import WORKERS_RUNNING_GATE, Pod
+from dlctl.controller.object_writer import patch_if_unchanged
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
 
@@ -14,13 +15,13 @@ MAX_TRIES: Final = 5
 
 
 def ungate_patch(pod: Pod) -> JSON:
-    """Return the merge patch that removes only dlctl's gate, for a pod that is unchanged."""
+    """Return the merge patch that removes only dlctl's gate.
+
+    Only for an unchanged pod: a gate that was removed meanwhile cannot be added back.
+    """
     gates = (pod.spec.scheduling_gates if pod.spec else None) or ()
     kept = [{"name": gate.name} for gate in gates if gate.name != WORKERS_RUNNING_GATE]
-    metadata = pod.metadata
-    # Gates cannot be added back: if another one was removed meanwhile, the patch must conflict.
-    version = {"name": metadata.name, "resourceVersion": metadata.resource_version}
-    return {"metadata": version, "spec": {"schedulingGates": kept or None}}
+    return {"spec": {"schedulingGates": kept or None}}
 
 
 async def ungate_all(client: Client, namespace: str = "") -> list[ObjectKey]:
@@ -52,7 +53,7 @@ async def _ungate(client: Client, pod: Pod) -> bool:
         if not pod.is_gated or pod.metadata.is_terminating:
             return False
         try:
-            await client.patch(PODS, pod.key, ungate_patch(pod), Pod)
+            await patch_if_unchanged(client, PODS, pod, ungate_patch(pod))
         except NotFoundError:
             return False
         except ConflictError:

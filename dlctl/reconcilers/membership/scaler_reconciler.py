@@ -11,9 +11,10 @@ import attrs
 
 from dlctl.api.elastic import Scaler, ScalerObject, ScalerPhase
 from dlctl.api.job import JobObject
-from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.api.meta import ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.controller.event_recorder import EventRecorder
+from dlctl.controller.object_writer import patch_if_unchanged
 from dlctl.controller.worker_loop import Result
 from dlctl.dialects.et_operator import scalers, training_conditions
 from dlctl.informers.store import Store
@@ -92,11 +93,8 @@ class ScalerReconciler:
         )
         conditions = (*scaler.status.conditions, ended)
         failed = attrs.evolve(scaler.status, phase=ScalerPhase.FAILED, conditions=conditions)
-        body = {
-            "metadata": {"resourceVersion": obj.metadata.resource_version},
-            "status": scalers.write_status(failed, self.resource),
-        }
-        await self.client.patch(self.resource, obj.key, body, Object, subresource="status")
+        body = {"status": scalers.write_status(failed, self.resource)}
+        await patch_if_unchanged(self.client, self.resource, obj, body, subresource="status")
         self.recorder.record(self.resource, obj.metadata, "Warning", ended.reason, ended.message)
         return Result()
 
