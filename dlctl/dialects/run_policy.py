@@ -6,6 +6,7 @@ from typing import Any, Final
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.job import CleanPodPolicy, RunPolicy
 from dlctl.api.quantities import QuantityError, canonicalize
+from dlctl.dialects import schema_parts
 from dlctl.dialects.field_reader import FieldReader
 from dlctl.errors import InvalidJobError, quoted
 
@@ -23,7 +24,7 @@ def read(
 ) -> RunPolicy:
     """Read the run policy of a spec; ``clean_pod_policy`` is the default.
 
-    What is named by ``in_spec`` is looked for in the spec itself, too.
+    Fields named by ``spec_fields`` may also be in the spec itself.
     """
     policy = fields.object("runPolicy")
 
@@ -78,25 +79,22 @@ def schema() -> JSON:
                 "description": "Which pods are deleted when the job has ended: All, Running, None.",
                 "pattern": "^(?i:|All|Running|None)$",
             },
-            "ttlSecondsAfterFinished": _number(
-                "Seconds from the end of the job to its deletion; never by default.", 0
-            ),
-            "activeDeadlineSeconds": _number("Seconds from start to failure of the job.", 1),
-            "backoffLimit": _number(
-                "Number of failures of all replicas that fails the job; unlimited by default.", 0
-            ),
+            "ttlSecondsAfterFinished": {
+                **schema_parts.int32(0),
+                "description": "Seconds from the end of the job to its deletion; never by default.",
+            },
+            "activeDeadlineSeconds": {
+                **schema_parts.int32(1),
+                "description": "Seconds from start to failure of the job.",
+            },
+            "backoffLimit": {
+                **schema_parts.int32(0),
+                "description": "Number of failures of all replicas that fails the job; unlimited "
+                "by default.",
+            },
             "suspend": {
                 "type": "boolean",
                 "description": "Whether the job is suspended: it has no pods.",
             },
         },
-    }
-
-
-def _number(description: str, minimum: int) -> JSON:
-    return {
-        "type": "integer",
-        "format": "int32",
-        "minimum": minimum,
-        "description": description,
     }

@@ -7,10 +7,10 @@ written: otherwise their errors could not be reported.
 from typing import Any, Final
 
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, Resource
+from dlctl.dialects import schema_parts
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_OUTS
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.kubeflow import replica_map_schema
 
 JSON = dict[str, Any]
 _MAX_NAME_LENGTH: Final = 253
@@ -104,7 +104,7 @@ def _spec(adds: bool) -> JSON:
                 "the added or removed workers, separated by commas.",
             },
             "timeout": {
-                **replica_map_schema.int32(1),
+                **schema_parts.int32(1),
                 "maximum": scalers.MAX_TIMEOUT_S,
                 "description": "Timeout of the script"
                 + (", and of new workers to become reachable," if adds else "")
@@ -112,7 +112,7 @@ def _spec(adds: bool) -> JSON:
             },
             "env": _env(),
             "backoffLimit": {
-                **replica_map_schema.int32(0),
+                **schema_parts.int32(0),
                 "description": "Number of retries after a failure; 0 by default.",
             },
         },
@@ -141,12 +141,12 @@ def _to_add() -> JSON:
         "required": ["count"],
         "properties": {
             "count": {
-                **replica_map_schema.int32(1),
+                **schema_parts.int32(1),
                 "maximum": MAX_REPLICAS,
                 "description": "The number.",
             },
             "minCount": {
-                **replica_map_schema.int32(1),
+                **schema_parts.int32(1),
                 "description": "Sufficient number when the timeout expires; all by default.",
             },
         },
@@ -166,7 +166,7 @@ def _to_delete() -> JSON:
         "type": "object",
         "description": "The workers to remove: a number of them, or those named.",
         "properties": {
-            "count": {**replica_map_schema.int32(1), "description": "The number; the newest go."},
+            "count": {**schema_parts.int32(1), "description": "The number; the newest go."},
             "podNames": {**names, "description": "The names of their pods."},
         },
         "x-kubernetes-validations": [
@@ -176,7 +176,7 @@ def _to_delete() -> JSON:
 
 
 def _status(adds: bool) -> JSON:
-    schema = replica_map_schema.status_schema()
+    schema = schema_parts.status_schema()
     kept = ("conditions", "replicaStatuses", "startTime", "completionTime", "lastReconcileTime")
     pods = "addPods" if adds else "toDeletePods"
     names = {"type": "array", "nullable": True, "items": {"type": "string"}}

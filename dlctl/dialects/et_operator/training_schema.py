@@ -7,10 +7,10 @@ status written.
 from typing import Any, Final
 
 from dlctl.api.elastic import LAUNCHER, WORKER, AttachMode
+from dlctl.dialects import schema_parts
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.et_operator.policies import DEFAULT_BACKOFF_LIMIT
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.kubeflow import replica_map_schema
 from dlctl.dialects.restart_policy import RestartPolicy
 
 JSON = dict[str, Any]
@@ -44,7 +44,7 @@ def training_job_spec_schema() -> JSON:
                 "description": "How the launcher connects to its workers; ssh by default.",
             },
             "slotsPerWorker": {
-                **replica_map_schema.int32(1),
+                **schema_parts.int32(1),
                 "description": "Processes per worker; by default its number of GPUs, or 1.",
             },
             "restartPolicy": {
@@ -54,7 +54,7 @@ def training_job_spec_schema() -> JSON:
                 "description": "Whether the whole job is restarted when its launcher fails.",
             },
             "backoffLimit": {
-                **replica_map_schema.int32(0),
+                **schema_parts.int32(0),
                 "default": DEFAULT_BACKOFF_LIMIT,
                 "description": "Maximum number of restarts of the job, or of its launcher alone.",
             },
@@ -73,7 +73,7 @@ def training_job_spec_schema() -> JSON:
 
 
 def training_job_status_schema() -> JSON:
-    schema = replica_map_schema.status_schema()
+    schema = schema_parts.status_schema()
     names = {"type": "array", "nullable": True, "items": {"type": "string"}}
     more: JSON = {
         "phase": {
@@ -126,7 +126,7 @@ def _replica_specs() -> JSON:
             "Always, OnFailure and ExitCode restart the launcher after a retryable exit code; with "
             "Never the job also fails when the launcher's pod is deleted."
         ),
-        "template": replica_map_schema.required_pod_template(),
+        "template": schema_parts.required_pod_template(),
     }
     worker = {
         "replicas": {**bound, "default": 1, "description": "Number of workers; 1 by default."},
@@ -137,10 +137,10 @@ def _replica_specs() -> JSON:
             "with a retryable exit code (ExitCode); none by default."
         ),
         "backoffLimit": {
-            **replica_map_schema.int32(0),
+            **schema_parts.int32(0),
             "description": "Maximum number of replacements of a worker that never runs for long.",
         },
-        "template": replica_map_schema.required_pod_template(),
+        "template": schema_parts.required_pod_template(),
     }
     return {
         "type": "object",
@@ -179,16 +179,16 @@ def _clean_pod_policy() -> JSON:
 def _policies() -> JSON:
     return {
         "ttlSecondsAfterFinished": {
-            **replica_map_schema.int32(0),
+            **schema_parts.int32(0),
             "description": "Seconds from the end of the job to its deletion; never by default.",
         },
         "activeDeadlineSeconds": {
-            **replica_map_schema.int32(1),
+            **schema_parts.int32(1),
             "description": "Seconds from start to failure of the job.",
         },
         "suspend": {
             "type": "boolean",
             "description": "Whether the job is suspended: it has no pods.",
         },
-        "schedulingPolicy": replica_map_schema.scheduling_policy({}),
+        "schedulingPolicy": schema_parts.scheduling_policy({}),
     }

@@ -11,9 +11,8 @@ import msgspec
 
 from dlctl.api.elastic import LAUNCHER, WORKER, Membership, ScaleOperation
 from dlctl.api.status import JobPhase, JobState, JobStatus
-from dlctl.dialects import index_ranges
+from dlctl.dialects import index_ranges, replica_map_status
 from dlctl.dialects import status_codec as codec
-from dlctl.dialects.kubeflow import replica_map_status
 
 JSON = dict[str, Any]
 _STATE_FIELD: Final = "dlctl"

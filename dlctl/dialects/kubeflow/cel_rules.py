@@ -22,30 +22,12 @@ MANAGED_BY_IMMUTABLE: Final[JSON] = {
     "message": "field is immutable",
     "fieldPath": ".runPolicy.managedBy",
 }
-# The message of v1's own rule.
-QUEUE_IMMUTABLE: Final[JSON] = {
-    "rule": "self == oldSelf",
-    "message": "spec.runPolicy.schedulingPolicy.queue is immutable",
-}
 
 
 def replica_specs_required(field: str) -> JSON:
     return {
         "rule": f"has(self.{field}) || has(self.replicaSpecs)",
         "message": f"{field} is missing: give a spec for each type of replica",
-    }
-
-
-def not_added(field: str, message: str) -> JSON:
-    """Return the rule of a spec that a field is there only if it was there before.
-
-    It has to look itself: to a server, objects that hold fields without a schema always change.
-    """
-    return {
-        "rule": f"!has(self.{field}) || oldSelf.?{field}.hasValue()",
-        "optionalOldSelf": True,
-        "message": message,
-        "fieldPath": f".{field}",
     }
 
 

@@ -20,16 +20,11 @@ from dlctl.api.job import (
     SuccessPolicy,
 )
 from dlctl.api.status import JobStatus
-from dlctl.dialects import run_policy, status_codec
+from dlctl.dialects import replica_map_status, run_policy, schema_parts, status_codec
 from dlctl.dialects.child_names import check_child_names
 from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader, parse_enum
-from dlctl.dialects.kubeflow import (
-    cel_rules,
-    replica_map_schema,
-    replica_map_status,
-    replica_validation,
-)
+from dlctl.dialects.kubeflow import cel_rules, replica_map_schema, replica_validation
 from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_templates import read_pod_template, training_container
 from dlctl.dialects.restart_policy import RestartPolicy
@@ -136,7 +131,7 @@ class ReplicaMap(Dialect):
         return f"{LABEL_PREFIX}/operator-name={self.kind.controller_name}"
 
     def status_schema(self) -> JSON:
-        return replica_map_schema.status_schema()
+        return schema_parts.status_schema()
 
     def spec_schema(self) -> JSON:
         return replica_map_schema.replica_map_schema(self.kind, is_v1=self.is_v1)

@@ -4,13 +4,13 @@ Names of fields and replica types are read case-insensitively, so the schema val
 documented spelling, and other spellings are validated when the job is read.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from dlctl.dialects import run_policy
+from dlctl.dialects import run_policy, schema_parts
 from dlctl.dialects.field_reader import MAX_REPLICAS
-from dlctl.dialects.kubeflow import replica_map_schema
-from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_schema import pod_template_schema
+from dlctl.dialects.replica_map_status import ReplicaTypeNames
 from dlctl.frameworks.dljob import DLJob
 
 JSON = dict[str, Any]
@@ -23,6 +23,17 @@ _MAX_REPLICAS_RULE: Final[JSON] = {
     "rule": f"self.map(e, e.?replicas.orValue(1)).sum() <= {MAX_REPLICAS}",
     "message": f"a job may have at most {MAX_REPLICAS} replicas of all types together",
 }
+
+
+class StorageKind(ReplicaTypeNames, Protocol):
+    """A kind of Kubeflow that stores jobs of the list form beside those of its own map form."""
+
+    @property
+    def replica_specs_field(self) -> str: ...
+    @property
+    def spec_properties(self) -> Mapping[str, JSON]: ...
+    @property
+    def v1_properties(self) -> Mapping[str, JSON]: ...
 
 
 class ListForm(Protocol):
@@ -47,7 +58,7 @@ class ListForm(Protocol):
     @property
     def case_insensitive_templates(self) -> bool: ...
     @property
-    def storage_kind(self) -> KubeflowKind | None: ...
+    def storage_kind(self) -> StorageKind | None: ...
 
 
 def replica_list_schema(dialect: ListForm) -> JSON:
@@ -109,7 +120,7 @@ def replica_list_schema(dialect: ListForm) -> JSON:
     return schema
 
 
-def _add_v1_properties(schema: JSON, storage_kind: KubeflowKind) -> None:
+def _add_v1_properties(schema: JSON, storage_kind: StorageKind) -> None:
     """Add the types of v1's fields: v1's clients decode jobs of this form too."""
     field = storage_kind.replica_specs_field
     properties = schema["properties"]
@@ -117,15 +128,15 @@ def _add_v1_properties(schema: JSON, storage_kind: KubeflowKind) -> None:
         properties.setdefault(name, property_schema)
     properties["runPolicy"]["properties"].update(
         managedBy={"type": "string"},
-        schedulingPolicy=replica_map_schema.scheduling_policy(_PRESERVE_UNKNOWN),
+        schedulingPolicy=schema_parts.scheduling_policy(_PRESERVE_UNKNOWN),
     )
     message = (
         f"is of another version: write apiVersion kubeflow.org/v1 with {field}, "
         "or list replicaSpecs"
     )
-    replica_map_schema.keep_unchanged(schema, field, message)
+    schema_parts.keep_unchanged(schema, field, message)
     for name in storage_kind.v1_properties:
-        replica_map_schema.keep_unchanged(schema, name)
+        schema_parts.keep_unchanged(schema, name)
 
 
 def bare_list_schema(framework: type[DLJob]) -> JSON:
@@ -155,7 +166,7 @@ def bare_list_schema(framework: type[DLJob]) -> JSON:
 def status_schema(*, shared: bool = False) -> JSON:
     """Return the schema of ``status``; if shared with v1, with the types of v1's fields."""
     if shared:
-        schema = replica_map_schema.status_schema()
+        schema = schema_parts.status_schema()
         return {**schema, "properties": {**schema["properties"], **_STATUS_PROPERTIES}}
     return {
         "type": "object",

@@ -23,7 +23,6 @@ from dlctl.dialects import run_policy
 from dlctl.dialects.child_names import MAX_PREFIX_LENGTH, check_names_with_runtime_id, runtime_id
 from dlctl.dialects.dialect import JSON, DecodedObject, Dialect
 from dlctl.dialects.field_reader import MAX_REPLICAS, FieldReader
-from dlctl.dialects.kubeflow.kind import KubeflowKind
 from dlctl.dialects.pod_templates import (
     check_replica_types,
     check_singletons,
@@ -62,7 +61,7 @@ class ReplicaList(Dialect):
     default_clean_pod_policy: CleanPodPolicy
     retry_policy: RetryPolicy
     # The kind of Kubeflow's v1 as which jobs are stored, so that its typed clients read them.
-    storage_kind: KubeflowKind | None = None
+    storage_kind: list_schema.StorageKind | None = None
     # In ``terminationPolicy``, the replica that decides the job, and its index there.
     chief_field: str = "chief"
     chief_index_field: str = "replicaIndex"

@@ -10,8 +10,8 @@ import attrs
 import msgspec
 
 from dlctl.api.status import JobPhase, JobStatus
+from dlctl.dialects import replica_map_status
 from dlctl.dialects import status_codec as codec
-from dlctl.dialects.kubeflow import replica_map_status
 from dlctl.dialects.replica_lists import list_status
 
 JSON = dict[str, Any]

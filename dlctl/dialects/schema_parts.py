@@ -1,0 +1,144 @@
+"""Parts of the CRD schemas that several dialects share."""
+
+from typing import Any, Final
+
+from dlctl.api import quantities
+from dlctl.dialects import pod_schema
+from dlctl.dialects.pod_values import TIME_PATTERN
+
+JSON = dict[str, Any]
+
+# Bounds the server's cost estimate of validation rules.
+_MAX_CONTAINERS: Final = 256
+_PRESERVE_UNKNOWN: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_FIELD_OF_V1: Final = "is a field of v1: write apiVersion kubeflow.org/v1"
+# The message of training-operator's own rule.
+_QUEUE_IMMUTABLE: Final[JSON] = {
+    "rule": "self == oldSelf",
+    "message": "spec.runPolicy.schedulingPolicy.queue is immutable",
+}
+
+
+def int32(minimum: int) -> JSON:
+    return {"type": "integer", "format": "int32", "minimum": minimum}
+
+
+def status_schema() -> JSON:
+    """Return the schema of ``status``: typed like v1's Go types, preserving other fields."""
+    replica = {
+        "type": "object",
+        **_PRESERVE_UNKNOWN,
+        "properties": {
+            **{name: int32(0) for name in ("active", "succeeded", "failed")},
+            "selector": {"type": "string"},
+            "labelSelector": pod_schema.type_schema("LabelSelector"),
+        },
+    }
+    by_type: JSON = {"type": "object", "nullable": True, "additionalProperties": replica}
+    condition = {name: {"type": "string"} for name in ("type", "status", "reason", "message")}
+    times = {name: _time() for name in ("lastUpdateTime", "lastTransitionTime")}
+    conditions = {
+        "type": "array",
+        "nullable": True,
+        "description": "The conditions of the job; the last one is the latest.",
+        "items": {
+            "type": "object",
+            "required": ["type", "status"],
+            "properties": {**condition, **times},
+        },
+    }
+    return {
+        "type": "object",
+        "description": "The last observed state, written by the controller only.",
+        **_PRESERVE_UNKNOWN,
+        "properties": {
+            "conditions": conditions,
+            "replicaStatuses": {
+                "description": "The number of replicas by type and state.",
+                **by_type,
+            },
+            "startTime": _time(),
+            "completionTime": _time(),
+            "lastReconcileTime": _time(),
+            "dlctl": {
+                "type": "object",
+                "description": "dlctl's own state.",
+                **_PRESERVE_UNKNOWN,
+            },
+        },
+    }
+
+
+def _time() -> JSON:
+    # The format alone accepts times without a zone, which make Go fail to decode the whole list.
+    return {"type": "string", "format": "date-time", "nullable": True, "pattern": TIME_PATTERN}
+
+
+def required_pod_template() -> JSON:
+    """Return the schema of a pod template with at least one container and its image."""
+    template = pod_schema.pod_template_schema()
+    spec = template["properties"]["spec"]
+    containers = spec["properties"]["containers"]
+    container = containers["items"]
+    required_strings = {name: {"type": "string", "minLength": 1} for name in ("name", "image")}
+    container = _require(container, required_strings, required=list(required_strings))
+    containers = {**containers, "minItems": 1, "maxItems": _MAX_CONTAINERS, "items": container}
+    spec = _require(spec, {"containers": containers}, required=["containers"])
+    return _require(template, {"spec": spec}, required=["spec"])
+
+
+def _require(schema: JSON, properties: JSON, *, required: list[str]) -> JSON:
+    return {
+        **schema,
+        "required": required,
+        "properties": {**schema["properties"], **properties},
+    }
+
+
+def scheduling_policy(unknown_fields: JSON) -> JSON:
+    return {
+        "type": "object",
+        "description": "Settings of gang scheduling.",
+        **unknown_fields,
+        "properties": {
+            "minAvailable": int32(1),
+            "queue": {
+                "type": "string",
+                "x-kubernetes-validations": [_QUEUE_IMMUTABLE],
+            },
+            "minResources": {
+                "type": "object",
+                "additionalProperties": {
+                    "x-kubernetes-int-or-string": True,
+                    "maxLength": quantities.MAX_CHARS,
+                    "pattern": quantities.PATTERN,
+                },
+            },
+            "priorityClass": {"type": "string"},
+            "scheduleTimeoutSeconds": int32(0),
+        },
+    }
+
+
+def keep_unchanged(schema: JSON, field: str, message: str = _FIELD_OF_V1) -> None:
+    """Let a version keep what another one has stored in a field, but not write there."""
+    schema["properties"][field] = {
+        "type": "object",
+        **_PRESERVE_UNKNOWN,
+        "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": message}],
+    }
+    rules = schema.setdefault("x-kubernetes-validations", [])
+    rules.append(_not_added(field, message))
+
+
+def _not_added(field: str, message: str) -> JSON:
+    """Return the rule of a spec that a field is there only if it was there before.
+
+    It has to look itself: to a server, objects that hold fields without a schema always change.
+    """
+    return {
+        "rule": f"!has(self.{field}) || oldSelf.?{field}.hasValue()",
+        "optionalOldSelf": True,
+        "message": message,
+        "fieldPath": f".{field}",
+    }
