@@ -15,7 +15,7 @@ import attrs
 from dlctl.api.meta import NAMESPACES, PODS, ObjectKey, Resource
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.errors import DlctlError
-from dlctl.local.apiserver.execs import ExecRequest
+from dlctl.local.apiserver.endpoints.execs import ExecRequest
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.status import StatusError

@@ -73,6 +73,10 @@ SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _RBAC = "rbac.authorization.k8s.io"
 ROLES = Resource(_RBAC, "v1", "roles", "Role")
 ROLE_BINDINGS = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource(
+    _RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 CRDS = Resource(
     "apiextensions.k8s.io",

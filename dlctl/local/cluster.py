@@ -20,9 +20,9 @@ from dlctl.api.meta import ObjectKey
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.execs import ExecRequest
+from dlctl.local.apiserver.endpoints.execs import ExecRequest
+from dlctl.local.apiserver.endpoints.subresources import LogRequest
 from dlctl.local.apiserver.server import ApiServer, serve
-from dlctl.local.apiserver.subresources import LogRequest
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.logs import LogOptions

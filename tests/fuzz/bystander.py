@@ -13,7 +13,7 @@ import looptime
 
 from dlctl.api.meta import NAMESPACES, PODS
 from dlctl.kube.errors import ApiError
-from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.builders import KINDS, kind_of, manifest, template, training_job
 from tests.fuzz.objects import CrdVersion
 from tests.support.harness import ClusterHarness, start_cluster

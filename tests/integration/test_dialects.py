@@ -8,7 +8,7 @@ import pytest
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, PODS, SERVICES
 from dlctl.dialects.kinds import served_kinds
 from dlctl.frameworks.mxnet import MXJob
-from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.builders import bare_job, kind_of, mxjob, template
 from tests.builders import manifest as build
 from tests.sample_framework.ring_dlctl import RingJob

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from dlctl.api.meta import CRDS, PODS, ObjectKey
-from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.metrics import Metrics
 from dlctl.reconcilers.crd_check import FIX_COMMAND
 from tests.builders import kind_of, training_job

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from dlctl.api.meta import MANAGED_BY_LABEL, PODS, SERVICES
-from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.builders import kind_of, renderer_of, template, training_job
 from tests.integration.kubeflow import lift_rules
 from tests.support.harness import ClusterHarness, StartCluster

@@ -15,7 +15,7 @@ import pytest
 from dlctl.api.meta import CONFIG_MAPS
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer, serve
-from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from tests.leaderelection.conftest import LEASE_PATH, stored_lease
 
 pytestmark = pytest.mark.slow

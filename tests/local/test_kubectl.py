@@ -15,8 +15,8 @@ import attrs
 import pytest
 import yaml
 
+from dlctl.local.apiserver.endpoints.subresources import LogRequest
 from dlctl.local.apiserver.server import ApiServer, serve
-from dlctl.local.apiserver.subresources import LogRequest
 from tests.local.apiserver.definitions import definition, gadget
 
 JSON = dict[str, Any]

@@ -16,7 +16,7 @@ from dlctl.api.meta import PODS, UID, ObjectKey, Resource
 from dlctl.clock import Clock
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, InvalidError, NotFoundError
-from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject, table_of
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObject, table_of
 from tests.support.outcomes import (
     KEEPS_RUNNING,
     Deleted,

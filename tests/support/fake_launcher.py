@@ -15,10 +15,10 @@ import attrs
 from dlctl.api.elastic import Script
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
 from dlctl.clock import Clock
-from dlctl.local.apiserver.execs import ExecRequest, ExecSession
+from dlctl.local.apiserver.endpoints.execs import ExecRequest, ExecSession
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.status import StatusError
-from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.reconcilers.membership import exec_requests
 from tests.support.fake_exec import FakeExecSession
 from tests.support.fake_kubelet import is_running

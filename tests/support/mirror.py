@@ -14,7 +14,7 @@ from dlctl.api.meta import ObjectKey, Resource
 from dlctl.api.nesting import truncate_to_depth
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import ListPage
-from dlctl.local.apiserver.stored_objects import (
+from dlctl.local.apiserver.storage.stored_objects import (
     EventType,
     StorageEvent,
     StoredObject,

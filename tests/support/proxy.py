@@ -21,7 +21,7 @@ from dlctl.local.apiserver.handler import AuditKey, LargeRequest, error_response
 from dlctl.local.apiserver.request_info import parse_path
 from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.status import StatusError
-from dlctl.local.apiserver.stored_objects import StorageEvent
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 
 # Hop-by-hop headers, and those about the body, which are set again here.
 _OURS: Final = frozenset(

@@ -11,7 +11,7 @@ from dlctl.api.meta import ObjectKey, Resource
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.handler import AuditKey
-from dlctl.local.apiserver.stored_objects import StorageEvent, StoredObject
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObject
 
 
 class Objects(Protocol):

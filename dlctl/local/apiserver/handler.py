@@ -7,18 +7,19 @@ import asyncio
 import logging
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final, NamedTuple
 
 import attrs
 import msgspec
 from aiohttp import web
 
-from dlctl.local.apiserver import rbac, status
-from dlctl.local.apiserver.authentication import ADMIN, Tokens, User, named_user
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.auth import rbac
+from dlctl.local.apiserver.auth.authentication import Tokens
+from dlctl.local.apiserver.auth.rbac import Authorizer
+from dlctl.local.apiserver.discovery.documents import Documents
 from dlctl.local.apiserver.faults import Fault, Faults, abort, faulty_stream, inject
-from dlctl.local.apiserver.nesting_depth import DeepCalls
-from dlctl.local.apiserver.rbac import Authorizer
 from dlctl.local.apiserver.request_bodies import LIMIT_BYTES
 from dlctl.local.apiserver.request_info import RequestInfo, parse_path
 from dlctl.local.apiserver.request_options import boolean
@@ -30,13 +31,13 @@ from dlctl.local.apiserver.requests import (
     UpgradeResponse,
 )
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
+from dlctl.local.apiserver.serialization.nesting_depth import DeepCalls
 from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.users import ADMIN, User, named_user
 
 logger = logging.getLogger(__name__)
 
 _HEALTH: Final = ("/healthz", "/readyz", "/livez")
-# Discovery and OpenAPI: documents about the API itself. None is an unknown path.
-Documents = Callable[[str, Mapping[str, str], str], BufferedResponse | None]
 
 
 class AuditKey(NamedTuple):

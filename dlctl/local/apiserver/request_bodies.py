@@ -10,15 +10,15 @@ import attrs
 import msgspec
 import yaml
 
-from dlctl.local.apiserver import decoding, nesting_depth, protobuf, resource_traits, status
-from dlctl.local.apiserver.json_patch import json_patched
-from dlctl.local.apiserver.merge_patch import merged
-from dlctl.local.apiserver.metadata import cannot_decode
+from dlctl.local.apiserver import resource_traits, status
+from dlctl.local.apiserver.patches.json_patch import json_patched
+from dlctl.local.apiserver.patches.merge_patch import merged
+from dlctl.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
 from dlctl.local.apiserver.request_info import RequestInfo
-from dlctl.local.apiserver.resources import ServedResource
+from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.serialization import decoding_errors, nesting_depth, protobuf
+from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle
 from dlctl.local.apiserver.status import Cause
-from dlctl.local.apiserver.stored_objects import JSON
-from dlctl.local.apiserver.strategic_merge import apply_strategic_merge_patch
 
 LIMIT_BYTES: Final = 3 * 1024 * 1024
 _PATCH_OPERATIONS_LIMIT: Final = 10_000
@@ -51,9 +51,9 @@ def parse(body: bytes, content_type: str, kind: str = "") -> Any:
         nesting_depth.check(body)
         return _decode_json(body)
     except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
-        problem = decoding.json_problem(error, body) if media == _JSON else str(error)
+        problem = decoding_errors.json_problem(error, body) if media == _JSON else str(error)
         message = f"couldn't get version/kind; json parse error: {problem}"
-        message = decoding.cannot_decode(message, kind, body) if kind else message
+        message = decoding_errors.cannot_decode(message, kind, body) if kind else message
         raise status.bad_request(message) from None
 
 
@@ -63,12 +63,12 @@ def decode_object(value: Any, served: ServedResource, body: bytes = b"") -> JSON
     if value is None and built_in:
         value = {}
     if not isinstance(value, dict | None):
-        problem = decoding.missing_kind(value)
-        raise status.bad_request(decoding.cannot_decode(problem, resource.kind, body))
+        problem = decoding_errors.missing_kind(value)
+        raise status.bad_request(decoding_errors.cannot_decode(problem, resource.kind, body))
     if value is None or not (built_in or value.get("kind")):
         text = (body or msgspec.json.encode(value)).decode(errors="replace")
         problem = f"Object 'Kind' is missing in '{text}'"
-        raise status.bad_request(decoding.cannot_decode(problem, resource.kind, body))
+        raise status.bad_request(decoding_errors.cannot_decode(problem, resource.kind, body))
     api_version = value.get("apiVersion") or (resource.api_version if built_in else "")
     kind = value.get("kind") or resource.kind
     if (api_version, kind) != (resource.api_version, resource.kind):
@@ -95,7 +95,7 @@ def _kind_mismatch(
         return status.invalid(renamed, name, [cause])
     if api_version != resource.api_version:
         problem = f'no kind "{kind}" is registered for version "{api_version}"'
-        return cannot_decode(attrs.evolve(resource, version=api_version), problem)
+        return cannot_handle(attrs.evolve(resource, version=api_version), problem)
     package = resource.group.partition(".")[0] or "core"
     problem = (
         f"converting ({resource.version}.{kind}) to ({package}.{resource.kind}): unknown conversion"
@@ -143,12 +143,12 @@ def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[J
         nesting_depth.check(body)
         value = _decode_json(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise status.bad_request(start + decoding.json_problem(error, body)) from None
+        raise status.bad_request(start + decoding_errors.json_problem(error, body)) from None
     if media == _JSON_PATCH:
         _check_size(value)
         return lambda obj: _object(json_patched(obj, value), served)
     if not isinstance(value, dict):
-        problem = start + decoding.wrong_type(value, "map[string]interface {}")
+        problem = start + decoding_errors.wrong_type(value, "map[string]interface {}")
         raise status.bad_request("Invalid JSON Patch" if value is None else problem)
     if media == _MERGE_PATCH:
         return lambda obj: _object(merged(obj, value), served)
@@ -167,5 +167,5 @@ def _check_size(operations: Any) -> None:
 
 def _object(value: Any, served: ServedResource) -> JSON:
     if not isinstance(value, dict):
-        raise cannot_decode(served.resource, "json: cannot unmarshal into Go value")
+        raise cannot_handle(served.resource, "json: cannot unmarshal into Go value")
     return value

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 import attrs
 from aiohttp import web
 
-from dlctl.local.apiserver.authentication import ADMIN, User
 from dlctl.local.apiserver.request_info import RequestInfo
+from dlctl.local.apiserver.users import ADMIN, User
 
 
 @attrs.frozen

@@ -16,23 +16,26 @@ from aiohttp import web
 
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
-from dlctl.local.apiserver import builtins, certificates, namespaces, reviews, scheduling_gates
-from dlctl.local.apiserver.addresses import ClusterIPAllocator
-from dlctl.local.apiserver.authentication import Tokens
-from dlctl.local.apiserver.crd_controller import CRDController
-from dlctl.local.apiserver.documents import documents
-from dlctl.local.apiserver.endpoints import Endpoints
-from dlctl.local.apiserver.execs import ExecSource
+from dlctl.local.apiserver.auth import certificates, reviews
+from dlctl.local.apiserver.auth.authentication import Tokens
+from dlctl.local.apiserver.auth.rbac import Authorizer
+from dlctl.local.apiserver.auth.token_requests import TokenRequests
+from dlctl.local.apiserver.builtins import strategies
+from dlctl.local.apiserver.crds.controller import CRDController
+from dlctl.local.apiserver.discovery.documents import documents
+from dlctl.local.apiserver.endpoints.execs import ExecSource
+from dlctl.local.apiserver.endpoints.resource_endpoints import Endpoints
+from dlctl.local.apiserver.endpoints.subresources import LogSource, Subresources
 from dlctl.local.apiserver.faults import Faults
-from dlctl.local.apiserver.garbage_collector import GarbageCollector
 from dlctl.local.apiserver.handler import AuditKey, LargeRequest, RequestHandler
-from dlctl.local.apiserver.objects import Objects
-from dlctl.local.apiserver.rbac import Authorizer
+from dlctl.local.apiserver.printing.tables import table_convertor
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry
-from dlctl.local.apiserver.storage import WINDOW, Storage
-from dlctl.local.apiserver.subresources import LogSource, Subresources
-from dlctl.local.apiserver.tables import table_convertor
-from dlctl.local.apiserver.token_requests import TokenRequests
+from dlctl.local.apiserver.storage import namespaces
+from dlctl.local.apiserver.storage.cluster_ips import ClusterIPAllocator
+from dlctl.local.apiserver.storage.garbage_collector import GarbageCollector
+from dlctl.local.apiserver.storage.objects import Objects
+from dlctl.local.apiserver.storage.storage import WINDOW, Storage
+from dlctl.local.apiserver.validation import scheduling_gates
 
 _START_NAMESPACES = ("default", "kube-system")
 
@@ -144,7 +147,7 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
 
 def _install_resources(objects: Objects, registry: ResourceRegistry) -> GarbageCollector:
     """Serve the built-in resources and CRDs, with the rules that go beyond one object."""
-    builtins.register(registry)
+    strategies.register(registry)
     reviews.register(registry)
     CRDController(objects, registry).attach()
     lifecycle = namespaces.NamespaceLifecycle(objects, registry)

@@ -21,7 +21,7 @@ from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.kube.errors import InvalidError
 from dlctl.local.apiserver.faults import Fault
-from dlctl.local.apiserver.stored_objects import StorageEvent, table_of
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 from dlctl.options import Options
 from dlctl.reconcilers import large_jobs
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan

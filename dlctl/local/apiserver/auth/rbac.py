@@ -1,0 +1,162 @@
+"""Authorization of service accounts by their roles and bindings.
+
+Roles and bindings are read on demand. Only ``cluster-admin`` is predefined; roles are not
+aggregated, and granting is not limited to one's own permissions.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.meta import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    ROLE_BINDINGS,
+    ROLES,
+    ObjectKey,
+    Resource,
+)
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.requests import ApiRequest
+from dlctl.local.apiserver.resources import JSON
+from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.storage.storage import Storage
+from dlctl.local.apiserver.users import User
+
+_ALL: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+# Readable by every user, so that clients can discover the API.
+_DISCOVERY_PATHS: Final = ("/version", "/api", "/apis", "/openapi")
+# Reviews of oneself are open to everybody.
+_OPEN_RESOURCES: Final = ("selfsubjectaccessreviews", "selfsubjectreviews")
+
+
+@attrs.frozen
+class AccessAttributes:
+    """A verb on a resource; ``resource`` includes the subresource."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, request: ApiRequest) -> "AccessAttributes":
+        target = request.info
+        namespace, name = target.namespace, target.name
+        if target.plural == "namespaces" and not target.group:
+            namespace = name
+        if not name and request.verb in ("list", "watch", "deletecollection"):
+            name = _selected_name(request.query.get("fieldSelector", ""))
+        resource = "/".join(filter(None, (target.plural, target.subresource)))
+        verb = request.verb
+        if resource == "pods/exec":
+            # A WebSocket request is a GET, but needs the same permission as a POST.
+            verb = "create"
+        return cls(verb, target.group, resource, namespace, name)
+
+    def matches(self, rule: Mapping[str, Any]) -> bool:
+        below = self.resource.partition("/")[2]
+        resources = {"*", self.resource} | ({f"*/{below}"} if below else set())
+        names = rule.get("resourceNames")
+        return (
+            bool({"*", self.verb} & set(rule.get("verbs") or ()))
+            and bool({"*", self.group} & set(rule.get("apiGroups") or ()))
+            and bool(resources & set(rule.get("resources") or ()))
+            and (not names or self.name in names)
+        )
+
+
+@attrs.frozen
+class Authorizer:
+    """Decides by the roles and bindings in the storage."""
+
+    storage: Storage
+
+    def authorize(self, user: User, request: ApiRequest) -> None:
+        """Reject a request that the user is not allowed to make."""
+        act = AccessAttributes.of(request)
+        if act.resource not in _OPEN_RESOURCES and not self.allowed_reason(user, act):
+            raise _forbidden(user, act)
+
+    def allowed_reason(self, user: User, attributes: AccessAttributes) -> str:
+        """Return why the user is allowed to; empty if not."""
+        if user.is_superuser:
+            return "the token of the embedded cluster allows everything"
+        for kind, binding in self._bindings(user, attributes.namespace):
+            role = binding["roleRef"]
+            if any(attributes.matches(rule) for rule in self._rules(role, binding)):
+                name = "/".join(filter(None, (binding["metadata"]["name"], attributes.namespace)))
+                shown = binding["metadata"]["name"] if kind == CLUSTER_ROLE_BINDINGS.kind else name
+                return f'RBAC: allowed by {kind} "{shown}" of {role["kind"]} "{role["name"]}"'
+        return ""
+
+    def _bindings(self, user: User, namespace: str) -> Iterator[tuple[str, JSON]]:
+        for resource in (CLUSTER_ROLE_BINDINGS, *((ROLE_BINDINGS,) if namespace else ())):
+            within = namespace if resource.namespaced else ""
+            for stored in self.storage.objects(resource, within):
+                binding = stored.decoded(resource)
+                if any(_is_subject(user, each) for each in binding.get("subjects") or ()):
+                    yield resource.kind, binding
+
+    def _rules(self, role: JSON, binding: JSON) -> list[JSON]:
+        """Return the rules of a role; none if it does not exist."""
+        resource, namespace = CLUSTER_ROLES, ""
+        if role["kind"] == ROLES.kind:
+            resource, namespace = ROLES, binding["metadata"].get("namespace", "")
+        stored = self.storage.get(resource, ObjectKey(namespace, role["name"]))
+        if stored is not None:
+            return stored.decoded(resource).get("rules") or []
+        is_predefined = resource is CLUSTER_ROLES and role["name"] == "cluster-admin"
+        return [_ALL] if is_predefined else []
+
+
+def check_path(user: User, path: str) -> None:
+    """Reject a path outside of resources for a user without access to it."""
+    known = any(path == each or path.startswith(f"{each}/") for each in _DISCOVERY_PATHS)
+    if not known and not user.is_superuser:
+        message = f'forbidden: User "{user.name}" cannot get path "{path}"'
+        raise StatusError(403, "Forbidden", message, {})
+
+
+def impersonate(user: User, wanted: User) -> User:
+    """Return the impersonated user; only the owner may impersonate others."""
+    if not user.is_superuser:
+        raise _forbidden(user, AccessAttributes("impersonate", "", "users", name=wanted.name))
+    return wanted
+
+
+def _forbidden(user: User, attributes: AccessAttributes) -> StatusError:
+    where = (
+        f'in the namespace "{attributes.namespace}"'
+        if attributes.namespace
+        else "at the cluster scope"
+    )
+    message = (
+        f'User "{user.name}" cannot {attributes.verb} resource "{attributes.resource}" '
+        f'in API group "{attributes.group}" {where}'
+    )
+    resource = Resource(attributes.group, "", attributes.resource.partition("/")[0], "")
+    return status.forbidden(resource, attributes.name, message)
+
+
+def _is_subject(user: User, subject: Mapping[str, Any]) -> bool:
+    name = subject.get("name", "")
+    match subject.get("kind"):
+        case "ServiceAccount":
+            return user.account == ObjectKey(subject.get("namespace", ""), name)
+        case "Group":
+            return name in user.groups
+        case "User":
+            return bool(name == user.name)
+        case _:
+            return False
+
+
+def _selected_name(selector: str) -> str:
+    for clause in selector.split(","):
+        field, _, value = clause.replace("==", "=").partition("=")
+        if field.strip() == "metadata.name":
+            return value.strip()
+    return ""

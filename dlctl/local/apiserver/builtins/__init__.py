@@ -1,0 +1,1 @@
+"""The built-in kinds: which are served, their defaults and their rules."""

@@ -1,0 +1,123 @@
+"""Defaults and validation of small core kinds: maps, secrets, events, leases, role bindings.
+
+Defaults modify the object in place; validation returns the errors.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Final
+
+from dlctl.local.apiserver.resources import JSON
+from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.validation.names import config_key
+
+_LIMIT_BYTES: Final = 1024 * 1024
+# The keys that a Secret of a well-known type must have.
+_SECRET_KEYS: Final = {
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+
+def default_secret(secret: JSON) -> None:
+    """Set the default type, and merge ``stringData`` into ``data``."""
+    secret.setdefault("type", "Opaque")
+    for key, value in secret.pop("stringData", {}).items():
+        encoded = base64.b64encode(value.encode()).decode()
+        secret.setdefault("data", {})[key] = encoded
+
+
+def secret_causes(secret: JSON) -> list[Cause]:
+    data = secret.get("data", {})
+    causes = list(_keys(data, "data"))
+    wanted = _SECRET_KEYS.get(secret["type"], ())
+    causes += [Cause.required(f"data[{key}]") for key in wanted if key not in data]
+    size = 0
+    for value in data.values():
+        try:
+            size += len(base64.b64decode(value, validate=True))
+        except (binascii.Error, ValueError):
+            causes.append(Cause.invalid("data", "<no value>", "illegal base64 data"))
+    if size > _LIMIT_BYTES:
+        causes.append(Cause.too_long("data", _LIMIT_BYTES))
+    return causes
+
+
+def secret_update_causes(old: JSON, new: JSON) -> list[Cause]:
+    causes = _immutable_causes(old, new, ("data",))
+    if old.get("type") != new.get("type"):
+        causes.append(Cause.invalid("type", new.get("type"), "field is immutable"))
+    return causes
+
+
+def config_map_causes(obj: JSON) -> list[Cause]:
+    data, binary = obj.get("data", {}), obj.get("binaryData", {})
+    causes = [*_keys(data, "data"), *_keys(binary, "binaryData")]
+    for key in data:
+        if key in binary:
+            detail = "duplicate of key present in binaryData"
+            causes.append(Cause.invalid(f"data[{key}]", key, detail))
+    if sum(len(value) for value in (*data.values(), *binary.values())) > _LIMIT_BYTES:
+        causes.append(Cause.too_long("", _LIMIT_BYTES))
+    return causes
+
+
+def config_map_update_causes(old: JSON, new: JSON) -> list[Cause]:
+    return _immutable_causes(old, new, ("data", "binaryData"))
+
+
+def _keys(data: JSON, path: str) -> Iterator[Cause]:
+    for key in data:
+        for complaint in config_key(key):
+            yield Cause.invalid(f"{path}[{key}]", key, complaint)
+
+
+def _immutable_causes(old: JSON, new: JSON, fields: tuple[str, ...]) -> list[Cause]:
+    if not old.get("immutable"):
+        return []
+    detail = "field is immutable when `immutable` is set"
+    changed = [name for name in fields if old.get(name) != new.get(name)]
+    if not new.get("immutable"):
+        changed.insert(0, "immutable")
+    return [Cause.forbidden(name, detail) for name in changed]
+
+
+def default_event(event: JSON) -> None:
+    event.setdefault("involvedObject", {})
+    for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        event.setdefault(name, None)
+    event.setdefault("source", {})
+    event.setdefault("reportingComponent", event["source"].get("component", ""))
+    event.setdefault("reportingInstance", event["source"].get("host", ""))
+
+
+def event_causes(event: JSON) -> list[Cause]:
+    namespace = event["metadata"].get("namespace", "")
+    involved = event["involvedObject"].get("namespace", "")
+    # An event about a cluster-scoped object is stored in the default namespace.
+    if (involved or "default") != namespace:
+        detail = "does not match event.namespace"
+        return [Cause.invalid("involvedObject.namespace", involved, detail)]
+    return []
+
+
+def default_role_binding(binding: JSON) -> None:
+    binding.setdefault("roleRef", {}).setdefault("apiGroup", _RBAC)
+    for subject in binding.get("subjects", ()):
+        if subject.get("kind") in ("User", "Group"):
+            subject.setdefault("apiGroup", _RBAC)
+
+
+def lease_causes(lease: JSON) -> list[Cause]:
+    spec = lease.get("spec", {})
+    causes = []
+    for name in ("leaseDurationSeconds", "leaseTransitions"):
+        value = spec.get(name)
+        least = 1 if name == "leaseDurationSeconds" else 0
+        if value is not None and value < least:
+            words = "must be greater than 0" if least else "must be greater than or equal to 0"
+            causes.append(Cause.invalid(f"spec.{name}", value, words))
+    return causes

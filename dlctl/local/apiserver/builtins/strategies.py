@@ -1,0 +1,192 @@
+"""The built-in resources: names, defaults, validation and columns.
+
+Only those that jobs, their operator and kubectl need. Workload controllers such as Deployments are
+not served: nothing would act on them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api import meta
+from dlctl.api.meta import Resource
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.builtins.autoscalers import autoscaler_causes, default_autoscaler
+from dlctl.local.apiserver.builtins.core_kinds import (
+    config_map_causes,
+    config_map_update_causes,
+    default_event,
+    default_role_binding,
+    default_secret,
+    event_causes,
+    lease_causes,
+    secret_causes,
+    secret_update_causes,
+)
+from dlctl.local.apiserver.builtins.pod_defaults import default_pod
+from dlctl.local.apiserver.builtins.services import (
+    ServiceDefaulter,
+    service_causes,
+    service_update_causes,
+)
+from dlctl.local.apiserver.printing import columns
+from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.serialization.builtin_types import merge_keys
+from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
+from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.validation.pod_updates import pod_update_causes
+from dlctl.local.apiserver.validation.pods import pod_causes
+
+Causes = Sequence[Cause]
+
+
+def _nothing(_obj: JSON) -> None: ...
+
+
+def _no_causes(_obj: JSON) -> Causes:
+    return ()
+
+
+def _no_update_causes(_old: JSON, _new: JSON) -> Causes:
+    return ()
+
+
+@attrs.frozen
+class BuiltinStrategy:
+    """Accepts what the types of a built-in kind allow; the functions add what is specific."""
+
+    resource: Resource
+    # Modifies a new object, or an update of one, in place.
+    default: Callable[[JSON], None] = _nothing
+    default_update: Callable[[JSON, JSON], None] = lambda _old, _new: None
+    causes: Callable[[JSON], Causes] = _no_causes
+    update_causes: Callable[[JSON, JSON], Causes] = _no_update_causes
+
+    def unknown_fields(self, obj: JSON) -> list[str]:
+        """Return the paths of the fields that will be dropped."""
+        shaping = TypedDecoder(self.resource)
+        shaping.decode(obj)
+        return shaping.unknown
+
+    def admit_create(self, obj: JSON) -> JSON:
+        shaped = TypedDecoder(self.resource).decode(obj)
+        self.default(shaped)
+        self._reject(shaped, self.causes(shaped))
+        return shaped
+
+    def admit_update(self, old: JSON, new: JSON) -> JSON:
+        shaped = TypedDecoder(self.resource).decode(new)
+        self.default_update(old, shaped)
+        self.default(shaped)
+        self._reject(shaped, [*self.causes(shaped), *self.update_causes(old, shaped)])
+        return shaped
+
+    def admit_status(self, old: JSON, new: JSON) -> JSON:
+        shaped = TypedDecoder(self.resource).decode(new)
+        kept = {key: value for key, value in old.items() if key not in ("metadata", "status")}
+        result = kept | {"metadata": shaped["metadata"]}
+        return result | ({"status": shaped["status"]} if "status" in shaped else {})
+
+    def _reject(self, obj: JSON, causes: Causes) -> None:
+        if causes:
+            raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
+
+
+_ENDPOINTS: Final = Resource("", "v1", "endpoints", "Endpoints")
+_NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+_BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+_AUTOSCALERS: Final = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
+)
+_PRIORITIES: Final = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
+_WITH_STATUS: Final = frozenset(
+    {
+        "pods",
+        "services",
+        "namespaces",
+        "nodes",
+        "persistentvolumeclaims",
+        "horizontalpodautoscalers.autoscaling",
+        "poddisruptionbudgets.policy",
+    }
+)
+_SHORT_NAMES: Final = {
+    "pods": ("po",),
+    "services": ("svc",),
+    "endpoints": ("ep",),
+    "events": ("ev",),
+    "namespaces": ("ns",),
+    "nodes": ("no",),
+    "configmaps": ("cm",),
+    "serviceaccounts": ("sa",),
+    "persistentvolumeclaims": ("pvc",),
+    "horizontalpodautoscalers.autoscaling": ("hpa",),
+    "poddisruptionbudgets.policy": ("pdb",),
+    "priorityclasses.scheduling.k8s.io": ("pc",),
+}
+_SINGULARS: Final = {"endpoints": "endpoints"}
+
+
+def register(registry: ResourceRegistry) -> None:
+    """Serve all built-in resources except CRDs (see ``crds.controller``)."""
+    for strategy in _strategies():
+        registry.add(_served(strategy))
+
+
+def _served(strategy: BuiltinStrategy) -> ServedResource:
+    resource = strategy.resource
+    name = resource.group_resource
+    return ServedResource(
+        resource=resource,
+        singular=_SINGULARS.get(name, resource.kind.lower()),
+        strategy=strategy,
+        short_names=_SHORT_NAMES.get(name, ()),
+        categories=("all",) if name in ("pods", "services") else (),
+        has_status=name in _WITH_STATUS,
+        merge_keys=merge_keys(resource.kind),
+        graceful=name == "pods",
+        columns=columns.COLUMNS[name],
+    )
+
+
+def _strategies() -> list[BuiltinStrategy]:
+    services = ServiceDefaulter()
+    return [
+        BuiltinStrategy(
+            meta.PODS, default=default_pod, causes=pod_causes, update_causes=pod_update_causes
+        ),
+        BuiltinStrategy(
+            meta.SERVICES,
+            default=services.default,
+            default_update=services.keep_addresses,
+            causes=service_causes,
+            update_causes=service_update_causes,
+        ),
+        BuiltinStrategy(_ENDPOINTS),
+        BuiltinStrategy(meta.EVENTS, default=default_event, causes=event_causes),
+        BuiltinStrategy(meta.NAMESPACES),
+        BuiltinStrategy(_NODES),
+        BuiltinStrategy(
+            meta.CONFIG_MAPS, causes=config_map_causes, update_causes=config_map_update_causes
+        ),
+        BuiltinStrategy(
+            meta.SECRETS,
+            default=default_secret,
+            causes=secret_causes,
+            update_causes=secret_update_causes,
+        ),
+        BuiltinStrategy(meta.SERVICE_ACCOUNTS),
+        BuiltinStrategy(meta.LEASES, causes=lease_causes),
+        BuiltinStrategy(_CLAIMS),
+        BuiltinStrategy(_AUTOSCALERS, default=default_autoscaler, causes=autoscaler_causes),
+        BuiltinStrategy(_BUDGETS),
+        BuiltinStrategy(_PRIORITIES),
+        BuiltinStrategy(meta.ROLES),
+        BuiltinStrategy(meta.ROLE_BINDINGS, default=default_role_binding),
+        BuiltinStrategy(meta.CLUSTER_ROLES),
+        BuiltinStrategy(meta.CLUSTER_ROLE_BINDINGS, default=default_role_binding),
+    ]

@@ -1,0 +1,1 @@
+"""Custom resources: accepts CRDs and serves what they define."""

@@ -1,0 +1,251 @@
+"""Serves custom resources according to their CRDs.
+
+A CRD is served as soon as it is stored, if its names are free; deleting it deletes its objects
+first. Conversion changes only the apiVersion.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.meta import CRDS, ObjectKey, Resource
+from dlctl.clock import timestamp
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.crds.conditions import condition, is_true, updated_status, with_condition
+from dlctl.local.apiserver.crds.custom_strategy import CustomStrategy
+from dlctl.local.apiserver.crds.validation import crd_causes, crd_update_causes
+from dlctl.local.apiserver.printing.columns import COLUMNS
+from dlctl.local.apiserver.request_options import DeleteOptions
+from dlctl.local.apiserver.resources import JSON, Column, ResourceRegistry, ServedResource
+from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
+from dlctl.local.apiserver.storage import deletion
+from dlctl.local.apiserver.storage.objects import Objects
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent, StoredObject, table_of
+
+# Keeps a CRD until its objects are gone. The real server adds it when the deletion begins.
+_CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class DefinitionStrategy:
+    """Accepts CRDs that can be served."""
+
+    def unknown_fields(self, obj: JSON) -> list[str]:
+        shaping = TypedDecoder(CRDS)
+        shaping.decode(obj)
+        return shaping.unknown
+
+    def admit_create(self, obj: JSON) -> JSON:
+        crd = _coerced(obj)
+        _reject(crd, crd_causes(crd))
+        finalizers = crd["metadata"].get("finalizers", [])
+        crd["metadata"] = {**crd["metadata"], "finalizers": [*finalizers, _CLEANUP]}
+        crd["status"] = {
+            "conditions": [],
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": [_stored_version(crd)],
+        }
+        return crd
+
+    def admit_update(self, old: JSON, new: JSON) -> JSON:
+        crd = _coerced(new)
+        _reject(crd, [*crd_causes(crd), *crd_update_causes(old, crd)])
+        crd["status"] = {**old.get("status", {})}
+        stored = crd["status"].get("storedVersions", [])
+        if _stored_version(crd) not in stored:
+            crd["status"]["storedVersions"] = [*stored, _stored_version(crd)]
+        return crd
+
+    def admit_status(self, old: JSON, new: JSON) -> JSON:
+        return {**old, "metadata": new["metadata"], "status": new.get("status", {})}
+
+
+@attrs.define(eq=False)
+class CRDController:
+    """Keeps the registry and the conditions of CRDs in sync with the storage.
+
+    :meth:`attach` once; from then on it reacts to the changes of the storage, within each write.
+    """
+
+    objects: Objects
+    registry: ResourceRegistry
+    # The versions of each CRD that are in the registry.
+    _served: dict[str, list[ServedResource]] = attrs.field(factory=dict)
+
+    def attach(self) -> None:
+        self.registry.add(
+            ServedResource(
+                resource=CRDS,
+                singular="customresourcedefinition",
+                strategy=DefinitionStrategy(),
+                short_names=("crd", "crds"),
+                categories=("api-extensions",),
+                has_status=True,
+                columns=COLUMNS[CRDS.group_resource],
+            )
+        )
+        self.objects.storage.observers.append(self._on_change)
+
+    def _on_change(self, change: StorageEvent) -> None:
+        if change.table == table_of(CRDS):
+            if change.new is None:
+                self._unserve(change.key.name)
+                self._recheck_names()
+            else:
+                self._reconcile(change.new)
+        elif change.new is None:
+            self._remove_if_empty(change.table)
+
+    def _reconcile(self, stored: StoredObject) -> None:
+        """Bring conditions, registry and objects of one CRD to their desired state."""
+        current = self.objects.storage.get(CRDS, stored.key)
+        if current is None:
+            return
+        crd = current.decoded(CRDS)
+        if crd["metadata"].get("deletionTimestamp"):
+            self._terminate(crd, current)
+            return
+        now = timestamp(self.objects.clock.now())
+        done = {**crd, "status": updated_status(crd, self._taken_names(crd), now)}
+        if done["status"] != crd["status"]:
+            # The observer is called again for this write, and finds nothing left to do.
+            self.objects.storage.update(CRDS, current, done)
+        if is_true(done, "Established"):
+            self._serve(done)
+
+    def _serve(self, crd: JSON) -> None:
+        versions = list(_versions(crd))
+        name = crd["metadata"]["name"]
+        if versions == self._served.get(name):
+            return
+        self._unserve(name)
+        self._served[name] = versions
+        for served in versions:
+            self.registry.add(served)
+
+    def _unserve(self, name: str) -> None:
+        for served in self._served.pop(name, ()):
+            self.registry.remove(served.resource)
+
+    def _recheck_names(self) -> None:
+        # Another CRD may be waiting for a name that has become free.
+        for stored in self.objects.storage.objects(CRDS):
+            self._reconcile(stored)
+
+    def _taken_names(self, crd: JSON) -> tuple[set[str], set[str]]:
+        """Return the resource names and kinds of the group that other CRDs have."""
+        plurals, kinds = set[str](), set[str]()
+        for stored in self.objects.storage.objects(CRDS):
+            other = stored.decoded(CRDS)
+            if stored.key.name == crd["metadata"]["name"]:
+                continue
+            if other["spec"]["group"] == crd["spec"]["group"]:
+                names = other["status"].get("acceptedNames", {})
+                plurals |= {names.get("plural", ""), names.get("singular", "")}
+                plurals |= set(names.get("shortNames", ()))
+                kinds |= {names.get("kind", ""), names.get("listKind", "")}
+        return plurals - {""}, kinds - {""}
+
+    def _terminate(self, crd: JSON, stored: StoredObject) -> None:
+        if not is_true(crd, "Terminating"):
+            now = timestamp(self.objects.clock.now())
+            terminating = condition(
+                "Terminating",
+                True,
+                "InstanceDeletionInProgress",
+                "CustomResource deletion is in progress",
+                now,
+            )
+            conditions = with_condition(crd["status"].get("conditions", []), terminating)
+            marked = {**crd, "status": crd["status"] | {"conditions": conditions}}
+            self.objects.storage.update(CRDS, stored, marked)
+        for served in self._served.get(stored.key.name, ())[:1]:
+            for instance in self.objects.storage.objects(served.resource):
+                if not instance.meta.deletion_timestamp:
+                    deletion.delete(self.objects, served, instance.key, DeleteOptions())
+        spec = crd["spec"]
+        self._remove_if_empty((spec["group"], spec["names"]["plural"]))
+
+    def _remove_if_empty(self, table: tuple[str, str]) -> None:
+        """Remove a CRD that is being deleted once it has no objects left."""
+        group, plural = table
+        storage = self.objects.storage
+        stored = storage.get(CRDS, ObjectKey("", f"{plural}.{group}"))
+        if stored is None or not stored.meta.deletion_timestamp:
+            return
+        if storage.objects(Resource(group, "", plural, "")):
+            return
+        crd = stored.decoded(CRDS)
+        left = [name for name in crd["metadata"].get("finalizers", []) if name != _CLEANUP]
+        if left:
+            meta = {**crd["metadata"], "finalizers": left}
+            if left != crd["metadata"]["finalizers"]:
+                storage.update(CRDS, stored, {**crd, "metadata": meta})
+        else:
+            storage.remove(CRDS, stored)
+
+
+def _coerced(obj: JSON) -> JSON:
+    crd = TypedDecoder(CRDS).decode(obj)
+    spec = crd.setdefault("spec", {})
+    names = spec.setdefault("names", {})
+    names.setdefault("singular", names.get("kind", "").lower())
+    if names.get("kind"):
+        names.setdefault("listKind", f"{names['kind']}List")
+    spec.setdefault("conversion", {"strategy": "None"})
+    if spec.get("preserveUnknownFields") is False:
+        del spec["preserveUnknownFields"]
+    return crd
+
+
+def _reject(crd: JSON, causes: list[Any]) -> None:
+    if causes:
+        raise status.invalid(CRDS, crd["metadata"].get("name", ""), causes)
+
+
+def _stored_version(crd: JSON) -> str:
+    return next(str(each["name"]) for each in crd["spec"]["versions"] if each["storage"])
+
+
+def _versions(crd: JSON) -> Iterable[ServedResource]:
+    spec, names = crd["spec"], crd["status"]["acceptedNames"]
+    for version in spec["versions"]:
+        if not version["served"]:
+            continue
+        resource = Resource(
+            spec["group"],
+            version["name"],
+            names["plural"],
+            names["kind"],
+            namespaced=spec["scope"] == "Namespaced",
+        )
+        subresources = version.get("subresources", {})
+        schema = version["schema"]["openAPIV3Schema"]
+        has_status = "status" in subresources
+        yield ServedResource(
+            resource=resource,
+            singular=names["singular"],
+            strategy=CustomStrategy.of(resource, schema, has_status=has_status),
+            short_names=tuple(names.get("shortNames", ())),
+            categories=tuple(names.get("categories", ())),
+            has_status=has_status,
+            scale=subresources.get("scale"),
+            columns=tuple(_column(each) for each in version.get("additionalPrinterColumns", ())),
+            openapi=schema,
+            selectable_fields=tuple(
+                each["jsonPath"].removeprefix(".") for each in version.get("selectableFields", ())
+            ),
+            storage_version=_stored_version(crd),
+        )
+
+
+def _column(wire: JSON) -> Column:
+    described = f"Custom resource definition column (in JSONPath format): {wire['jsonPath']}"
+    return Column(
+        name=wire["name"],
+        path=wire["jsonPath"],
+        type=wire["type"],
+        priority=wire.get("priority", 0),
+        format=wire.get("format", ""),
+        description=wire.get("description") or described,
+    )

@@ -1,0 +1,119 @@
+"""The strategy of a custom resource in one version, entirely determined by its schema.
+
+Objects are coerced first, then validated by the schema, the list types and the rules.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import Resource
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.crds.embedded_resources import embedded_causes
+from dlctl.local.apiserver.resources import JSON
+from dlctl.local.apiserver.schemas.cel_rules import Rules
+from dlctl.local.apiserver.schemas.coercion import PRESERVE, drop_nulls, fill_defaults, prune
+from dlctl.local.apiserver.schemas.list_types import duplicates
+from dlctl.local.apiserver.schemas.validation import ABSENT, ROOT, validate
+from dlctl.local.apiserver.status import Cause
+
+# Rules do not run on objects with these schema errors.
+_BLOCKING = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+_UNCHECKED = Cause.invalid(
+    ROOT,
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
+@attrs.frozen
+class CustomStrategy:
+    """Accepts what the schema of one version of a custom resource allows."""
+
+    resource: Resource
+    schema: JSON
+    rules: Rules
+    has_status: bool
+
+    @classmethod
+    def of(cls, resource: Resource, schema: JSON, *, has_status: bool) -> "CustomStrategy":
+        """Compile the schema; raise CelError for an invalid rule."""
+        return cls(resource, schema, Rules.compile(schema), has_status)
+
+    def unknown_fields(self, obj: JSON) -> list[str]:
+        """Return the paths of the fields that will be pruned."""
+        return prune(_copied(obj), self.schema)
+
+    def admit_create(self, obj: JSON) -> JSON:
+        shaped = self._coerced(obj)
+        if self.has_status:
+            shaped.pop("status", None)
+        self._reject(shaped, self._causes(shaped, validate(shaped, self.schema)))
+        return shaped
+
+    def admit_update(self, old: JSON, new: JSON) -> JSON:
+        shaped = self._coerced(new)
+        if self.has_status:
+            shaped.pop("status", None)
+            if "status" in old:
+                shaped["status"] = old["status"]
+        old = self._coerced(old)
+        found = validate(shaped, self.schema, old=old)
+        self._reject(shaped, self._causes(shaped, found, old))
+        return shaped
+
+    def admit_status(self, old: JSON, new: JSON) -> JSON:
+        """Take only the status of ``new``."""
+        shaped = self._coerced({**old, "metadata": new["metadata"], "status": new.get("status")})
+        if "status" not in new:
+            shaped.pop("status", None)
+        old = self._coerced(old)
+        found: list[Cause] = []
+        schema = self.schema.get("properties", {}).get("status")
+        if schema is not None and "status" in shaped:
+            before = old.get("status", ABSENT)
+            found = validate(shaped["status"], schema, old=before, under="status")
+        self._reject(shaped, self._causes(shaped, found, old))
+        return shaped
+
+    def _coerced(self, obj: JSON) -> JSON:
+        """Return an object as it is stored, and as a stored one is read.
+
+        Objects stored before a change of the CRD are coerced alike.
+        """
+        shaped = _copied(obj)
+        if not self.schema.get(PRESERVE):
+            prune(shaped, self.schema)
+        drop_nulls(shaped, self.schema)
+        fill_defaults(shaped, self.schema)
+        return shaped
+
+    def _causes(self, obj: JSON, found: Sequence[Cause], old: Any = ABSENT) -> list[Cause]:
+        causes = [*found, *embedded_causes(obj, self.schema)]
+        if old is ABSENT or not any(duplicates(old, self.schema)):
+            causes += duplicates(obj, self.schema)
+        if not self.rules:
+            return causes
+        if any(cause.reason in _BLOCKING for cause in causes):
+            return [*causes, _UNCHECKED]
+        return [*causes, *self.rules.causes(obj, old)]
+
+    def _reject(self, obj: JSON, causes: Sequence[Cause]) -> None:
+        if causes:
+            raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
+
+
+def _copied(obj: JSON) -> JSON:
+    # Several times as fast as copy.deepcopy.
+    return msgspec.json.decode(msgspec.json.encode(obj), type=dict[str, Any])

@@ -1,0 +1,1 @@
+"""The verbs on resources and subresources, from get and watch to exec."""

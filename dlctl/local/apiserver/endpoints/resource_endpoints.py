@@ -1,0 +1,230 @@
+"""The verbs of the API on resources: a request value in, a response value out.
+
+Nothing is asynchronous except the streams of watches and logs.
+"""
+
+import enum
+from collections.abc import Callable
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import Resource
+from dlctl.local.apiserver import request_bodies, resource_traits, status
+from dlctl.local.apiserver.endpoints import lists, selectors
+from dlctl.local.apiserver.endpoints.representations import Presenter, negotiate
+from dlctl.local.apiserver.endpoints.watches import BOOKMARK_INTERVAL_S, Watch
+from dlctl.local.apiserver.printing.tables import TableConvertor
+from dlctl.local.apiserver.request_options import (
+    DeleteOptions,
+    ListOptions,
+    WriteOptions,
+    parse_object_version,
+)
+from dlctl.local.apiserver.requests import ApiRequest, BufferedResponse, StreamedResponse
+from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, duplicate_fields
+from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
+from dlctl.local.apiserver.status import Cause, StatusError
+from dlctl.local.apiserver.storage import deletion
+from dlctl.local.apiserver.storage.objects import Objects
+from dlctl.local.apiserver.storage.stored_objects import StoredObject
+
+_INCLUDED = ("None", "Metadata", "Object")
+_INCLUDED_DETAIL = "must be 'Metadata', 'Object', 'None', or empty"
+
+
+class _Kind(enum.StrEnum):
+    CREATE = "CreateOptions"
+    UPDATE = "UpdateOptions"
+    PATCH = "PatchOptions"
+
+
+@attrs.define
+class Endpoints:
+    """The verbs, for all resources that are currently served."""
+
+    objects: Objects
+    tables: TableConvertor
+    bookmark_interval_s: float = BOOKMARK_INTERVAL_S
+
+    def get(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        wanted = parse_object_version(request.query.get("resourceVersion", ""), "resourceVersion")
+        if wanted > self.objects.storage.revision:
+            raise status.too_large_version(wanted, self.objects.storage.revision)
+        stored = self.objects.get(served, request.info.key)
+        return BufferedResponse(self._presenter(served, request).one(stored))
+
+    def list(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options = ListOptions.read(request.query)
+        selector = _selector(served, options)
+        page = lists.list_page(
+            self.objects.storage,
+            request.info.namespace,
+            selector,
+            options,
+            stale_by=request.stale_by,
+        )
+        return BufferedResponse(self._presenter(served, request).many(page.items, page.meta))
+
+    def watch(self, served: ServedResource, request: ApiRequest) -> StreamedResponse:
+        options = ListOptions.read(request.query)
+        watch = Watch(
+            self.objects.storage,
+            self._presenter(served, request),
+            request.info.namespace,
+            _selector(served, options),
+            options,
+            self.bookmark_interval_s,
+        )
+        return StreamedResponse(watch.lines())
+
+    def create(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options, presenter = _write_options(request, _Kind.CREATE), self._presenter(served, request)
+        obj = _sent_object(served, request)
+        _check_fields(served, request, obj, options)
+        stored = self.objects.create(served, request.info.namespace, obj, dry_run=options.dry_run)
+        return BufferedResponse(presenter.one(stored), 201)
+
+    def update(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options, presenter = _write_options(request, _Kind.UPDATE), self._presenter(served, request)
+        obj = _sent_object(served, request)
+        request_bodies.check_name(obj, request.info)
+        _check_fields(served, request, obj, options)
+        key, resource = request.info.key, served.resource
+        absent = self.objects.storage.get(resource, key) is None
+        if (
+            absent
+            and resource_traits.allows_create_on_update(resource)
+            and not request.info.subresource
+        ):
+            stored = self.objects.create_by_update(served, key, obj, dry_run=options.dry_run)
+            return BufferedResponse(presenter.one(stored), 201)
+        return BufferedResponse(
+            presenter.one(self._update(served, request, lambda _: obj, options))
+        )
+
+    def patch(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options, presenter = _write_options(request, _Kind.PATCH), self._presenter(served, request)
+        change = request_bodies.patch(request.body, request.content_type, served)
+
+        patched: JSON = {}
+
+        def checked(obj: JSON) -> JSON:
+            patched.update(change(obj))
+            result = request_bodies.decode_object(patched, served)
+            request_bodies.check_name(result, request.info)
+            _check_patched_fields(served, result, options)
+            return result
+
+        try:
+            stored = self._update(served, request, checked, options, guarded_by_uid=False)
+        except StatusError as error:
+            raise (
+                _undecodable_patch_result(patched, error.problem) if error.problem else error
+            ) from None
+        return BufferedResponse(presenter.one(stored))
+
+    def delete(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        options = _delete_options(request)
+        deleted = deletion.delete(self.objects, served, request.info.key, options)
+        response = deletion.delete_response(served, deleted)
+        return BufferedResponse(
+            response if isinstance(response, bytes) else msgspec.json.encode(response)
+        )
+
+    def deletecollection(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        chosen, presenter = ListOptions.read(request.query), self._presenter(served, request)
+        selector, options = _selector(served, chosen), _delete_options(request)
+        page = lists.list_page(self.objects.storage, request.info.namespace, selector, chosen)
+        deleted = [
+            deletion.delete(self.objects, served, stored.key, options).stored
+            for stored in page.items
+        ]
+        return BufferedResponse(presenter.many(deleted, page.meta))
+
+    def _update(
+        self,
+        served: ServedResource,
+        request: ApiRequest,
+        change: Callable[[JSON], JSON],
+        options: WriteOptions,
+        *,
+        guarded_by_uid: bool = True,
+    ) -> StoredObject:
+        target = request.info
+        return self.objects.update(
+            served,
+            target.key,
+            change,
+            subresource=target.subresource,
+            guarded_by_uid=guarded_by_uid,
+            dry_run=options.dry_run,
+        )
+
+    def _presenter(self, served: ServedResource, request: ApiRequest) -> Presenter:
+        include = request.query.get("includeObject") or "Metadata"
+        if include not in _INCLUDED:
+            shown = Cause.invalid("includeObject", include, _INCLUDED_DETAIL).message
+            message = f"Unable to convert to Table as requested: includeObject: {shown}"
+            raise status.bad_request(message)
+        return Presenter(served, negotiate(request.accept), self.tables, include)
+
+
+def _selector(served: ServedResource, options: ListOptions) -> selectors.Selector:
+    return selectors.parse(
+        served.resource,
+        options.label_selector,
+        options.field_selector,
+        served.selectable_fields,
+    )
+
+
+def _write_options(request: ApiRequest, kind: _Kind) -> WriteOptions:
+    return WriteOptions.read(request.query, request.dry_run, kind)
+
+
+def _delete_options(request: ApiRequest) -> DeleteOptions:
+    body = request.body
+    if body:
+        body = msgspec.json.encode(request_bodies.parse(body, request.content_type))
+    return DeleteOptions.read(request.query, request.dry_run, body)
+
+
+def _unknown_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> str:
+    """Return the error for unknown fields, if they matter and the strategy knows the fields."""
+    unknown = getattr(served.strategy, "unknown_fields", None)
+    if options.field_validation != "Strict" or unknown is None:
+        return ""
+    shaping = TypedDecoder(served.resource)
+    shaping.metadata(obj.get("metadata"))
+    paths = [*shaping.unknown, *unknown(obj)]
+    return ", ".join(f'unknown field "{path}"' for path in paths)
+
+
+def _sent_object(served: ServedResource, request: ApiRequest) -> JSON:
+    value = request_bodies.parse(request.body, request.content_type, served.resource.kind)
+    return request_bodies.decode_object(value, served, request.body)
+
+
+def _check_fields(
+    served: ServedResource, request: ApiRequest, obj: JSON, options: WriteOptions
+) -> None:
+    unknown = _unknown_fields(served, obj, options)
+    if options.field_validation == "Strict":
+        twice = [f'duplicate field "{path}"' for path in duplicate_fields(request.body)]
+        unknown = ", ".join(filter(None, [unknown, *twice]))
+    if unknown:
+        raise cannot_handle(served.resource, f"strict decoding error: {unknown}")
+
+
+def _check_patched_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
+    if unknown := _unknown_fields(served, obj, options):
+        raise _undecodable_patch_result(obj, f"strict decoding error: {unknown}")
+
+
+def _undecodable_patch_result(patched: JSON, problem: str) -> StatusError:
+    """Return the error for an object that a patch made invalid."""
+    cause = Cause.invalid("patch", msgspec.json.encode(patched).decode(), problem)
+    # The real server names no kind here.
+    return status.invalid(Resource("", "", "", ""), "", [cause])

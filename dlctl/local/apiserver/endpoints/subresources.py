@@ -1,0 +1,227 @@
+"""Subresources: status and scale; for pods also binding, eviction, log and exec.
+
+Only the paths of built-in and scaled resources differ; the rest goes to the ordinary verbs.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from dlctl.api.meta import NAMESPACES, PODS
+from dlctl.clock import timestamp
+from dlctl.local.apiserver import request_bodies, resource_traits, status
+from dlctl.local.apiserver.auth.token_requests import TokenRequests
+from dlctl.local.apiserver.endpoints import execs
+from dlctl.local.apiserver.endpoints.execs import ExecSource, exec_response
+from dlctl.local.apiserver.endpoints.resource_endpoints import Endpoints
+from dlctl.local.apiserver.endpoints.scales import apply_scale, check_scale, scale_of
+from dlctl.local.apiserver.request_options import DeleteOptions, boolean, integer
+from dlctl.local.apiserver.requests import (
+    ApiRequest,
+    BufferedResponse,
+    Response,
+    StreamedResponse,
+    UpgradeResponse,
+)
+from dlctl.local.apiserver.resources import JSON, ServedResource
+from dlctl.local.apiserver.storage import deletion
+from dlctl.local.apiserver.storage.objects import check_namespace_match
+
+_STATUS_VERBS: Final = ("get", "update", "patch")
+_CREATED: Final = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Success",
+    "code": 201,
+}
+
+
+@attrs.frozen
+class LogRequest:
+    """The requested lines of a container's log."""
+
+    namespace: str
+    pod: str
+    container: str
+    previous: bool = False
+    follow: bool = False
+    tail_lines: int | None = None
+    since_s: int | None = None
+    limit_bytes: int | None = None
+
+
+LogSource = Callable[[LogRequest], AsyncIterator[bytes]]
+Handler = Callable[[ServedResource, ApiRequest], Response]
+
+
+@attrs.define
+class Subresources:
+    """The endpoints below objects; the node provides the sources."""
+
+    endpoints: Endpoints
+    tokens: TokenRequests
+    log_source: LogSource | None = None
+    exec_source: ExecSource | None = None
+
+    def serve(self, served: ServedResource, request: ApiRequest) -> Response:
+        """Serve a request for an object or one of its subresources."""
+        subresource = request.info.subresource
+        if not subresource:
+            return self._handler(served, request)
+        allowed = self._allowed(served)
+        if subresource not in allowed:
+            raise status.unknown_path()
+        if request.verb not in allowed[subresource]:
+            if request.verb and not resource_traits.is_built_in(served.resource):
+                raise status.not_supported(served.resource, request.verb)
+            raise status.method_not_allowed()
+        particular: dict[str, Handler] = {
+            "binding": self._bind,
+            "eviction": self._evict,
+            "exec": self._exec,
+            "log": self._log,
+            "scale": self._scale,
+            "token": self._token,
+        }
+        return particular.get(subresource, self._handler)(served, request)
+
+    def _allowed(self, served: ServedResource) -> Mapping[str, tuple[str, ...]]:
+        allowed: dict[str, tuple[str, ...]] = {}
+        if served.has_status:
+            allowed["status"] = _STATUS_VERBS
+        if served.scale:
+            allowed["scale"] = _STATUS_VERBS
+        if served.resource == PODS:
+            allowed |= {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
+            allowed["exec"] = ("get", "create")
+        if served.resource.group_resource == "serviceaccounts":
+            allowed["token"] = ("create",)
+        if served.resource.group_resource == "namespaces":
+            allowed["finalize"] = ("update",)
+        return allowed
+
+    def _handler(self, served: ServedResource, request: ApiRequest) -> Response:
+        verb: Handler | None = getattr(self.endpoints, request.verb) if request.verb else None
+        if request.verb == "deletecollection" and served.resource == NAMESPACES:
+            raise status.method_not_allowed()
+        # Nothing is created in all namespaces at once.
+        if verb is None or (
+            request.verb == "create"
+            and (request.info.name or (served.resource.namespaced and not request.info.namespace))
+        ):
+            raise status.method_not_allowed()
+        return verb(served, request)
+
+    def _scale(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        paths, objects = served.scale or {}, self.endpoints.objects
+        if request.verb == "get":
+            stored = objects.get(served, request.info.key)
+            check_scale(stored.decoded(served.resource), paths)
+        else:
+
+            def change(obj: JSON) -> JSON:
+                if request.verb == "patch":
+                    edit = request_bodies.patch(request.body, request.content_type, served)
+                    sent = edit(scale_of(obj, paths))
+                else:
+                    sent = request_bodies.parse(request.body, request.content_type, "Scale")
+                    request_bodies.check_name(sent, request.info)
+                check_namespace_match(sent, request.info.namespace)
+                return apply_scale(obj, sent, served.resource, paths)
+
+            dry_run = bool(request.dry_run)
+            stored = objects.update(served, request.info.key, change, dry_run=dry_run)
+        return BufferedResponse(
+            msgspec.json.encode(scale_of(stored.decoded(served.resource), paths))
+        )
+
+    def _bind(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        binding = request_bodies.parse(request.body, request.content_type)
+        node = ((binding if isinstance(binding, dict) else {}).get("target") or {}).get("name")
+        if not node:
+            raise status.StatusError(500, "", "target.name: Required value")
+        if (binding.get("metadata") or {}).get("name") != request.info.name:
+            raise status.bad_request("name in URL does not match name in Binding object")
+        now = timestamp(self.endpoints.objects.clock.now())
+        dry_run = bool(request.dry_run)
+
+        def bound(pod: JSON) -> JSON:
+            taken = (pod.get("spec") or {}).get("nodeName")
+            message = f'pod {request.info.name} is already assigned to node "{taken}"'
+            if gated := (pod.get("spec") or {}).get("schedulingGates"):
+                message = f"pod {request.info.name} has non-empty .spec.schedulingGates"
+            if taken or gated:
+                raise status.conflict(
+                    attrs.evolve(served.resource, plural="pods/binding"), request.info.name, message
+                )
+            spec = (pod.get("spec") or {}) | {"nodeName": node}
+            scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+            scheduled["lastTransitionTime"] = now
+            state = dict(pod.get("status") or {})
+            others = [c for c in state.get("conditions", ()) if c["type"] != "PodScheduled"]
+            state["conditions"] = [*others, scheduled]
+            return {**pod, "spec": spec, "status": state}
+
+        self.endpoints.objects.rewrite(served, request.info.key, bound, dry_run=dry_run)
+        return BufferedResponse(msgspec.json.encode(_CREATED), 201)
+
+    def _evict(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        sent = request_bodies.parse(request.body, request.content_type)
+        options = msgspec.json.encode((sent or {}).get("deleteOptions") or {})
+        read = DeleteOptions.read({}, request.dry_run, options)
+        deletion.delete(self.endpoints.objects, served, request.info.key, read)
+        return BufferedResponse(msgspec.json.encode(_CREATED), 201)
+
+    def _log(self, served: ServedResource, api_request: ApiRequest) -> StreamedResponse:
+        stored = self.endpoints.objects.get(served, api_request.info.key)
+        pod = stored.decoded(served.resource)
+        query = api_request.query
+        container = _container(pod, query.get("container", ""))
+        if self.log_source is None:
+            raise status.bad_request(f"no node serves the logs of pod {api_request.info.name}")
+        request = LogRequest(
+            namespace=api_request.info.namespace,
+            pod=api_request.info.name,
+            container=container,
+            previous=bool(boolean(query, "previous")),
+            follow=bool(boolean(query, "follow")),
+            tail_lines=integer(query, "tailLines"),
+            since_s=integer(query, "sinceSeconds"),
+            limit_bytes=integer(query, "limitBytes"),
+        )
+        return StreamedResponse(self.log_source(request), "text/plain")
+
+    def _token(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        account = self.endpoints.objects.get(served, request.info.key)
+        return BufferedResponse(msgspec.json.encode(self.tokens.create(account, request)), 201)
+
+    def _exec(self, served: ServedResource, request: ApiRequest) -> UpgradeResponse:
+        pod = self.endpoints.objects.get(served, request.info.key).decoded(served.resource)
+        container = _container(pod, request.query.get("container", ""))
+        if not pod["spec"].get("nodeName"):
+            raise status.bad_request(f"pod {request.info.name} does not have a host assigned")
+        if self.exec_source is None:
+            raise status.bad_request(f"no node runs commands in pod {request.info.name}")
+        return exec_response(execs.parse_request(request, container), self.exec_source)
+
+
+def _container(pod: JSON, wanted: str) -> str:
+    spec: Mapping[str, Any] = pod.get("spec") or {}
+    name = pod["metadata"]["name"]
+    main = [each["name"] for each in spec.get("containers") or ()]
+    init = [each["name"] for each in spec.get("initContainers") or ()]
+    if wanted:
+        if wanted not in (*main, *init):
+            raise status.bad_request(f"container {wanted} is not valid for pod {name}")
+        return wanted
+    if len(main) != 1:
+        message = (
+            f"a container name must be specified for pod {name}, choose one of: [{' '.join(main)}]"
+        )
+        if init:
+            message += f" or one of the init containers: [{' '.join(init)}]"
+        raise status.bad_request(message)
+    return str(main[0])

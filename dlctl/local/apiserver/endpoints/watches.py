@@ -1,0 +1,156 @@
+"""Watches: the changes of one resource, sent to a client line by line.
+
+With a selector, objects appear and disappear as they start and stop matching. The caller sends the
+lines; nothing here knows HTTP.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Final
+
+import attrs
+import msgspec
+
+from dlctl.local.apiserver import status
+from dlctl.local.apiserver.endpoints.representations import METADATA_KIND, Presenter, Representation
+from dlctl.local.apiserver.endpoints.selectors import Selector
+from dlctl.local.apiserver.request_options import ListOptions, parse_object_version
+from dlctl.local.apiserver.storage.storage import Storage
+from dlctl.local.apiserver.storage.stored_objects import (
+    EventType,
+    StorageEvent,
+    StoredObject,
+    watch_event_line,
+)
+
+BOOKMARK_INTERVAL_S: Final = 60.0
+# Before a watch times out, it sends a last bookmark.
+_LAST_BOOKMARK_S: Final = 2.0
+# Without a timeout in the request, the real server takes 30 to 60 minutes.
+_TIMEOUT_S: Final = 30 * 60.0
+
+
+def error_event_line(error: status.StatusError) -> bytes:
+    """Return the line that ends a watch which cannot continue."""
+    return watch_event_line("ERROR", msgspec.json.encode(error.body()))
+
+
+@attrs.define
+class Watch:
+    """One watch of one client."""
+
+    storage: Storage
+    presenter: Presenter
+    namespace: str
+    selector: Selector
+    options: ListOptions
+    bookmark_interval_s: float = BOOKMARK_INTERVAL_S
+    # An invalid version is rejected before the stream begins.
+    _since: int = attrs.field(init=False)
+    _sent: int = attrs.field(init=False, default=0)
+
+    @_since.default
+    def _(self) -> int:
+        return parse_object_version(self.options.resource_version, "resourceVersion")
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield parts of the stream, each of whole lines, until the watch times out."""
+        resource = self.selector.resource
+        changed = asyncio.Event()
+        since = self._since
+        initial = self._wants_initial(since)
+        try:
+            if self.options.send_initial_events and since > self.storage.revision:
+                raise status.too_large_version(since, self.storage.revision)
+            self._sent = since if since and not initial else self.storage.revision
+            watcher = self.storage.watch(resource, self._sent, changed.set)
+        except status.StatusError as error:
+            yield error_event_line(error)
+            return
+        try:
+            # Even if empty: the headers must be sent at once.
+            yield b"".join(self._initial() if initial else ())
+            async for wait in self._wakeups(changed):
+                changed.clear()
+                if watcher.overflowed:
+                    return
+                yield b"".join(self._event_lines(watcher.drain())) + wait
+        finally:
+            self.storage.unwatch(resource, watcher)
+
+    def _wants_initial(self, since: int) -> bool:
+        if self.options.send_initial_events is not None:
+            return self.options.send_initial_events
+        return since == 0
+
+    def _initial(self) -> Iterator[bytes]:
+        for stored in self.storage.objects(self.selector.resource, self.namespace):
+            if self.selector.matches(stored):
+                yield watch_event_line(EventType.ADDED, self.presenter.one(stored))
+        if self.options.send_initial_events and self.options.bookmarks:
+            yield self._bookmark({"k8s.io/initial-events-end": "true"})
+
+    async def _wakeups(self, changed: asyncio.Event) -> AsyncIterator[bytes]:
+        """Wake up for changes and bookmarks; yield the bookmark to send after the changes."""
+        loop = asyncio.get_running_loop()
+        timeout_s = self.options.timeout_s or _TIMEOUT_S
+        end = loop.time() + timeout_s
+        last_words = end - _LAST_BOOKMARK_S
+        next_bookmark = self._next_bookmark(loop.time(), last_words)
+        while (now := loop.time()) < end:
+            bookmark = b""
+            if self.options.bookmarks and now >= next_bookmark:
+                next_bookmark = self._next_bookmark(now, last_words)
+                bookmark = self._bookmark({})
+            yield bookmark
+            until = min(end, next_bookmark) if self.options.bookmarks else end
+            try:
+                async with asyncio.timeout_at(until):
+                    await changed.wait()
+            except TimeoutError:
+                continue
+
+    def _next_bookmark(self, now: float, last_words: float) -> float:
+        regular = now + self.bookmark_interval_s
+        return last_words if now < last_words < regular else regular
+
+    def _bookmark(self, annotations: dict[str, str]) -> bytes:
+        resource = self.selector.resource
+        kind, api_version = resource.kind, resource.api_version
+        if self.presenter.representation is Representation.METADATA:
+            kind, api_version = METADATA_KIND
+        meta: dict[str, object] = {"resourceVersion": str(max(self._sent, self.storage.revision))}
+        if annotations:
+            meta["annotations"] = annotations
+        body = {"kind": kind, "apiVersion": api_version, "metadata": meta}
+        return watch_event_line("BOOKMARK", msgspec.json.encode(body))
+
+    def _event_lines(self, changes: Iterable[StorageEvent]) -> Iterator[bytes]:
+        for change in changes:
+            # A future version is waited for.
+            if change.revision <= self._sent or not self._in_namespace(change):
+                continue
+            type_ = visible_event(change, self.selector)
+            if type_ is None:
+                continue
+            if self.presenter.representation is Representation.WHOLE:
+                yield change.event_line(type_, self.selector.resource)
+            else:
+                yield watch_event_line(type_, self.presenter.one(_as_event(change, type_)))
+
+    def _in_namespace(self, change: StorageEvent) -> bool:
+        return not self.namespace or change.key.namespace == self.namespace
+
+
+def visible_event(change: StorageEvent, selector: Selector) -> EventType | None:
+    """Return the change as an observer of the selected objects sees it; None if invisible."""
+    before = selector.matches(change.old)
+    if selector.matches(change.new):
+        return EventType.MODIFIED if before else EventType.ADDED
+    return EventType.DELETED if before else None
+
+
+def _as_event(change: StorageEvent, type_: EventType) -> StoredObject:
+    if change.new is None or type_ is EventType.DELETED:
+        return change.deleted_object()
+    return change.new

@@ -1,0 +1,1 @@
+"""Objects as ``kubectl get`` prints them: columns, cells and Tables."""

@@ -1,0 +1,250 @@
+"""Validation of a value by a structural schema, with the messages of kube-apiserver.
+
+Pruning and defaults come before. CEL rules are in ``cel_rules``, uniqueness of list items in
+``list_types``.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+
+from dlctl.local.apiserver.resources import JSON
+from dlctl.local.apiserver.schemas.coercion import additional
+from dlctl.local.apiserver.schemas.formats import CHECKS
+from dlctl.local.apiserver.schemas.patterns import compile_re2
+from dlctl.local.apiserver.status import Cause
+
+# Path of the whole object: the real server prints its empty path like this.
+ROOT: Final = "<nil>"
+# Instead of None, which is a value.
+ABSENT: Final = object()
+
+
+def validate(value: Any, schema: JSON, *, old: Any = ABSENT, under: str = "") -> list[Cause]:
+    """Return the violations of the schema; parts that equal their old value are accepted.
+
+    ``under`` is prepended to the field of each cause, but not to its message, as the real server
+    does for a status that is written alone.
+    """
+    return list(_Validation(under).causes(value, schema, "", old))
+
+
+def type_name(value: Any) -> str:
+    """Return the JSON schema type of a decoded value."""
+    if isinstance(value, bool):
+        return "boolean"
+    for types, name in _TYPES:
+        if isinstance(value, types):
+            return name
+    return "null"
+
+
+def old_counterpart(old: Any, key: Any, schema: JSON, item: Any) -> Any:
+    """Return the old counterpart of an element of a list or object; ABSENT if there is none."""
+    if isinstance(old, dict):
+        return old.get(key, ABSENT)
+    if not isinstance(old, list) or schema.get("x-kubernetes-list-type") != "map":
+        return ABSENT
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    if not isinstance(item, dict):
+        return ABSENT
+    wanted = [item.get(key) for key in keys]
+    for other in old:
+        if isinstance(other, dict) and [other.get(key) for key in keys] == wanted:
+            return other
+    return ABSENT
+
+
+def is_unchanged(value: Any, old: Any, schema: JSON) -> bool:
+    """Tell whether a value equals its old one.
+
+    As on the real server, an object that holds fields without a schema is always a changed one.
+    """
+    return type(old) is type(value) and old == value and _is_covered(value, schema)
+
+
+def _is_covered(value: Any, schema: JSON) -> bool:
+    if isinstance(value, dict):
+        properties, extra = schema.get("properties", {}), additional(schema)
+        return all(
+            (field := properties.get(key, extra)) is not None and _is_covered(item, field)
+            for key, item in value.items()
+        )
+    if isinstance(value, list) and schema.get("x-kubernetes-list-type") == "map":
+        return all(_is_covered(item, schema["items"]) for item in value)
+    return True
+
+
+def number(value: float) -> str:
+    """Return a number as messages print it: 1.0 as ``1``."""
+    if value == int(value) and abs(value) < 1e21:
+        return str(int(value))
+    return str(value)
+
+
+_TYPES: Final[tuple[tuple[type, str], ...]] = (
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+_INT32: Final = range(-(2**31), 2**31)
+_INT64: Final = range(-(2**63), 2**63)
+
+
+@attrs.frozen
+class _Validation:
+    under: str
+
+    def causes(self, value: Any, schema: JSON, path: str, old: Any = ABSENT) -> Iterator[Cause]:
+        if is_unchanged(value, old, schema):
+            return
+        wanted = _wanted_types(schema)
+        if value is None:
+            if wanted and not schema.get("nullable"):
+                yield self._wrong_type(path, wanted, "null")
+            yield from self._enum(value, schema, path)
+            return
+        actual = type_name(value)
+        if wanted and not _is_of(value, actual, wanted):
+            yield self._wrong_type(path, wanted, actual)
+        yield from self._combined(value, schema, path, old)
+        if isinstance(value, str):
+            yield from self._string(value, schema, path)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield from self._number(value, schema, path)
+        elif isinstance(value, list):
+            yield from self._array(value, schema, path, old)
+        yield from self._enum(value, schema, path)
+        if isinstance(value, dict):
+            yield from self._object(value, schema, path, old)
+
+    def _field(self, path: str) -> str:
+        return ".".join(part for part in (self.under, path.removeprefix(".")) if part) or ROOT
+
+    def _invalid(self, path: str, value: Any, detail: str) -> Cause:
+        return Cause.invalid(self._field(path), value, f"{path} in body {detail}")
+
+    def _wrong_type(self, path: str, wanted: list[str], shown: str) -> Cause:
+        detail = f'{path} in body must be of type {",".join(wanted)}: "{shown}"'
+        return Cause.wrong_type(self._field(path), shown, detail)
+
+    def _whole(self, path: str, detail: str) -> Cause:
+        return Cause.invalid(self.under or ROOT, "", f'"{path}" {detail}')
+
+    def _combined(self, value: Any, schema: JSON, path: str, old: Any) -> Iterator[Cause]:
+        if any_of := schema.get("anyOf"):
+            failed = [list(self.causes(value, each, path, old)) for each in any_of]
+            if all(failed):
+                yield self._whole(path, "must validate at least one schema (anyOf)")
+                yield from min(failed, key=len)
+        if one_of := schema.get("oneOf"):
+            failed = [list(self.causes(value, each, path, old)) for each in one_of]
+            count = sum(not causes for causes in failed)
+            if count != 1:
+                found = f"Found {count} valid alternatives" if count else "Found none valid"
+                yield self._whole(path, f"must validate one and only one schema (oneOf). {found}")
+            if not count:
+                yield from min(failed, key=len)
+        if all_of := schema.get("allOf"):
+            failed = [list(self.causes(value, each, path, old)) for each in all_of]
+            for causes in failed:
+                yield from causes
+            if any(failed):
+                none = ". None validated" if all(failed) else ""
+                yield self._whole(path, f"must validate all the schemas (allOf){none}")
+        if "not" in schema and not list(self.causes(value, schema["not"], path)):
+            yield self._whole(path, "must not validate the schema (not)")
+
+    def _enum(self, value: Any, schema: JSON, path: str) -> Iterator[Cause]:
+        allowed = schema.get("enum")
+        if not allowed or any(value == item and _same_kind(value, item) for item in allowed):
+            return
+        names = [item if isinstance(item, str) else number(item) for item in allowed]
+        yield Cause.unsupported(self._field(path), value, names)
+
+    def _string(self, value: str, schema: JSON, path: str) -> Iterator[Cause]:
+        limit, least, pattern = (schema.get(k) for k in ("maxLength", "minLength", "pattern"))
+        if limit is not None and len(value) > limit:
+            yield Cause.too_long(self._field(path), limit)
+        elif least is not None and len(value) < least:
+            yield self._invalid(path, value, f"should be at least {least} chars long")
+        elif pattern and compile_re2(pattern).search(value) is None:
+            yield self._invalid(path, value, f"should match '{pattern}'")
+        check = CHECKS.get(schema.get("format", ""))
+        if check is not None and not check(value):
+            yield self._wrong_type(path, [schema["format"]], value)
+
+    def _number(self, value: float, schema: JSON, path: str) -> Iterator[Cause]:
+        if schema.get("type") == "integer":
+            format_ = schema.get("format", "")
+            allowed = _INT32 if format_ == "int32" else _INT64
+            if value != int(value) or int(value) not in allowed:
+                kind = f"with format {format_}" if format_ else "(default format)"
+                detail = f"Checked value must be of type integer {kind} in {path}"
+                yield Cause.invalid(self.under or ROOT, "", detail)
+        factor, least, most = (schema.get(k) for k in ("multipleOf", "minimum", "maximum"))
+        if factor is not None and value % factor:
+            yield self._invalid(path, value, f"should be a multiple of {number(factor)}")
+        if least is not None:
+            strict = schema.get("exclusiveMinimum")
+            if value < least or (strict and value == least):
+                words = "greater than" if strict else "greater than or equal to"
+                yield self._invalid(path, value, f"should be {words} {number(least)}")
+        if most is not None:
+            strict = schema.get("exclusiveMaximum")
+            if value > most or (strict and value == most):
+                words = "less than" if strict else "less than or equal to"
+                yield self._invalid(path, value, f"should be {words} {number(most)}")
+
+    def _array(self, value: list[Any], schema: JSON, path: str, old: Any) -> Iterator[Cause]:
+        if "items" in schema:
+            for index, item in enumerate(value):
+                before = old_counterpart(old, index, schema, item)
+                yield from self.causes(item, schema["items"], f"{path}[{index}]", before)
+        yield from self._size(path, len(value), schema, "Items")
+
+    def _object(self, value: JSON, schema: JSON, path: str, old: Any) -> Iterator[Cause]:
+        yield from self._size(path, len(value), schema, "Properties")
+        properties = schema.get("properties", {})
+        extra = additional(schema)
+        for key in sorted(value):
+            field = properties.get(key, extra)
+            if field is not None:
+                # Bug-compatible: at the root, the path of an unlisted field starts with a dot.
+                where = key if key in properties and not path else f"{path}.{key}"
+                before = old_counterpart(old, key, schema, value[key])
+                yield from self.causes(value[key], field, where, before)
+        for key in schema.get("required", ()):
+            if key not in value:
+                yield Cause.required(self._field(f"{path}.{key}"))
+
+    def _size(self, path: str, count: int, schema: JSON, unit: str) -> Iterator[Cause]:
+        least, most = schema.get(f"min{unit}"), schema.get(f"max{unit}")
+        if least is not None and count < least:
+            yield self._invalid(path, count, f"should have at least {least} {unit.lower()}")
+        if most is not None and count > most:
+            items = "item" if most == 1 else "items"
+            message = f"Too many: {count}: must have at most {most} {items}"
+            yield Cause(self._field(path), message, "FieldValueTooMany")
+
+
+def _wanted_types(schema: JSON) -> list[str]:
+    if schema.get("x-kubernetes-int-or-string"):
+        return ["integer", "string"]
+    return [schema["type"]] if "type" in schema else []
+
+
+def _is_of(value: Any, actual: str, wanted: list[str]) -> bool:
+    if actual in wanted:
+        return True
+    if actual == "integer":
+        return "number" in wanted
+    return actual == "number" and "integer" in wanted and float(value).is_integer()
+
+
+def _same_kind(value: Any, item: Any) -> bool:
+    # In Python, True equals 1.
+    return isinstance(value, bool) == isinstance(item, bool)

@@ -1,0 +1,1 @@
+"""Objects on the wire: the built-in types, typed JSON and protobuf."""

@@ -1,0 +1,142 @@
+"""Decodes built-in resources as a typed server does.
+
+Drops unknown and empty fields, and writes quantities in canonical form; a value of the wrong type
+is a bad request. Whether a value is valid is not decided here.
+"""
+
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.core_types.type_tables import Field, TypeDefinition
+from dlctl.api.meta import Resource
+from dlctl.api.quantities import QuantityError, canonicalize
+from dlctl.local.apiserver import resource_traits
+from dlctl.local.apiserver.resources import JSON
+from dlctl.local.apiserver.schemas.validation import type_name
+from dlctl.local.apiserver.serialization.builtin_types import kinds
+from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, wrong_type
+
+_DROPPED: Final = object()
+_DROPPED_METADATA: Final = ("managedFields", "selfLink")
+_GO_NAMES: Final = {
+    "str": "string",
+    "bool": "bool",
+    "int32": "int32",
+    "int64": "int64",
+    "float": "float64",
+    "time": "string",
+    "microtime": "string",
+    "bytes": "[]uint8",
+}
+_JSON_TYPES: Final = {
+    "str": ("string",),
+    "bool": ("boolean",),
+    "int32": ("integer",),
+    "int64": ("integer",),
+    "float": ("integer", "number"),
+    "time": ("string",),
+    "microtime": ("string",),
+    "bytes": ("string",),
+    "intstr": ("integer", "string"),
+    "quantity": ("integer", "number", "string"),
+}
+_GO_JSON: Final = {"boolean": "bool", "integer": "number"}
+
+
+@attrs.define
+class TypedDecoder:
+    """One pass over one object; ``unknown`` collects the paths of dropped fields."""
+
+    resource: Resource
+    unknown: list[str] = attrs.field(factory=list)
+
+    def decode(self, obj: JSON) -> JSON:
+        """Return a new object with only the fields of its kind; metadata is taken as it is."""
+        kind = kinds()[self.resource.kind]
+        meta = {key: obj[key] for key in ("kind", "apiVersion", "metadata") if key in obj}
+        rest = {key: value for key, value in obj.items() if key not in meta}
+        return meta | self._struct(rest, kind, "", "")
+
+    def metadata(self, value: Any) -> JSON:
+        """Return metadata with the fields that every kind has."""
+        built_in = resource_traits.is_built_in(self.resource)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            if not built_in:
+                raise cannot_handle(self.resource, wrong_type(value, "v1.ObjectMeta"))
+            raise self._mismatch(value, f"{self.resource.kind}.metadata", "v1.ObjectMeta")
+        # Field management belongs to server-side apply, which is not supported.
+        kept = {key: each for key, each in value.items() if key not in _DROPPED_METADATA}
+        return self._struct(kept, kinds()["ObjectMeta"], "metadata", "metadata" if built_in else "")
+
+    def _struct(self, value: JSON, kind: TypeDefinition, path: str, go_path: str) -> JSON:
+        result = {}
+        for key, item in value.items():
+            where = f"{path}.{key}" if path else key
+            field = kind.fields.get(key)
+            if field is None:
+                self.unknown.append(where)
+                continue
+            go_field = f"{go_path}.{key}" if go_path else key
+            owner = f"{kind.name}.{go_field}"
+            shaped = self._value(item, field, field.shape, where, (owner, go_field))
+            if shaped is not _DROPPED:
+                result[key] = shaped
+        return result
+
+    def _value(
+        self, value: Any, field: Field, shape: tuple[str, ...], path: str, go: tuple[str, str]
+    ) -> Any:
+        if value is None:
+            return _DROPPED
+        if not shape:
+            return self._single(value, field, path, go)
+        wanted = list if shape[0] == "[]" else dict
+        if not isinstance(value, wanted):
+            raise self._mismatch(value, go[0], _go_type(field, shape))
+        if not value:
+            # As encoding with omitempty does; required fields stay.
+            return value if field.required else _DROPPED
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        items = [
+            (key, self._value(item, field, shape[1:], f"{path}[{key}]", go)) for key, item in pairs
+        ]
+        if isinstance(value, dict):
+            return {key: "" if item is _DROPPED else item for key, item in items}
+        return [({} if field.type in kinds() else "") if i is _DROPPED else i for _, i in items]
+
+    def _single(self, value: Any, field: Field, path: str, go: tuple[str, str]) -> Any:
+        if field.type == "any":
+            return value
+        if (kind := kinds().get(field.type)) is not None:
+            if not isinstance(value, dict):
+                raise self._mismatch(value, go[0], f"v1.{kind.name}")
+            return self._struct(value, kind, path, go[1])
+        if type_name(value) not in _JSON_TYPES[field.type]:
+            raise self._mismatch(value, go[0], _GO_NAMES.get(field.type, field.type))
+        if field.type == "quantity":
+            try:
+                return canonicalize(value)
+            except QuantityError as error:
+                raise cannot_handle(self.resource, str(error)) from None
+        return value
+
+    def _mismatch(self, value: Any, owner: str, go_type: str) -> Exception:
+        actual = type_name(value)
+        problem = (
+            f"json: cannot unmarshal {_GO_JSON.get(actual, actual)} into Go struct field {owner} "
+            f"of type {go_type}"
+        )
+        return cannot_handle(self.resource, problem)
+
+
+def decode_metadata(obj: JSON, resource: Resource) -> JSON:
+    """Return the object with well-typed metadata of known fields; raise if it has a wrong type."""
+    return {**obj, "metadata": TypedDecoder(resource).metadata(obj.get("metadata"))}
+
+
+def _go_type(field: Field, shape: tuple[str, ...]) -> str:
+    inner = f"v1.{field.type}" if field.type in kinds() else _GO_NAMES.get(field.type, field.type)
+    return "".join("[]" if part == "[]" else "map[string]" for part in shape) + inner

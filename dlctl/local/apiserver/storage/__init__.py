@@ -1,0 +1,1 @@
+"""Stored objects and their lifecycle: revisions, writes, deletion, garbage collection."""

@@ -1,0 +1,79 @@
+"""Bodies in protobuf, written by hand as kubectl writes them."""
+
+import pytest
+
+from dlctl.local.apiserver.serialization.protobuf import MEDIA_TYPE, ProtobufError, decode
+from tests.local.apiserver.raw_client import RawClient
+
+
+def field(number: int, value: bytes | int | str) -> bytes:
+    """Return one encoded field; all numbers and lengths here fit one byte."""
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    raw = value.encode() if isinstance(value, str) else value
+    return bytes([number << 3 | 2, len(raw)]) + raw
+
+
+def envelope(kind: str, raw: bytes, api_version: str = "v1") -> bytes:
+    type_meta = field(1, api_version) + field(2, kind)
+    return b"k8s\x00" + field(1, type_meta) + field(2, raw) + field(3, "") + field(4, "")
+
+
+def meta(name: str) -> bytes:
+    return field(1, name) + field(2, "") + field(3, "") + field(7, 0) + field(8, b"")
+
+
+def test_config_map_is_read_without_its_empty_fields() -> None:
+    entry = field(2, field(1, "key") + field(2, "value"))
+
+    assert decode(envelope("ConfigMap", field(1, meta("c")) + entry)) == {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": "c"},
+        "data": {"key": "value"},
+    }
+
+
+def test_bytes_become_base64() -> None:
+    entry = field(2, field(1, "key") + field(2, b"\x00\xff"))
+
+    assert decode(envelope("Secret", entry))["data"] == {"key": "AP8="}
+
+
+def test_ports_of_a_service_are_numbers_or_names() -> None:
+    number = field(3, 80) + field(4, field(1, 0) + field(2, 88) + field(3, ""))
+    name = field(3, 81) + field(4, field(1, 1) + field(2, 0) + field(3, "http"))
+    spec = field(1, number) + field(1, name)
+
+    assert decode(envelope("Service", field(2, spec)))["spec"]["ports"] == [
+        {"port": 80, "targetPort": 88},
+        {"port": 81, "targetPort": "http"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"{}", id="no envelope"),
+        pytest.param(envelope("Whatever", b""), id="unknown kind"),
+        pytest.param(envelope("ConfigMap", b"\x0a\x7f"), id="cut off"),
+    ],
+)
+def test_malformed_protobuf_raises(body: bytes) -> None:
+    with pytest.raises(ProtobufError):
+        decode(body)
+
+
+async def test_namespace_is_created_from_protobuf(api: RawClient) -> None:
+    body = envelope("Namespace", field(1, meta("n")) + field(2, b"") + field(3, field(1, "")))
+
+    answer = await api.call("POST", "/api/v1/namespaces", body, type_=MEDIA_TYPE)
+
+    assert answer.code == 201
+    assert answer.body["metadata"]["name"] == "n"
+
+
+async def test_unknown_protobuf_is_an_unsupported_media_type(api: RawClient) -> None:
+    answer = await api.call("POST", "/api/v1/namespaces", b"k8s\x00", type_=MEDIA_TYPE)
+
+    assert answer.code == 415
