@@ -25,6 +25,7 @@ from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.controller.queue_metrics import QueueMetrics
 from dlctl.controller.worker_loop import Controller
+from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.kind import Kind
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
@@ -50,7 +51,7 @@ from dlctl.reconcilers.membership.reconciler import (
     MembershipReconciler,
     index_by_job,
 )
-from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler
+from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
 from dlctl.reconcilers.plan_job import Policy
 from dlctl.workqueue.queue import WorkQueue
 
@@ -177,13 +178,7 @@ class ControllerBuilder:
     ) -> tuple[MembershipReconciler, list[Informer[Any]]]:
         """Return the membership reconciler of a kind that scales, and the informers it reads."""
         options, exec_runner = self.options, ExecRunner(self.client)
-        scalers = {r: self._informer(r, ScalerObject) for r in kind.scalers}
-        for resource, informer in scalers.items():
-            informer.store.add_index(BY_JOB, index_by_job)
-            self.handler_registrations.append(
-                partial(informer.add_handler, event_handlers.enqueue_scale_target(queue))
-            )
-            self.controllers.append(self._scaler_controller(resource, informer, kind, jobs))
+        scalers = self._scaler_informers(kind, kind.elastic, queue, jobs) if kind.elastic else {}
         watched: list[Informer[Any]] = list(scalers.values())
         nodes: Informer[Node] | None = None
         if scalers and options.node_drain_signals and not options.namespace:
@@ -199,6 +194,7 @@ class ControllerBuilder:
             self.handler_registrations.append(partial(nodes.add_handler, handler))
             watched.append(nodes)
         membership = MembershipReconciler(
+            kind.elastic,
             {resource: informer.store for resource, informer in scalers.items()},
             BackgroundTasks(exec_runner.exec, queue.add, limiter=_exec_limiter(options)),
             self._writer,
@@ -209,11 +205,32 @@ class ControllerBuilder:
         )
         return membership, watched
 
+    def _scaler_informers(
+        self,
+        kind: Kind,
+        dialect: ElasticDialect,
+        queue: WorkQueue[ObjectKey],
+        jobs: Informer[JobObject],
+    ) -> dict[Resource, Informer[ScalerObject]]:
+        """Return the informers of the scalers of jobs, by resource, and build their controllers."""
+        informers = {r: self._informer(r, ScalerObject) for r in dialect.scaler_resources}
+        for resource, informer in informers.items():
+            read = partial(read_scaler, dialect, resource)
+            informer.store.add_index(BY_JOB, partial(index_by_job, read))
+            self.handler_registrations.append(
+                partial(informer.add_handler, event_handlers.enqueue_scale_target(read, queue))
+            )
+            self.controllers.append(
+                self._scaler_controller(kind, dialect, resource, informer, jobs)
+            )
+        return informers
+
     def _scaler_controller(
         self,
+        kind: Kind,
+        dialect: ElasticDialect,
         resource: Resource,
         scalers: Informer[ScalerObject],
-        kind: Kind,
         jobs: Informer[JobObject],
     ) -> Controller[ObjectKey]:
         """Return the controller of the scalers of one kind whose job does not exist."""
@@ -223,6 +240,7 @@ class ControllerBuilder:
             partial(scalers.add_handler, event_handlers.enqueue_job(queue))
         )
         reconciler = ScalerReconciler(
+            dialect,
             resource,
             scalers.store,
             kind.resource.kind,

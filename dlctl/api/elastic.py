@@ -17,6 +17,8 @@ from dlctl.api.undecoded_object import UndecodedObject
 # The replica types of elastic jobs: the launcher connects to the workers.
 LAUNCHER: Final = "launcher"
 WORKER: Final = "worker"
+# Longer indexes of workers are malformed names.
+MAX_INDEX_DIGITS: Final = 9
 
 
 class AttachMode(enum.StrEnum):
@@ -202,3 +204,15 @@ class Membership:
     def reset(self) -> Self:
         """Return the membership for a new launcher, which has no hosts and no blacklist yet."""
         return attrs.evolve(self, hosts=(), retired=frozenset())
+
+
+def worker_indexes(names: Iterable[str], prefix: str) -> tuple[int, ...]:
+    """Return the indexes of workers by name; names without the prefix of the job are ignored."""
+    found = (_worker_index(name, prefix) for name in names)
+    return tuple(dict.fromkeys(index for index in found if index is not None))
+
+
+def _worker_index(name: str, prefix: str) -> int | None:
+    digits = name.removeprefix(prefix)
+    is_index = digits.isascii() and digits.isdigit() and len(digits) <= MAX_INDEX_DIGITS
+    return int(digits) if is_index and name.startswith(prefix) else None

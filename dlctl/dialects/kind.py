@@ -13,6 +13,7 @@ from dlctl.api.meta import Resource
 from dlctl.api.nesting import MAX_DEPTH
 from dlctl.api.undecoded_object import TOO_DEEP
 from dlctl.dialects.dialect import DecodedObject, Dialect
+from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.field_reader import MAX_REPLICAS
 from dlctl.errors import InvalidJobError
 
@@ -30,10 +31,15 @@ class Kind:
     resource: Resource
     dialects: Dialects
     defaults: JobDefaults = attrs.field(factory=JobDefaults)
-    # The kinds by which users scale jobs of this kind.
-    scalers: tuple[Resource, ...] = ()
+    # How the workers of running jobs are changed; None if they never are.
+    elastic: ElasticDialect | None = None
     # The ``framework`` label of training-operator's metrics; empty if they do not count the kind.
     metric_label: str = ""
+
+    @property
+    def scalers(self) -> tuple[Resource, ...]:
+        """Return the kinds by which users scale jobs of this kind."""
+        return self.elastic.scaler_resources if self.elastic else ()
 
     @property
     def dependent_resources(self) -> frozenset[Resource]:

@@ -5,7 +5,6 @@ from typing import Any, Final
 from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL
 from dlctl.dialects.child_names import MAX_LENGTH
 from dlctl.dialects.dialect import Dialect
-from dlctl.dialects.et_operator import scaler_schema
 from dlctl.dialects.kind import Kind
 
 JSON = dict[str, Any]
@@ -30,7 +29,8 @@ _NAME_RULES: Final = [
 
 def kind_crds(kind: Kind) -> list[JSON]:
     """Return the CRDs of a kind: its own and those of its scalers."""
-    return [job_crd(kind), *map(scaler_schema.scaler_crd, kind.scalers)]
+    elastic = kind.elastic
+    return [job_crd(kind), *(map(elastic.scaler_crd, kind.scalers) if elastic else ())]
 
 
 def job_crd(kind: Kind) -> JSON:

@@ -119,6 +119,12 @@ def mappings(wire: JSON, name: str) -> list[JSON]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
+def texts(wire: JSON, name: str) -> list[str]:
+    """Return the strings of a list; others are left out."""
+    value = wire.get(name)
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
 def text(wire: JSON, name: str) -> str:
     value = wire.get(name)
     return value if isinstance(value, str) else ""

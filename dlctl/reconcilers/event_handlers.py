@@ -7,7 +7,7 @@ in the store.
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from dlctl.api.elastic import ScalerObject
+from dlctl.api.elastic import Scaler, ScalerObject
 from dlctl.api.meta import Object, ObjectKey, Resource
 from dlctl.api.nodes import Node
 from dlctl.api.pods import Pod
@@ -47,12 +47,14 @@ def enqueue_owner(resource: Resource, queue: WorkQueue[ObjectKey]) -> Callable[[
     return handler
 
 
-def enqueue_scale_target(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
+def enqueue_scale_target(
+    read: Callable[[ScalerObject], Scaler], queue: WorkQueue[ObjectKey]
+) -> Callable[[Change[Any]], None]:
     """Return a handler that enqueues the current and former target jobs of a scaler."""
 
     def handler(change: Change[ScalerObject]) -> None:
         for obj in (change.old, change.new):
-            key = scale_target(obj) if obj else None
+            key = scale_target(read(obj)) if obj else None
             if key is not None:
                 queue.add(key, priority=_priority(change))
 

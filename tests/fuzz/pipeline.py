@@ -6,6 +6,7 @@ also occur in a controller.
 
 import asyncio
 import itertools
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from dlctl.api.meta import Object
 from dlctl.cli.render import with_all_workers_listed
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.kinds import ELASTIC
 from dlctl.dialects.et_operator.resources import SCALE_INS, SCALE_OUTS
 from dlctl.errors import InvalidJobError
 from dlctl.frameworks.horovod.job import TrainingJob
@@ -141,8 +143,9 @@ def _render(renderer: Renderer) -> None:
 
 def _plan_scaler(form: CrdVersion, obj: ScalerObject) -> str:
     resource = SCALE_INS if form.name == SCALE_INS.kind else SCALE_OUTS
-    list(index_by_job(obj))
-    scaler = scalers.read(obj, resource)
+    read = partial(scalers.read, resource=resource)
+    list(index_by_job(read, obj))
+    scaler = read(obj)
     draft = _draft(_TRAINING_JOB, scaler)
     for change in draft.scaler_updates.values():
         msgspec.json.encode(scalers.write_status(change.status, resource))
@@ -159,7 +162,7 @@ def _draft(job: Job, *asked: Any) -> MembershipPlan:
     found = [one for one in asked if not one.status.phase.finished]
     slots = TrainingJob(job).slots
     view = MembershipState(
-        manned, observed, membership, job.elasticity, NOW, count, slots, scalers=found
+        manned, ELASTIC, observed, membership, job.elasticity, NOW, count, slots, scalers=found
     )
     return plan_membership(view)
 

@@ -68,11 +68,10 @@ def unread(obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> S
 def read_status(raw: msgspec.Raw, resource: Resource) -> ScalerStatus:
     wire = codec.decode(raw)
     phase = codec.text(wire, "phase")
-    names = wire.get(_pods_field(resource))
     return ScalerStatus(
         phase=next((each for each in ScalerPhase if each == phase), ScalerPhase.NEW),
         conditions=tuple(codec.read_condition(c) for c in codec.mappings(wire, "conditions")),
-        pods=tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else (),
+        pods=tuple(codec.texts(wire, _pods_field(resource))),
     )
 
 

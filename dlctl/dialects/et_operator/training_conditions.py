@@ -4,7 +4,7 @@ Reasons and messages are et-operator's, except for typing errors: scripts look f
 """
 
 import datetime
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import attrs
@@ -63,6 +63,13 @@ def workers_created(job: Job, now: datetime.datetime) -> Condition:
     return _true_condition(WORKERS_CREATED, "", f"create trainingjob({job.key}) workers", now)
 
 
+def workers_created_at(conditions: Iterable[Condition]) -> datetime.datetime | None:
+    """Return since when a job's workers exist; None if they do not."""
+    return max(
+        (c.last_transition_time for c in conditions if c.type == WORKERS_CREATED), default=None
+    )
+
+
 def workers_ready(job: Job, count: int, now: datetime.datetime) -> Condition:
     message = f"trainingjob({job.key}) all workers ({count}) are running"
     return _true_condition(WORKERS_READY, "", message, now)
@@ -100,6 +107,11 @@ def scaler_scaling(scaler: Scaler, now: datetime.datetime) -> Condition:
 def script_executed(scaler: Scaler, now: datetime.datetime) -> Condition:
     message = f"trainingjob({_job_name(scaler)}): execute script on launcher for {scaler.full_name}"
     return _true_condition(SCRIPT_EXECUTED, "", message, now)
+
+
+def has_executed_script(scaler: Scaler) -> bool:
+    """Return whether a scaler's script has succeeded."""
+    return conditions.is_true(scaler.status.conditions, SCRIPT_EXECUTED)
 
 
 def scaler_finished(

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.elastic import LAUNCHER, WORKER, Membership, ScaleOperation
+from dlctl.api.elastic import LAUNCHER, WORKER, Membership, ScaleOperation, worker_indexes
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.dialects import index_ranges, replica_map_status
 from dlctl.dialects import status_codec as codec
@@ -26,8 +26,6 @@ _PHASE_BY_JOB_PHASE: Final = {
     JobPhase.SUSPENDED: "Suspended",
     JobPhase.FAILED: "Failed",
 }
-# Longer than any index of a worker: a malformed name must not become one.
-_MAX_DIGITS: Final = 9
 
 
 class TrainingJobTypeNames:
@@ -69,9 +67,10 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
     wire = codec.decode(raw)
     status = replica_map_status.read(wire, TrainingJobTypeNames)
     state = codec.mapping(wire.get(_STATE_FIELD))
+    prefix = worker_name_prefix(job)
     members, hosts = (
-        worker_indexes(wire.get(_TARGET_WORKERS), job),
-        worker_indexes(wire.get(_CURRENT_WORKERS), job),
+        worker_indexes(codec.texts(wire, name), prefix)
+        for name in (_TARGET_WORKERS, _CURRENT_WORKERS)
     )
     if status.written_by_other_operator:
         # et-operator may have lost a status write: workers that its launcher knows count too.
@@ -92,7 +91,7 @@ def read(raw: msgspec.Raw, job: str) -> JobStatus:
         status,
         membership=membership,
         job_restarts=codec.number(wire, "restartCount") or 0,
-        worker_name_prefix=worker_name_prefix(job),
+        worker_name_prefix=prefix,
     )
 
 
@@ -107,22 +106,6 @@ def _phase(status: JobStatus) -> str:
 
 def _worker_names(status: JobStatus, workers: tuple[int, ...]) -> list[str]:
     return [f"{status.worker_name_prefix}{index}" for index in workers]
-
-
-def worker_indexes(names: Any, job: str) -> tuple[int, ...]:
-    """Return the indexes of these workers; names that are not the job's are ignored."""
-    if not isinstance(names, list):
-        return ()
-    found = (
-        _worker_index(name, worker_name_prefix(job)) for name in names if isinstance(name, str)
-    )
-    return tuple(dict.fromkeys(index for index in found if index is not None))
-
-
-def _worker_index(name: str, prefix: str) -> int | None:
-    digits = name.removeprefix(prefix)
-    is_index = digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS
-    return int(digits) if is_index and name.startswith(prefix) else None
 
 
 def _write_membership(membership: Membership) -> JSON:

@@ -11,7 +11,6 @@ from typing import Final
 import attrs
 
 from dlctl.api.elastic import AttachMode, Membership
-from dlctl.dialects.et_operator import training_conditions
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ProbeWorkers, WriteFiles
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
@@ -144,13 +143,8 @@ def plan_launcher(state: MembershipState, plan: MembershipPlan) -> MembershipPla
 def _waits_since(state: MembershipState) -> datetime.datetime:
     """Return since when the job waits for workers: its start, or its last restart."""
     status = state.job.status
-    since = [
-        c.last_transition_time
-        for c in status.conditions
-        if c.type == training_conditions.WORKERS_CREATED
-    ]
-    since += [status.start_time] if status.start_time else []
-    return max(since, default=state.now)
+    created = state.dialect.conditions.workers_created_at(status.conditions)
+    return max((at for at in (created, status.start_time) if at), default=state.now)
 
 
 def _probe_task(state: MembershipState, ready: frozenset[int]) -> ProbeWorkers | None:

@@ -12,6 +12,7 @@ from dlctl.api.job import Replica
 from dlctl.api.meta import UID
 from dlctl.api.pods import Pod
 from dlctl.api.status import RestartRecord
+from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_state import MembershipState
@@ -34,6 +35,7 @@ class MembershipPlan:
     # The persisted membership and the current time, from which the next generation is derived.
     persisted: Membership
     now: datetime.datetime
+    dialect: ElasticDialect
     restarts: Mapping[str, RestartRecord] = attrs.field(factory=dict)
     # Conditions of the job, in the order in which they are set.
     conditions: tuple[Condition, ...] = ()
@@ -52,7 +54,7 @@ class MembershipPlan:
     def unchanged(cls, state: MembershipState) -> Self:
         """Return the plan that changes nothing."""
         restarts = state.job.status.restarts
-        return cls(state.membership, state.membership, state.now, restarts=restarts)
+        return cls(state.membership, state.membership, state.now, state.dialect, restarts=restarts)
 
     def with_membership(self, membership: Membership) -> Self:
         """Return the plan with this membership; a change of hosts increases its generation."""

@@ -6,19 +6,25 @@ from functools import cached_property
 
 import attrs
 
-from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Membership, ScaleOperation, Scaler
+from dlctl.api.elastic import (
+    LAUNCHER,
+    MAX_INDEX_DIGITS,
+    WORKER,
+    Elasticity,
+    Membership,
+    ScaleOperation,
+    Scaler,
+)
 from dlctl.api.job import Job, Replica
 from dlctl.api.meta import UID
 from dlctl.api.pods import Pod
 from dlctl.backoff import Backoff
 from dlctl.controller.background_tasks import TaskOutcome
 from dlctl.dialects.child_names import MAX_LENGTH
+from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
 from dlctl.reconcilers.membership.exec_tasks import ExecTask, LauncherContainer
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
-
-# The decoder of statuses limits indexes to this length.
-_MAX_INDEX_DIGITS = 9
 
 
 @attrs.frozen
@@ -39,6 +45,7 @@ class MembershipState:
     """A snapshot of one job, its children, its scalers and the outcomes of its tasks."""
 
     job: Job
+    dialect: ElasticDialect
     observed: Observed
     membership: Membership
     elasticity: Elasticity
@@ -116,7 +123,7 @@ class MembershipState:
     def max_index(self) -> int:
         """Return the highest index with which a worker's name is not too long."""
         digits = MAX_LENGTH - len(self.pod_name(0)) + 1
-        return int(10 ** min(digits, _MAX_INDEX_DIGITS)) - 1
+        return int(10 ** min(digits, MAX_INDEX_DIGITS)) - 1
 
     def ready_since(self, worker: int) -> datetime.datetime | None:
         """Return when a worker became ready, or None."""

@@ -9,7 +9,6 @@ from dlctl.api import conditions
 from dlctl.api.elastic import WORKER, Membership, ScalerPhase
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobStatus
-from dlctl.dialects.et_operator import training_conditions
 from dlctl.reconcilers.membership import hosts, node_drain, scaler_status, scaling, worker_failures
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
@@ -134,14 +133,15 @@ def _add_progress_conditions(state: MembershipState, plan: MembershipPlan) -> Me
     """Add conditions for the progress of the job, each of them once."""
     job, now, current = state.job, state.now, state.job.status.conditions
     created = [one for one in state.workers.values() if one.state is not ReplicaState.MISSING]
+    reported = state.dialect.conditions
     reached = []
     if len(created) >= len(state.alive) > 0:
-        reached.append(training_conditions.workers_created(job, now))
+        reached.append(reported.workers_created(job, now))
     if plan.create_launcher:
         count = len(plan.membership.hosts)
-        reached.append(training_conditions.workers_ready(job, count, now))
+        reached.append(reported.workers_ready(job, count, now))
     if state.is_launched:
-        reached.append(training_conditions.launcher_created(job, now))
+        reached.append(reported.launcher_created(job, now))
     for condition in reached:
         if not conditions.is_true(current, condition.type):
             plan = plan.with_condition(condition)

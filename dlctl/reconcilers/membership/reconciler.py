@@ -3,7 +3,7 @@
 It never waits for launchers: commands run as background tasks, whose completion enqueues the job.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -25,8 +25,7 @@ from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.object_writer import ObjectWriter
-from dlctl.dialects.et_operator import scalers
-from dlctl.dialects.et_operator.resources import SCALE_INS
+from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.store import Store
 from dlctl.kube.errors import NotFoundError
@@ -56,6 +55,8 @@ _CONFIRM_S: Final = 1.0
 class MembershipReconciler:
     """Plans the members of elastic jobs, and patches their scalers."""
 
+    # None if the workers of jobs of this kind never change.
+    dialect: ElasticDialect | None
     scaler_stores: Mapping[Resource, Store[ScalerObject]]
     tasks: BackgroundTasks[ObjectKey, ExecTask]
     writer: ObjectWriter
@@ -71,7 +72,7 @@ class MembershipReconciler:
         For a large job (``size`` pods), this runs in a thread.
         """
         finished = job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE)
-        if job.elasticity is None or (job.is_partial and not finished):
+        if self.dialect is None or job.elasticity is None or (job.is_partial and not finished):
             # A partially decoded spec is not enough to choose workers.
             return None
         now = self.clock.now()
@@ -80,6 +81,7 @@ class MembershipReconciler:
         with_workers = with_members(job, membership)
         state = MembershipState(
             with_workers,
+            self.dialect,
             await to_thread_if_large(size, observe, with_workers, children, now),
             membership,
             job.elasticity,
@@ -87,8 +89,8 @@ class MembershipReconciler:
             desired_replicas,
             TrainingJob(job).slots,
             self.policy,
-            scalers=list(self._pending_scalers(job)),
-            finished_scalers=list(self._finished_scaler(membership)),
+            scalers=list(self._pending_scalers(self.dialect, job)),
+            finished_scalers=list(self._finished_scaler(self.dialect, membership)),
             outcomes=self.tasks.outcomes(job.key),
             draining_nodes=self._draining_nodes(),
             host_files=lambda hosts: _host_files(job, membership, hosts),
@@ -103,8 +105,8 @@ class MembershipReconciler:
         :raises ConflictError: if one has changed since the stores showed it.
         """
         for update in updates:
-            if update.status.phase.finished is finished:
-                await self._patch_scaler(job, update)
+            if self.dialect is not None and update.status.phase.finished is finished:
+                await self._patch_scaler(self.dialect, job, update)
 
     def set_wanted(
         self, key: ObjectKey, wanted: Collection[ExecTask] | None, retried: Iterable[ExecTask]
@@ -119,17 +121,17 @@ class MembershipReconciler:
                 pause_s = _retry_delay_s(task, outcomes[task].attempts)
                 self.tasks.retry(key, task, after_s=pause_s)
 
-    def _pending_scalers(self, job: Job) -> Iterator[Scaler]:
+    def _pending_scalers(self, dialect: ElasticDialect, job: Job) -> Iterator[Scaler]:
         """Yield the pending scalers of a job, the oldest first."""
         found = [
-            scaler_reconciler.read_scaler(obj, resource)
+            scaler_reconciler.read_scaler(dialect, resource, obj)
             for resource, store in self.scaler_stores.items()
             for obj in store.indexed(BY_JOB, str(job.key))
             if not obj.metadata.is_terminating and not _belongs_to_other_job(obj, job)
         ]
         yield from sorted(found, key=lambda one: (one.created, one.full_name))
 
-    def _finished_scaler(self, membership: Membership) -> Iterator[Scaler]:
+    def _finished_scaler(self, dialect: ElasticDialect, membership: Membership) -> Iterator[Scaler]:
         """Yield the scaler of the current operation, if it is already finished."""
         update = membership.scaling
         kind, _, name = update.scaler.partition(":") if update else ("", "", "")
@@ -137,7 +139,7 @@ class MembershipReconciler:
         for resource, store in self.scaler_stores.items():
             obj = store.get(ObjectKey(namespace, name)) if resource.kind == kind else None
             if update and obj and obj.metadata.uid == update.uid:
-                found = scaler_reconciler.read_scaler(obj, resource)
+                found = scaler_reconciler.read_scaler(dialect, resource, obj)
                 if found.status.phase.finished:
                     yield found
 
@@ -166,8 +168,8 @@ class MembershipReconciler:
         await label_child(self.writer, job.uid, PODS, pod)
         return True
 
-    async def _patch_scaler(self, job: Job, update: ScalerUpdate) -> None:
-        scaler = update.scaler
+    async def _patch_scaler(self, dialect: ElasticDialect, job: Job, update: ScalerUpdate) -> None:
+        scaler, write_status = update.scaler, dialect.scalers.write_status
         obj: Object | None = self.scaler_stores[scaler.resource].get(scaler.key)
         if obj is None or obj.metadata.uid != scaler.uid:
             return
@@ -175,9 +177,9 @@ class MembershipReconciler:
             owner = owner_reference(job.resource, name=job.key.name, uid=job.uid)
             owned = {"metadata": {"ownerReferences": [owner]}}
             obj = await self.writer.patch(job.uid, scaler.resource, obj, owned)
-        old = scalers.write_status(scaler.status, scaler.resource)
+        old = write_status(scaler.status, scaler.resource)
         first = not scaler.status.conditions
-        new = scalers.write_status(update.status, scaler.resource)
+        new = write_status(update.status, scaler.resource)
         if patch := merge_patch({} if first else old, new):
             await self.writer.patch(
                 job.uid, scaler.resource, obj, {"status": patch}, subresource="status"
@@ -193,17 +195,17 @@ class MembershipReconciler:
         return frozenset(node.metadata.name for node in draining)
 
 
-def scale_target(obj: ScalerObject) -> ObjectKey | None:
+def scale_target(scaler: Scaler) -> ObjectKey | None:
     """Return the job that a scaler names, or None."""
-    name = scaler_reconciler.read_scaler(obj, SCALE_INS).job
-    return ObjectKey(obj.metadata.namespace or "", name) if name else None
+    return ObjectKey(scaler.key.namespace, scaler.job) if scaler.job else None
 
 
-def index_by_job(obj: ScalerObject) -> Iterator[str]:
+def index_by_job(read: Callable[[ScalerObject], Scaler], obj: ScalerObject) -> Iterator[str]:
     """Yield the index key of a scaler: its job, or none once it is finished."""
-    scaler = scaler_reconciler.read_scaler(obj, SCALE_INS)
-    if scaler.job and not scaler.status.phase.finished:
-        yield str(ObjectKey(obj.metadata.namespace or "", scaler.job))
+    scaler = read(obj)
+    target = scale_target(scaler)
+    if target is not None and not scaler.status.phase.finished:
+        yield str(target)
 
 
 def _belongs_to_other_job(obj: ScalerObject, job: Job) -> bool:

@@ -16,7 +16,7 @@ from dlctl.clock import Clock
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.object_writer import patch_if_unchanged
 from dlctl.controller.worker_loop import Result
-from dlctl.dialects.et_operator import scalers, training_conditions
+from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.informers.store import Store
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ConflictError, NotFoundError
@@ -28,20 +28,21 @@ logger = logging.getLogger(__name__)
 GRACE_S: Final = 120.0
 
 
-def read_scaler(obj: ScalerObject, resource: Resource) -> Scaler:
+def read_scaler(dialect: ElasticDialect, resource: Resource, obj: ScalerObject) -> Scaler:
     """Decode a scaler; a malformed one has an ``invalid_reason``, and its job continues."""
     try:
         with wrap_content_errors("reading"):
-            return scalers.read(obj, resource)
+            return dialect.scalers.read(obj, resource)
     except ContentError as error:
         logger.exception("cannot process a scaler's content", extra={"step": error.step})
-        return scalers.unread(obj, resource, invalid_reason=str(error))
+        return dialect.scalers.unread(obj, resource, invalid_reason=str(error))
 
 
 @attrs.frozen
 class ScalerReconciler:
     """Deletes finished scalers of one kind after ``ttl_s``, and fails those without a job."""
 
+    dialect: ElasticDialect
     resource: Resource
     scalers: Store[ScalerObject]
     job_kind: str
@@ -57,7 +58,7 @@ class ScalerReconciler:
         obj = self.scalers.get(key)
         if obj is None or obj.metadata.is_terminating:
             return Result()
-        scaler = read_scaler(obj, self.resource)
+        scaler = read_scaler(self.dialect, self.resource, obj)
         try:
             if scaler.status.phase.finished:
                 return await self._expire(obj, scaler)
@@ -88,12 +89,12 @@ class ScalerReconciler:
             return Result(requeue_after_s=left_s)
         job = f"{scaler.key.namespace}/{scaler.job}"
         message = scaler.invalid_reason or f"there is no {self.job_kind} {job}"
-        ended = training_conditions.scaler_finished(
+        ended = self.dialect.conditions.scaler_finished(
             scaler, self.clock.now(), ok=False, message=message
         )
         conditions = (*scaler.status.conditions, ended)
         failed = attrs.evolve(scaler.status, phase=ScalerPhase.FAILED, conditions=conditions)
-        body = {"status": scalers.write_status(failed, self.resource)}
+        body = {"status": self.dialect.scalers.write_status(failed, self.resource)}
         await patch_if_unchanged(self.client, self.resource, obj, body, subresource="status")
         self.recorder.record(self.resource, obj.metadata, "Warning", ended.reason, ended.message)
         return Result()

@@ -7,32 +7,31 @@ import attrs
 from dlctl.api import conditions
 from dlctl.api.conditions import Condition
 from dlctl.api.elastic import Scaler, ScalerPhase
-from dlctl.dialects.et_operator import training_conditions
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 
 
 def scaler_created(plan: MembershipPlan, scaler: Scaler) -> MembershipPlan:
-    created = training_conditions.scaler_created(scaler, plan.now)
+    created = plan.dialect.conditions.scaler_created(scaler, plan.now)
     return plan.with_scaler_update(_with_condition(plan, scaler, created))
 
 
 def scaling_started(plan: MembershipPlan, scaler: Scaler, pods: Sequence[str]) -> MembershipPlan:
     """Set the Scaling phase of a scaler, with the pods of its operation."""
-    condition = training_conditions.scaler_scaling(scaler, plan.now)
+    condition = plan.dialect.conditions.scaler_scaling(scaler, plan.now)
     update = _with_condition(plan, scaler, condition)
     status = attrs.evolve(update.status, phase=ScalerPhase.SCALING, pods=tuple(pods))
     return plan.with_scaler_update(attrs.evolve(update, status=status))
 
 
 def script_executed(plan: MembershipPlan, scaler: Scaler) -> MembershipPlan:
-    executed = training_conditions.script_executed(scaler, plan.now)
+    executed = plan.dialect.conditions.script_executed(scaler, plan.now)
     return plan.with_scaler_update(_with_condition(plan, scaler, executed))
 
 
 def scaling_finished(plan: MembershipPlan, scaler: Scaler, failure: str = "") -> MembershipPlan:
     """Set the result of a scaler: failed with a message, or succeeded without one."""
-    condition = training_conditions.scaler_finished(
+    condition = plan.dialect.conditions.scaler_finished(
         scaler, plan.now, ok=not failure, message=failure
     )
     update = _with_condition(plan, scaler, condition)

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from dlctl.api.elastic import ScaleOperation, Scaler, ScalerPhase
-from dlctl.dialects.et_operator import training_conditions
-from dlctl.dialects.et_operator.training_status import worker_indexes
+from dlctl.api.elastic import ScaleOperation, Scaler, ScalerPhase, worker_indexes
 from dlctl.reconcilers.membership import hosts, scaler_status
 from dlctl.reconcilers.membership.drain import has_left, unused_workers
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
@@ -30,7 +28,7 @@ def adopt(state: MembershipState, plan: MembershipPlan) -> MembershipPlan:
     if not state.job.status.written_by_other_operator or state.membership.scaling is not None:
         return plan
     for scaler in state.scalers:
-        workers = worker_indexes(list(scaler.status.pods), state.job.key.name)
+        workers = worker_indexes(scaler.status.pods, state.job.status.worker_name_prefix)
         has_started = (
             workers and not scaler.invalid_reason and scaler.status.phase is ScalerPhase.SCALING
         )
@@ -120,7 +118,7 @@ def _reject(
     """Fail a scaler whose request cannot be met."""
     plan = scaler_status.scaling_finished(plan, scaler, reason)
     return plan.with_condition(
-        training_conditions.scaling_finished(state.job, scaler.full_name, state.now, ok=False)
+        state.dialect.conditions.scaling_finished(state.job, scaler.full_name, state.now, ok=False)
     )
 
 
@@ -142,7 +140,9 @@ def _start(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation
 ) -> MembershipPlan:
     plan = plan.with_membership(plan.membership.with_scaling(operation))
-    plan = plan.with_condition(training_conditions.scaling(state.job, operation.scaler, state.now))
+    plan = plan.with_condition(
+        state.dialect.conditions.scaling(state.job, operation.scaler, state.now)
+    )
     scaler = state.scaler(operation.uid)
     if scaler is None:
         return plan
@@ -193,7 +193,9 @@ def _finish(
     """End an operation; the new workers of a failed one do not become members."""
     plan = plan.with_membership(plan.membership.with_scaling(None))
     plan = plan.with_condition(
-        training_conditions.scaling_finished(state.job, operation.scaler, state.now, ok=not failure)
+        state.dialect.conditions.scaling_finished(
+            state.job, operation.scaler, state.now, ok=not failure
+        )
     )
     scaler = state.scaler(operation.uid)
     return scaler_status.scaling_finished(plan, scaler, failure) if scaler else plan

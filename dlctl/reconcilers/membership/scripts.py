@@ -8,9 +8,7 @@ from typing import Final
 
 import attrs
 
-from dlctl.api import conditions
 from dlctl.api.elastic import ScaleOperation, Scaler
-from dlctl.dialects.et_operator import training_conditions
 from dlctl.reconcilers.membership import scaler_status
 from dlctl.reconcilers.membership.exec_tasks import RunScript
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
@@ -33,7 +31,7 @@ def run_script(
     state: MembershipState, plan: MembershipPlan, operation: ScaleOperation, scaler: Scaler
 ) -> tuple[ScriptResult, MembershipPlan]:
     """Return the result of a scaler's script, and the plan that runs it until there is one."""
-    if conditions.is_true(scaler.status.conditions, training_conditions.SCRIPT_EXECUTED):
+    if state.dialect.conditions.has_executed_script(scaler):
         return _SUCCEEDED, plan
     if scaler.script is None or state.launcher is None:
         return _PENDING, plan

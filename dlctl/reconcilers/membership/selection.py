@@ -53,7 +53,7 @@ def choose_added(state: MembershipState, count: int) -> tuple[int, ...]:
     if max_replicas is not None and after > max_replicas:
         raise ScaleRejectedError(
             f"{count} more would make {after} workers, but maxReplicas of "
-            f"TrainingJob {state.job.key} is {max_replicas}"
+            f"{state.job.resource.kind} {state.job.key} is {max_replicas}"
         )
     chosen = free_indexes(state.membership, count, state.max_index)
     if len(chosen) < count:
@@ -78,8 +78,8 @@ def choose_removed(state: MembershipState, scaler: Scaler) -> tuple[int, ...]:
     left = len(set(state.alive) - set(chosen))
     if left < state.elasticity.min_replicas:
         raise ScaleRejectedError(
-            f"{left} workers would be left, but minReplicas of TrainingJob {state.job.key} "
-            f"is {state.elasticity.min_replicas}"
+            f"{left} workers would be left, but minReplicas of "
+            f"{state.job.resource.kind} {state.job.key} is {state.elasticity.min_replicas}"
         )
     return chosen
 
@@ -95,7 +95,7 @@ def _indexes_of(state: MembershipState, pods: Sequence[str]) -> tuple[int, ...]:
     unknown = [name for name in pods if name not in indexes]
     if unknown:
         raise ScaleRejectedError(
-            f".spec.toDelete.podNames has {', '.join(unknown)}, but the workers of TrainingJob "
-            f"{state.job.key} are {', '.join(indexes)}"
+            f".spec.toDelete.podNames has {', '.join(unknown)}, but the workers of "
+            f"{state.job.resource.kind} {state.job.key} are {', '.join(indexes)}"
         )
     return tuple(sorted({indexes[name] for name in pods}))

@@ -1,6 +1,7 @@
 """Which requests are executed, and when: one at a time, the oldest first."""
 
 import threading
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -397,6 +398,7 @@ async def test_finished_requests_are_not_reconciled_with_their_job() -> None:
         await stage.cluster.settled()
         (scaler,) = stage.cluster.objects(SCALE_OUTS)
         done = msgspec.json.decode(msgspec.json.encode(scaler), type=ScalerObject)
-        assert list(index_by_job(done)) == []
+        read = partial(scalers.read, resource=SCALE_OUTS)
+        assert list(index_by_job(read, done)) == []
         waiting = msgspec.structs.replace(done, status=msgspec.Raw(b"null"))
-        assert list(index_by_job(waiting)) == ["default/linear"]
+        assert list(index_by_job(read, waiting)) == ["default/linear"]

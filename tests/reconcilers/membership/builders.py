@@ -13,6 +13,7 @@ from dlctl.api.meta import UID, ObjectKey
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.controller.background_tasks import TaskOutcome
+from dlctl.dialects.et_operator.kinds import ELASTIC
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
 from dlctl.reconcilers.membership.plan_membership import with_members
@@ -79,7 +80,8 @@ def make_state(
         "host_files": lambda hosts: {"hostfile": " ".join(map(str, hosts))},
         **fields,
     }
-    return MembershipState(whole, observe(whole, children, NOW), membership, now=NOW, **values)
+    observed = observe(whole, children, NOW)
+    return MembershipState(whole, ELASTIC, observed, membership, now=NOW, **values)
 
 
 def answered(

@@ -1,0 +1,78 @@
+"""The interface of dialects of elastic jobs: their conditions, and the requests that scale them.
+
+Its parts are modules of pure functions.
+"""
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from dlctl.api.conditions import Condition
+from dlctl.api.elastic import Scaler, ScalerObject, ScalerStatus
+from dlctl.api.job import Job
+from dlctl.api.meta import Resource
+
+JSON = Mapping[str, Any]
+
+
+class ScalerCodec(Protocol):
+    """Reads scalers, and writes their statuses."""
+
+    def read(self, obj: ScalerObject, resource: Resource) -> Scaler:
+        """Read a scaler; an invalid one has an ``invalid_reason``."""
+
+    def unread(self, obj: ScalerObject, resource: Resource, invalid_reason: str = "") -> Scaler:
+        """Return a scaler of which only the metadata is known."""
+
+    def write_status(self, status: ScalerStatus, resource: Resource) -> JSON:
+        """Return the wire form of a status, complete."""
+
+
+class ElasticConditions(Protocol):
+    """The conditions of elastic jobs and of scalers.
+
+    ``scaler`` is a scaler's full name; it is empty if the job's spec or a node drain causes the
+    operation.
+    """
+
+    def workers_created(self, job: Job, now: datetime.datetime) -> Condition: ...
+
+    def workers_ready(self, job: Job, count: int, now: datetime.datetime) -> Condition: ...
+
+    def launcher_created(self, job: Job, now: datetime.datetime) -> Condition: ...
+
+    def scaling(self, job: Job, scaler: str, now: datetime.datetime) -> Condition: ...
+
+    def scaling_finished(
+        self, job: Job, scaler: str, now: datetime.datetime, *, ok: bool
+    ) -> Condition: ...
+
+    def workers_created_at(self, conditions: Iterable[Condition]) -> datetime.datetime | None:
+        """Return since when a job's workers exist; None if they do not."""
+
+    def scaler_created(self, scaler: Scaler, now: datetime.datetime) -> Condition: ...
+
+    def scaler_scaling(self, scaler: Scaler, now: datetime.datetime) -> Condition: ...
+
+    def script_executed(self, scaler: Scaler, now: datetime.datetime) -> Condition: ...
+
+    def scaler_finished(
+        self, scaler: Scaler, now: datetime.datetime, *, ok: bool, message: str = ""
+    ) -> Condition: ...
+
+    def has_executed_script(self, scaler: Scaler) -> bool:
+        """Return whether a scaler's script has succeeded."""
+
+
+@attrs.frozen(kw_only=True)
+class ElasticDialect:
+    """How jobs of a kind report that their workers change, and how users ask for it."""
+
+    # The kinds by which users scale jobs.
+    scaler_resources: tuple[Resource, ...]
+    scalers: ScalerCodec
+    conditions: ElasticConditions
+    # Returns the CustomResourceDefinition of a kind of scalers.
+    scaler_crd: Callable[[Resource], JSON]
