@@ -64,21 +64,22 @@ TYPES = [
     bad(
         "PyTorchJob",
         container("PyTorchJob", "Boss"),
-        f"{PYTORCH}: Invalid value: replica types must be among Master, Worker, spelt like this",
+        f"{PYTORCH}: Invalid value: "
+        "each replica type must be one of Master, Worker (case-sensitive)",
         "a type of no kind",
     ),
     bad(
         "XGBoostJob",
         container("XGBoostJob", "worker", name="xgboost"),
         "spec.xgbReplicaSpecs: Invalid value: "
-        "replica types must be among Master, Worker, spelt like this",
+        "each replica type must be one of Master, Worker (case-sensitive)",
         "a type in another case",
     ),
     bad(
         "TFJob",
         container("TFJob", "Boss", name="tensorflow"),
         "spec.tfReplicaSpecs: Invalid value: "
-        "replica types must be among Chief, Master, PS, Worker, Evaluator",
+        "each replica type must be one of Chief, Master, PS, Worker, Evaluator",
         "a type of no kind",
     ),
     bad(

@@ -116,6 +116,6 @@ def _known_types(kind: KubeflowKind, type_names: list[str], *, case_insensitive:
     shown = "t.lowerAscii()" if case_insensitive else "t"
     return {
         "rule": f"self.all(t, {shown} in {known})",
-        "message": f"replica types must be among {', '.join(type_names)}"
-        + ("" if case_insensitive else ", spelt like this"),
+        "message": f"each replica type must be one of {', '.join(type_names)}"
+        + ("" if case_insensitive else " (case-sensitive)"),
     }
