@@ -226,8 +226,8 @@ class Metrics:
         self.dlctl_job_restarts_total = self._counter(
             "dlctl_job_restarts_total", "Replicas restarted", "kind", "cause", "exit_code"
         )
-        self.dlctl_broken_frameworks = self._gauge(
-            "dlctl_broken_frameworks", "1 for each framework that fails to load", "framework"
+        self.dlctl_framework_load_errors = self._gauge(
+            "dlctl_framework_load_errors", "1 for each framework that fails to load", "framework"
         )
         self.dlctl_content_errors_total = self._counter(
             "dlctl_content_errors_total",

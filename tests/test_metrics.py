@@ -55,7 +55,7 @@ LABELS = {
     "training_operator_jobs_restarted_total": ("job_namespace", "framework"),
     "dlctl_jobs": ("kind", "namespace", "phase"),
     "dlctl_job_restarts_total": ("kind", "cause", "exit_code"),
-    "dlctl_broken_frameworks": ("framework",),
+    "dlctl_framework_load_errors": ("framework",),
     "dlctl_content_errors_total": ("kind", "step"),
     "dlctl_job_start_duration_seconds": ("kind",),
     "dlctl_job_run_duration_seconds": ("kind", "result"),

@@ -80,7 +80,7 @@ async def _serve(
 ) -> None:
     metrics = Metrics()
     for framework in broken:
-        metrics.dlctl_broken_frameworks.labels(framework).set(1)
+        metrics.dlctl_framework_load_errors.labels(framework).set(1)
     connect = partial(config.load, options.kubeconfig or None, options.context or None)
     leadership = _leadership(options, timing, connect, metrics)
     cluster = await connect()

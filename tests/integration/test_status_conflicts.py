@@ -83,7 +83,7 @@ async def test_status_conflict_with_another_operator_is_reported_and_backs_off()
             assert status_writes(cluster) < 40
             # The replica's backoff is kept: 10 s, 20 s and so on up to 5 min.
             assert made(cluster, "worker-0") < 15
-            assert "run only one operator" in cluster.events()["AnotherOperator"]
+            assert "run only one operator" in cluster.events()["StatusConflict"]
             assert value(running.manager.metrics, "dlctl_status_conflicts_total") > 3
 
 
@@ -108,7 +108,7 @@ async def test_single_status_of_another_operator_is_no_conflict() -> None:
         async with asyncio.timeout(5):
             await cluster.until(lambda: cluster.phase() == "Running")
         await cluster.settled()
-        assert "AnotherOperator" not in cluster.events()
+        assert "StatusConflict" not in cluster.events()
 
 
 async def test_job_continues_when_the_other_operator_has_stopped() -> None:
@@ -116,7 +116,7 @@ async def test_job_continues_when_the_other_operator_has_stopped() -> None:
         cluster.start()
         await cluster.submit(job(), {"chief-0": [KEEPS_RUNNING]}, last_replica="chief-0")
         async with operator_without_memory(cluster):
-            await cluster.until(lambda: "AnotherOperator" in cluster.events())
+            await cluster.until(lambda: "StatusConflict" in cluster.events())
         await cluster.until(lambda: cluster.phase() == "Running")
         chief = next(p for p in cluster.objects(PODS) if "chief" in p["metadata"]["name"])
         await cluster.node.finish(chief["metadata"]["uid"])

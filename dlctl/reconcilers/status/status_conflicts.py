@@ -16,7 +16,7 @@ from dlctl.dialects import status_codec
 # Foreign writes that are further apart are unrelated.
 BACKOFF: Final = Backoff(base_s=5.0, cap_s=300.0, reset_s=900.0)
 # A constant text, so that repeated events are aggregated.
-REASON: Final = "AnotherOperator"
+REASON: Final = "StatusConflict"
 MESSAGE: Final = (
     "another controller keeps overwriting the status of this job, and so its record of restarts: "
     "run only one operator and stop the other, for example with "
