@@ -15,7 +15,7 @@ import attrs
 from dlctl.api.meta import NAMESPACES, PODS, ObjectKey, Resource
 from dlctl.dialects.et_operator.resources import SCALE_INS
 from dlctl.errors import DlctlError
-from dlctl.local.apiserver.endpoints.execs import ExecRequest
+from dlctl.local.apiserver.endpoints.execs import PodExecOptions
 from dlctl.local.apiserver.faults import Fault
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.status import StatusError
@@ -135,7 +135,7 @@ class EndlessLaunchers(FakeLaunchers):
     """Fake launchers; some write endlessly."""
 
     async def _check_in_use(
-        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+        self, container: LauncherContainer, asked: PodExecOptions, session: FakeExecSession
     ) -> int:
         if asked.pod.startswith("endless-"):
             while True:

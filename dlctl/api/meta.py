@@ -5,6 +5,7 @@ they must never be written back.
 """
 
 import datetime
+import enum
 from collections.abc import Mapping
 from typing import NamedTuple, NewType
 
@@ -85,6 +86,14 @@ CRDS = Resource(
     "CustomResourceDefinition",
     namespaced=False,
 )
+
+
+class WatchEventType(enum.StrEnum):
+    """What happened to the object of a watch event."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
 
 
 class Projection(msgspec.Struct, frozen=True, gc=False, rename="camel"):

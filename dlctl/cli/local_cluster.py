@@ -18,7 +18,7 @@ from dlctl.dialects.kind_crds import kind_crds
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
-from dlctl.local.node.node import NodeOptions
+from dlctl.local.node.kubelet import KubeletOptions
 from dlctl.local.node.sandboxes import Network
 from dlctl.manager import Manager
 
@@ -47,7 +47,7 @@ async def local_control_plane(
 
     :raises ConfigError: if the port is in use, or the requested network is unavailable.
     """
-    node = NodeOptions(images=options.images, network=options.network, keep_logs=keep_logs)
+    node = KubeletOptions(images=options.images, network=options.network, keep_logs=keep_logs)
     async with AsyncExitStack() as stack:
         try:
             cluster = await stack.enter_async_context(LocalCluster(node, port=options.port))

@@ -8,16 +8,15 @@ import importlib.util
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import attrs
 
 from dlctl.errors import ConfigError
 
-Network = Literal["auto", "isolated", "host"]
+NetworkChoice = Literal["auto", "isolated", "host"]
 
 _MAX_PORT: Final = 65535
-_NETWORKS: Final = ("auto", "isolated", "host")
 _REQUIRED_PACKAGES: Final = ("cel_expr_python", "rich", "trustme")
 _LINUX_PACKAGES: Final = ("pyroute2",)
 
@@ -27,7 +26,7 @@ class LocalOptions:
     """Options of the embedded cluster."""
 
     images: Mapping[str, Path] = attrs.field(factory=dict)
-    network: Network = "auto"
+    network: NetworkChoice = "auto"
     port: int = 0
 
 
@@ -42,7 +41,7 @@ def add_local_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--network",
-        choices=_NETWORKS,
+        choices=get_args(NetworkChoice),
         default="auto",
         help="isolated: every pod has its own address (Linux); host: pods share this machine's "
         "ports; auto: isolated where the machine allows it (%(default)s)",

@@ -18,7 +18,7 @@ class InvolvedObject(Projection, frozen=True, gc=False):
     name: str = ""
 
 
-class Event(Object, frozen=True, gc=False):
+class DisplayedEvent(Object, frozen=True, gc=False):
     """The displayed fields of an event."""
 
     type: str = ""
@@ -30,7 +30,7 @@ class PodWarnings:
     """The last warning about each pod."""
 
     def __init__(self, client: Client) -> None:
-        self.informer: Informer[Event] = Informer(client, EVENTS, Event)
+        self.informer: Informer[DisplayedEvent] = Informer(client, EVENTS, DisplayedEvent)
         self.informer.add_handler(self._on_change)
         self._last: dict[ObjectKey, str] = {}
 

@@ -41,14 +41,14 @@ class Change(Generic[T_co]):
         return obj.metadata.key
 
 
-Handler = Callable[[Change[T]], None]
+ResourceEventHandler = Callable[[Change[T]], None]
 
 
 @attrs.define(eq=False)
 class Registration(Generic[T]):
     """One registration of a handler; the same function may have several."""
 
-    handler: Handler[T]
+    handler: ResourceEventHandler[T]
     active: bool = True
 
     def remove(self) -> None:
@@ -66,7 +66,7 @@ class Handlers(Generic[T]):
         self._errors = metrics.informer_handler_errors_total.labels(*labels)
         self._latency = metrics.informer_processing_latency_seconds.labels(*labels)
 
-    def add(self, handler: Handler[T], replay: Iterable[T]) -> Registration[T]:
+    def add(self, handler: ResourceEventHandler[T], replay: Iterable[T]) -> Registration[T]:
         """Register a handler after showing it the existing objects."""
         registration = Registration(handler)
         for obj in replay:

@@ -8,7 +8,7 @@ from typing import Generic, TypedDict, TypeVar, Unpack
 from dlctl.api.meta import Object, Resource
 from dlctl.clock import Clock
 from dlctl.informers.backoff import ReflectorBackoff
-from dlctl.informers.handlers import Handler, Handlers, Registration
+from dlctl.informers.handlers import Handlers, Registration, ResourceEventHandler
 from dlctl.informers.reflector import Reflector
 from dlctl.informers.reflector_metrics import ReflectorMetrics
 from dlctl.informers.source import Source
@@ -81,7 +81,7 @@ class Informer(Generic[T]):
         """Wait for :attr:`has_synced`; the caller sets the timeout."""
         await self._syncer.synced.wait()
 
-    def add_handler(self, handler: Handler[T]) -> Registration[T]:
+    def add_handler(self, handler: ResourceEventHandler[T]) -> Registration[T]:
         """Notify a plain function of every change, starting with the existing objects."""
         if self._stopped:
             raise RuntimeError(f"the informer for {self.resource.group_resource} has stopped")

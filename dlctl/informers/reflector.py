@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
-from dlctl.api.meta import Object
+from dlctl.api.meta import Object, WatchEventType
 from dlctl.clock import Clock, SystemClock
 from dlctl.errors import DlctlError
 from dlctl.informers.backoff import ReflectorBackoff
@@ -21,11 +21,10 @@ from dlctl.informers.source import Listing, Source
 from dlctl.informers.store_syncer import StoreSyncer, version_number
 from dlctl.informers.watch_events import (
     Bookmark,
-    Event,
-    EventType,
     MalformedEvent,
     ObjectEvent,
     UnknownEvent,
+    WatchEvent,
 )
 from dlctl.informers.watch_stream import ShortWatchError, WatchStream, read_initial_events
 from dlctl.kube.errors import (
@@ -216,7 +215,7 @@ class Reflector(Generic[T]):
         finally:
             self._metrics.watched(stream.event_count, stream.duration_s, short=stream.is_short)
 
-    def _apply(self, event: Event[T]) -> None:
+    def _apply(self, event: WatchEvent[T]) -> None:
         match event:
             case ObjectEvent():
                 self._syncer.apply(event.type, event.object)
@@ -255,5 +254,5 @@ def _warn_periodically(resource: str) -> Iterator[None]:
             timer.cancel()
 
 
-def _is_added(event: Event[T]) -> bool:
-    return isinstance(event, ObjectEvent | MalformedEvent) and event.type is EventType.ADDED
+def _is_added(event: WatchEvent[T]) -> bool:
+    return isinstance(event, ObjectEvent | MalformedEvent) and event.type is WatchEventType.ADDED

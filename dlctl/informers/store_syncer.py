@@ -8,10 +8,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
-from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.api.meta import Object, ObjectKey, Resource, WatchEventType
 from dlctl.informers.handlers import Change, Handlers
 from dlctl.informers.store import Store
-from dlctl.informers.watch_events import EventType
 from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
 
@@ -91,20 +90,20 @@ class StoreSyncer(Generic[T]):
             await asyncio.sleep(0)
         self._queued.set(0)
 
-    def apply(self, change: EventType, obj: T) -> None:
+    def apply(self, change: WatchEventType, obj: T) -> None:
         """Apply one event."""
         self._malformed.pop(obj.metadata.key, None)
-        if change is EventType.DELETED:
+        if change is WatchEventType.DELETED:
             self._store.remove(obj.metadata.key)
             # The event has the object's last state, which the store may never have had.
             self._handlers.notify(Change(obj, None))
         else:
             self._handlers.notify(Change(self._store.put(obj), obj))
 
-    def apply_malformed(self, change: EventType, obj: Malformed) -> None:
+    def apply_malformed(self, change: WatchEventType, obj: Malformed) -> None:
         """Apply an event of which only the key is known."""
         self._report_malformed(obj, self._malformed.get(obj.key))
-        if change is EventType.DELETED:
+        if change is WatchEventType.DELETED:
             self._malformed.pop(obj.key, None)
             if obj.key and (old := self._store.remove(obj.key)):
                 self._handlers.notify(Change(old, None))

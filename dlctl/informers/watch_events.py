@@ -3,13 +3,12 @@
 Nearly all lines are changes, so one typed pass decodes them; a second pass handles the rest.
 """
 
-import enum
 from typing import Final, Generic, TypeVar
 
 import attrs
 import msgspec
 
-from dlctl.api.meta import Object
+from dlctl.api.meta import Object, WatchEventType
 from dlctl.api.nesting import truncate_to_depth
 from dlctl.kube.decoding import Malformed, decode, decoder, identify_malformed
 from dlctl.kube.errors import ApiError, UnexpectedResponseError, error_from
@@ -19,18 +18,10 @@ T = TypeVar("T", bound=Object)
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
-class EventType(enum.StrEnum):
-    """What happened to the object of an event."""
-
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-
-
 class ObjectEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """A changed object in its new state, or in its last state if it was deleted."""
 
-    type: EventType
+    type: WatchEventType
     object: T
 
     @property
@@ -42,7 +33,7 @@ class ObjectEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
 class MalformedEvent:
     """A change to an object that does not fit its projection."""
 
-    type: EventType
+    type: WatchEventType
     object: Malformed
 
     @property
@@ -66,7 +57,7 @@ class UnknownEvent:
     version: str = ""
 
 
-Event = ObjectEvent[T] | MalformedEvent | Bookmark | UnknownEvent
+WatchEvent = ObjectEvent[T] | MalformedEvent | Bookmark | UnknownEvent
 
 
 class _Envelope(msgspec.Struct, frozen=True, gc=False):
@@ -80,7 +71,7 @@ class EventDecoder(Generic[T]):
     def __init__(self, as_: type[T]) -> None:
         self._typed: msgspec.json.Decoder[ObjectEvent[T]] = decoder(ObjectEvent[as_])  # type: ignore[valid-type]
 
-    def decode(self, line: bytes) -> Event[T] | ApiError:
+    def decode(self, line: bytes) -> WatchEvent[T] | ApiError:
         """Return the event; raise only UnexpectedResponseError, if the line is not an event."""
         try:
             return self._decode(line)
@@ -88,7 +79,7 @@ class EventDecoder(Generic[T]):
             cut = truncate_to_depth(line)
             return self._decode(cut.text) if cut.is_complete else _in_steps(cut.text, error)
 
-    def _decode(self, line: bytes) -> Event[T] | ApiError:
+    def _decode(self, line: bytes) -> WatchEvent[T] | ApiError:
         try:
             event = self._typed.decode(line)
         except RecursionError:
@@ -110,9 +101,9 @@ def _in_steps(line: bytes, error: Exception) -> MalformedEvent | Bookmark | Unkn
             return _bookmark(envelope.object)
         case "ERROR":
             return error_from(0, {}, bytes(envelope.object))
-        case _ if envelope.type in EventType.__members__:
+        case _ if envelope.type in WatchEventType.__members__:
             return MalformedEvent(
-                EventType(envelope.type), identify_malformed(envelope.object, error)
+                WatchEventType(envelope.type), identify_malformed(envelope.object, error)
             )
         case _:
             return UnknownEvent(envelope.type)

@@ -8,17 +8,16 @@ from typing import Final, Generic, Self, TypeVar
 
 import attrs
 
-from dlctl.api.meta import Object, ObjectKey
+from dlctl.api.meta import Object, ObjectKey, WatchEventType
 from dlctl.clock import Clock
 from dlctl.errors import DlctlError
 from dlctl.informers.source import Listing, Source
 from dlctl.informers.watch_events import (
     Bookmark,
-    Event,
     EventDecoder,
-    EventType,
     MalformedEvent,
     ObjectEvent,
+    WatchEvent,
 )
 from dlctl.kube.decoding import Malformed
 from dlctl.kube.errors import ApiError, UnreachableError
@@ -91,7 +90,7 @@ class WatchStream(Generic[T]):
     def is_short(self) -> bool:
         return not self.event_count and self.duration_s < SHORT_WATCH_S
 
-    async def read(self) -> AsyncGenerator[Event[T]]:
+    async def read(self) -> AsyncGenerator[WatchEvent[T]]:
         """Yield the events until the server ends the watch, or the connection breaks.
 
         Both are equivalent: missed events are sent again from the last version. Raises ERROR
@@ -122,12 +121,12 @@ async def read_initial_events(stream: WatchStream[T]) -> Listing[T] | None:
     async with aclosing(stream.read()) as events:
         async for event in events:
             match event:
-                case ObjectEvent(type=EventType.DELETED, object=obj):
+                case ObjectEvent(type=WatchEventType.DELETED, object=obj):
                     objects.pop(obj.metadata.key, None)
                 case ObjectEvent(object=obj):
                     objects[obj.metadata.key] = obj
                     malformed.pop(obj.metadata.key, None)
-                case MalformedEvent(type=EventType.DELETED, object=broken) if broken.key:
+                case MalformedEvent(type=WatchEventType.DELETED, object=broken) if broken.key:
                     objects.pop(broken.key, None)
                 case MalformedEvent(object=broken):
                     malformed[broken.key] = broken

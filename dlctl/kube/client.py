@@ -39,7 +39,7 @@ REQUEST_TIMEOUT_S: Final = 60.0
 WATCH_IDLE_TIMEOUT_S: Final = 130.0
 
 
-class _Kind(msgspec.Struct):
+class _TypeMeta(msgspec.Struct):
     kind: str = ""
 
 
@@ -173,7 +173,7 @@ class Client:
             )
         except NotFoundError:
             return None
-        return None if decode(response, _Kind).kind == "Status" else decode(response, Object)
+        return None if decode(response, _TypeMeta).kind == "Status" else decode(response, Object)
 
     async def get_raw(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         return await self._transport.send(Request("GET", path, params or {}))

@@ -5,17 +5,17 @@ from typing import Final
 import msgspec
 
 
-class Cause(msgspec.Struct):
+class StatusCause(msgspec.Struct):
     """One of several causes of a Status."""
 
     reason: str | None = None
     message: str | None = None
 
 
-class Details(msgspec.Struct, rename="camel"):
+class StatusDetails(msgspec.Struct, rename="camel"):
     """The details of a Status beyond its message."""
 
-    causes: list[Cause] | None = None
+    causes: list[StatusCause] | None = None
     retry_after_seconds: float | None = None
 
 
@@ -26,10 +26,10 @@ class Status(msgspec.Struct):
     code: int | None = None
     reason: str | None = None
     message: str | None = None
-    details: Details | None = None
+    details: StatusDetails | None = None
 
     @property
-    def causes(self) -> list[Cause]:
+    def causes(self) -> list[StatusCause]:
         return (self.details.causes if self.details else None) or []
 
 

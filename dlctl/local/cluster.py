@@ -20,13 +20,13 @@ from dlctl.api.meta import ObjectKey
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.endpoints.execs import ExecRequest
+from dlctl.local.apiserver.endpoints.execs import PodExecOptions
 from dlctl.local.apiserver.endpoints.subresources import LogRequest
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
+from dlctl.local.node.kubelet import Kubelet, KubeletOptions, LogUnavailableError
 from dlctl.local.node.logs import LogOptions
-from dlctl.local.node.node import LogUnavailableError, Node, NodeOptions
 from dlctl.local.node.sandboxes import Network, StartError
 from dlctl.local.node.scheduler import Scheduler
 
@@ -42,19 +42,19 @@ class LocalCluster:
     """
 
     server: ApiServer
-    node: Node
+    node: Kubelet
     network: Network
     run_dir: Path
 
     def __init__(
         self,
-        options: NodeOptions | None = None,
+        options: KubeletOptions | None = None,
         *,
         run_dir: Path | None = None,
         port: int = 0,
         tls: bool = True,
     ) -> None:
-        self._options = options or NodeOptions()
+        self._options = options or KubeletOptions()
         self._kept_dir = run_dir
         self._port = port
         self._tls = tls
@@ -95,7 +95,7 @@ class LocalCluster:
                 client = await stack.enter_async_context(
                     Client(self.config(), user_agent=USER_AGENT)
                 )
-                self.node = Node(client, self.run_dir, self._options, api=_access(self.server))
+                self.node = Kubelet(client, self.run_dir, self._options, api=_access(self.server))
                 scheduler = Scheduler(client, self.node.pods, self._options.name, self.node.clock)
                 self.server.log_source = self._log
                 self.server.exec_source = self._exec
@@ -134,7 +134,7 @@ class LocalCluster:
             raise status.bad_request(str(reason)) from reason
 
     @asynccontextmanager
-    async def _exec(self, request: ExecRequest) -> AsyncIterator[ContainerSession]:
+    async def _exec(self, request: PodExecOptions) -> AsyncIterator[ContainerSession]:
         key = ObjectKey(request.namespace, request.pod)
         command = ExecCommand(request.command, stdin=request.stdin, tty=request.tty)
         try:

@@ -7,11 +7,10 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.meta import PODS, UID, Object, ObjectKey, ObjectMeta, OwnerReference
+from dlctl.api.meta import PODS, UID, Object, ObjectKey, ObjectMeta, OwnerReference, WatchEventType
 from dlctl.informers.handlers import Change, Handlers
 from dlctl.informers.store import Store
 from dlctl.informers.store_syncer import StoreSyncer, version_number
-from dlctl.informers.watch_events import EventType
 from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
 
@@ -25,16 +24,16 @@ class Server:
     objects: dict[str, Object] = attrs.field(factory=dict)
     version: int = 0
 
-    def step(self, name: str, owner: str) -> tuple[EventType, Object]:
+    def step(self, name: str, owner: str) -> tuple[WatchEventType, Object]:
         """Create, change or delete one object; an empty owner deletes."""
         self.version += 1
         old = self.objects.get(name)
         if old and not owner:
             del self.objects[name]
-            return EventType.DELETED, self._made(name, old.metadata.uid, "gone")
+            return WatchEventType.DELETED, self._made(name, old.metadata.uid, "gone")
         uid = old.metadata.uid if old else UID(f"uid-{self.version}")
         self.objects[name] = new = self._made(name, uid, owner or "u1")
-        return (EventType.MODIFIED if old else EventType.ADDED), new
+        return (WatchEventType.MODIFIED if old else WatchEventType.ADDED), new
 
     def _made(self, name: str, uid: UID, owner: str) -> Object:
         return Object(

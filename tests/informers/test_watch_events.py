@@ -3,13 +3,12 @@
 import pytest
 
 from dlctl.api.job import JobObject
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import ObjectKey, WatchEventType
 from dlctl.api.pods import Pod
 from dlctl.api.undecoded_object import TOO_DEEP
 from dlctl.informers.watch_events import (
     Bookmark,
     EventDecoder,
-    EventType,
     MalformedEvent,
     ObjectEvent,
     UnknownEvent,
@@ -54,7 +53,7 @@ def test_unknown_event_type_is_named(decoder: EventDecoder[Pod]) -> None:
 def test_malformed_object_keeps_key_and_version(decoder: EventDecoder[Pod]) -> None:
     event = decoder.decode(deleted(pod("a", 7, labels={"x": 1})))
     assert isinstance(event, MalformedEvent)
-    assert event.type is EventType.DELETED
+    assert event.type is WatchEventType.DELETED
     assert (event.object.key, event.version) == (ObjectKey("ns", "a"), "7")
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from dlctl.api.meta import ObjectKey
+from dlctl.api.nodes import NODES
 from dlctl.kube import config
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
-from dlctl.local.node.api_types import NODES
-from dlctl.local.node.node import NodeOptions
+from dlctl.local.node.kubelet import KubeletOptions
 
-HOST = NodeOptions(network="host")
+HOST = KubeletOptions(network="host")
 
 # Runs until it is killed; the pod has a daemonized process.
 SCRIPT = """
@@ -28,10 +28,10 @@ import asyncio, sys
 from dlctl.api.meta import PODS
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
-from dlctl.local.node.node import NodeOptions
+from dlctl.local.node.kubelet import KubeletOptions
 
 async def main(network, mark):
-    async with LocalCluster(NodeOptions(network=network)) as cluster:
+    async with LocalCluster(KubeletOptions(network=network)) as cluster:
         async with Client(cluster.config()) as client:
             command = ["sh", "-c", f"setsid sleep {mark} & echo up; sleep {mark}"]
             container = {"name": "main", "image": "any", "command": command}

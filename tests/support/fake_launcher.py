@@ -15,7 +15,7 @@ import attrs
 from dlctl.api.elastic import Script
 from dlctl.api.meta import CONFIG_MAPS, PODS, ObjectKey
 from dlctl.clock import Clock
-from dlctl.local.apiserver.endpoints.execs import ExecRequest, ExecSession
+from dlctl.local.apiserver.endpoints.execs import ExecSession, PodExecOptions
 from dlctl.local.apiserver.server import ApiServer
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
@@ -177,11 +177,11 @@ class FakeLaunchers:
         if uid in self.containers:
             self.containers[uid].ended = True
 
-    def _source(self, asked: ExecRequest) -> AbstractAsyncContextManager[ExecSession]:
+    def _source(self, asked: PodExecOptions) -> AbstractAsyncContextManager[ExecSession]:
         return self._session(asked)
 
     @asynccontextmanager
-    async def _session(self, asked: ExecRequest) -> AsyncIterator[ExecSession]:
+    async def _session(self, asked: PodExecOptions) -> AsyncIterator[ExecSession]:
         key = ObjectKey(asked.namespace, asked.pod)
         stored = self.server.storage.get(PODS, key)
         container = self.containers.get(stored.uid) if stored else None
@@ -212,7 +212,7 @@ class FakeLaunchers:
         self,
         order: str,
         container: LauncherContainer,
-        asked: ExecRequest,
+        asked: PodExecOptions,
         session: FakeExecSession,
         trouble: ExecFault | None,
     ) -> None:
@@ -234,7 +234,7 @@ class FakeLaunchers:
         # Otherwise it hangs until its client gives up.
 
     async def _write_files(
-        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+        self, container: LauncherContainer, asked: PodExecOptions, session: FakeExecSession
     ) -> int:
         generation, *words = asked.command[4:]
         files = {}
@@ -259,7 +259,7 @@ class FakeLaunchers:
         return 0
 
     async def _probe(
-        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+        self, container: LauncherContainer, asked: PodExecOptions, session: FakeExecSession
     ) -> int:
         hosts = [await session.line() for _ in range(int(asked.command[4]))]
         session.write_stdout("by ssh\n")
@@ -274,7 +274,7 @@ class FakeLaunchers:
         return started is not None and self.clock.monotonic() >= started + wait_s
 
     async def _check_in_use(
-        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+        self, container: LauncherContainer, asked: PodExecOptions, session: FakeExecSession
     ) -> int:
         used = sorted(self.uses(container))
         session.write_stdout(_HEADER)
@@ -290,7 +290,7 @@ class FakeLaunchers:
         return 0
 
     async def _run(
-        self, container: LauncherContainer, asked: ExecRequest, session: FakeExecSession
+        self, container: LauncherContainer, asked: PodExecOptions, session: FakeExecSession
     ) -> int:
         seconds, path, *variables = asked.command[4:]
         workers = (await session.line()).split(",")

@@ -10,12 +10,11 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from dlctl.api.meta import ObjectKey, Resource
+from dlctl.api.meta import ObjectKey, Resource, WatchEventType
 from dlctl.api.nesting import truncate_to_depth
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import ListPage
 from dlctl.local.apiserver.storage.stored_objects import (
-    EventType,
     StorageEvent,
     StoredObject,
     TableName,
@@ -56,7 +55,7 @@ class Mirror:
         table = self._tables[table_of(resource)] = _Table(resource)
         page = await self._listed(table)
         for obj in page.items:
-            self._apply(table, EventType.ADDED, obj)
+            self._apply(table, WatchEventType.ADDED, obj)
         watch = self._watch(table, page.resource_version)
         self._watches.append(self.tasks.create_task(watch, name=f"mirror of {resource}"))
 
@@ -93,19 +92,19 @@ class Mirror:
                 event = msgspec.json.decode(truncate_to_depth(line).text)
                 if event["type"] == "BOOKMARK":
                     continue
-                self._apply(table, EventType(event["type"]), event["object"])
+                self._apply(table, WatchEventType(event["type"]), event["object"])
         raise ConnectionError(f"the watch on {table.resource} has ended: what comes is not seen")
 
-    def _apply(self, table: _Table, type_: EventType, obj: JSON) -> None:
+    def _apply(self, table: _Table, type_: WatchEventType, obj: JSON) -> None:
         version = int(obj["metadata"]["resourceVersion"])
         new = StoredObject.of(obj, version)
         old = table.objects.pop(new.key, None)
-        if type_ is not EventType.DELETED:
+        if type_ is not WatchEventType.DELETED:
             table.objects[new.key] = new
         table.seen_revisions[new.key] = version
         self.revision += 1
         table.changed.set()
-        gone = type_ is EventType.DELETED
+        gone = type_ is WatchEventType.DELETED
         change = StorageEvent(
             table_of(table.resource), new.key, version, old, None if gone else new
         )

@@ -20,10 +20,10 @@ from dlctl.errors import InvalidJobError, quoted
 from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.kubeflow.jax import JAXJob
 from dlctl.frameworks.kubeflow.mpi import MPIJob
-from dlctl.frameworks.kubeflow.mxnet import TUNER_KEY, MXJob
+from dlctl.frameworks.kubeflow.mxnet import TUNER_KEY, KubeflowMXJob
 from dlctl.frameworks.kubeflow.paddle import PaddleJob
 from dlctl.frameworks.kubeflow.pytorch import PyTorchJob
-from dlctl.frameworks.kubeflow.tensorflow import TFJob
+from dlctl.frameworks.kubeflow.tensorflow import KubeflowTFJob
 from dlctl.frameworks.kubeflow.xgboost import XGBoostJob
 
 JSON = dict[str, Any]
@@ -82,7 +82,7 @@ def _check_enum(fields: FieldReader, name: str, options: Sequence[str]) -> None:
 
 
 _TENSORFLOW: Final = KubeflowKind(
-    framework=TFJob,
+    framework=KubeflowTFJob,
     field_prefix="tf",
     port_name="tfjob-port",
     metric_label="tensorflow",
@@ -215,7 +215,7 @@ _MPI: Final = KubeflowKind(
     ),
 )
 _MXNET: Final = KubeflowKind(
-    framework=MXJob,
+    framework=KubeflowMXJob,
     field_prefix="mx",
     port_name="mxjob-port",
     metric_label="mxnet",

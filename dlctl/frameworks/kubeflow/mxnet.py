@@ -10,7 +10,7 @@ from dlctl.frameworks.kubeflow.job import KubeflowJob, compact_json
 TUNER_KEY: Final = "tuner-server-key"
 
 
-class MXJob(KubeflowJob):
+class KubeflowMXJob(KubeflowJob):
     """Distributed MXNet: training (MXTrain) or tuning of the compiler (MXTune)."""
 
     job_type = "MXJob"

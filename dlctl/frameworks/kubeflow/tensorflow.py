@@ -10,7 +10,7 @@ from dlctl.frameworks.kubeflow.job import KubeflowJob, compact_json
 _ALL_WORKERS = "AllWorkers"
 
 
-class TFJob(KubeflowJob):
+class KubeflowTFJob(KubeflowJob):
     """Distributed TensorFlow, configured by TF_CONFIG; without a chief, worker 0 decides."""
 
     job_type = "TFJob"

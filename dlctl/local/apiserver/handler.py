@@ -7,7 +7,7 @@ import asyncio
 import logging
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any, Final, NamedTuple
 
 import attrs
@@ -25,10 +25,11 @@ from dlctl.local.apiserver.request_info import RequestInfo, parse_path
 from dlctl.local.apiserver.request_options import boolean
 from dlctl.local.apiserver.requests import (
     ApiRequest,
+    ApiResponse,
     BufferedResponse,
-    Response,
     StreamedResponse,
     UpgradeResponse,
+    VerbHandler,
 )
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 from dlctl.local.apiserver.serialization.nesting_depth import DeepCalls
@@ -56,7 +57,7 @@ class RequestHandler:
     tokens: Tokens
     authorizer: Authorizer
     registry: ResourceRegistry
-    serve: Callable[[ServedResource, ApiRequest], Response]
+    serve: VerbHandler
     documents: Documents
     faults: Faults
     audit: Counter[AuditKey] = attrs.field(factory=Counter)
@@ -98,7 +99,7 @@ class RequestHandler:
             return await _send(request, self._serve(served, call))
         return await self._serve_with_fault(request, served, call, fault)
 
-    def _serve(self, served: ServedResource, request: ApiRequest) -> Response:
+    def _serve(self, served: ServedResource, request: ApiRequest) -> ApiResponse:
         with DeepCalls():
             return self.serve(served, request)
 
@@ -161,7 +162,7 @@ async def to_api_request(
     )
 
 
-async def _send(request: web.BaseRequest, reply: Response) -> web.StreamResponse:
+async def _send(request: web.BaseRequest, reply: ApiResponse) -> web.StreamResponse:
     if isinstance(reply, BufferedResponse):
         return _to_http(reply)
     if isinstance(reply, UpgradeResponse):

@@ -18,7 +18,7 @@ from dlctl.local.apiserver.request_info import RequestInfo
 from dlctl.local.apiserver.resources import JSON, ServedResource
 from dlctl.local.apiserver.serialization import decoding_errors, nesting_depth, protobuf
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 
 LIMIT_BYTES: Final = 3 * 1024 * 1024
 _PATCH_OPERATIONS_LIMIT: Final = 10_000
@@ -87,12 +87,12 @@ def _kind_mismatch(
                 f"version ({resource.api_version})"
             )
             return status.bad_request(message)
-        cause = Cause.invalid("kind", kind, f"must be {resource.kind}")
+        field_error = FieldError.invalid("kind", kind, f"must be {resource.kind}")
         meta = value.get("metadata")
         name = meta.get("name", "") if isinstance(meta, dict) else ""
         # Named after the kind that was sent.
         renamed = attrs.evolve(resource, kind=kind)
-        return status.invalid(renamed, name, [cause])
+        return status.invalid(renamed, name, [field_error])
     if api_version != resource.api_version:
         problem = f'no kind "{kind}" is registered for version "{api_version}"'
         return cannot_handle(attrs.evolve(resource, version=api_version), problem)

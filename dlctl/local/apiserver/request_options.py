@@ -11,7 +11,7 @@ import msgspec
 
 from dlctl.api.meta import UID, Resource
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 
 _VALIDATIONS: Final = ("Ignore", "Warn", "Strict")
 _PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
@@ -21,9 +21,9 @@ def _options(kind: str) -> Resource:
     return Resource("meta.k8s.io", "v1", "", kind)
 
 
-def _reject(kind: str, causes: Sequence[Cause]) -> None:
-    if causes:
-        raise status.invalid(_options(kind), "", causes)
+def _reject(kind: str, errors: Sequence[FieldError]) -> None:
+    if errors:
+        raise status.invalid(_options(kind), "", errors)
 
 
 def integer(query: Mapping[str, str], name: str) -> int | None:
@@ -51,7 +51,7 @@ def parse_version(text: str) -> int:
         return 0
     if not text.isdecimal():
         detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        message = Cause.invalid("resourceVersion", text, detail).message
+        message = FieldError.invalid("resourceVersion", text, detail).message
         raise status.bad_request(f"invalid resource version: resourceVersion: {message}")
     return int(text)
 
@@ -60,13 +60,15 @@ def parse_object_version(text: str, field: str = "") -> int:
     """Return the resource version of an object; an invalid one is an internal error."""
     if text and not text.isdecimal():
         problem = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        message = f"{field}: {Cause.invalid(field, text, problem).message}" if field else problem
+        message = (
+            f"{field}: {FieldError.invalid(field, text, problem).message}" if field else problem
+        )
         raise status.StatusError(500, "", message)
     return int(text or 0)
 
 
 @attrs.frozen
-class WriteOptions:
+class WriteRequestOptions:
     """Options of a create, update or patch."""
 
     dry_run: bool = False
@@ -75,19 +77,19 @@ class WriteOptions:
     @classmethod
     def read(cls, query: Mapping[str, str], dry_run: Sequence[str], kind: str) -> Self:
         validation = query.get("fieldValidation", "")
-        causes = _dry_run_causes(dry_run)
+        errors = _dry_run_errors(dry_run)
         if validation not in ("", *_VALIDATIONS):
-            causes.append(
-                Cause.unsupported("fieldValidation", validation, sorted(["", *_VALIDATIONS]))
+            errors.append(
+                FieldError.unsupported("fieldValidation", validation, sorted(["", *_VALIDATIONS]))
             )
-        _reject(kind, causes)
+        _reject(kind, errors)
         return cls(bool(dry_run), validation)
 
 
-def _dry_run_causes(values: Sequence[str]) -> list[Cause]:
+def _dry_run_errors(values: Sequence[str]) -> list[FieldError]:
     if all(value == "All" for value in values):
         return []
-    return [Cause.unsupported("dryRun", list(values), ["All"])]
+    return [FieldError.unsupported("dryRun", list(values), ["All"])]
 
 
 class _Preconditions(msgspec.Struct, rename="camel"):
@@ -106,7 +108,7 @@ class _DeleteBody(msgspec.Struct, rename="camel"):
 
 
 @attrs.frozen
-class DeleteOptions:
+class DeleteRequestOptions:
     """Options of a deletion; None leaves the choice to the object and its kind."""
 
     grace_period_s: int | None = None
@@ -125,16 +127,16 @@ class DeleteOptions:
             sent.orphan_dependents = boolean(query, "orphanDependents")
             sent.dry_run = list(dry_run)
         sent_dry_run = sent.dry_run or []
-        causes = _dry_run_causes(sent_dry_run)
+        errors = _dry_run_errors(sent_dry_run)
         if sent.propagation_policy not in (None, *_PROPAGATIONS):
             supported = [*_PROPAGATIONS, "nil"]
-            causes.append(
-                Cause.unsupported("propagationPolicy", sent.propagation_policy, supported)
+            errors.append(
+                FieldError.unsupported("propagationPolicy", sent.propagation_policy, supported)
             )
         if sent.orphan_dependents is not None and sent.propagation_policy is not None:
             detail = "orphanDependents and deletionPropagation cannot be both set"
-            causes.append(Cause.invalid("propagationPolicy", sent.propagation_policy, detail))
-        _reject("DeleteOptions", causes)
+            errors.append(FieldError.invalid("propagationPolicy", sent.propagation_policy, detail))
+        _reject("DeleteOptions", errors)
         propagation = sent.propagation_policy
         if sent.orphan_dependents is not None:
             propagation = "Orphan" if sent.orphan_dependents else "Background"
@@ -160,7 +162,7 @@ def _delete_body(body: bytes) -> _DeleteBody:
 
 
 @attrs.frozen
-class ListOptions:
+class ListRequestOptions:
     """Options of a list or watch; the selectors are still text."""
 
     label_selector: str = ""
@@ -188,48 +190,48 @@ class ListOptions:
             send_initial_events=boolean(query, "sendInitialEvents"),
             timeout_s=integer(query, "timeoutSeconds"),
         )
-        _reject("ListOptions", _watch_causes(options) if options.watch else _list_causes(options))
+        _reject("ListOptions", _watch_errors(options) if options.watch else _list_errors(options))
         return options
 
 
-def _list_causes(options: ListOptions) -> list[Cause]:
-    causes = []
+def _list_errors(options: ListRequestOptions) -> list[FieldError]:
+    errors = []
     match = options.resource_version_match
     field = "resourceVersionMatch"
     if match:
         if not options.resource_version:
             detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            causes.append(Cause.forbidden(field, detail))
+            errors.append(FieldError.forbidden(field, detail))
         if options.continue_:
             detail = "resourceVersionMatch is forbidden when continue is provided"
-            causes.append(Cause.forbidden(field, detail))
+            errors.append(FieldError.forbidden(field, detail))
         if match not in ("Exact", "NotOlderThan"):
-            causes.append(Cause.unsupported(field, match, ["Exact", "NotOlderThan", ""]))
+            errors.append(FieldError.unsupported(field, match, ["Exact", "NotOlderThan", ""]))
         if match == "Exact" and options.resource_version == "0":
             detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            causes.append(Cause.forbidden(field, detail))
+            errors.append(FieldError.forbidden(field, detail))
     if options.send_initial_events is not None:
         detail = "sendInitialEvents is forbidden for list"
-        causes.append(Cause.forbidden("sendInitialEvents", detail))
-    return causes
+        errors.append(FieldError.forbidden("sendInitialEvents", detail))
+    return errors
 
 
-def _watch_causes(options: ListOptions) -> list[Cause]:
-    causes = []
+def _watch_errors(options: ListRequestOptions) -> list[FieldError]:
+    errors = []
     match = options.resource_version_match
     field = "resourceVersionMatch"
     if options.send_initial_events is not None and match != "NotOlderThan":
         detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        causes.append(Cause.forbidden(field, detail))
+        errors.append(FieldError.forbidden(field, detail))
     if match:
         if options.send_initial_events is None:
             detail = (
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
             )
-            causes.append(Cause.forbidden(field, detail))
+            errors.append(FieldError.forbidden(field, detail))
         if match != "NotOlderThan":
-            causes.append(Cause.unsupported(field, match, ["NotOlderThan"]))
+            errors.append(FieldError.unsupported(field, match, ["NotOlderThan"]))
     if options.continue_:
         detail = "resourceVersionMatch is forbidden when continue is provided"
-        causes.append(Cause.forbidden(field, detail))
-    return causes
+        errors.append(FieldError.forbidden(field, detail))
+    return errors

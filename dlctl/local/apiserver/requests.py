@@ -9,6 +9,7 @@ import attrs
 from aiohttp import web
 
 from dlctl.local.apiserver.request_info import RequestInfo
+from dlctl.local.apiserver.resources import ServedResource
 from dlctl.local.apiserver.users import ADMIN, User
 
 
@@ -56,4 +57,5 @@ class UpgradeResponse:
     serve: Callable[[web.WebSocketResponse], Awaitable[None]]
 
 
-Response = BufferedResponse | StreamedResponse | UpgradeResponse
+ApiResponse = BufferedResponse | StreamedResponse | UpgradeResponse
+VerbHandler = Callable[[ServedResource, ApiRequest], ApiResponse]

@@ -17,7 +17,7 @@ class Strategy(Protocol):
     """Defaults, pruning and validation of one resource.
 
     The methods return the object to store and never modify their arguments. They raise
-    ``StatusError`` (422, with causes) where the real server does.
+    ``StatusError`` (422, with errors) where the real server does.
     """
 
     def admit_create(self, obj: JSON) -> JSON: ...

@@ -22,7 +22,7 @@ def _quoted(value: object) -> str:
 
 
 @attrs.frozen
-class Cause:
+class FieldError:
     """One of several reasons why an object or its options are rejected."""
 
     field: str
@@ -158,13 +158,13 @@ def forbidden(resource: Resource, name: str, message: str) -> StatusError:
     )
 
 
-def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
+def invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> StatusError:
     """Return the error for an object (or options) that violates the rules of its kind."""
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    texts = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
     text = f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
     details = _details(resource, name) | {"kind": resource.kind}
-    details["causes"] = [attrs.asdict(cause) for cause in causes]
+    details["causes"] = [attrs.asdict(error) for error in errors]
     return StatusError(422, "Invalid", _with(f'{kind} "{name}" is invalid', text), details)
 
 

@@ -18,15 +18,15 @@ from dlctl.local.node import container_init, linux, programs
 from dlctl.local.node.exec_processes import EXEC_SIGNAL, REQUEST_BYTES
 from dlctl.local.node.namespaces import isolate
 from dlctl.local.node.protocol import (
+    AgentMessage,
+    AgentRequest,
+    AgentResponse,
     AgentStarted,
     CreateSandbox,
     ExecInContainer,
     Exited,
     KillExec,
-    Message,
     RemoveSandbox,
-    Request,
-    Response,
     StartContainer,
     StopContainer,
 )
@@ -34,7 +34,7 @@ from dlctl.local.node.protocol import (
 if TYPE_CHECKING:
     from dlctl.local.node.bridge import Bridge
 
-_decode = msgspec.json.Decoder(Request).decode
+_decode = msgspec.json.Decoder(AgentRequest).decode
 _decode_failure = msgspec.json.Decoder(programs.StartFailure).decode
 
 
@@ -75,7 +75,7 @@ class Agent:
                     self._finish_start(key.fd, key.data)
             self._reap()
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: AgentMessage) -> None:
         self._node.sendall(msgspec.json.encode(message) + b"\n")
 
     def _receive(self) -> bool:
@@ -87,7 +87,7 @@ class Agent:
             self._handle(_decode(line))
         return bool(data)
 
-    def _handle(self, request: Request) -> None:
+    def _handle(self, request: AgentRequest) -> None:
         if isinstance(request, StopContainer):
             self._stop(request)
             return
@@ -105,9 +105,9 @@ class Agent:
                 return
             self._connect(request)
         except OSError as failure:
-            self._send(Response(request.id, str(failure), 128))
+            self._send(AgentResponse(request.id, str(failure), 128))
         else:
-            self._send(Response(request.id))
+            self._send(AgentResponse(request.id))
 
     def _connect(self, request: CreateSandbox | RemoveSandbox) -> None:
         if self._bridge is None:
@@ -166,9 +166,9 @@ class Agent:
         os.close(fd)
         if report:
             failure = _decode_failure(report)
-            self._send(Response(request_id, failure.error, failure.exit_code))
+            self._send(AgentResponse(request_id, failure.error, failure.exit_code))
         else:
-            self._send(Response(request_id))
+            self._send(AgentResponse(request_id))
 
     def _stop(self, stop: StopContainer) -> None:
         if (pid := self._pids.get(stop.container)) is None:
@@ -188,7 +188,7 @@ class Agent:
                 fds.append(_open_stream(request.stdin, read))
             fds += [_open_stream(path, write) for path in (request.stdout, request.stderr)]
             if not self._forward_to_init(request, fds):
-                self._send(Response(request.id, "the container has terminated", 128))
+                self._send(AgentResponse(request.id, "the container has terminated", 128))
         finally:
             for fd in fds:
                 os.close(fd)

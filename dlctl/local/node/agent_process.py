@@ -16,13 +16,13 @@ from typing import Final
 import msgspec
 
 from dlctl.errors import ConfigError
-from dlctl.local.node.protocol import LINE_LIMIT, AgentStarted, Message
+from dlctl.local.node.protocol import LINE_LIMIT, AgentMessage, AgentStarted
 from dlctl.local.node.sandboxes import RESPONSE_TIMEOUT_S, Network, NetworkChoice, Sandboxes
 
 _STOP_TIMEOUT_S: Final = 10.0
 _HELLO_BYTES: Final = 1 << 16
 
-_decode = msgspec.json.Decoder(Message).decode
+_decode = msgspec.json.Decoder(AgentMessage).decode
 
 
 @asynccontextmanager
@@ -49,11 +49,13 @@ def _isolated_modes() -> tuple[str, ...]:
     return ("root", "user") if os.geteuid() == 0 else ("user",)
 
 
-_Agent = tuple[AgentStarted, socket.socket | None, asyncio.StreamReader, asyncio.StreamWriter]
+_AgentConnection = tuple[
+    AgentStarted, socket.socket | None, asyncio.StreamReader, asyncio.StreamWriter
+]
 
 
 @asynccontextmanager
-async def _agent(log_path: Path, mode: str) -> AsyncIterator[_Agent]:
+async def _agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
     ours, theirs = socket.socketpair()
     with theirs, log_path.open("ab") as log:
         # A session of its own: Ctrl-C is for dlctl, which then stops the pods in order.

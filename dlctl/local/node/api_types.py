@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from dlctl.api.meta import Object, ObjectMeta, Projection, Resource
+from dlctl.api.meta import Object, ObjectMeta, Projection
+from dlctl.api.pods import PodSchedulingGate
 
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
-SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEFAULT_GRACE_S = 30
 
 
@@ -155,12 +154,6 @@ class Volume(Projection, frozen=True, gc=False):
     projected: ProjectedVolumeSource | None = None
     host_path: HostPathVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
-
-
-class PodSchedulingGate(Projection, frozen=True, gc=False):
-    """A gate that must be removed before the pod is scheduled."""
-
-    name: str = ""
 
 
 class NodePodSpec(Projection, frozen=True, gc=False):

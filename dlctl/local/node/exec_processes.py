@@ -14,10 +14,10 @@ import msgspec
 
 from dlctl.local.node import programs
 from dlctl.local.node.protocol import (
+    AgentResponse,
     ExecExited,
     ExecInContainer,
     KillExec,
-    Response,
     StartContainer,
 )
 
@@ -77,10 +77,10 @@ class ExecProcesses:
         os.close(read_fd)
         if report:
             failure = _decode_failure(report)
-            self._send(Response(request.id, failure.error, failure.exit_code))
+            self._send(AgentResponse(request.id, failure.error, failure.exit_code))
         else:
             self._pids[request.exec_id] = pid
-            self._send(Response(request.id))
+            self._send(AgentResponse(request.id))
 
     def _exec(
         self, request: ExecInContainer, streams: tuple[int | None, int, int], report_fd: int
@@ -100,5 +100,5 @@ class ExecProcesses:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
 
-    def _send(self, message: Response | ExecExited) -> None:
+    def _send(self, message: AgentResponse | ExecExited) -> None:
         self._requests.send(msgspec.json.encode(message))

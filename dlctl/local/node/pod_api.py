@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS, ObjectKey, Resource
+from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS, SERVICE_ACCOUNTS, ObjectKey, Resource
 from dlctl.backoff import Backoff
 from dlctl.kube.client import Client
 from dlctl.kube.errors import (
@@ -20,7 +20,7 @@ from dlctl.kube.errors import (
     ThrottledError,
     UnreachableError,
 )
-from dlctl.local.node.api_types import SERVICE_ACCOUNTS, ConfigMap, NodePod, Secret, ServiceAccount
+from dlctl.local.node.api_types import ConfigMap, NodePod, Secret, ServiceAccount
 from dlctl.local.node.env import ConfigSources, MissingReferenceError, references
 
 logger = logging.getLogger(__name__)

@@ -90,7 +90,7 @@ class AgentStarted(msgspec.Struct, frozen=True, tag="started"):
     error: str = ""
 
 
-class Response(msgspec.Struct, frozen=True, tag="answer"):
+class AgentResponse(msgspec.Struct, frozen=True, tag="answer"):
     """The result of a request; ``exit_code`` is the one a shell shows for a failed start."""
 
     id: int
@@ -113,7 +113,7 @@ class ExecExited(msgspec.Struct, frozen=True, tag="run-ended"):
     exit_code: int
 
 
-Request = (
+AgentRequest = (
     CreateSandbox | RemoveSandbox | StartContainer | StopContainer | ExecInContainer | KillExec
 )
-Message = AgentStarted | Response | Exited | ExecExited
+AgentMessage = AgentStarted | AgentResponse | Exited | ExecExited

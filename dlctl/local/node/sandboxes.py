@@ -13,15 +13,15 @@ import msgspec
 
 from dlctl.errors import DlctlError
 from dlctl.local.node.protocol import (
+    AgentMessage,
+    AgentRequest,
+    AgentResponse,
     CreateSandbox,
     ExecExited,
     ExecInContainer,
     Exited,
     KillExec,
-    Message,
     RemoveSandbox,
-    Request,
-    Response,
     StartContainer,
     StopContainer,
 )
@@ -37,7 +37,7 @@ _KILLED: Final = 128 + signal.SIGKILL
 
 AnsweredRequest = CreateSandbox | RemoveSandbox | StartContainer | ExecInContainer
 
-_decode = msgspec.json.Decoder(Message).decode
+_decode = msgspec.json.Decoder(AgentMessage).decode
 
 
 class AgentLostError(DlctlError):
@@ -83,7 +83,7 @@ class Sandboxes:
         self._reader = reader
         self._writer = writer
         self._last_id = 0
-        self._responses: dict[int, asyncio.Future[Response]] = {}
+        self._responses: dict[int, asyncio.Future[AgentResponse]] = {}
         self._exits: dict[str, asyncio.Future[int]] = {}
         # Commands beside a container's program, by container and exec ID.
         self._exec_exits: dict[tuple[str, str], tuple[int, asyncio.Future[int]]] = {}
@@ -130,8 +130,8 @@ class Sandboxes:
     async def receive(self) -> NoReturn:
         """Dispatch the agent's messages until it ends; then every pending call fails."""
         while line := await self._reader.readline():
-            message: Message = _decode(line)
-            if isinstance(message, Response):
+            message: AgentMessage = _decode(line)
+            if isinstance(message, AgentResponse):
                 _set_result(self._responses.get(message.id), message)
             elif isinstance(message, ExecExited):
                 _, end = self._exec_exits.pop((message.container, message.exec_id), (0, None))
@@ -146,7 +146,7 @@ class Sandboxes:
         """Complete the commands of a container that has terminated."""
         for at in [at for at in self._exec_exits if at[0] == container]:
             request_id, end = self._exec_exits.pop(at)
-            refusal = Response(request_id, "the container has terminated", _KILLED)
+            refusal = AgentResponse(request_id, "the container has terminated", _KILLED)
             _set_result(self._responses.get(request_id), refusal)
             _set_result(end, _KILLED)
 
@@ -154,13 +154,13 @@ class Sandboxes:
         self._last_id += 1
         return self._last_id
 
-    def _send(self, request: Request) -> None:
+    def _send(self, request: AgentRequest) -> None:
         if self._lost:
             raise AgentLostError("the node's agent has ended")
         self._writer.write(msgspec.json.encode(request) + b"\n")
 
     async def _request(self, request: AnsweredRequest) -> None:
-        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[AgentResponse] = asyncio.get_running_loop().create_future()
         self._responses[request.id] = future
         try:
             self._send(request)

@@ -46,7 +46,7 @@ class Orphan:
 
 
 @attrs.define
-class _Listing:
+class _NamespaceOrphans:
     """The orphans of one namespace, by the UID of the controlling job."""
 
     expires_s: float
@@ -63,7 +63,7 @@ class Adopter:
     writer: ObjectWriter
     clock: Clock
     transient: Collection[Resource] = ()
-    _listings: dict[tuple[str, str], _Listing] = attrs.field(init=False, factory=dict)
+    _listings: dict[tuple[str, str], _NamespaceOrphans] = attrs.field(init=False, factory=dict)
     # Two jobs that start at once share one list.
     _lock: asyncio.Lock = attrs.field(init=False, factory=asyncio.Lock)
 
@@ -87,7 +87,7 @@ class Adopter:
             self._listings = {k: one for k, one in self._listings.items() if one.expires_s > now}
             listing = self._listings.get((namespace, selector))
             if listing is None:
-                listing = _Listing(now + LISTING_TTL_S)
+                listing = _NamespaceOrphans(now + LISTING_TTL_S)
                 for resource in (PODS, SERVICES, *self.transient):
                     of_jobs = selector if resource in (PODS, SERVICES) else ""
                     await self._list(resource, namespace, of_jobs, listing)
@@ -96,7 +96,7 @@ class Adopter:
         return listing.orphans.get(job.uid, [])
 
     async def _list(
-        self, resource: Resource, namespace: str, selector: str, listing: _Listing
+        self, resource: Resource, namespace: str, selector: str, listing: _NamespaceOrphans
     ) -> None:
         token = ""
         while True:

@@ -10,7 +10,7 @@ import pytest_asyncio
 from dlctl.backoff import Backoff
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
-from dlctl.local.node.node import NodeOptions
+from dlctl.local.node.kubelet import KubeletOptions
 from dlctl.local.node.sandboxes import NetworkChoice
 from tests.local.node.harness import NodeHarness
 
@@ -27,7 +27,9 @@ async def _serve(
     program.parent.mkdir()
     program.write_text("#!/bin/sh\necho entrypoint $*\n")
     program.chmod(0o755)
-    options = NodeOptions(images={"mapped": images}, network=network, crash_loop=SHORT_CRASH_LOOP)
+    options = KubeletOptions(
+        images={"mapped": images}, network=network, crash_loop=SHORT_CRASH_LOOP
+    )
     async with LocalCluster(options) as cluster, Client(cluster.config()) as client:
         labs.set_result(NodeHarness(cluster, client))
         await over.wait()

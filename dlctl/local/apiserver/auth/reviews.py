@@ -1,6 +1,5 @@
 """Reviews: questions about permissions and identity as objects, which are not stored."""
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -9,7 +8,7 @@ from dlctl.api.meta import Resource
 from dlctl.local.apiserver import request_bodies, status
 from dlctl.local.apiserver.auth.rbac import AccessAttributes, Authorizer
 from dlctl.local.apiserver.builtins.strategies import BuiltinStrategy
-from dlctl.local.apiserver.requests import ApiRequest, BufferedResponse, Response
+from dlctl.local.apiserver.requests import ApiRequest, ApiResponse, BufferedResponse, VerbHandler
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.users import User, named_user
 
@@ -18,8 +17,6 @@ _REVIEWS: Final = (
     ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
     ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
 )
-
-Handler = Callable[[ServedResource, ApiRequest], Response]
 
 
 def register(registry: ResourceRegistry) -> None:
@@ -36,10 +33,10 @@ def register(registry: ResourceRegistry) -> None:
         )
 
 
-def with_reviews(handler: Handler, authorizer: Authorizer) -> Handler:
+def with_reviews(handler: VerbHandler, authorizer: Authorizer) -> VerbHandler:
     """Return a handler that serves reviews and passes everything else on."""
 
-    def handle(served: ServedResource, call: ApiRequest) -> Response:
+    def handle(served: ServedResource, call: ApiRequest) -> ApiResponse:
         if not served.create_only:
             return handler(served, call)
         if call.verb != "create" or call.info.name:

@@ -11,7 +11,7 @@ from dlctl.local.apiserver import request_bodies, status
 from dlctl.local.apiserver.auth.authentication import ISSUER, Tokens
 from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.resources import JSON
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
 
 _KIND: Final = Resource("authentication.k8s.io", "v1", "", "TokenRequest")
@@ -35,8 +35,8 @@ class TokenRequests:
         seconds = spec.get("expirationSeconds") or _DEFAULT_S
         if seconds < _MIN_S:
             detail = "may not specify a duration less than 10 minutes"
-            cause = Cause.invalid("spec.expirationSeconds", seconds, detail)
-            raise status.invalid(_KIND, "", [cause])
+            error = FieldError.invalid("spec.expirationSeconds", seconds, detail)
+            raise status.invalid(_KIND, "", [error])
         bound = spec.get("boundObjectRef")
         pod = self._pod(account.key.namespace, bound) if bound else None
         now = self.tokens.clock.now()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dlctl.local.apiserver.resources import JSON
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import config_key
 
 _LIMIT_BYTES: Final = 1024 * 1024
@@ -30,59 +30,59 @@ def default_secret(secret: JSON) -> None:
         secret.setdefault("data", {})[key] = encoded
 
 
-def secret_causes(secret: JSON) -> list[Cause]:
+def secret_errors(secret: JSON) -> list[FieldError]:
     data = secret.get("data", {})
-    causes = list(_keys(data, "data"))
+    errors = list(_keys(data, "data"))
     wanted = _SECRET_KEYS.get(secret["type"], ())
-    causes += [Cause.required(f"data[{key}]") for key in wanted if key not in data]
+    errors += [FieldError.required(f"data[{key}]") for key in wanted if key not in data]
     size = 0
     for value in data.values():
         try:
             size += len(base64.b64decode(value, validate=True))
         except (binascii.Error, ValueError):
-            causes.append(Cause.invalid("data", "<no value>", "illegal base64 data"))
+            errors.append(FieldError.invalid("data", "<no value>", "illegal base64 data"))
     if size > _LIMIT_BYTES:
-        causes.append(Cause.too_long("data", _LIMIT_BYTES))
-    return causes
+        errors.append(FieldError.too_long("data", _LIMIT_BYTES))
+    return errors
 
 
-def secret_update_causes(old: JSON, new: JSON) -> list[Cause]:
-    causes = _immutable_causes(old, new, ("data",))
+def secret_update_errors(old: JSON, new: JSON) -> list[FieldError]:
+    errors = _immutable_errors(old, new, ("data",))
     if old.get("type") != new.get("type"):
-        causes.append(Cause.invalid("type", new.get("type"), "field is immutable"))
-    return causes
+        errors.append(FieldError.invalid("type", new.get("type"), "field is immutable"))
+    return errors
 
 
-def config_map_causes(obj: JSON) -> list[Cause]:
+def config_map_errors(obj: JSON) -> list[FieldError]:
     data, binary = obj.get("data", {}), obj.get("binaryData", {})
-    causes = [*_keys(data, "data"), *_keys(binary, "binaryData")]
+    errors = [*_keys(data, "data"), *_keys(binary, "binaryData")]
     for key in data:
         if key in binary:
             detail = "duplicate of key present in binaryData"
-            causes.append(Cause.invalid(f"data[{key}]", key, detail))
+            errors.append(FieldError.invalid(f"data[{key}]", key, detail))
     if sum(len(value) for value in (*data.values(), *binary.values())) > _LIMIT_BYTES:
-        causes.append(Cause.too_long("", _LIMIT_BYTES))
-    return causes
+        errors.append(FieldError.too_long("", _LIMIT_BYTES))
+    return errors
 
 
-def config_map_update_causes(old: JSON, new: JSON) -> list[Cause]:
-    return _immutable_causes(old, new, ("data", "binaryData"))
+def config_map_update_errors(old: JSON, new: JSON) -> list[FieldError]:
+    return _immutable_errors(old, new, ("data", "binaryData"))
 
 
-def _keys(data: JSON, path: str) -> Iterator[Cause]:
+def _keys(data: JSON, path: str) -> Iterator[FieldError]:
     for key in data:
         for complaint in config_key(key):
-            yield Cause.invalid(f"{path}[{key}]", key, complaint)
+            yield FieldError.invalid(f"{path}[{key}]", key, complaint)
 
 
-def _immutable_causes(old: JSON, new: JSON, fields: tuple[str, ...]) -> list[Cause]:
+def _immutable_errors(old: JSON, new: JSON, fields: tuple[str, ...]) -> list[FieldError]:
     if not old.get("immutable"):
         return []
     detail = "field is immutable when `immutable` is set"
     changed = [name for name in fields if old.get(name) != new.get(name)]
     if not new.get("immutable"):
         changed.insert(0, "immutable")
-    return [Cause.forbidden(name, detail) for name in changed]
+    return [FieldError.forbidden(name, detail) for name in changed]
 
 
 def default_event(event: JSON) -> None:
@@ -94,13 +94,13 @@ def default_event(event: JSON) -> None:
     event.setdefault("reportingInstance", event["source"].get("host", ""))
 
 
-def event_causes(event: JSON) -> list[Cause]:
+def event_errors(event: JSON) -> list[FieldError]:
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")
     # An event about a cluster-scoped object is stored in the default namespace.
     if (involved or "default") != namespace:
         detail = "does not match event.namespace"
-        return [Cause.invalid("involvedObject.namespace", involved, detail)]
+        return [FieldError.invalid("involvedObject.namespace", involved, detail)]
     return []
 
 
@@ -111,13 +111,13 @@ def default_role_binding(binding: JSON) -> None:
             subject.setdefault("apiGroup", _RBAC)
 
 
-def lease_causes(lease: JSON) -> list[Cause]:
+def lease_errors(lease: JSON) -> list[FieldError]:
     spec = lease.get("spec", {})
-    causes = []
+    errors = []
     for name in ("leaseDurationSeconds", "leaseTransitions"):
         value = spec.get(name)
         least = 1 if name == "leaseDurationSeconds" else 0
         if value is not None and value < least:
             words = "must be greater than 0" if least else "must be greater than or equal to 0"
-            causes.append(Cause.invalid(f"spec.{name}", value, words))
-    return causes
+            errors.append(FieldError.invalid(f"spec.{name}", value, words))
+    return errors

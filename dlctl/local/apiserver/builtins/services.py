@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from dlctl.local.apiserver.resources import JSON
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.containers import port_number
 from dlctl.local.apiserver.validation.names import dns_label, port_name
 
@@ -78,67 +78,69 @@ def _port_key(port: JSON) -> tuple[str, int]:
     return port.get("protocol", "TCP"), port.get("port", 0)
 
 
-def service_causes(service: JSON) -> list[Cause]:
-    return list(_causes(service.get("spec", {})))
+def service_errors(service: JSON) -> list[FieldError]:
+    return list(_errors(service.get("spec", {})))
 
 
-def _causes(spec: JSON) -> Iterator[Cause]:
+def _errors(spec: JSON) -> Iterator[FieldError]:
     headless = spec.get("clusterIP") == _HEADLESS
     external = spec.get("type") == "ExternalName"
     if spec.get("type") not in _TYPES:
-        yield Cause.unsupported("spec.type", spec.get("type"), _TYPES)
+        yield FieldError.unsupported("spec.type", spec.get("type"), _TYPES)
     if not spec.get("ports") and not headless and not external:
-        yield Cause.required("spec.ports")
+        yield FieldError.required("spec.ports")
     if external and not spec.get("externalName"):
-        yield Cause.required("spec.externalName")
+        yield FieldError.required("spec.externalName")
     if headless and spec.get("type") in ("NodePort", "LoadBalancer"):
         detail = "may not be set to 'None' for LoadBalancer services"
         if spec["type"] == "NodePort":
             detail = "may not be set to 'None' for NodePort services"
-        yield Cause.invalid("spec.clusterIPs[0]", _HEADLESS, detail)
+        yield FieldError.invalid("spec.clusterIPs[0]", _HEADLESS, detail)
     if spec.get("sessionAffinity") not in _AFFINITIES:
-        yield Cause.unsupported("spec.sessionAffinity", spec.get("sessionAffinity"), _AFFINITIES)
+        yield FieldError.unsupported(
+            "spec.sessionAffinity", spec.get("sessionAffinity"), _AFFINITIES
+        )
     yield from _ports(spec.get("ports", []))
 
 
-def _ports(ports: Sequence[JSON]) -> Iterator[Cause]:
+def _ports(ports: Sequence[JSON]) -> Iterator[FieldError]:
     names: set[str] = set()
     seen: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         where = f"spec.ports[{index}]"
         name = port.get("name", "")
         if not name and len(ports) > 1:
-            yield Cause.required(f"{where}.name")
+            yield FieldError.required(f"{where}.name")
         if name:
             for complaint in dns_label(name):
-                yield Cause.invalid(f"{where}.name", name, complaint)
+                yield FieldError.invalid(f"{where}.name", name, complaint)
             if name in names:
-                yield Cause.duplicate(f"{where}.name", name)
+                yield FieldError.duplicate(f"{where}.name", name)
             names.add(name)
         yield from port_number(port.get("port", 0), f"{where}.port")
         if port.get("protocol") not in _PROTOCOLS:
-            yield Cause.unsupported(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
+            yield FieldError.unsupported(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
         yield from _target(port.get("targetPort"), f"{where}.targetPort")
         key = _port_key(port)
         if key in seen:
-            yield Cause.duplicate(where, {"port": key[1], "protocol": key[0]})
+            yield FieldError.duplicate(where, {"port": key[1], "protocol": key[0]})
         seen.add(key)
 
 
-def _target(target: int | str | None, path: str) -> Iterator[Cause]:
+def _target(target: int | str | None, path: str) -> Iterator[FieldError]:
     if isinstance(target, int):
         yield from port_number(target, path)
     elif target:
         for complaint in port_name(target):
-            yield Cause.invalid(path, target, complaint)
+            yield FieldError.invalid(path, target, complaint)
 
 
-def service_update_causes(old: JSON, new: JSON) -> list[Cause]:
+def service_update_errors(old: JSON, new: JSON) -> list[FieldError]:
     before, after = old.get("spec", {}), new.get("spec", {})
     if "ExternalName" in (before.get("type"), after.get("type")):
         return []
     kept = before.get("clusterIPs", [])
     if kept and after.get("clusterIPs") != kept:
         detail = "may not change once set"
-        return [Cause.invalid("spec.clusterIPs[0]", after.get("clusterIPs"), detail)]
+        return [FieldError.invalid("spec.clusterIPs[0]", after.get("clusterIPs"), detail)]
     return []

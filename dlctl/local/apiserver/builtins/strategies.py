@@ -11,44 +11,45 @@ import attrs
 
 from dlctl.api import meta
 from dlctl.api.meta import Resource
+from dlctl.api.nodes import NODES
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.builtins.autoscalers import autoscaler_causes, default_autoscaler
+from dlctl.local.apiserver.builtins.autoscalers import autoscaler_errors, default_autoscaler
 from dlctl.local.apiserver.builtins.core_kinds import (
-    config_map_causes,
-    config_map_update_causes,
+    config_map_errors,
+    config_map_update_errors,
     default_event,
     default_role_binding,
     default_secret,
-    event_causes,
-    lease_causes,
-    secret_causes,
-    secret_update_causes,
+    event_errors,
+    lease_errors,
+    secret_errors,
+    secret_update_errors,
 )
 from dlctl.local.apiserver.builtins.pod_defaults import default_pod
 from dlctl.local.apiserver.builtins.services import (
     ServiceDefaulter,
-    service_causes,
-    service_update_causes,
+    service_errors,
+    service_update_errors,
 )
 from dlctl.local.apiserver.printing import columns
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.serialization.builtin_types import merge_keys
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
-from dlctl.local.apiserver.status import Cause
-from dlctl.local.apiserver.validation.pod_updates import pod_update_causes
-from dlctl.local.apiserver.validation.pods import pod_causes
+from dlctl.local.apiserver.status import FieldError
+from dlctl.local.apiserver.validation.pod_updates import pod_update_errors
+from dlctl.local.apiserver.validation.pods import pod_errors
 
-Causes = Sequence[Cause]
+FieldErrors = Sequence[FieldError]
 
 
 def _nothing(_obj: JSON) -> None: ...
 
 
-def _no_causes(_obj: JSON) -> Causes:
+def _no_errors(_obj: JSON) -> FieldErrors:
     return ()
 
 
-def _no_update_causes(_old: JSON, _new: JSON) -> Causes:
+def _no_update_errors(_old: JSON, _new: JSON) -> FieldErrors:
     return ()
 
 
@@ -60,8 +61,8 @@ class BuiltinStrategy:
     # Modifies a new object, or an update of one, in place.
     default: Callable[[JSON], None] = _nothing
     default_update: Callable[[JSON, JSON], None] = lambda _old, _new: None
-    causes: Callable[[JSON], Causes] = _no_causes
-    update_causes: Callable[[JSON, JSON], Causes] = _no_update_causes
+    errors: Callable[[JSON], FieldErrors] = _no_errors
+    update_errors: Callable[[JSON, JSON], FieldErrors] = _no_update_errors
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         """Return the paths of the fields that will be dropped."""
@@ -72,14 +73,14 @@ class BuiltinStrategy:
     def admit_create(self, obj: JSON) -> JSON:
         shaped = TypedDecoder(self.resource).decode(obj)
         self.default(shaped)
-        self._reject(shaped, self.causes(shaped))
+        self._reject(shaped, self.errors(shaped))
         return shaped
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
         shaped = TypedDecoder(self.resource).decode(new)
         self.default_update(old, shaped)
         self.default(shaped)
-        self._reject(shaped, [*self.causes(shaped), *self.update_causes(old, shaped)])
+        self._reject(shaped, [*self.errors(shaped), *self.update_errors(old, shaped)])
         return shaped
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
@@ -88,13 +89,12 @@ class BuiltinStrategy:
         result = kept | {"metadata": shaped["metadata"]}
         return result | ({"status": shaped["status"]} if "status" in shaped else {})
 
-    def _reject(self, obj: JSON, causes: Causes) -> None:
-        if causes:
-            raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
+    def _reject(self, obj: JSON, errors: FieldErrors) -> None:
+        if errors:
+            raise status.invalid(self.resource, obj["metadata"].get("name", ""), errors)
 
 
 _ENDPOINTS: Final = Resource("", "v1", "endpoints", "Endpoints")
-_NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
 _BUDGETS: Final = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 _CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _AUTOSCALERS: Final = Resource(
@@ -157,32 +157,32 @@ def _strategies() -> list[BuiltinStrategy]:
     services = ServiceDefaulter()
     return [
         BuiltinStrategy(
-            meta.PODS, default=default_pod, causes=pod_causes, update_causes=pod_update_causes
+            meta.PODS, default=default_pod, errors=pod_errors, update_errors=pod_update_errors
         ),
         BuiltinStrategy(
             meta.SERVICES,
             default=services.default,
             default_update=services.keep_addresses,
-            causes=service_causes,
-            update_causes=service_update_causes,
+            errors=service_errors,
+            update_errors=service_update_errors,
         ),
         BuiltinStrategy(_ENDPOINTS),
-        BuiltinStrategy(meta.EVENTS, default=default_event, causes=event_causes),
+        BuiltinStrategy(meta.EVENTS, default=default_event, errors=event_errors),
         BuiltinStrategy(meta.NAMESPACES),
-        BuiltinStrategy(_NODES),
+        BuiltinStrategy(NODES),
         BuiltinStrategy(
-            meta.CONFIG_MAPS, causes=config_map_causes, update_causes=config_map_update_causes
+            meta.CONFIG_MAPS, errors=config_map_errors, update_errors=config_map_update_errors
         ),
         BuiltinStrategy(
             meta.SECRETS,
             default=default_secret,
-            causes=secret_causes,
-            update_causes=secret_update_causes,
+            errors=secret_errors,
+            update_errors=secret_update_errors,
         ),
         BuiltinStrategy(meta.SERVICE_ACCOUNTS),
-        BuiltinStrategy(meta.LEASES, causes=lease_causes),
+        BuiltinStrategy(meta.LEASES, errors=lease_errors),
         BuiltinStrategy(_CLAIMS),
-        BuiltinStrategy(_AUTOSCALERS, default=default_autoscaler, causes=autoscaler_causes),
+        BuiltinStrategy(_AUTOSCALERS, default=default_autoscaler, errors=autoscaler_errors),
         BuiltinStrategy(_BUDGETS),
         BuiltinStrategy(_PRIORITIES),
         BuiltinStrategy(meta.ROLES),

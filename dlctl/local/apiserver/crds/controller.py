@@ -14,9 +14,9 @@ from dlctl.clock import timestamp
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.crds.conditions import condition, is_true, updated_status, with_condition
 from dlctl.local.apiserver.crds.custom_strategy import CustomStrategy
-from dlctl.local.apiserver.crds.validation import crd_causes, crd_update_causes
+from dlctl.local.apiserver.crds.validation import crd_errors, crd_update_errors
 from dlctl.local.apiserver.printing.columns import COLUMNS
-from dlctl.local.apiserver.request_options import DeleteOptions
+from dlctl.local.apiserver.request_options import DeleteRequestOptions
 from dlctl.local.apiserver.resources import JSON, Column, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.storage import deletion
@@ -37,7 +37,7 @@ class DefinitionStrategy:
 
     def admit_create(self, obj: JSON) -> JSON:
         crd = _coerced(obj)
-        _reject(crd, crd_causes(crd))
+        _reject(crd, crd_errors(crd))
         finalizers = crd["metadata"].get("finalizers", [])
         crd["metadata"] = {**crd["metadata"], "finalizers": [*finalizers, _CLEANUP]}
         crd["status"] = {
@@ -49,7 +49,7 @@ class DefinitionStrategy:
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
         crd = _coerced(new)
-        _reject(crd, [*crd_causes(crd), *crd_update_causes(old, crd)])
+        _reject(crd, [*crd_errors(crd), *crd_update_errors(old, crd)])
         crd["status"] = {**old.get("status", {})}
         stored = crd["status"].get("storedVersions", [])
         if _stored_version(crd) not in stored:
@@ -162,7 +162,7 @@ class CRDController:
         for served in self._served.get(stored.key.name, ())[:1]:
             for instance in self.objects.storage.objects(served.resource):
                 if not instance.meta.deletion_timestamp:
-                    deletion.delete(self.objects, served, instance.key, DeleteOptions())
+                    deletion.delete(self.objects, served, instance.key, DeleteRequestOptions())
         spec = crd["spec"]
         self._remove_if_empty((spec["group"], spec["names"]["plural"]))
 
@@ -198,9 +198,9 @@ def _coerced(obj: JSON) -> JSON:
     return crd
 
 
-def _reject(crd: JSON, causes: list[Any]) -> None:
-    if causes:
-        raise status.invalid(CRDS, crd["metadata"].get("name", ""), causes)
+def _reject(crd: JSON, errors: list[Any]) -> None:
+    if errors:
+        raise status.invalid(CRDS, crd["metadata"].get("name", ""), errors)
 
 
 def _stored_version(crd: JSON) -> str:

@@ -11,13 +11,13 @@ import msgspec
 
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.crds.embedded_resources import embedded_causes
+from dlctl.local.apiserver.crds.embedded_resources import embedded_errors
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.cel_rules import Rules
 from dlctl.local.apiserver.schemas.coercion import PRESERVE, drop_nulls, fill_defaults, prune
 from dlctl.local.apiserver.schemas.list_types import duplicates
 from dlctl.local.apiserver.schemas.validation import ABSENT, ROOT, validate
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 
 # Rules do not run on objects with these schema errors.
 _BLOCKING = frozenset(
@@ -29,7 +29,7 @@ _BLOCKING = frozenset(
         "FieldValueTypeInvalid",
     }
 )
-_UNCHECKED = Cause.invalid(
+_UNCHECKED = FieldError.invalid(
     ROOT,
     None,
     "some validation rules were not checked because the object was invalid; "
@@ -59,7 +59,7 @@ class CustomStrategy:
         shaped = self._coerced(obj)
         if self.has_status:
             shaped.pop("status", None)
-        self._reject(shaped, self._causes(shaped, validate(shaped, self.schema)))
+        self._reject(shaped, self._errors(shaped, validate(shaped, self.schema)))
         return shaped
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
@@ -70,7 +70,7 @@ class CustomStrategy:
                 shaped["status"] = old["status"]
         old = self._coerced(old)
         found = validate(shaped, self.schema, old=old)
-        self._reject(shaped, self._causes(shaped, found, old))
+        self._reject(shaped, self._errors(shaped, found, old))
         return shaped
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
@@ -79,12 +79,12 @@ class CustomStrategy:
         if "status" not in new:
             shaped.pop("status", None)
         old = self._coerced(old)
-        found: list[Cause] = []
+        found: list[FieldError] = []
         schema = self.schema.get("properties", {}).get("status")
         if schema is not None and "status" in shaped:
             before = old.get("status", ABSENT)
             found = validate(shaped["status"], schema, old=before, under="status")
-        self._reject(shaped, self._causes(shaped, found, old))
+        self._reject(shaped, self._errors(shaped, found, old))
         return shaped
 
     def _coerced(self, obj: JSON) -> JSON:
@@ -99,19 +99,21 @@ class CustomStrategy:
         fill_defaults(shaped, self.schema)
         return shaped
 
-    def _causes(self, obj: JSON, found: Sequence[Cause], old: Any = ABSENT) -> list[Cause]:
-        causes = [*found, *embedded_causes(obj, self.schema)]
+    def _errors(
+        self, obj: JSON, found: Sequence[FieldError], old: Any = ABSENT
+    ) -> list[FieldError]:
+        errors = [*found, *embedded_errors(obj, self.schema)]
         if old is ABSENT or not any(duplicates(old, self.schema)):
-            causes += duplicates(obj, self.schema)
+            errors += duplicates(obj, self.schema)
         if not self.rules:
-            return causes
-        if any(cause.reason in _BLOCKING for cause in causes):
-            return [*causes, _UNCHECKED]
-        return [*causes, *self.rules.causes(obj, old)]
+            return errors
+        if any(error.reason in _BLOCKING for error in errors):
+            return [*errors, _UNCHECKED]
+        return [*errors, *self.rules.errors(obj, old)]
 
-    def _reject(self, obj: JSON, causes: Sequence[Cause]) -> None:
-        if causes:
-            raise status.invalid(self.resource, obj["metadata"].get("name", ""), causes)
+    def _reject(self, obj: JSON, errors: Sequence[FieldError]) -> None:
+        if errors:
+            raise status.invalid(self.resource, obj["metadata"].get("name", ""), errors)
 
 
 def _copied(obj: JSON) -> JSON:

@@ -5,35 +5,35 @@ from typing import Any
 
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, additional
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import dns_1035_label
 
 
-def embedded_causes(value: Any, schema: JSON, path: str = "") -> Iterator[Cause]:
+def embedded_errors(value: Any, schema: JSON, path: str = "") -> Iterator[FieldError]:
     """Yield the type errors of embedded resources at and below the value."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from embedded_causes(item, schema.get("items", {}), f"{path}[{index}]")
+            yield from embedded_errors(item, schema.get("items", {}), f"{path}[{index}]")
     elif isinstance(value, dict):
         if schema.get(EMBEDDED):
             for name in ("apiVersion", "kind"):
-                yield from _type_causes(value, name, f"{path}.{name}" if path else name)
+                yield from _type_errors(value, name, f"{path}.{name}" if path else name)
         properties, extra = schema.get("properties", {}), additional(schema)
         for key, item in value.items():
             if key in properties:
                 where = f"{path}.{key}" if path else key
-                yield from embedded_causes(item, properties[key], where)
+                yield from embedded_errors(item, properties[key], where)
             elif extra is not None:
-                yield from embedded_causes(item, extra, f"{path}[{key}]")
+                yield from embedded_errors(item, extra, f"{path}[{key}]")
 
 
-def _type_causes(value: JSON, name: str, path: str) -> Iterator[Cause]:
+def _type_errors(value: JSON, name: str, path: str) -> Iterator[FieldError]:
     if name not in value:
-        yield Cause.required(path)
+        yield FieldError.required(path)
     elif not isinstance(value[name], str):
-        yield Cause.invalid(path, value[name], "must be a string")
+        yield FieldError.invalid(path, value[name], "must be a string")
     elif not value[name]:
-        yield Cause.invalid(path, "", "must not be empty")
+        yield FieldError.invalid(path, "", "must not be empty")
     elif name == "kind" and (complaints := dns_1035_label(value[name].lower())):
         detail = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
-        yield Cause.invalid(path, value[name], detail)
+        yield FieldError.invalid(path, value[name], detail)

@@ -55,7 +55,7 @@ class ExecSession(Protocol):
 
 
 @attrs.frozen
-class ExecRequest:
+class PodExecOptions:
     """The command, its container, and the streams requested."""
 
     namespace: str
@@ -74,10 +74,10 @@ class _Size(msgspec.Struct, rename="pascal"):
 
 
 # Leaving the block kills the command; a StatusError says why it cannot run.
-ExecSource = Callable[[ExecRequest], AbstractAsyncContextManager[ExecSession]]
+ExecSource = Callable[[PodExecOptions], AbstractAsyncContextManager[ExecSession]]
 
 
-def parse_request(api_request: ApiRequest, container: str) -> ExecRequest:
+def parse_request(api_request: ApiRequest, container: str) -> PodExecOptions:
     """Return the request for a command; raise StatusError if it is incomplete."""
     streams = {
         name: bool(boolean(api_request.query, name))
@@ -87,7 +87,7 @@ def parse_request(api_request: ApiRequest, container: str) -> ExecRequest:
         raise status.bad_request("you must specify at least 1 of stdin, stdout, stderr")
     if not api_request.command:
         raise status.bad_request("you must specify a command")
-    return ExecRequest(
+    return PodExecOptions(
         api_request.info.namespace,
         api_request.info.name,
         container,
@@ -96,7 +96,7 @@ def parse_request(api_request: ApiRequest, container: str) -> ExecRequest:
     )
 
 
-def exec_response(request: ExecRequest, source: ExecSource) -> UpgradeResponse:
+def exec_response(request: PodExecOptions, source: ExecSource) -> UpgradeResponse:
     """Return the WebSocket session in which the command runs."""
 
     async def hold(socket: web.WebSocketResponse) -> None:
@@ -111,7 +111,9 @@ def exec_response(request: ExecRequest, source: ExecSource) -> UpgradeResponse:
     return UpgradeResponse(_PROTOCOLS, hold)
 
 
-async def _serve(socket: web.WebSocketResponse, session: ExecSession, request: ExecRequest) -> int:
+async def _serve(
+    socket: web.WebSocketResponse, session: ExecSession, request: PodExecOptions
+) -> int:
     """Forward messages until the command ends; if the client disconnects, kill it."""
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(_receive(socket, session))

@@ -13,7 +13,7 @@ import msgspec
 
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.endpoints.selectors import Selector
-from dlctl.local.apiserver.request_options import ListOptions, parse_version
+from dlctl.local.apiserver.request_options import ListRequestOptions, parse_version
 from dlctl.local.apiserver.storage.storage import Storage, sort_key
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
 
@@ -58,7 +58,7 @@ def list_page(
     storage: Storage,
     namespace: str,
     selector: Selector,
-    options: ListOptions,
+    options: ListRequestOptions,
     *,
     stale_by: int = 0,
 ) -> Page:
@@ -93,7 +93,7 @@ def _limited(found: list[StoredObject], selector: Selector, limit: int, revision
     return Page(items, revision)
 
 
-def _revision(storage: Storage, options: ListOptions) -> int:
+def _revision(storage: Storage, options: ListRequestOptions) -> int:
     """Return the revision of the first page."""
     wanted = parse_version(options.resource_version)
     if wanted > storage.revision:
@@ -105,7 +105,7 @@ def _revision(storage: Storage, options: ListOptions) -> int:
     return wanted if wanted and exact else storage.revision
 
 
-def _continued(storage: Storage, options: ListOptions) -> tuple[int, str]:
+def _continued(storage: Storage, options: ListRequestOptions) -> tuple[int, str]:
     if options.resource_version not in ("", "0"):
         raise status.bad_request("specifying resource version is not allowed when using continue")
     token = _decoded(options.continue_)

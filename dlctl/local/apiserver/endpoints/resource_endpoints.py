@@ -16,16 +16,16 @@ from dlctl.local.apiserver.endpoints.representations import Presenter, negotiate
 from dlctl.local.apiserver.endpoints.watches import BOOKMARK_INTERVAL_S, Watch
 from dlctl.local.apiserver.printing.tables import TableConvertor
 from dlctl.local.apiserver.request_options import (
-    DeleteOptions,
-    ListOptions,
-    WriteOptions,
+    DeleteRequestOptions,
+    ListRequestOptions,
+    WriteRequestOptions,
     parse_object_version,
 )
 from dlctl.local.apiserver.requests import ApiRequest, BufferedResponse, StreamedResponse
 from dlctl.local.apiserver.resources import JSON, ServedResource
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, duplicate_fields
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
-from dlctl.local.apiserver.status import Cause, StatusError
+from dlctl.local.apiserver.status import FieldError, StatusError
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
@@ -34,7 +34,7 @@ _INCLUDED = ("None", "Metadata", "Object")
 _INCLUDED_DETAIL = "must be 'Metadata', 'Object', 'None', or empty"
 
 
-class _Kind(enum.StrEnum):
+class _OptionsKind(enum.StrEnum):
     CREATE = "CreateOptions"
     UPDATE = "UpdateOptions"
     PATCH = "PatchOptions"
@@ -56,7 +56,7 @@ class Endpoints:
         return BufferedResponse(self._presenter(served, request).one(stored))
 
     def list(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
-        options = ListOptions.read(request.query)
+        options = ListRequestOptions.read(request.query)
         selector = _selector(served, options)
         page = lists.list_page(
             self.objects.storage,
@@ -68,7 +68,7 @@ class Endpoints:
         return BufferedResponse(self._presenter(served, request).many(page.items, page.meta))
 
     def watch(self, served: ServedResource, request: ApiRequest) -> StreamedResponse:
-        options = ListOptions.read(request.query)
+        options = ListRequestOptions.read(request.query)
         watch = Watch(
             self.objects.storage,
             self._presenter(served, request),
@@ -80,14 +80,16 @@ class Endpoints:
         return StreamedResponse(watch.lines())
 
     def create(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
-        options, presenter = _write_options(request, _Kind.CREATE), self._presenter(served, request)
+        options = _write_options(request, _OptionsKind.CREATE)
+        presenter = self._presenter(served, request)
         obj = _sent_object(served, request)
         _check_fields(served, request, obj, options)
         stored = self.objects.create(served, request.info.namespace, obj, dry_run=options.dry_run)
         return BufferedResponse(presenter.one(stored), 201)
 
     def update(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
-        options, presenter = _write_options(request, _Kind.UPDATE), self._presenter(served, request)
+        options = _write_options(request, _OptionsKind.UPDATE)
+        presenter = self._presenter(served, request)
         obj = _sent_object(served, request)
         request_bodies.check_name(obj, request.info)
         _check_fields(served, request, obj, options)
@@ -105,7 +107,8 @@ class Endpoints:
         )
 
     def patch(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
-        options, presenter = _write_options(request, _Kind.PATCH), self._presenter(served, request)
+        options = _write_options(request, _OptionsKind.PATCH)
+        presenter = self._presenter(served, request)
         change = request_bodies.patch(request.body, request.content_type, served)
 
         patched: JSON = {}
@@ -134,7 +137,7 @@ class Endpoints:
         )
 
     def deletecollection(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
-        chosen, presenter = ListOptions.read(request.query), self._presenter(served, request)
+        chosen, presenter = ListRequestOptions.read(request.query), self._presenter(served, request)
         selector, options = _selector(served, chosen), _delete_options(request)
         page = lists.list_page(self.objects.storage, request.info.namespace, selector, chosen)
         deleted = [
@@ -148,7 +151,7 @@ class Endpoints:
         served: ServedResource,
         request: ApiRequest,
         change: Callable[[JSON], JSON],
-        options: WriteOptions,
+        options: WriteRequestOptions,
         *,
         guarded_by_uid: bool = True,
     ) -> StoredObject:
@@ -165,13 +168,13 @@ class Endpoints:
     def _presenter(self, served: ServedResource, request: ApiRequest) -> Presenter:
         include = request.query.get("includeObject") or "Metadata"
         if include not in _INCLUDED:
-            shown = Cause.invalid("includeObject", include, _INCLUDED_DETAIL).message
+            shown = FieldError.invalid("includeObject", include, _INCLUDED_DETAIL).message
             message = f"Unable to convert to Table as requested: includeObject: {shown}"
             raise status.bad_request(message)
         return Presenter(served, negotiate(request.accept), self.tables, include)
 
 
-def _selector(served: ServedResource, options: ListOptions) -> selectors.Selector:
+def _selector(served: ServedResource, options: ListRequestOptions) -> selectors.Selector:
     return selectors.parse(
         served.resource,
         options.label_selector,
@@ -180,18 +183,18 @@ def _selector(served: ServedResource, options: ListOptions) -> selectors.Selecto
     )
 
 
-def _write_options(request: ApiRequest, kind: _Kind) -> WriteOptions:
-    return WriteOptions.read(request.query, request.dry_run, kind)
+def _write_options(request: ApiRequest, kind: _OptionsKind) -> WriteRequestOptions:
+    return WriteRequestOptions.read(request.query, request.dry_run, kind)
 
 
-def _delete_options(request: ApiRequest) -> DeleteOptions:
+def _delete_options(request: ApiRequest) -> DeleteRequestOptions:
     body = request.body
     if body:
         body = msgspec.json.encode(request_bodies.parse(body, request.content_type))
-    return DeleteOptions.read(request.query, request.dry_run, body)
+    return DeleteRequestOptions.read(request.query, request.dry_run, body)
 
 
-def _unknown_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> str:
+def _unknown_fields(served: ServedResource, obj: JSON, options: WriteRequestOptions) -> str:
     """Return the error for unknown fields, if they matter and the strategy knows the fields."""
     unknown = getattr(served.strategy, "unknown_fields", None)
     if options.field_validation != "Strict" or unknown is None:
@@ -208,7 +211,7 @@ def _sent_object(served: ServedResource, request: ApiRequest) -> JSON:
 
 
 def _check_fields(
-    served: ServedResource, request: ApiRequest, obj: JSON, options: WriteOptions
+    served: ServedResource, request: ApiRequest, obj: JSON, options: WriteRequestOptions
 ) -> None:
     unknown = _unknown_fields(served, obj, options)
     if options.field_validation == "Strict":
@@ -218,13 +221,13 @@ def _check_fields(
         raise cannot_handle(served.resource, f"strict decoding error: {unknown}")
 
 
-def _check_patched_fields(served: ServedResource, obj: JSON, options: WriteOptions) -> None:
+def _check_patched_fields(served: ServedResource, obj: JSON, options: WriteRequestOptions) -> None:
     if unknown := _unknown_fields(served, obj, options):
         raise _undecodable_patch_result(obj, f"strict decoding error: {unknown}")
 
 
 def _undecodable_patch_result(patched: JSON, problem: str) -> StatusError:
     """Return the error for an object that a patch made invalid."""
-    cause = Cause.invalid("patch", msgspec.json.encode(patched).decode(), problem)
+    error = FieldError.invalid("patch", msgspec.json.encode(patched).decode(), problem)
     # The real server names no kind here.
-    return status.invalid(Resource("", "", "", ""), "", [cause])
+    return status.invalid(Resource("", "", "", ""), "", [error])

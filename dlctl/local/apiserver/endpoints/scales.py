@@ -9,7 +9,7 @@ from typing import Any
 from dlctl.api.meta import Resource
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.resources import JSON
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 
 
 def scale_of(obj: JSON, paths: Mapping[str, str]) -> JSON:
@@ -44,8 +44,8 @@ def apply_scale(obj: JSON, scale: JSON, resource: Resource, paths: Mapping[str, 
         raise status.bad_request("no kind is registered for the type v1.Scale")
     if replicas < 0:
         detail = "should be a non-negative integer"
-        cause = Cause.invalid(paths["specReplicasPath"], replicas, detail)
-        raise status.invalid(resource, obj["metadata"]["name"], [cause])
+        error = FieldError.invalid(paths["specReplicasPath"], replicas, detail)
+        raise status.invalid(resource, obj["metadata"]["name"], [error])
     names = paths["specReplicasPath"].strip(".").split(".")
     result: JSON = _replaced(obj, names, replicas)
     version = (scale.get("metadata") or {}).get("resourceVersion")

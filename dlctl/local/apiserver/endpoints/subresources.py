@@ -17,13 +17,14 @@ from dlctl.local.apiserver.endpoints import execs
 from dlctl.local.apiserver.endpoints.execs import ExecSource, exec_response
 from dlctl.local.apiserver.endpoints.resource_endpoints import Endpoints
 from dlctl.local.apiserver.endpoints.scales import apply_scale, check_scale, scale_of
-from dlctl.local.apiserver.request_options import DeleteOptions, boolean, integer
+from dlctl.local.apiserver.request_options import DeleteRequestOptions, boolean, integer
 from dlctl.local.apiserver.requests import (
     ApiRequest,
+    ApiResponse,
     BufferedResponse,
-    Response,
     StreamedResponse,
     UpgradeResponse,
+    VerbHandler,
 )
 from dlctl.local.apiserver.resources import JSON, ServedResource
 from dlctl.local.apiserver.storage import deletion
@@ -54,7 +55,6 @@ class LogRequest:
 
 
 LogSource = Callable[[LogRequest], AsyncIterator[bytes]]
-Handler = Callable[[ServedResource, ApiRequest], Response]
 
 
 @attrs.define
@@ -66,7 +66,7 @@ class Subresources:
     log_source: LogSource | None = None
     exec_source: ExecSource | None = None
 
-    def serve(self, served: ServedResource, request: ApiRequest) -> Response:
+    def serve(self, served: ServedResource, request: ApiRequest) -> ApiResponse:
         """Serve a request for an object or one of its subresources."""
         subresource = request.info.subresource
         if not subresource:
@@ -78,7 +78,7 @@ class Subresources:
             if request.verb and not resource_traits.is_built_in(served.resource):
                 raise status.not_supported(served.resource, request.verb)
             raise status.method_not_allowed()
-        particular: dict[str, Handler] = {
+        particular: dict[str, VerbHandler] = {
             "binding": self._bind,
             "eviction": self._evict,
             "exec": self._exec,
@@ -103,8 +103,8 @@ class Subresources:
             allowed["finalize"] = ("update",)
         return allowed
 
-    def _handler(self, served: ServedResource, request: ApiRequest) -> Response:
-        verb: Handler | None = getattr(self.endpoints, request.verb) if request.verb else None
+    def _handler(self, served: ServedResource, request: ApiRequest) -> ApiResponse:
+        verb: VerbHandler | None = getattr(self.endpoints, request.verb) if request.verb else None
         if request.verb == "deletecollection" and served.resource == NAMESPACES:
             raise status.method_not_allowed()
         # Nothing is created in all namespaces at once.
@@ -171,7 +171,7 @@ class Subresources:
     def _evict(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         sent = request_bodies.parse(request.body, request.content_type)
         options = msgspec.json.encode((sent or {}).get("deleteOptions") or {})
-        read = DeleteOptions.read({}, request.dry_run, options)
+        read = DeleteRequestOptions.read({}, request.dry_run, options)
         deletion.delete(self.endpoints.objects, served, request.info.key, read)
         return BufferedResponse(msgspec.json.encode(_CREATED), 201)
 

@@ -11,13 +11,13 @@ from typing import Final
 import attrs
 import msgspec
 
+from dlctl.api.meta import WatchEventType
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.endpoints.representations import METADATA_KIND, Presenter, Representation
 from dlctl.local.apiserver.endpoints.selectors import Selector
-from dlctl.local.apiserver.request_options import ListOptions, parse_object_version
+from dlctl.local.apiserver.request_options import ListRequestOptions, parse_object_version
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import (
-    EventType,
     StorageEvent,
     StoredObject,
     watch_event_line,
@@ -43,7 +43,7 @@ class Watch:
     presenter: Presenter
     namespace: str
     selector: Selector
-    options: ListOptions
+    options: ListRequestOptions
     bookmark_interval_s: float = BOOKMARK_INTERVAL_S
     # An invalid version is rejected before the stream begins.
     _since: int = attrs.field(init=False)
@@ -86,7 +86,7 @@ class Watch:
     def _initial(self) -> Iterator[bytes]:
         for stored in self.storage.objects(self.selector.resource, self.namespace):
             if self.selector.matches(stored):
-                yield watch_event_line(EventType.ADDED, self.presenter.one(stored))
+                yield watch_event_line(WatchEventType.ADDED, self.presenter.one(stored))
         if self.options.send_initial_events and self.options.bookmarks:
             yield self._bookmark({"k8s.io/initial-events-end": "true"})
 
@@ -142,15 +142,15 @@ class Watch:
         return not self.namespace or change.key.namespace == self.namespace
 
 
-def visible_event(change: StorageEvent, selector: Selector) -> EventType | None:
+def visible_event(change: StorageEvent, selector: Selector) -> WatchEventType | None:
     """Return the change as an observer of the selected objects sees it; None if invisible."""
     before = selector.matches(change.old)
     if selector.matches(change.new):
-        return EventType.MODIFIED if before else EventType.ADDED
-    return EventType.DELETED if before else None
+        return WatchEventType.MODIFIED if before else WatchEventType.ADDED
+    return WatchEventType.DELETED if before else None
 
 
-def _as_event(change: StorageEvent, type_: EventType) -> StoredObject:
-    if change.new is None or type_ is EventType.DELETED:
+def _as_event(change: StorageEvent, type_: WatchEventType) -> StoredObject:
+    if change.new is None or type_ is WatchEventType.DELETED:
         return change.deleted_object()
     return change.new

@@ -13,7 +13,7 @@ from dlctl.local.apiserver.schemas.cel_environment import CelError, Expression
 from dlctl.local.apiserver.schemas.cel_values import self_value
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, additional
 from dlctl.local.apiserver.schemas.validation import ABSENT, ROOT, is_unchanged, old_counterpart
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 
 KEY = "x-kubernetes-validations"
 
@@ -66,33 +66,33 @@ class Rules:
         below = (*self.properties.values(), self.items, self.additional, *self.all_of)
         return bool(self.own_rules) or any(below)
 
-    def causes(self, value: Any, old: Any = ABSENT, path: str = "") -> Iterator[Cause]:
+    def errors(self, value: Any, old: Any = ABSENT, path: str = "") -> Iterator[FieldError]:
         """Yield the violations of the value; its old version is given or ABSENT.
 
         An unchanged part is checked only by rules that compare it with the old one.
         """
         if value is None or not self:
             return
-        yield from self._own_causes(value, old, path)
+        yield from self._own_errors(value, old, path)
         for rules in self.all_of:
-            yield from rules.causes(value, old, path)
+            yield from rules.errors(value, old, path)
         if isinstance(value, dict):
-            yield from self._field_causes(value, old, path)
+            yield from self._field_errors(value, old, path)
         elif isinstance(value, list) and self.items:
             for index, item in enumerate(value):
                 before = old_counterpart(old, index, self.schema, item)
-                yield from self.items.causes(item, before, f"{path}[{index}]")
+                yield from self.items.errors(item, before, f"{path}[{index}]")
 
-    def _field_causes(self, value: JSON, old: Any, path: str) -> Iterator[Cause]:
+    def _field_errors(self, value: JSON, old: Any, path: str) -> Iterator[FieldError]:
         for key, item in value.items():
             before = old_counterpart(old, key, self.schema, item)
             if key in self.properties:
                 where = f"{path}.{key}" if path else key
-                yield from self.properties[key].causes(item, before, where)
+                yield from self.properties[key].errors(item, before, where)
             elif self.additional:
-                yield from self.additional.causes(item, before, f"{path}[{key}]")
+                yield from self.additional.errors(item, before, f"{path}[{key}]")
 
-    def _own_causes(self, value: Any, old: Any, path: str) -> Iterator[Cause]:
+    def _own_errors(self, value: Any, old: Any, path: str) -> Iterator[FieldError]:
         if not self.own_rules:
             return
         has_old = old is not ABSENT and old is not None
@@ -103,9 +103,9 @@ class Rules:
             uses_old = rule.expression.uses_old
             if (unchanged and not uses_old) or (uses_old and not (has_old or rule.optional_old)):
                 continue
-            cause = _evaluate(rule, self.schema, value, (seen, seen_old), path)
-            if cause is not None:
-                yield cause
+            error = _evaluate(rule, self.schema, value, (seen, seen_old), path)
+            if error is not None:
+                yield error
 
 
 def _compile(rules: JSON, schema: JSON, root: bool) -> Rules:
@@ -130,7 +130,7 @@ def _compile(rules: JSON, schema: JSON, root: bool) -> Rules:
 
 def _evaluate(
     rule: Rule, schema: JSON, value: Any, seen: tuple[Any, tuple[Any, ...]], path: str
-) -> Cause | None:
+) -> FieldError | None:
     kind = schema.get("type", "")
     try:
         if rule.expression.value(*seen) is True:
@@ -142,21 +142,25 @@ def _evaluate(
                 f"'{error}': call arguments did not match a supported operator, function or "
                 f"macro signature for rule: {rule.text}"
             )
-        return Cause.invalid(path or ROOT, kind, detail)
+        return FieldError.invalid(path or ROOT, kind, detail)
     where = ".".join(part for part in (path, rule.field_path) if part) or ROOT
     message = _message(rule, seen)
     whole = kind in ("object", "array")
     if rule.reason == "FieldValueForbidden":
-        return Cause.forbidden(where, message)
+        return FieldError.forbidden(where, message)
     if rule.reason == "FieldValueRequired":
-        return Cause.required(where, message)
+        return FieldError.required(where, message)
     if rule.reason == "FieldValueDuplicate":
         return (
-            Cause(where, "Duplicate value", rule.reason) if whole else Cause.duplicate(where, value)
+            FieldError(where, "Duplicate value", rule.reason)
+            if whole
+            else FieldError.duplicate(where, value)
         )
     # A whole object would drown the message.
     return (
-        Cause(where, f"Invalid value: {message}") if whole else Cause.invalid(where, value, message)
+        FieldError(where, f"Invalid value: {message}")
+        if whole
+        else FieldError.invalid(where, value, message)
     )
 
 

@@ -7,11 +7,11 @@ import msgspec
 
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.coercion import additional
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 
 
-def duplicates(value: Any, schema: JSON, path: str = "") -> Iterator[Cause]:
-    """Yield a cause for each item that repeats an earlier one, at its first repetition."""
+def duplicates(value: Any, schema: JSON, path: str = "") -> Iterator[FieldError]:
+    """Yield an error for each item that repeats an earlier one, at its first repetition."""
     if isinstance(value, list):
         yield from _repeated(value, schema, path)
         for index, item in enumerate(value):
@@ -26,7 +26,7 @@ def duplicates(value: Any, schema: JSON, path: str = "") -> Iterator[Cause]:
                 yield from duplicates(item, extra, f"{path}[{key}]")
 
 
-def _repeated(value: list[Any], schema: JSON, path: str) -> Iterator[Cause]:
+def _repeated(value: list[Any], schema: JSON, path: str) -> Iterator[FieldError]:
     kind = schema.get("x-kubernetes-list-type")
     if kind == "set":
         yield from _first_repeats(value, path)
@@ -34,7 +34,7 @@ def _repeated(value: list[Any], schema: JSON, path: str) -> Iterator[Cause]:
         wrong = [i for i, item in enumerate(value) if not isinstance(item, dict | None)]
         if wrong:
             detail = "must be an object for an array of list-type map"
-            yield Cause.invalid(f"{path}[{wrong[0]}]", value[wrong[0]], detail)
+            yield FieldError.invalid(f"{path}[{wrong[0]}]", value[wrong[0]], detail)
             return
         keys = schema.get("x-kubernetes-list-map-keys", ())
         yield from _first_repeats([_identity(item or {}, keys) for item in value], path)
@@ -44,10 +44,10 @@ def _identity(item: JSON, keys: Sequence[str]) -> JSON:
     return {key: item[key] for key in keys if key in item}
 
 
-def _first_repeats(items: Sequence[Any], path: str) -> Iterator[Cause]:
+def _first_repeats(items: Sequence[Any], path: str) -> Iterator[FieldError]:
     count: dict[bytes, int] = {}
     for index, item in enumerate(items):
         identity = msgspec.json.encode(item, order="deterministic")
         count[identity] = count.get(identity, 0) + 1
         if count[identity] == 2:
-            yield Cause.duplicate(f"{path}[{index}]", item)
+            yield FieldError.duplicate(f"{path}[{index}]", item)

@@ -13,7 +13,7 @@ from dlctl.local.apiserver.schemas.cel_environment import CelError, Expression
 from dlctl.local.apiserver.schemas.coercion import EMBEDDED, PRESERVE, fill_defaults, prune
 from dlctl.local.apiserver.schemas.patterns import compile_re2
 from dlctl.local.apiserver.schemas.validation import validate
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _LIST_TYPES: Final = ("atomic", "set", "map")
@@ -43,21 +43,21 @@ _REASONS: Final = (
 )
 
 
-def schema_causes(schema: JSON, path: str) -> Iterator[Cause]:
+def schema_errors(schema: JSON, path: str) -> Iterator[FieldError]:
     """Yield the errors of a version's schema."""
     kind = schema.get("type")
     if not kind:
-        yield Cause.required(f"{path}.type", "must not be empty at the root")
+        yield FieldError.required(f"{path}.type", "must not be empty at the root")
     elif kind != "object":
-        yield Cause.invalid(f"{path}.type", kind, "must be object at the root")
+        yield FieldError.invalid(f"{path}.type", kind, "must be object at the root")
     if schema.get("additionalProperties"):
-        yield Cause.forbidden(f"{path}.additionalProperties", "must not be used at the root")
+        yield FieldError.forbidden(f"{path}.additionalProperties", "must not be used at the root")
     if schema.get("nullable"):
-        yield Cause.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
+        yield FieldError.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
     yield from _node(schema, path)
 
 
-def _node(schema: JSON, path: str) -> Iterator[Cause]:
+def _node(schema: JSON, path: str) -> Iterator[FieldError]:
     yield from _type(schema, path)
     yield from _list_type(schema, path)
     yield from _values(schema, path)
@@ -68,75 +68,75 @@ def _node(schema: JSON, path: str) -> Iterator[Cause]:
     extra = schema.get("additionalProperties")
     if extra is not None and "properties" in schema:
         detail = "additionalProperties and properties are mutual exclusive"
-        yield Cause.forbidden(f"{path}.additionalProperties", detail)
+        yield FieldError.forbidden(f"{path}.additionalProperties", detail)
     if isinstance(extra, dict):
         yield from _below(extra, f"{path}.additionalProperties", "object fields")
     if isinstance(schema.get("items"), dict):
         yield from _below(schema["items"], f"{path}.items", "array items")
     elif "items" in schema:
         detail = "items must be a schema object and not an array"
-        yield Cause.forbidden(f"{path}.items", detail)
+        yield FieldError.forbidden(f"{path}.items", detail)
 
 
-def _below(schema: JSON, path: str, of: str) -> Iterator[Cause]:
+def _below(schema: JSON, path: str, of: str) -> Iterator[FieldError]:
     free = schema.get(_INT_OR_STRING) or schema.get(PRESERVE)
     if not schema.get("type") and not free:
-        yield Cause.required(f"{path}.type", f"must not be empty for specified {of}")
+        yield FieldError.required(f"{path}.type", f"must not be empty for specified {of}")
     yield from _node(schema, path)
 
 
-def _type(schema: JSON, path: str) -> Iterator[Cause]:
+def _type(schema: JSON, path: str) -> Iterator[FieldError]:
     kind = schema.get("type")
     if kind and kind not in _TYPES:
-        yield Cause.unsupported(f"{path}.type", kind, _TYPES)
+        yield FieldError.unsupported(f"{path}.type", kind, _TYPES)
     if kind == "null":
         detail = "type cannot be set to null, use nullable as an alternative"
-        yield Cause.forbidden(f"{path}.type", detail)
+        yield FieldError.forbidden(f"{path}.type", detail)
     if kind == "array" and "items" not in schema:
-        yield Cause.required(f"{path}.items", "must be specified")
+        yield FieldError.required(f"{path}.items", "must be specified")
     if schema.get("uniqueItems"):
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield Cause.forbidden(f"{path}.uniqueItems", detail)
+        yield FieldError.forbidden(f"{path}.uniqueItems", detail)
     for name in _UNSUPPORTED:
         if name in schema:
-            yield Cause.forbidden(f"{path}.{name}", f"{name} is not supported")
+            yield FieldError.forbidden(f"{path}.{name}", f"{name} is not supported")
     if "$ref" in schema:
-        yield Cause.forbidden(f"{path}.$ref", "$ref is not supported")
+        yield FieldError.forbidden(f"{path}.$ref", "$ref is not supported")
     if schema.get(PRESERVE) is False:
-        yield Cause.invalid(f"{path}.{PRESERVE}", False, "must be true or undefined")
+        yield FieldError.invalid(f"{path}.{PRESERVE}", False, "must be true or undefined")
     if schema.get(EMBEDDED) and kind != "object":
         detail = "must be object if x-kubernetes-embedded-resource is true"
-        yield Cause.required(f"{path}.type", detail)
+        yield FieldError.required(f"{path}.type", detail)
 
 
-def _list_type(schema: JSON, path: str) -> Iterator[Cause]:
+def _list_type(schema: JSON, path: str) -> Iterator[FieldError]:
     list_type = schema.get("x-kubernetes-list-type")
     keys = schema.get("x-kubernetes-list-map-keys")
     if list_type is not None:
         if schema.get("type") != "array":
             detail = "must be array if x-kubernetes-list-type is specified"
-            yield Cause.invalid(f"{path}.type", schema.get("type", ""), detail)
+            yield FieldError.invalid(f"{path}.type", schema.get("type", ""), detail)
         if list_type not in _LIST_TYPES:
-            yield Cause.unsupported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES)
+            yield FieldError.unsupported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES)
     if keys and list_type != "map":
         detail = "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield Cause.required(f"{path}.x-kubernetes-list-type", detail)
+        yield FieldError.required(f"{path}.x-kubernetes-list-type", detail)
     if list_type == "map":
         if not keys:
             detail = "must not be empty if x-kubernetes-list-type is map"
-            yield Cause.required(f"{path}.x-kubernetes-list-map-keys", detail)
+            yield FieldError.required(f"{path}.x-kubernetes-list-map-keys", detail)
         yield from _map_keys(schema, keys or [], path)
     map_type = schema.get("x-kubernetes-map-type")
     if map_type is not None and map_type not in _MAP_TYPES:
-        yield Cause.unsupported(f"{path}.x-kubernetes-map-type", map_type, _MAP_TYPES)
+        yield FieldError.unsupported(f"{path}.x-kubernetes-map-type", map_type, _MAP_TYPES)
 
 
-def _map_keys(schema: JSON, keys: list[str], path: str) -> Iterator[Cause]:
+def _map_keys(schema: JSON, keys: list[str], path: str) -> Iterator[FieldError]:
     items = schema.get("items", {})
     properties = items.get("properties", {})
     if any(key not in properties for key in keys):
         detail = "entries must all be names of item properties"
-        yield Cause.invalid(f"{path}.x-kubernetes-list-map-keys", keys, detail)
+        yield FieldError.invalid(f"{path}.x-kubernetes-list-map-keys", keys, detail)
     for key in keys:
         if key in properties and key not in items.get("required", ()):
             if "default" not in properties[key]:
@@ -144,16 +144,16 @@ def _map_keys(schema: JSON, keys: list[str], path: str) -> Iterator[Cause]:
                     "this property is in x-kubernetes-list-map-keys, so it must have a default or "
                     "be a required property"
                 )
-                yield Cause.required(f"{path}.items.properties[{key}].default", detail)
+                yield FieldError.required(f"{path}.items.properties[{key}].default", detail)
 
 
-def _values(schema: JSON, path: str) -> Iterator[Cause]:
+def _values(schema: JSON, path: str) -> Iterator[FieldError]:
     if "pattern" in schema:
         try:
             compile_re2(schema["pattern"])
         except re.error as error:
             detail = f"must be a valid regular expression, but isn't: {error}"
-            yield Cause.invalid(f"{path}.pattern", schema["pattern"], detail)
+            yield FieldError.invalid(f"{path}.pattern", schema["pattern"], detail)
     for name in ("allOf", "anyOf", "oneOf"):
         for index, nested in enumerate(schema.get(name, ())):
             types = bool(schema.get(_INT_OR_STRING)) and name != "oneOf"
@@ -162,11 +162,11 @@ def _values(schema: JSON, path: str) -> Iterator[Cause]:
         yield from _nested(schema["not"], f"{path}.not", types=False)
 
 
-def _nested(schema: JSON, path: str, *, types: bool) -> Iterator[Cause]:
+def _nested(schema: JSON, path: str, *, types: bool) -> Iterator[FieldError]:
     for name, detail in _FORBIDDEN_NESTED.items():
         # Integers or strings may list their types here.
         if schema.get(name) is not None and not (types and name == "type"):
-            yield Cause.forbidden(f"{path}.{name}", detail)
+            yield FieldError.forbidden(f"{path}.{name}", detail)
     for name, field in schema.get("properties", {}).items():
         yield from _nested(field, f"{path}.properties[{name}]", types=False)
     if isinstance(schema.get("items"), dict):
@@ -176,55 +176,55 @@ def _nested(schema: JSON, path: str, *, types: bool) -> Iterator[Cause]:
             yield from _nested(nested, f"{path}.{name}[{index}]", types=types)
 
 
-def _rules(schema: JSON, path: str) -> Iterator[Cause]:
+def _rules(schema: JSON, path: str) -> Iterator[FieldError]:
     for index, rule in enumerate(schema.get(cel_rules.KEY, ())):
         where = f"{path}.{cel_rules.KEY}[{index}]"
         text, message = rule.get("rule", "").strip(), rule.get("message")
         if not text:
-            yield Cause.required(f"{where}.rule", "rule is not specified")
+            yield FieldError.required(f"{where}.rule", "rule is not specified")
             continue
         if message is not None and not message.strip():
-            yield Cause.invalid(f"{where}.message", message, "must be non-empty if specified")
+            yield FieldError.invalid(f"{where}.message", message, "must be non-empty if specified")
         elif message and "\n" in message.strip():
-            yield Cause.invalid(f"{where}.message", message, "must not contain line breaks")
+            yield FieldError.invalid(f"{where}.message", message, "must not contain line breaks")
         elif not message and "\n" in text:
             detail = "message must be specified if rule contains line breaks"
-            yield Cause.required(f"{where}.message", detail)
+            yield FieldError.required(f"{where}.message", detail)
         if rule.get("reason") is not None and rule["reason"] not in _REASONS:
-            yield Cause.unsupported(f"{where}.reason", rule["reason"], _REASONS)
+            yield FieldError.unsupported(f"{where}.reason", rule["reason"], _REASONS)
         yield from _compiled(rule, where)
 
 
-def _compiled(rule: JSON, where: str) -> Iterator[Cause]:
+def _compiled(rule: JSON, where: str) -> Iterator[FieldError]:
     optional = bool(rule.get("optionalOldSelf"))
     try:
         expression = Expression.compile(rule["rule"], optional_old=optional)
     except CelError as error:
-        yield Cause.invalid(f"{where}.rule", rule, f"compilation failed: {error}")
+        yield FieldError.invalid(f"{where}.rule", rule, f"compilation failed: {error}")
         return
     if expression.returns not in ("BOOL", "DYN"):
         detail = "cel expression must evaluate to a bool"
-        yield Cause.invalid(f"{where}.rule", rule, detail)
+        yield FieldError.invalid(f"{where}.rule", rule, detail)
     if optional and not expression.uses_old:
         detail = "may not be set if oldSelf is not used in rule"
-        yield Cause.invalid(f"{where}.optionalOldSelf", True, detail)
+        yield FieldError.invalid(f"{where}.optionalOldSelf", True, detail)
     if rule.get("messageExpression"):
         yield from _compiled_message(rule, where)
 
 
-def _compiled_message(rule: JSON, where: str) -> Iterator[Cause]:
+def _compiled_message(rule: JSON, where: str) -> Iterator[FieldError]:
     field = f"{where}.messageExpression"
     try:
         expression = Expression.compile(rule["messageExpression"])
     except CelError as error:
         detail = f"messageExpression compilation failed: {error}"
-        yield Cause.invalid(field, rule, detail)
+        yield FieldError.invalid(field, rule, detail)
         return
     if expression.returns not in ("STRING", "DYN"):
-        yield Cause.invalid(field, rule, "messageExpression must evaluate to a string")
+        yield FieldError.invalid(field, rule, "messageExpression must evaluate to a string")
 
 
-def _default(schema: JSON, path: str) -> Iterator[Cause]:
+def _default(schema: JSON, path: str) -> Iterator[FieldError]:
     value: Any = schema.get("default")
     if value is None:
         return
@@ -232,7 +232,7 @@ def _default(schema: JSON, path: str) -> Iterator[Cause]:
         copied = {**value}
         unknown = prune(copied, schema) if not schema.get(PRESERVE) else []
         if unknown:
-            yield Cause.invalid(f"{path}.default", value, "must be pruned")
+            yield FieldError.invalid(f"{path}.default", value, "must be pruned")
         fill_defaults(copied, schema)
         value = copied
     yield from validate(value, schema, under=f"{path}.default")

@@ -13,7 +13,7 @@ from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.schemas.coercion import additional
 from dlctl.local.apiserver.schemas.formats import CHECKS
 from dlctl.local.apiserver.schemas.patterns import compile_re2
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 
 # Path of the whole object: the real server prints its empty path like this.
 ROOT: Final = "<nil>"
@@ -21,13 +21,13 @@ ROOT: Final = "<nil>"
 ABSENT: Final = object()
 
 
-def validate(value: Any, schema: JSON, *, old: Any = ABSENT, under: str = "") -> list[Cause]:
+def validate(value: Any, schema: JSON, *, old: Any = ABSENT, under: str = "") -> list[FieldError]:
     """Return the violations of the schema; parts that equal their old value are accepted.
 
-    ``under`` is prepended to the field of each cause, but not to its message, as the real server
+    ``under`` is prepended to the field of each error, but not to its message, as the real server
     does for a status that is written alone.
     """
-    return list(_Validation(under).causes(value, schema, "", old))
+    return list(_Validation(under).errors(value, schema, "", old))
 
 
 def type_name(value: Any) -> str:
@@ -98,7 +98,9 @@ _INT64: Final = range(-(2**63), 2**63)
 class _Validation:
     under: str
 
-    def causes(self, value: Any, schema: JSON, path: str, old: Any = ABSENT) -> Iterator[Cause]:
+    def errors(
+        self, value: Any, schema: JSON, path: str, old: Any = ABSENT
+    ) -> Iterator[FieldError]:
         if is_unchanged(value, old, schema):
             return
         wanted = _wanted_types(schema)
@@ -124,51 +126,51 @@ class _Validation:
     def _field(self, path: str) -> str:
         return ".".join(part for part in (self.under, path.removeprefix(".")) if part) or ROOT
 
-    def _invalid(self, path: str, value: Any, detail: str) -> Cause:
-        return Cause.invalid(self._field(path), value, f"{path} in body {detail}")
+    def _invalid(self, path: str, value: Any, detail: str) -> FieldError:
+        return FieldError.invalid(self._field(path), value, f"{path} in body {detail}")
 
-    def _wrong_type(self, path: str, wanted: list[str], shown: str) -> Cause:
+    def _wrong_type(self, path: str, wanted: list[str], shown: str) -> FieldError:
         detail = f'{path} in body must be of type {",".join(wanted)}: "{shown}"'
-        return Cause.wrong_type(self._field(path), shown, detail)
+        return FieldError.wrong_type(self._field(path), shown, detail)
 
-    def _whole(self, path: str, detail: str) -> Cause:
-        return Cause.invalid(self.under or ROOT, "", f'"{path}" {detail}')
+    def _whole(self, path: str, detail: str) -> FieldError:
+        return FieldError.invalid(self.under or ROOT, "", f'"{path}" {detail}')
 
-    def _combined(self, value: Any, schema: JSON, path: str, old: Any) -> Iterator[Cause]:
+    def _combined(self, value: Any, schema: JSON, path: str, old: Any) -> Iterator[FieldError]:
         if any_of := schema.get("anyOf"):
-            failed = [list(self.causes(value, each, path, old)) for each in any_of]
+            failed = [list(self.errors(value, each, path, old)) for each in any_of]
             if all(failed):
                 yield self._whole(path, "must validate at least one schema (anyOf)")
                 yield from min(failed, key=len)
         if one_of := schema.get("oneOf"):
-            failed = [list(self.causes(value, each, path, old)) for each in one_of]
-            count = sum(not causes for causes in failed)
+            failed = [list(self.errors(value, each, path, old)) for each in one_of]
+            count = sum(not errors for errors in failed)
             if count != 1:
                 found = f"Found {count} valid alternatives" if count else "Found none valid"
                 yield self._whole(path, f"must validate one and only one schema (oneOf). {found}")
             if not count:
                 yield from min(failed, key=len)
         if all_of := schema.get("allOf"):
-            failed = [list(self.causes(value, each, path, old)) for each in all_of]
-            for causes in failed:
-                yield from causes
+            failed = [list(self.errors(value, each, path, old)) for each in all_of]
+            for errors in failed:
+                yield from errors
             if any(failed):
                 none = ". None validated" if all(failed) else ""
                 yield self._whole(path, f"must validate all the schemas (allOf){none}")
-        if "not" in schema and not list(self.causes(value, schema["not"], path)):
+        if "not" in schema and not list(self.errors(value, schema["not"], path)):
             yield self._whole(path, "must not validate the schema (not)")
 
-    def _enum(self, value: Any, schema: JSON, path: str) -> Iterator[Cause]:
+    def _enum(self, value: Any, schema: JSON, path: str) -> Iterator[FieldError]:
         allowed = schema.get("enum")
         if not allowed or any(value == item and _same_kind(value, item) for item in allowed):
             return
         names = [item if isinstance(item, str) else number(item) for item in allowed]
-        yield Cause.unsupported(self._field(path), value, names)
+        yield FieldError.unsupported(self._field(path), value, names)
 
-    def _string(self, value: str, schema: JSON, path: str) -> Iterator[Cause]:
+    def _string(self, value: str, schema: JSON, path: str) -> Iterator[FieldError]:
         limit, least, pattern = (schema.get(k) for k in ("maxLength", "minLength", "pattern"))
         if limit is not None and len(value) > limit:
-            yield Cause.too_long(self._field(path), limit)
+            yield FieldError.too_long(self._field(path), limit)
         elif least is not None and len(value) < least:
             yield self._invalid(path, value, f"should be at least {least} chars long")
         elif pattern and compile_re2(pattern).search(value) is None:
@@ -177,14 +179,14 @@ class _Validation:
         if check is not None and not check(value):
             yield self._wrong_type(path, [schema["format"]], value)
 
-    def _number(self, value: float, schema: JSON, path: str) -> Iterator[Cause]:
+    def _number(self, value: float, schema: JSON, path: str) -> Iterator[FieldError]:
         if schema.get("type") == "integer":
             format_ = schema.get("format", "")
             allowed = _INT32 if format_ == "int32" else _INT64
             if value != int(value) or int(value) not in allowed:
                 kind = f"with format {format_}" if format_ else "(default format)"
                 detail = f"Checked value must be of type integer {kind} in {path}"
-                yield Cause.invalid(self.under or ROOT, "", detail)
+                yield FieldError.invalid(self.under or ROOT, "", detail)
         factor, least, most = (schema.get(k) for k in ("multipleOf", "minimum", "maximum"))
         if factor is not None and value % factor:
             yield self._invalid(path, value, f"should be a multiple of {number(factor)}")
@@ -199,14 +201,14 @@ class _Validation:
                 words = "less than" if strict else "less than or equal to"
                 yield self._invalid(path, value, f"should be {words} {number(most)}")
 
-    def _array(self, value: list[Any], schema: JSON, path: str, old: Any) -> Iterator[Cause]:
+    def _array(self, value: list[Any], schema: JSON, path: str, old: Any) -> Iterator[FieldError]:
         if "items" in schema:
             for index, item in enumerate(value):
                 before = old_counterpart(old, index, schema, item)
-                yield from self.causes(item, schema["items"], f"{path}[{index}]", before)
+                yield from self.errors(item, schema["items"], f"{path}[{index}]", before)
         yield from self._size(path, len(value), schema, "Items")
 
-    def _object(self, value: JSON, schema: JSON, path: str, old: Any) -> Iterator[Cause]:
+    def _object(self, value: JSON, schema: JSON, path: str, old: Any) -> Iterator[FieldError]:
         yield from self._size(path, len(value), schema, "Properties")
         properties = schema.get("properties", {})
         extra = additional(schema)
@@ -216,19 +218,19 @@ class _Validation:
                 # Bug-compatible: at the root, the path of an unlisted field starts with a dot.
                 where = key if key in properties and not path else f"{path}.{key}"
                 before = old_counterpart(old, key, schema, value[key])
-                yield from self.causes(value[key], field, where, before)
+                yield from self.errors(value[key], field, where, before)
         for key in schema.get("required", ()):
             if key not in value:
-                yield Cause.required(self._field(f"{path}.{key}"))
+                yield FieldError.required(self._field(f"{path}.{key}"))
 
-    def _size(self, path: str, count: int, schema: JSON, unit: str) -> Iterator[Cause]:
+    def _size(self, path: str, count: int, schema: JSON, unit: str) -> Iterator[FieldError]:
         least, most = schema.get(f"min{unit}"), schema.get(f"max{unit}")
         if least is not None and count < least:
             yield self._invalid(path, count, f"should have at least {least} {unit.lower()}")
         if most is not None and count > most:
             items = "item" if most == 1 else "items"
             message = f"Too many: {count}: must have at most {most} {items}"
-            yield Cause(self._field(path), message, "FieldValueTooMany")
+            yield FieldError(self._field(path), message, "FieldValueTooMany")
 
 
 def _wanted_types(schema: JSON) -> list[str]:

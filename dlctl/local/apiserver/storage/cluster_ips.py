@@ -11,7 +11,7 @@ import attrs
 from dlctl.api.meta import SERVICES
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.resources import JSON
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import StorageEvent, table_of
 
@@ -42,12 +42,12 @@ class ClusterIPAllocator:
         if spec.get("type") == "ExternalName":
             return service
         if wanted and wanted in self._allocated:
-            cause = Cause.invalid(
+            error = FieldError.invalid(
                 "spec.clusterIPs",
                 [wanted],
                 f"failed to allocate IP {wanted}: provided IP is already allocated",
             )
-            raise status.invalid(SERVICES, service["metadata"]["name"], [cause])
+            raise status.invalid(SERVICES, service["metadata"]["name"], [error])
         address = wanted or self._next_free()
         return {**service, "spec": spec | {"clusterIP": address, "clusterIPs": [address]}}
 

@@ -11,7 +11,7 @@ import attrs
 from dlctl.api.meta import ObjectKey
 from dlctl.clock import timestamp
 from dlctl.local.apiserver import resource_traits, status
-from dlctl.local.apiserver.request_options import DeleteOptions
+from dlctl.local.apiserver.request_options import DeleteRequestOptions
 from dlctl.local.apiserver.resources import JSON, ServedResource
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
@@ -31,7 +31,7 @@ class Deleted:
 
 
 def delete(
-    objects: Objects, served: ServedResource, key: ObjectKey, options: DeleteOptions
+    objects: Objects, served: ServedResource, key: ObjectKey, options: DeleteRequestOptions
 ) -> Deleted:
     """Delete an object, or mark it: finalizers, grace or a namespace's contents may remain."""
     stored = objects.get(served, key)
@@ -63,7 +63,7 @@ def delete(
 
 
 def _check_preconditions(
-    served: ServedResource, stored: StoredObject, options: DeleteOptions
+    served: ServedResource, stored: StoredObject, options: DeleteRequestOptions
 ) -> None:
     # The real server names the kind here instead of the resource.
     kind = attrs.evolve(served.resource, plural=served.resource.kind)
@@ -82,7 +82,7 @@ def _check_preconditions(
         raise status.conflict(kind, stored.key.name, message)
 
 
-def _is_pending(meta: JSON, options: DeleteOptions) -> bool:
+def _is_pending(meta: JSON, options: DeleteRequestOptions) -> bool:
     """Return whether the object is already being deleted, and not sooner by this request."""
     grace = meta.get("deletionGracePeriodSeconds")
     if not meta.get("deletionTimestamp") or not grace:
@@ -95,7 +95,7 @@ def _positive(grace_s: int) -> int:
     return 1 if grace_s < 0 else grace_s
 
 
-def _set_grace(obj: JSON, options: DeleteOptions, now: datetime.datetime) -> int | None:
+def _set_grace(obj: JSON, options: DeleteRequestOptions, now: datetime.datetime) -> int | None:
     """Set and return the grace period in seconds; None if there is no time left."""
     meta = obj["metadata"]
     if meta.get("deletionTimestamp"):
@@ -114,7 +114,7 @@ def _set_grace(obj: JSON, options: DeleteOptions, now: datetime.datetime) -> int
     return grace_s
 
 
-def _shorten(meta: JSON, options: DeleteOptions, now: datetime.datetime) -> int:
+def _shorten(meta: JSON, options: DeleteRequestOptions, now: datetime.datetime) -> int:
     assert options.grace_period_s is not None
     grace_s = _positive(options.grace_period_s)
     until = datetime.datetime.fromisoformat(meta["deletionTimestamp"])
@@ -148,7 +148,7 @@ def _finalizers(finalizers: list[str], propagation: str | None) -> list[str]:
 
 
 def _delete_namespace(
-    objects: Objects, served: ServedResource, stored: StoredObject, options: DeleteOptions
+    objects: Objects, served: ServedResource, stored: StoredObject, options: DeleteRequestOptions
 ) -> Deleted:
     if stored.key.name in PROTECTED_NAMESPACES:
         raise status.forbidden(

@@ -10,7 +10,7 @@ from collections.abc import Container
 import attrs
 
 from dlctl.api.meta import NAMESPACES, UID, ObjectKey
-from dlctl.local.apiserver.request_options import DeleteOptions
+from dlctl.local.apiserver.request_options import DeleteRequestOptions
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.deletion import FOREGROUND, ORPHAN
@@ -54,7 +54,7 @@ class GarbageCollector:
         self.objects.storage.observers.append(self.observe)
 
     def observe(self, change: StorageEvent) -> None:
-        """Queue the work that a change causes; :meth:`run` does it later."""
+        """Queue the work that a change errors; :meth:`run` does it later."""
         place = (change.table, change.key)
         old, new = _owner_uids(change.old), _owner_uids(change.new)
         for uid in old - new:
@@ -131,7 +131,7 @@ class GarbageCollector:
             propagation = "Foreground"
         elif ORPHAN in finalizers:
             propagation = "Orphan"
-        options = DeleteOptions(propagation=propagation, uid=UID(stored.uid))
+        options = DeleteRequestOptions(propagation=propagation, uid=UID(stored.uid))
         deletion.delete(self.objects, served, stored.key, options)
 
     def _owners(self, stored: StoredObject) -> _Owners:

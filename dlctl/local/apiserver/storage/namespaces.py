@@ -8,7 +8,7 @@ import attrs
 
 from dlctl.api.meta import NAMESPACES, ObjectKey
 from dlctl.local.apiserver import status
-from dlctl.local.apiserver.request_options import DeleteOptions
+from dlctl.local.apiserver.request_options import DeleteRequestOptions
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResource
 from dlctl.local.apiserver.storage import deletion
 from dlctl.local.apiserver.storage.objects import Objects
@@ -91,7 +91,7 @@ class NamespaceLifecycle:
                 self.objects,
                 served_by_table[table],
                 stored.key,
-                DeleteOptions(propagation="Background"),
+                DeleteRequestOptions(propagation="Background"),
             )
         if not remaining or not any(self.objects.storage.in_namespace(namespace.key.name)):
             self._finalize(namespace.key)

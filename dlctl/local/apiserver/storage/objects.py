@@ -15,7 +15,7 @@ from dlctl.local.apiserver import resource_traits, status
 from dlctl.local.apiserver.request_options import parse_object_version
 from dlctl.local.apiserver.resources import JSON, ServedResource
 from dlctl.local.apiserver.serialization.typed_decoding import decode_metadata
-from dlctl.local.apiserver.status import Cause, StatusError
+from dlctl.local.apiserver.status import FieldError, StatusError
 from dlctl.local.apiserver.storage.storage import Storage
 from dlctl.local.apiserver.storage.stored_objects import StoredObject
 from dlctl.local.apiserver.validation import metadata
@@ -86,7 +86,7 @@ class Objects:
         obj = {**obj, "metadata": meta}
         if served.has_status and not resource_traits.keeps_status_on_create(resource):
             obj.pop("status", None)
-        sent, wrong = obj, metadata.causes(obj, resource)
+        sent, wrong = obj, metadata.errors(obj, resource)
         obj = _admit_unless_invalid(
             wrong, resource, obj, lambda: served.strategy.admit_create(sent)
         )
@@ -167,13 +167,15 @@ class Objects:
         if wanted and wanted != old.revision:
             raise status.conflict(resource, old.key.name)
         if not wanted and not resource_traits.allows_unconditional_update(resource):
-            cause = Cause.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            error = FieldError.invalid(
+                "metadata.resourceVersion", 0, "must be specified for an update"
+            )
             plural = attrs.evolve(resource, kind=resource.plural)
-            raise status.invalid(plural, old.key.name, [cause])
+            raise status.invalid(plural, old.key.name, [error])
 
     def _admit(self, served: ServedResource, old: JSON, sent: JSON, subresource: str) -> JSON:
         resource = served.resource
-        before, wrong = old["metadata"], metadata.update_causes(old, sent)
+        before, wrong = old["metadata"], metadata.update_errors(old, sent)
         _set_namespace(sent, before.get("namespace", ""))
         kept = {name: before[name] for name in _IMMUTABLE_METADATA if name in before}
         meta = {k: v for k, v in sent["metadata"].items() if k not in _IMMUTABLE_METADATA} | kept
@@ -186,7 +188,7 @@ class Objects:
             isolated = _status_only(resource, old, new)
             # Metadata of custom resources is not validated here, not even a wrong UID.
             wrong = wrong if resource_traits.is_built_in(resource) else []
-            wrong = [*metadata.causes(isolated, resource), *wrong]
+            wrong = [*metadata.errors(isolated, resource), *wrong]
             new = _admit_unless_invalid(
                 wrong, resource, old, lambda: served.strategy.admit_status(old, isolated)
             )
@@ -197,7 +199,7 @@ class Objects:
             prepare = self.prepare_for_update.get(resource.group_resource)
             if prepare and not subresource:
                 new = prepare(old, new)
-            whole, wrong = new, [*metadata.causes(new, resource), *wrong]
+            whole, wrong = new, [*metadata.errors(new, resource), *wrong]
             new = _admit_unless_invalid(
                 wrong, resource, old, lambda: served.strategy.admit_update(old, whole)
             )
@@ -246,7 +248,7 @@ def _check_uid(resource: Resource, key: ObjectKey, uid: str, sent: JSON) -> None
 
 
 def _admit_unless_invalid(
-    wrong: list[Cause], resource: Resource, obj: JSON, admit: Callable[[], JSON]
+    wrong: list[FieldError], resource: Resource, obj: JSON, admit: Callable[[], JSON]
 ) -> JSON:
     """Return the admitted object; errors of metadata and of the rest are raised together."""
     name = obj["metadata"].get("name", "")
@@ -255,7 +257,7 @@ def _admit_unless_invalid(
     except StatusError as error:
         if not wrong or error.reason != "Invalid":
             raise
-        more = [Cause(**cause) for cause in (error.details or {}).get("causes", ())]
+        more = [FieldError(**each) for each in (error.details or {}).get("causes", ())]
         raise status.invalid(resource, name, [*wrong, *more]) from None
     if wrong:
         raise status.invalid(resource, name, wrong)

@@ -4,7 +4,6 @@ An object is encoded once per revision; all readers get the same bytes and must 
 copy to change it. ``storage`` decides what is stored.
 """
 
-import enum
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
@@ -12,7 +11,7 @@ from typing import Any, Self
 import attrs
 import msgspec
 
-from dlctl.api.meta import ObjectKey, Resource
+from dlctl.api.meta import ObjectKey, Resource, WatchEventType
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.serialization.nesting_depth import DeepCalls
 
@@ -107,14 +106,6 @@ class StoredObject:
         return attrs.evolve(self, revision=revision)
 
 
-class EventType(enum.StrEnum):
-    """The type of a watch event, in the order of an object's lifetime."""
-
-    ADDED = "ADDED"
-    MODIFIED = "MODIFIED"
-    DELETED = "DELETED"
-
-
 def watch_event_line(type_: str, body: bytes) -> bytes:
     """Return one line of a watch stream."""
     return b'{"type":"%b","object":%b}\n' % (type_.encode(), body)
@@ -142,12 +133,14 @@ class StorageEvent:
             self._deleted_object = self.old.at_revision(self.revision)
         return self._deleted_object
 
-    def event_line(self, type_: EventType, resource: Resource) -> bytes:
+    def event_line(self, type_: WatchEventType, resource: Resource) -> bytes:
         """Return the line for a watch, encoded once for all watchers."""
         at = (type_, type_header(resource))
         if at not in self._event_lines:
             stored = (
-                self.new if self.new and type_ is not EventType.DELETED else self.deleted_object()
+                self.new
+                if self.new and type_ is not WatchEventType.DELETED
+                else self.deleted_object()
             )
             self._event_lines[at] = watch_event_line(type_, stored.encoded(resource))
         return self._event_lines[at]

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from dlctl.api.quantities import parse_quantity
 from dlctl.local.apiserver.resources import JSON
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import dns_label, env_name, port_name, qualified_name
 
 _PULL: Final = ("Always", "IfNotPresent", "Never")
@@ -34,18 +34,18 @@ _FIELD_PATHS: Final = (
 )
 
 
-def container_causes(container: JSON, path: str, volumes: set[str]) -> Iterator[Cause]:
+def container_errors(container: JSON, path: str, volumes: set[str]) -> Iterator[FieldError]:
     """Yield the errors of the container; ``volumes`` are the names that it may mount."""
     name, image = container.get("name", ""), container.get("image", "")
     if not name:
-        yield Cause.required(f"{path}.name")
+        yield FieldError.required(f"{path}.name")
     for complaint in dns_label(name) if name else ():
-        yield Cause.invalid(f"{path}.name", name, complaint)
+        yield FieldError.invalid(f"{path}.name", name, complaint)
     if not image:
-        yield Cause.required(f"{path}.image")
+        yield FieldError.required(f"{path}.image")
     elif image != image.strip():
         detail = "must not have leading or trailing whitespace"
-        yield Cause.invalid(f"{path}.image", image, detail)
+        yield FieldError.invalid(f"{path}.image", image, detail)
     yield from _supported(container, "imagePullPolicy", _PULL, path)
     yield from _supported(container, "terminationMessagePolicy", _MESSAGES, path)
     yield from _ports(container.get("ports", []), f"{path}.ports")
@@ -58,12 +58,12 @@ def container_causes(container: JSON, path: str, volumes: set[str]) -> Iterator[
             yield from _probe(container[probe], f"{path}.{probe}", once=probe != "readinessProbe")
 
 
-def _supported(obj: JSON, name: str, allowed: Sequence[str], path: str) -> Iterator[Cause]:
+def _supported(obj: JSON, name: str, allowed: Sequence[str], path: str) -> Iterator[FieldError]:
     if name in obj and obj[name] not in allowed:
-        yield Cause.unsupported(f"{path}.{name}", obj[name], allowed)
+        yield FieldError.unsupported(f"{path}.{name}", obj[name], allowed)
 
 
-def _ports(ports: Sequence[JSON], path: str) -> Iterator[Cause]:
+def _ports(ports: Sequence[JSON], path: str) -> Iterator[FieldError]:
     names: set[str] = set()
     taken: set[tuple[Any, ...]] = set()
     for index, port in enumerate(ports):
@@ -71,12 +71,12 @@ def _ports(ports: Sequence[JSON], path: str) -> Iterator[Cause]:
         name = port.get("name")
         if name:
             for complaint in port_name(name):
-                yield Cause.invalid(f"{where}.name", name, complaint)
+                yield FieldError.invalid(f"{where}.name", name, complaint)
             if name in names:
-                yield Cause.duplicate(f"{where}.name", name)
+                yield FieldError.duplicate(f"{where}.name", name)
             names.add(name)
         if not port.get("containerPort"):
-            yield Cause.required(f"{where}.containerPort")
+            yield FieldError.required(f"{where}.containerPort")
         else:
             yield from port_number(port["containerPort"], f"{where}.containerPort")
         if port.get("hostPort"):
@@ -84,127 +84,129 @@ def _ports(ports: Sequence[JSON], path: str) -> Iterator[Cause]:
             key = (port.get("protocol"), port.get("hostIP", ""), port["hostPort"])
             if key in taken:
                 shown = "/".join(str(part) for part in key)
-                yield Cause.duplicate(f"{where}.hostPort", shown)
+                yield FieldError.duplicate(f"{where}.hostPort", shown)
             taken.add(key)
         yield from _supported(port, "protocol", _PROTOCOLS, where)
 
 
-def port_number(value: int, path: str) -> Iterator[Cause]:
+def port_number(value: int, path: str) -> Iterator[FieldError]:
     if not 1 <= value <= 65535:
-        yield Cause.invalid(path, value, "must be between 1 and 65535, inclusive")
+        yield FieldError.invalid(path, value, "must be between 1 and 65535, inclusive")
 
 
-def _env(variables: Sequence[JSON], path: str) -> Iterator[Cause]:
+def _env(variables: Sequence[JSON], path: str) -> Iterator[FieldError]:
     for index, each in enumerate(variables):
         where = f"{path}[{index}]"
         name = each.get("name", "")
         if not name:
-            yield Cause.required(f"{where}.name")
+            yield FieldError.required(f"{where}.name")
         for complaint in env_name(name) if name else ():
-            yield Cause.invalid(f"{where}.name", name, complaint)
+            yield FieldError.invalid(f"{where}.name", name, complaint)
         if "valueFrom" in each:
             yield from _value_from(each, f"{where}.valueFrom")
 
 
-def _value_from(variable: JSON, path: str) -> Iterator[Cause]:
+def _value_from(variable: JSON, path: str) -> Iterator[FieldError]:
     source = variable["valueFrom"]
     found = [name for name in _SOURCES if name in source]
     if not found:
         names = ", ".join(f"`{name}`" for name in _SOURCES[:-1])
-        yield Cause.invalid(path, "", f"must specify one of: {names} or `{_SOURCES[-1]}`")
+        yield FieldError.invalid(path, "", f"must specify one of: {names} or `{_SOURCES[-1]}`")
     elif variable.get("value"):
-        yield Cause.invalid(path, "", "may not be specified when `value` is not empty")
+        yield FieldError.invalid(path, "", "may not be specified when `value` is not empty")
     elif len(found) > 1:
-        yield Cause.invalid(path, "", "may not have more than one field specified at a time")
+        yield FieldError.invalid(path, "", "may not have more than one field specified at a time")
     for name in ("configMapKeyRef", "secretKeyRef"):
         if name in source and not source[name].get("key"):
-            yield Cause.required(f"{path}.{name}.key")
+            yield FieldError.required(f"{path}.{name}.key")
     if "fieldRef" in source:
         yield from _field_ref(source["fieldRef"], f"{path}.fieldRef")
 
 
-def _field_ref(reference: JSON, path: str) -> Iterator[Cause]:
+def _field_ref(reference: JSON, path: str) -> Iterator[FieldError]:
     field = reference.get("fieldPath", "")
     key, bracket, _ = field.partition("[")
     if not field:
-        yield Cause.required(f"{path}.fieldPath")
+        yield FieldError.required(f"{path}.fieldPath")
     elif not (bracket and key in ("metadata.labels", "metadata.annotations")):
         if field not in _FIELD_PATHS:
             allowed = sorted(_FIELD_PATHS)
             if field.split(".")[0] in ("metadata", "spec", "status") and "." in field:
-                yield Cause.unsupported(f"{path}.fieldPath", field, allowed)
+                yield FieldError.unsupported(f"{path}.fieldPath", field, allowed)
             else:
                 detail = "error converting fieldPath: field label not supported: "
-                yield Cause.invalid(f"{path}.fieldPath", field, detail + field)
+                yield FieldError.invalid(f"{path}.fieldPath", field, detail + field)
 
 
-def _env_from(sources: Sequence[JSON], path: str) -> Iterator[Cause]:
+def _env_from(sources: Sequence[JSON], path: str) -> Iterator[FieldError]:
     for index, source in enumerate(sources):
         where = f"{path}[{index}]"
         found = [name for name in ("configMapRef", "secretRef") if name in source]
         if not found:
-            yield Cause.invalid(where, "", "must specify one of: `configMapRef` or `secretRef`")
+            yield FieldError.invalid(
+                where, "", "must specify one of: `configMapRef` or `secretRef`"
+            )
         for name in found:
             if not source[name].get("name"):
-                yield Cause.required(f"{where}.{name}.name")
+                yield FieldError.required(f"{where}.{name}.name")
 
 
-def _mounts(mounts: Sequence[JSON], path: str, volumes: set[str]) -> Iterator[Cause]:
+def _mounts(mounts: Sequence[JSON], path: str, volumes: set[str]) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, mount in enumerate(mounts):
         where = f"{path}[{index}]"
         name, at = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
-            yield Cause.required(f"{where}.name")
+            yield FieldError.required(f"{where}.name")
         if name not in volumes:
-            yield Cause.not_found(f"{where}.name", name)
+            yield FieldError.not_found(f"{where}.name", name)
         if not at:
-            yield Cause.required(f"{where}.mountPath")
+            yield FieldError.required(f"{where}.mountPath")
         if at in seen:
-            yield Cause.invalid(f"{where}.mountPath", at, "must be unique")
+            yield FieldError.invalid(f"{where}.mountPath", at, "must be unique")
         seen.add(at)
         sub = mount.get("subPath", "")
         if sub.startswith("/"):
-            yield Cause.invalid(f"{where}.subPath", sub, "must be a relative path")
+            yield FieldError.invalid(f"{where}.subPath", sub, "must be a relative path")
         if ".." in sub.split("/"):
-            yield Cause.invalid(f"{where}.subPath", sub, "must not contain '..'")
+            yield FieldError.invalid(f"{where}.subPath", sub, "must not contain '..'")
 
 
-def _resources(resources: JSON, path: str) -> Iterator[Cause]:
+def _resources(resources: JSON, path: str) -> Iterator[FieldError]:
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     for field, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():
             yield from _resource_name(name, f"{path}.{field}[{name}]")
             if parse_quantity(value) < 0:
                 detail = "must be greater than or equal to 0"
-                yield Cause.invalid(f"{path}.{field}[{name}]", value, detail)
+                yield FieldError.invalid(f"{path}.{field}[{name}]", value, detail)
     for name, value in requests.items():
         limit = limits.get(name)
         extended = name not in _STANDARD
         if limit is None and extended:
             detail = "Limit must be set for non overcommitable resources"
-            yield Cause.required(f"{path}.limits", detail)
+            yield FieldError.required(f"{path}.limits", detail)
         elif limit is not None and extended and parse_quantity(value) != parse_quantity(limit):
             detail = f"must be equal to {name} limit of {limit}"
-            yield Cause.invalid(f"{path}.requests", value, detail)
+            yield FieldError.invalid(f"{path}.requests", value, detail)
         elif limit is not None and parse_quantity(value) > parse_quantity(limit):
             detail = f"must be less than or equal to {name} limit of {limit}"
-            yield Cause.invalid(f"{path}.requests", value, detail)
+            yield FieldError.invalid(f"{path}.requests", value, detail)
 
 
-def _resource_name(name: str, path: str) -> Iterator[Cause]:
+def _resource_name(name: str, path: str) -> Iterator[FieldError]:
     for complaint in qualified_name(name):
-        yield Cause.invalid(path, name, complaint)
+        yield FieldError.invalid(path, name, complaint)
     if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
-        yield Cause.invalid(path, name, "must be a standard resource type or fully qualified")
-        yield Cause.invalid(path, name, "must be a standard resource for containers")
+        yield FieldError.invalid(path, name, "must be a standard resource type or fully qualified")
+        yield FieldError.invalid(path, name, "must be a standard resource for containers")
 
 
-def _probe(probe: JSON, path: str, *, once: bool) -> Iterator[Cause]:
+def _probe(probe: JSON, path: str, *, once: bool) -> Iterator[FieldError]:
     if not any(handler in probe for handler in _HANDLERS):
-        yield Cause.required(path, "must specify a handler type")
+        yield FieldError.required(path, "must specify a handler type")
     if "exec" in probe and not probe["exec"].get("command"):
-        yield Cause.required(f"{path}.exec.command")
+        yield FieldError.required(f"{path}.exec.command")
     if once and probe.get("successThreshold", 1) != 1:
         detail = "must be 1"
-        yield Cause.invalid(f"{path}.successThreshold", probe["successThreshold"], detail)
+        yield FieldError.invalid(f"{path}.successThreshold", probe["successThreshold"], detail)

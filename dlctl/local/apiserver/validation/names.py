@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-Check = Callable[[str], list[str]]
+NameValidator = Callable[[str], list[str]]
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"

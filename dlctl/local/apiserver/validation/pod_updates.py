@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from dlctl.local.apiserver.resources import JSON
-from dlctl.local.apiserver.status import Cause
-from dlctl.local.apiserver.validation.scheduling_gates import DIRECTIVES, gate_update_causes
+from dlctl.local.apiserver.status import FieldError
+from dlctl.local.apiserver.validation.scheduling_gates import DIRECTIVES, gate_update_errors
 
 _MUTABLE: Final = (
     "spec.containers[*].image",
@@ -21,33 +21,33 @@ _RULE: Final = (
 )
 
 
-def pod_update_causes(old: JSON, new: JSON) -> list[Cause]:
-    return list(_causes(old.get("spec", {}), new.get("spec", {})))
+def pod_update_errors(old: JSON, new: JSON) -> list[FieldError]:
+    return list(_errors(old.get("spec", {}), new.get("spec", {})))
 
 
-def _causes(old: JSON, new: JSON) -> Iterator[Cause]:
+def _errors(old: JSON, new: JSON) -> Iterator[FieldError]:
     for field in ("containers", "initContainers"):
         if len(old.get(field, ())) != len(new.get(field, ())):
             detail = "pod updates may not add or remove containers"
-            yield Cause.forbidden(f"spec.{field}", detail)
+            yield FieldError.forbidden(f"spec.{field}", detail)
             return
     yield from _deadline(old.get("activeDeadlineSeconds"), new.get("activeDeadlineSeconds"))
     kept = old.get("tolerations", [])
     extra = new.get("tolerations", [])
     if any(each not in extra for each in kept):
         detail = "existing toleration can not be modified except its tolerationSeconds"
-        yield Cause.forbidden("spec.tolerations", detail)
-    yield from gate_update_causes(old, new)
+        yield FieldError.forbidden("spec.tolerations", detail)
+    yield from gate_update_errors(old, new)
     if _immutable(new, old) != _immutable(old, old):
-        yield Cause.forbidden("spec", _RULE)
+        yield FieldError.forbidden("spec", _RULE)
 
 
-def _deadline(old: int | None, new: int | None) -> Iterator[Cause]:
+def _deadline(old: int | None, new: int | None) -> Iterator[FieldError]:
     path = "spec.activeDeadlineSeconds"
     if old is not None and new is None:
-        yield Cause.invalid(path, None, "must not update from a positive integer to nil value")
+        yield FieldError.invalid(path, None, "must not update from a positive integer to nil value")
     elif old is not None and new is not None and new > old:
-        yield Cause.invalid(path, new, "must be less than or equal to previous value")
+        yield FieldError.invalid(path, new, "must be less than or equal to previous value")
 
 
 def _immutable(spec: JSON, old: JSON) -> JSON:

@@ -9,42 +9,42 @@ from typing import Final
 
 from dlctl.clock import Clock, timestamp
 from dlctl.local.apiserver.resources import JSON
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import qualified_name
 
 # Spec fields that may also change while there are gates.
 DIRECTIVES: Final = ("nodeSelector", "affinity")
 
 
-def gate_causes(spec: JSON, path: str) -> Iterator[Cause]:
+def gate_errors(spec: JSON, path: str) -> Iterator[FieldError]:
     """Yield the errors of the gates of a pod, or of a template at another path."""
     names: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates", ())):
         where, name = f"{path}.schedulingGates[{index}]", gate.get("name", "")
         for complaint in qualified_name(name):
-            yield Cause.invalid(where, name, complaint)
+            yield FieldError.invalid(where, name, complaint)
         if name in names:
-            yield Cause.duplicate(where, name)
+            yield FieldError.duplicate(where, name)
         names.add(name)
 
 
-def gate_create_causes(spec: JSON) -> Iterator[Cause]:
+def gate_create_errors(spec: JSON) -> Iterator[FieldError]:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
-        yield Cause.forbidden("spec.nodeName", detail)
+        yield FieldError.forbidden("spec.nodeName", detail)
 
 
-def gate_update_causes(old: JSON, new: JSON) -> Iterator[Cause]:
+def gate_update_errors(old: JSON, new: JSON) -> Iterator[FieldError]:
     """Yield errors for new gates, and for changes of the node selector other than additions."""
     before = {gate["name"] for gate in old.get("schedulingGates", ())}
     for index, gate in enumerate(new.get("schedulingGates", ())):
         if (name := gate.get("name", "")) not in before:
             detail = f"only deletion is allowed, but found new scheduling gate '{name}'"
-            yield Cause.forbidden(f"spec.schedulingGates[{index}].name", detail)
+            yield FieldError.forbidden(f"spec.schedulingGates[{index}].name", detail)
     wanted, chosen = new.get("nodeSelector", {}), old.get("nodeSelector", {})
     if before and not chosen.items() <= wanted.items():
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        yield Cause.invalid("spec.nodeSelector", wanted, detail)
+        yield FieldError.invalid("spec.nodeSelector", wanted, detail)
 
 
 def scheduling_gated_condition(clock: Clock) -> Callable[[JSON], JSON]:

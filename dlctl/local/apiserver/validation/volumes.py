@@ -5,7 +5,7 @@ from typing import Final
 
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.serialization.builtin_types import kinds
-from dlctl.local.apiserver.status import Cause
+from dlctl.local.apiserver.status import FieldError
 from dlctl.local.apiserver.validation.names import dns_label
 
 # The field without which a source cannot be mounted.
@@ -17,32 +17,32 @@ _REQUIRED: Final = {
 }
 
 
-def volume_causes(volumes: Sequence[JSON], path: str) -> Iterator[Cause]:
+def volume_errors(volumes: Sequence[JSON], path: str) -> Iterator[FieldError]:
     names: set[str] = set()
     for index, volume in enumerate(volumes):
         where = f"{path}[{index}]"
         yield from _source(volume, where)
         name = volume.get("name", "")
         if not name:
-            yield Cause.required(f"{where}.name")
+            yield FieldError.required(f"{where}.name")
         for complaint in dns_label(name) if name else ():
-            yield Cause.invalid(f"{where}.name", name, complaint)
+            yield FieldError.invalid(f"{where}.name", name, complaint)
         if name and name in names:
-            yield Cause.duplicate(f"{where}.name", name)
+            yield FieldError.duplicate(f"{where}.name", name)
         names.add(name)
 
 
-def _source(volume: JSON, path: str) -> Iterator[Cause]:
+def _source(volume: JSON, path: str) -> Iterator[FieldError]:
     # In the order of declaration, so that the second one is the error.
     found = [name for name in kinds()["Volume"].fields if name in volume and name != "name"]
     if not found:
-        yield Cause.required(path, "must specify a volume type")
+        yield FieldError.required(path, "must specify a volume type")
     for extra in found[1:]:
-        yield Cause.forbidden(f"{path}.{extra}", "may not specify more than 1 volume type")
+        yield FieldError.forbidden(f"{path}.{extra}", "may not specify more than 1 volume type")
     for name in found[:1]:
         required = _REQUIRED.get(name)
         if required and not volume[name].get(required):
-            yield Cause.required(f"{path}.{name}.{required}")
+            yield FieldError.required(f"{path}.{name}.{required}")
         if name == "hostPath" and ".." in volume[name].get("path", "").split("/"):
             value = volume[name]["path"]
-            yield Cause.invalid(f"{path}.hostPath.path", value, "must not contain '..'")
+            yield FieldError.invalid(f"{path}.hostPath.path", value, "must not contain '..'")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.local.apiserver.crds.validation import crd_causes
+from dlctl.local.apiserver.crds.validation import crd_errors
 from tests.local.apiserver.definitions import definition, gadget, version
 from tests.local.apiserver.raw_client import CRDS, RawClient
 
@@ -216,10 +216,10 @@ def said(crd: JSON) -> list[str]:
     names = crd["spec"]["names"]
     names.setdefault("listKind", f"{names['kind']}List")
     crd["spec"].setdefault("conversion", {"strategy": "None"})
-    return [f"{cause.field}: {cause.message}" for cause in crd_causes(crd)]
+    return [f"{error.field}: {error.message}" for error in crd_errors(crd)]
 
 
-def test_valid_crd_has_no_causes() -> None:
+def test_valid_crd_has_no_errors() -> None:
     assert said(definition()) == []
 
 

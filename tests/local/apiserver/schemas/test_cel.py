@@ -13,7 +13,7 @@ JSON = dict[str, Any]
 
 
 def judged(value: Any, schema: JSON, old: Any = ABSENT) -> list[str]:
-    return [f"{c.field}: {c.message}" for c in Rules.compile(schema).causes(value, old)]
+    return [f"{c.field}: {c.message}" for c in Rules.compile(schema).errors(value, old)]
 
 
 def ruled(rule: str, properties: JSON | None = None, **more: Any) -> JSON:
@@ -60,9 +60,9 @@ def test_message_is_used_when_its_expression_fails() -> None:
 def test_reason_determines_the_message(reason: str, said: str) -> None:
     schema = ruled("false", message="no", reason=reason, fieldPath=".a")
 
-    causes = list(Rules.compile(schema).causes({"spec": {"a": 1}}))
+    errors = list(Rules.compile(schema).errors({"spec": {"a": 1}}))
 
-    assert [(c.field, c.message, c.reason) for c in causes] == [("spec.a", said, reason)]
+    assert [(c.field, c.message, c.reason) for c in errors] == [("spec.a", said, reason)]
 
 
 def test_scalar_is_shown_and_object_is_not() -> None:

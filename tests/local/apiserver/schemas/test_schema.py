@@ -20,11 +20,11 @@ def under_spec(**properties: JSON) -> JSON:
 
 
 def messages(value: Any, schema: JSON, **options: Any) -> list[str]:
-    return [f"{cause.field}: {cause.message}" for cause in validate(value, schema, **options)]
+    return [f"{error.field}: {error.message}" for error in validate(value, schema, **options)]
 
 
 def refusals(value: Any, field: JSON) -> list[str]:
-    """Return the causes for ``spec.x`` with this value under this schema."""
+    """Return the errors for ``spec.x`` with this value under this schema."""
     return messages({"spec": {"x": value}}, under_spec(x=field))
 
 
@@ -331,7 +331,7 @@ def test_items_of_a_list_map_are_compared_with_those_of_the_same_key() -> None:
 
     found = validate(new, under_spec(x=field), old=old)
 
-    assert [cause.field for cause in found] == ["spec.x[0].n"]
+    assert [error.field for error in found] == ["spec.x[0].n"]
 
 
 def test_status_is_named_in_the_field_but_not_in_the_message() -> None:
@@ -363,9 +363,9 @@ def test_status_is_named_in_the_field_but_not_in_the_message() -> None:
 def test_duplicates_in_lists_are_found_by_their_type(
     value: Any, field: JSON, found: list[str]
 ) -> None:
-    causes = duplicates({"spec": {"x": value}}, under_spec(x={"type": "array", **field}))
+    errors = duplicates({"spec": {"x": value}}, under_spec(x={"type": "array", **field}))
 
-    assert [f"{cause.field}: {cause.message}" for cause in causes] == found
+    assert [f"{error.field}: {error.message}" for error in errors] == found
 
 
 def test_dollar_does_not_match_before_a_final_newline() -> None:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlctl.api.meta import CONFIG_MAPS, ObjectKey
+from dlctl.api.meta import CONFIG_MAPS, ObjectKey, WatchEventType
 from dlctl.local.apiserver.endpoints.label_selectors import parse_label_selector
 from dlctl.local.apiserver.endpoints.selectors import Selector
 from dlctl.local.apiserver.endpoints.watches import visible_event
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.storage.storage import Storage, Watcher
-from dlctl.local.apiserver.storage.stored_objects import EventType, StorageEvent
+from dlctl.local.apiserver.storage.stored_objects import StorageEvent
 
 JSON = dict[str, Any]
 APP_X = Selector(CONFIG_MAPS, parse_label_selector("app=x"))
@@ -65,11 +65,11 @@ class Follower:
 
     def _apply(self, change: StorageEvent) -> None:
         match visible_event(change, self.selector):
-            case EventType.ADDED:
+            case WatchEventType.ADDED:
                 assert change.key.name not in self.objects
-            case EventType.MODIFIED:
+            case WatchEventType.MODIFIED:
                 assert change.key.name in self.objects
-            case EventType.DELETED:
+            case WatchEventType.DELETED:
                 del self.objects[change.key.name]
                 return
             case None:

@@ -1,7 +1,7 @@
-"""A node of this machine: runs the pods bound to it, and serves their logs.
+"""The kubelet of a node on this machine: runs the pods bound to it, and serves their logs.
 
-It plays the part of a kubelet. In isolated networks its pods reach only each other; in the
-machine's own network they share its ports.
+In isolated networks its pods reach only each other; in the machine's own network they share its
+ports.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import CONFIG_MAPS, PODS, SECRETS, SERVICES, UID, Object, ObjectKey
+from dlctl.api.nodes import NODES
 from dlctl.backoff import Backoff
 from dlctl.clock import Clock, SystemClock
 from dlctl.errors import DlctlError
@@ -26,7 +27,7 @@ from dlctl.local.node import logs
 from dlctl.local.node.addresses import LOOPBACK_IP, AddressPool
 from dlctl.local.node.agent_process import open_sandboxes
 from dlctl.local.node.api_access import ApiAccess
-from dlctl.local.node.api_types import NODES, NodePod, NodeService
+from dlctl.local.node.api_types import NodePod, NodeService
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.hosts_files import HostsFiles
 from dlctl.local.node.logs import LogOptions
@@ -47,7 +48,7 @@ class LogUnavailableError(DlctlError):
 
 
 @attrs.frozen
-class NodeOptions:
+class KubeletOptions:
     """How a node runs pods.
 
     ``images`` maps image names, with or without tag, to their substitutes: the prefix of a Python
@@ -62,14 +63,14 @@ class NodeOptions:
     keep_logs: bool = False
 
 
-class Node:
+class Kubelet:
     """Runs pods for as long as :meth:`run` does; none of their processes is left afterwards."""
 
     def __init__(
         self,
         client: Client,
         run_dir: Path,
-        options: NodeOptions,
+        options: KubeletOptions,
         *,
         api: ApiAccess | None = None,
         clock: Clock | None = None,
