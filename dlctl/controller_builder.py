@@ -4,7 +4,6 @@ Nothing runs yet: ``manager`` does that.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final
 
@@ -21,7 +20,6 @@ from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.expectations import Expectations
-from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.controller.queue_metrics import QueueMetrics
 from dlctl.controller.worker_loop import Controller
@@ -41,9 +39,10 @@ from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_reconciler import JobReconciler
+from dlctl.reconcilers.job_stores import JobStores
 from dlctl.reconcilers.job_writer import JobWriter
-from dlctl.reconcilers.membership.exec_runner import ExecRunner
-from dlctl.reconcilers.membership.exec_tasks import ExecTask, RunScript
+from dlctl.reconcilers.membership.exec_runner import ExecRunner, exec_limiter
+from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_state import MembershipPolicy
 from dlctl.reconcilers.membership.reconciler import (
     BY_JOB,
@@ -53,6 +52,7 @@ from dlctl.reconcilers.membership.reconciler import (
 )
 from dlctl.reconcilers.membership.scaler_reconciler import ScalerReconciler, read_scaler
 from dlctl.reconcilers.plan_job import Policy
+from dlctl.reconcilers.status_guard import StatusGuard
 from dlctl.workqueue.queue import WorkQueue
 
 # An informer waits until its CRD is installed, and the workers of that kind wait for the informer.
@@ -135,18 +135,16 @@ class ControllerBuilder:
             self.handler_registrations.append(partial(children.add_handler, enqueue_owner_of_kind))
         membership, scalers = self._membership(kind, queue, jobs)
         self.background_tasks.append(membership.tasks)
-        transient = frozenset(dependents) - kind.retained_resources
-        reconciler = JobReconciler(
-            kind,
+        stores = JobStores(
+            kind.resource,
             jobs.store,
             self._pods.store,
             self._services.store,
             {resource: informer.store for resource, informer in dependents.items()},
-            self._executor(kind, membership),
-            Adopter(self._writer, self.clock, transient),
-            self.clock,
-            _policy(self.options),
+            membership.scaler_stores,
+            self._writer.expectations,
         )
+        reconciler = self._reconciler(kind, stores, membership)
         controller = Controller(
             name,
             queue,
@@ -159,18 +157,30 @@ class ControllerBuilder:
         )
         self.controllers.append(controller)
 
-    def _executor(self, kind: Kind, membership: MembershipReconciler) -> Executor:
+    def _reconciler(
+        self, kind: Kind, stores: JobStores, membership: MembershipReconciler
+    ) -> JobReconciler:
         crd = CRDCheck(kind.resource, self.metrics, self.clock)
         self.crd_checks.append(crd)
         name = kind.resource.group_resource
-        return Executor(
-            JobWriter(kind.resource, self._writer, crd),
-            ChildWriter(self._writer),
+        writer = JobWriter(kind.resource, self._writer, crd)
+        events = JobEvents(kind.resource, self.recorder, self.options.per_child_events)
+        metrics = JobMetrics(self.metrics, name, kind.metric_label)
+        errors = ContentErrorLog(self.metrics, name)
+        executor = Executor(
+            writer, ChildWriter(self._writer), membership, events, metrics, errors, self.clock
+        )
+        return JobReconciler(
+            kind,
+            stores,
+            StatusGuard(crd, writer, events, metrics, self.clock),
+            Adopter(self._writer, self.clock, kind.transient_resources),
             membership,
-            JobEvents(kind.resource, self.recorder, self.options.per_child_events),
-            JobMetrics(self.metrics, name, kind.metric_label),
-            ContentErrorLog(self.metrics, name),
+            executor,
+            metrics,
+            errors,
             self.clock,
+            _policy(self.options),
         )
 
     def _membership(
@@ -193,13 +203,15 @@ class ControllerBuilder:
             )
             self.handler_registrations.append(partial(nodes.add_handler, handler))
             watched.append(nodes)
+        limiter = exec_limiter(
+            options.max_concurrent_scaler_scripts, options.max_concurrent_launcher_execs
+        )
         membership = MembershipReconciler(
             kind.elastic,
             {resource: informer.store for resource, informer in scalers.items()},
-            BackgroundTasks(exec_runner.exec, queue.add, limiter=_exec_limiter(options)),
+            BackgroundTasks(exec_runner.exec, queue.add, limiter=limiter),
             self._writer,
             self.recorder,
-            self.clock,
             _membership_policy(options),
             nodes.store if nodes else None,
         )
@@ -259,19 +271,6 @@ class ControllerBuilder:
             wait_synced=[jobs.wait_synced, scalers.wait_synced],
             sync_timeout_s=SYNC_TIMEOUT_S,
         )
-
-
-def _exec_limiter(
-    options: Options,
-) -> Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]:
-    """Return the limiter of background tasks: scaler scripts have slots of their own."""
-    scripts = FairSemaphore(options.max_concurrent_scaler_scripts)
-    others = FairSemaphore(options.max_concurrent_launcher_execs)
-
-    def slot(owner: ObjectKey, task: ExecTask) -> AbstractAsyncContextManager[None]:
-        return (scripts if isinstance(task, RunScript) else others).slot(owner.namespace)
-
-    return slot
 
 
 def _membership_policy(options: Options) -> MembershipPolicy:

@@ -4,7 +4,7 @@ A pod may be deleted before its termination is seen; its last known state is kep
 """
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -116,7 +116,7 @@ class JobProgress:
 
 
 def job_progress(
-    kind: Kind, obj: JobObject, pods: Iterable[Pod], before: JobProgress, now: datetime.datetime
+    kind: Kind, obj: JobObject, pods: Sequence[Pod], before: JobProgress, now: datetime.datetime
 ) -> JobProgress:
     """Return the progress of a job, given its pods and the previous progress."""
     decoded = kind.decode(obj)

@@ -53,12 +53,10 @@ class Kind:
         return frozenset((*of_frameworks, pod_group) if pod_group else of_frameworks)
 
     @property
-    def retained_resources(self) -> frozenset[Resource]:
-        """Return those whose objects are only deleted together with the job."""
-        return frozenset(
-            resource
-            for dialect in self.dialects.values()
-            for resource in dialect.framework.retained_resources
+    def transient_resources(self) -> frozenset[Resource]:
+        """Return those whose objects are deleted when a run of their job ends."""
+        return self.dependent_resources.difference(
+            *(dialect.framework.retained_resources for dialect in self.dialects.values())
         )
 
     @property

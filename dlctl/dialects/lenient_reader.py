@@ -15,7 +15,7 @@ import attrs
 import msgspec
 
 from dlctl.api.job import Job, RunPolicy, SuccessPolicy
-from dlctl.api.status import JobPhase
+from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
@@ -45,10 +45,10 @@ def read_partially(kind: Kind, obj: DecodedObject, reason: str) -> Job:
     return attrs.evolve(job, invalid_reason=reason, is_partial=partial)
 
 
-def job_without_spec(kind: Kind, obj: DecodedObject, reason: str) -> Job:
+def job_of_status(obj: DecodedObject, status: JobStatus) -> Job:
     """Return a job of which only the status is known, whatever its spec."""
-    job = Job(
-        resource=kind.resource,
+    return Job(
+        resource=obj.resource,
         key=obj.key,
         uid=obj.metadata.uid,
         generation=obj.metadata.generation or 0,
@@ -56,11 +56,19 @@ def job_without_spec(kind: Kind, obj: DecodedObject, reason: str) -> Job:
         success_policy=SuccessPolicy((), ()),
         name_prefix=obj.metadata.name,
         runtime_id="",
-        status=obj.dialect.read_status(obj),
-        defaults=kind.defaults,
+        status=status,
         annotations=obj.metadata.annotations or {},
-        invalid_reason=reason,
         is_partial=True,
+    )
+
+
+def job_without_spec(kind: Kind, obj: DecodedObject, status: JobStatus, reason: str) -> Job:
+    """Return a started job without any field of its spec."""
+    job = attrs.evolve(
+        job_of_status(obj, status),
+        resource=kind.resource,
+        defaults=kind.defaults,
+        invalid_reason=reason,
     )
     return attrs.evolve(job, messages=obj.dialect.messages(job))
 

@@ -24,11 +24,7 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     rules += [rule for kind in kinds for scaler in kind.scalers for rule in _scaler_rules(scaler)]
     child_verbs = ["get", "list", "watch", "create", "patch", "delete"]
     rules.append(_rule("", ["pods", "services"], child_verbs))
-    deletable = {
-        resource
-        for kind in kinds
-        for resource in kind.dependent_resources - kind.retained_resources
-    }
+    deletable = {resource for kind in kinds for resource in kind.transient_resources}
     dependents = {resource for kind in kinds for resource in kind.dependent_resources}
     for resource in sorted(dependents, key=lambda resource_: (resource_.group, resource_.plural)):
         verbs = child_verbs if resource in deletable else [v for v in child_verbs if v != "delete"]

@@ -7,25 +7,22 @@ from typing import Final
 
 import attrs
 
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
-from dlctl.dialects.dialect import DecodedObject
 from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_error_log import ContentErrorLog
-from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
-from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.content_errors import ContentError
 from dlctl.reconcilers.events.job_events import JobEvents
-from dlctl.reconcilers.job_cache import JobCache
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_writer import JobWriter
 from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.reconcile_context import ReconcileContext
-from dlctl.reconcilers.status import invalid_status
+from dlctl.reconcilers.status.invalid_status import invalid_plan
 
 # In these phases, a pod that does not run is worth an event.
 _ACTIVE_PHASES: Final = frozenset({JobPhase.CREATING, JobPhase.RUNNING})
@@ -60,11 +57,14 @@ class Executor:
             await self.jobs.delete(job, obj)
             self.events.ttl_expired(job, obj)
             return Result()
+        if plan.requeue:
+            return Result(requeue=True)
         try:
             wait_s, rejections_changed = await self._write_children(context, plan)
         except InvalidJobError as error:
             # The template is the user's, so errors in it are the user's to fix.
-            return await self.mark_invalid(context.obj, plan.status, str(error), context.cache)
+            failed = ReconcileContext.of_status(context.obj, plan.status, context.cache)
+            return await self.apply(failed, invalid_plan(failed.job, str(error), self.clock.now()))
         self.membership.set_wanted(job.key, plan.exec_tasks, plan.retried_exec_tasks)
         if job.spec_patch and (plan.pods or plan.status.phase is JobPhase.CREATING):
             await self.jobs.patch_spec(context.obj, job.spec_patch)
@@ -75,36 +75,6 @@ class Executor:
         if plan.has_more and not wait_s and not left_s:
             return Result(requeue_after_s=0)
         return Result(requeue_after_s=earliest(wait_s or None, left_s, plan.requeue_after_s))
-
-    async def mark_invalid(
-        self, obj: DecodedObject, old: JobStatus, reason: str, cache: JobCache
-    ) -> Result:
-        """Fail an invalid job of which nothing has run, permanently and with the reason."""
-        kind, generation = self.jobs.resource.kind, obj.metadata.generation or 0
-        new, note = invalid_status.invalid_status(old, kind, generation, reason, self.clock.now())
-        await self.jobs.patch_status(obj, old, new, cache)
-        self.metrics.count_training_operator(obj.key.namespace, old, new)
-        self.events.record(obj, note)
-        return Result()
-
-    async def mark_malformed(
-        self, obj: DecodedObject, error: ContentError, cache: JobCache
-    ) -> Result:
-        """Report that a job's content cannot be processed, in its status if it can be written."""
-        kind, reason = self.jobs.resource.kind, str(error)
-        if self.content_errors.report(cache, error):
-            self.events.record(
-                obj, EventNote("Warning", invalid_status.invalid_reason(kind), reason)
-            )
-        try:
-            with wrap_content_errors("reading the status"):
-                old = obj.dialect.read_status(obj)
-            generation = obj.metadata.generation or 0
-            new = invalid_status.malformed_status(old, kind, generation, reason, self.clock.now())
-            await self.jobs.patch_status(obj, old, new, cache)
-        except ContentError as second:
-            self.content_errors.report(cache, second)
-        return Result(requeue=True)
 
     async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:
         """Write the statuses; return the context with the updated job."""
@@ -141,8 +111,9 @@ class Executor:
         if not created.rejections:
             rejected = context.cache.rejected.by_name
             created = await self.children.create(job, plan, renderer, rejected)
-            types = renderer.gang.other_scheduler_types
-            self.events.created(job, context.obj, created, types)
+            if created.names:
+                types = renderer.gang.other_scheduler_types
+                self.events.created(job, context.obj, created, types)
             rejected_updates = await self.children.update(job, plan, renderer)
             created = attrs.evolve(created, rejections={**rejected_updates, **created.rejections})
         return 0.0, self._record_rejections(context, created)

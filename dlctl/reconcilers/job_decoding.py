@@ -71,6 +71,6 @@ def _decode_leniently(
         return DecodedJob(job, source, status, error)
     with wrap_content_errors("reading"):
         job = lenient_reader.with_run_policy(
-            lenient_reader.job_without_spec(kind, source, reason), obj
+            lenient_reader.job_without_spec(kind, source, status, reason), obj
         )
     return DecodedJob(job, source, status, error)

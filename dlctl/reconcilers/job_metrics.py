@@ -50,7 +50,7 @@ class JobMetrics:
     ) -> None:
         """Count what a status that was just written reports for the first time."""
         old = job.status
-        self.count_training_operator(job.key.namespace, old, new)
+        self._count_training_operator(job.key.namespace, old, new)
         for name, restart in new.restarts.items():
             if _is_new_restart(restart, old.restarts.get(name)):
                 self._count_restart(restart, old.restarts.get(name))
@@ -60,12 +60,15 @@ class JobMetrics:
             if metadata.creation_timestamp and not suspended:
                 waited_s = (now - metadata.creation_timestamp).total_seconds()
                 self.metrics.dlctl_job_start_duration_seconds.labels(self.kind).observe(waited_s)
+        if new.phase is JobPhase.FAILED:
+            # An invalid job has never run.
+            return
         if new.completion_time and not old.completion_time and new.start_time:
             ran_s = (new.completion_time - new.start_time).total_seconds()
             result = new.state.value.lower()
             self.metrics.dlctl_job_run_duration_seconds.labels(self.kind, result).observe(ran_s)
 
-    def count_training_operator(self, namespace: str, old: JobStatus, new: JobStatus) -> None:
+    def _count_training_operator(self, namespace: str, old: JobStatus, new: JobStatus) -> None:
         """Count under training-operator's names what a written status reports for the first time.
 
         The old status shows what was counted before, so the next controller counts nothing twice.

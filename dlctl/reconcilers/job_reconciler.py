@@ -4,53 +4,50 @@ Level-triggered: its only input is a key. The state that it keeps of a job betwe
 work or writes; losing it changes no decision.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 import msgspec
 
-from dlctl.api.dependents import DependentObject
 from dlctl.api.job import Job, JobObject
-from dlctl.api.meta import PODS, SERVICES, ObjectKey, Resource
-from dlctl.api.pods import Pod, Service
-from dlctl.api.status import JobPhase, JobStatus
+from dlctl.api.meta import ObjectKey
+from dlctl.api.status import JobStatus
 from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.kind import Kind
 from dlctl.errors import InvalidJobError
-from dlctl.informers.store import Store
 from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFoundError
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.crd_check import OutdatedCRDError
-from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.job_cache import JobCache
-from dlctl.reconcilers.job_decoding import decode_job
+from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
+from dlctl.reconcilers.job_metrics import JobMetrics
+from dlctl.reconcilers.job_stores import JobStores
 from dlctl.reconcilers.job_writer import JobGoneError
 from dlctl.reconcilers.large_jobs import to_thread_if_large
-from dlctl.reconcilers.membership.plan_membership import with_membership_plan
-from dlctl.reconcilers.observe import Children, Observed, observe
+from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
+from dlctl.reconcilers.membership.reconciler import MembershipReconciler
+from dlctl.reconcilers.observe import Observed, observe
 from dlctl.reconcilers.plan import Plan, with_membership
 from dlctl.reconcilers.plan_job import Policy, plan_job
 from dlctl.reconcilers.plan_slice import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
-from dlctl.reconcilers.status import job_status, status_conflicts
-from dlctl.reconcilers.status.status_conflicts import StatusConflictDetector, restore_own_status
+from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
+from dlctl.reconcilers.status.status_conflicts import restore_own_status
 from dlctl.reconcilers.status.status_debounce import debounce_counts
-
-if TYPE_CHECKING:
-    from dlctl.controller.expectations import ChildStore
+from dlctl.reconcilers.status_guard import StatusGuard
 
 # Fallback for a missing event: usually the event of dlctl's own write wakes the job earlier.
 STALE_RETRY_S: Final = 5.0
-CRD_OUTDATED: Final = "CRDOutdated"
 
 
 @attrs.define
@@ -58,115 +55,79 @@ class JobReconciler:
     """Reconciles the jobs of one kind with their specs."""
 
     kind: Kind
-    jobs: Store[JobObject]
-    pods: Store[Pod]
-    services: Store[Service]
-    dependents: Mapping[Resource, Store[DependentObject]]
-    executor: Executor
+    stores: JobStores
+    guard: StatusGuard
     adopter: Adopter
+    membership: MembershipReconciler
+    executor: Executor
+    metrics: JobMetrics
+    content_errors: ContentErrorLog
     clock: Clock
     policy: Policy = attrs.field(factory=Policy)
     _caches: dict[ObjectKey, JobCache] = attrs.field(init=False, factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Take one job one step further; idempotent."""
-        obj = self.jobs.get(key)
-        cache = self._cache_for(key, obj)
-        if obj is None or cache is None or obj.metadata.is_terminating:
+        """Take one job one step further: get, read, observe, plan, apply. Idempotent."""
+        stored = self.stores.jobs.get(key)
+        cache = self._cache_for(key, stored)
+        if stored is None or cache is None or stored.metadata.is_terminating:
             return Result()
-        if not self._expectations_satisfied(obj):
+        if not self.stores.show_own_writes(stored.metadata.uid):
             return Result(requeue_after_s=STALE_RETRY_S)
-        decoded = self.kind.decode(obj)
+        obj = self.kind.decode(stored)
         try:
             try:
-                return await self._reconcile(obj, decoded, cache)
+                if (held := self._held_back(obj, cache)) is not None:
+                    return held
+                read = await self._read(stored, obj, cache)
+                if read.job is None:
+                    context, plan = self._invalid(read.obj, read.status, cache, str(read.error))
+                elif await self._adopt(read.job, read.obj.dialect, cache):
+                    # Planning requires that the stores show the adopted children.
+                    return Result(requeue_after_s=0)
+                else:
+                    observed = await self._observe(read.job, cache)
+                    context, plan = await self._plan(read.job, read.obj, observed, cache)
+                result = await self.executor.apply(context, plan)
+                self._drop_spec(stored, read)
             except ContentError as error:
-                return await self.executor.mark_malformed(decoded, error, cache)
+                result = await self._apply_malformed(obj, cache, error)
         except OutdatedCRDError as error:
-            cache.status_conflicts = StatusConflictDetector()
-            self.executor.events.record(obj, EventNote("Warning", CRD_OUTDATED, str(error)))
-            return Result(requeue_after_s=self.executor.jobs.crd.left_s())
+            self.guard.report_outdated(obj, cache, error)
+            return Result(requeue_after_s=self.guard.crd.left_s())
         except (JobGoneError, NamespaceTerminatingError):
             # The job was deleted meanwhile, or is about to be; its event will follow.
             return Result()
         except (ConflictError, NotFoundError):
             # Another client changed the job or a child meanwhile, which is common.
             return Result(requeue=True)
-
-    async def _reconcile(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> Result:
-        with wrap_content_errors("reading"):
-            # Checked before any change.
-            if obj.dialect.managed_by_external_controller(obj):
-                return Result()
-            if (wait_s := self._pause_left_s(obj, cache)) > 0:
-                return Result(requeue_after_s=wait_s)
-        read = decode_job(self.kind, obj, cache.last_good_spec)
-        if isinstance(read.error, ContentError):
-            self.executor.content_errors.report(cache, read.error)
-        self._record_phase(obj, cache, read.status.phase)
-        if read.error is None:
-            cache.last_good_spec = None if read.status.is_finished else stored.spec
-        if (job := read.job) is None:
-            return await self.executor.mark_invalid(read.obj, read.status, str(read.error), cache)
-        if job.status.written_by_other_operator and cache.last_status:
-            job = attrs.evolve(job, status=restore_own_status(job.status, cache.last_status))
-        result = await self._reconcile_job(job, read.obj, cache)
-        await self._check_crd(job, read.obj)
-        self._drop_spec(stored, obj, read.status)
         return result
 
-    async def _reconcile_job(self, job: Job, obj: DecodedObject, cache: JobCache) -> Result:
-        if await self._adopt(obj.dialect, job, cache):
-            # Planning requires that the stores show the adopted children.
-            return Result(requeue_after_s=0)
-        try:
-            with wrap_content_errors("planning"):
-                context, planned = await self._plan(job, obj, cache)
-        except InvalidJobError as error:
-            return await self.executor.mark_invalid(obj, job.status, str(error), cache)
-        return await self.executor.apply(context, planned)
+    def _held_back(self, obj: DecodedObject, cache: JobCache) -> Result | None:
+        """Return the result for a job that may not be changed now; None for the others."""
+        with wrap_content_errors("reading"):
+            if obj.dialect.managed_by_external_controller(obj):
+                return Result()
+            left_s = self.guard.left_s(obj, cache)
+        return Result(requeue_after_s=left_s) if left_s > 0 else None
 
-    async def _plan(
-        self, job: Job, obj: DecodedObject, cache: JobCache
-    ) -> tuple[ReconcileContext, Plan]:
-        """Plan what a job needs now."""
-        now, pods = self.clock.now(), self.pods.owned_by(job.uid)
-        children = Children(
-            pods,
-            self.services.owned_by(job.uid),
-            {r: store.owned_by(job.uid) for r, store in self.dependents.items()},
-            cache.rejected.messages,
-            cache.rejected.actionable,
-        )
-        size = max(job.total_replicas, len(pods))
-        members = await self.executor.membership.plan(job, children, size)
-        with_members = with_membership_plan(job, members)
-        renderer = Renderer(with_members, obj.dialect)
-        observed = await to_thread_if_large(size, observe, with_members, children, now)
-        desired = Desired(retained_resources=obj.dialect.framework.retained_resources)
-        try:
-            with wrap_content_errors("rendering"):
-                if not job.is_partial:
-                    launch = members is None or members.create_launcher
-                    desired = await to_thread_if_large(
-                        size, renderer.desired, observed, create_launcher=launch
-                    )
-        except (ContentError, InvalidJobError) as error:
-            with_members = self._as_partial(with_members, observed, cache, error)
-        if with_members.is_partial:
-            # If even this fails, roles stay as they are.
-            with suppress(ContentError, InvalidJobError), wrap_content_errors("rendering"):
-                desired = renderer.fallback_desired(observed)
-        planned = await to_thread_if_large(
-            size, plan_job, with_members, observed, desired, now, self.policy
-        )
-        since_write_s = self.clock.monotonic() - cache.status_written_s
-        planned = debounce_counts(job, with_membership(planned, members), since_write_s)
-        has_run = job_status.has_run(planned.status, observed)
-        context = ReconcileContext(job, obj, cache, renderer, pods, has_run)
-        return context, first_slice(planned)
+    async def _read(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> DecodedJob:
+        """Decode a job; its status is the stored one, with what another operator's cannot hold."""
+        read = decode_job(self.kind, obj, cache.last_good_spec)
+        if isinstance(read.error, ContentError):
+            self.content_errors.report(cache, read.error)
+        self.metrics.phase_changed(obj.key.namespace, cache.phase, read.status.phase)
+        cache.phase = read.status.phase
+        if read.error is None:
+            cache.last_good_spec = None if read.status.is_finished else stored.spec
+        await self.guard.check_stored(read.obj, read.status)
+        job = read.job
+        if job is None or not job.status.written_by_other_operator or not cache.last_status:
+            return read
+        status = restore_own_status(job.status, cache.last_status)
+        return attrs.evolve(read, job=attrs.evolve(job, status=status))
 
-    async def _adopt(self, dialect: Dialect, job: Job, cache: JobCache) -> bool:
+    async def _adopt(self, job: Job, dialect: Dialect, cache: JobCache) -> bool:
         """Label children that lack dlctl's label; return whether there were any."""
         other_operator, selector = job.status.written_by_other_operator, dialect.orphan_selector
         cache.adopted &= other_operator
@@ -175,69 +136,117 @@ class JobReconciler:
             cache.adopted = True
             if adopted:
                 return True
-        return await self.executor.membership.readopt(job, self.pods.owned_by(job.uid))
+        return await self.membership.readopt(job, self.stores.pods.owned_by(job.uid))
 
-    def _as_partial(
-        self, job: Job, observed: Observed, cache: JobCache, error: ContentError | InvalidJobError
-    ) -> Job:
-        """Return a job without known children to create; its existing pods stay.
+    async def _observe(self, job: Job, cache: JobCache) -> Observed:
+        """Observe the replicas of a job; if it is elastic, those of its last membership."""
+        children = self.stores.children(job.uid, cache.rejected)
+        size = max(job.total_replicas, len(children.pods))
+        with wrap_content_errors("planning"):
+            current = with_current_members(job)
+            return await to_thread_if_large(size, observe, current, children, self.clock.now())
 
-        :raises InvalidJobError: if none of them has ever run.
+    async def _plan(
+        self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
+    ) -> tuple[ReconcileContext, Plan]:
+        """Plan what a job needs now; an invalid one of which nothing has run fails."""
+        try:
+            with wrap_content_errors("planning"):
+                return await self._plan_valid(job, obj, observed, cache)
+        except InvalidJobError as error:
+            return self._invalid(obj, job.status, cache, str(error))
+
+    async def _plan_valid(
+        self, job: Job, obj: DecodedObject, observed: Observed, cache: JobCache
+    ) -> tuple[ReconcileContext, Plan]:
+        now, size = self.clock.now(), max(job.total_replicas, len(observed.pods))
+        members = await self.membership.plan(job, observed, now, size)
+        with_members = with_membership_plan(job, members)
+        if members is not None and members.membership != members.persisted:
+            # Replicas have become members, or are no longer.
+            children = observed.children
+            observed = await to_thread_if_large(size, observe, with_members, children, now)
+        renderer = Renderer(with_members, obj.dialect)
+        launch = members is None or members.create_launcher
+        known, desired = await self._render(renderer, observed, cache, create_launcher=launch)
+        planned = await to_thread_if_large(
+            size, plan_job, known, observed, desired, now, self.policy
+        )
+        since_write_s = self.clock.monotonic() - cache.status_written_s
+        planned = debounce_counts(job, with_membership(planned, members), since_write_s)
+        has_run = job_status.has_run(planned.status, observed)
+        context = ReconcileContext(job, obj, cache, renderer, observed.pods, has_run)
+        return context, first_slice(planned)
+
+    async def _render(
+        self, renderer: Renderer, observed: Observed, cache: JobCache, *, create_launcher: bool
+    ) -> tuple[Job, Desired]:
+        """Return the job, partial if it cannot be rendered, and its wanted objects.
+
+        :raises InvalidJobError: if it cannot be rendered and none of its pods has ever run.
         """
-        if isinstance(error, ContentError):
-            self.executor.content_errors.report(cache, error)
-        if not job_status.has_run(job.status, observed):
-            raise InvalidJobError(str(error), field="spec") from error
-        return attrs.evolve(job, invalid_reason=str(error), is_partial=True)
+        job, size = renderer.job, len(observed.replicas)
+        desired = Desired(retained_resources=renderer.dialect.framework.retained_resources)
+        try:
+            if not job.is_partial:
+                with wrap_content_errors("rendering"):
+                    desired = await to_thread_if_large(
+                        size, renderer.desired, observed, create_launcher=create_launcher
+                    )
+        except (ContentError, InvalidJobError) as error:
+            if isinstance(error, ContentError):
+                self.content_errors.report(cache, error)
+            if not job_status.has_run(job.status, observed):
+                raise InvalidJobError(str(error), field="spec") from error
+            # None of its children is known, so none is created; its existing pods stay.
+            job = attrs.evolve(job, invalid_reason=str(error), is_partial=True)
+        if job.is_partial:
+            # If even this fails, roles stay as they are.
+            with suppress(ContentError, InvalidJobError), wrap_content_errors("rendering"):
+                desired = renderer.fallback_desired(observed)
+        return job, desired
 
-    async def _check_crd(self, job: Job, obj: DecodedObject) -> None:
-        """Check whether the server preserves statuses, if it did not the last time."""
-        jobs = self.executor.jobs
-        if not jobs.crd.is_current():
-            # This job's status was not written, so the check needs the stored one.
-            jobs.crd.check(obj.dialect.write_status(job.status), await jobs.refetch(obj))
+    def _invalid(
+        self, obj: DecodedObject, status: JobStatus, cache: JobCache, reason: str
+    ) -> tuple[ReconcileContext, Plan]:
+        context = ReconcileContext.of_status(obj, status, cache)
+        return context, invalid_plan(context.job, reason, self.clock.now())
 
-    def _drop_spec(self, stored: JobObject, obj: DecodedObject, status: JobStatus) -> None:
+    async def _apply_malformed(
+        self, obj: DecodedObject, cache: JobCache, error: ContentError
+    ) -> Result:
+        """Report that a job's content cannot be processed, in its status if it can be written."""
+        self.content_errors.report(cache, error)
+        try:
+            with wrap_content_errors("reading the status"):
+                status = obj.dialect.read_status(obj)
+            context = ReconcileContext.of_status(obj, status, cache)
+            plan = malformed_plan(context.job, str(error), self.clock.now())
+            return await self.executor.apply(context, plan)
+        except ContentError as second:
+            self.content_errors.report(cache, second)
+        unknown = ReconcileContext.of_status(obj, JobStatus(), cache)
+        plan = malformed_plan(unknown.job, str(error), self.clock.now())
+        return await self.executor.apply(unknown, attrs.evolve(plan, status=unknown.job.status))
+
+    def _drop_spec(self, stored: JobObject, read: DecodedJob) -> None:
         """Drop the parts of a finished job's spec that are no longer needed."""
         # Kinds with scalers keep it: it is needed to process scalers of finished jobs.
-        if status.is_finished and not self.kind.scalers:
-            smaller = lenient_reader.prune_finished_spec(stored.spec, obj)
+        if read.status.is_finished and not self.kind.scalers:
+            smaller = lenient_reader.prune_finished_spec(stored.spec, read.obj)
             if smaller is not stored.spec:
-                self.jobs.shrink(stored, msgspec.structs.replace(stored, spec=smaller))
-
-    def _pause_left_s(self, obj: DecodedObject, cache: JobCache) -> float:
-        """Return the seconds until the job may be reconciled, if its status was not preserved."""
-        now_s = self.clock.monotonic()
-        if cache.status_conflicts.detect(obj.status, now_s):
-            self.executor.metrics.status_conflict()
-            note = EventNote("Warning", status_conflicts.REASON, status_conflicts.MESSAGE)
-            self.executor.events.record(obj, note)
-        return cache.status_conflicts.left_s(now_s) or self.executor.jobs.crd.left_s()
-
-    def _record_phase(self, obj: DecodedObject, cache: JobCache, phase: JobPhase) -> None:
-        self.executor.metrics.phase_changed(obj.key.namespace, cache.phase, phase)
-        cache.phase = phase
-
-    def _expectations_satisfied(self, obj: JobObject) -> bool:
-        stores: dict[Resource, ChildStore] = {
-            self.kind.resource: self.jobs,
-            PODS: self.pods,
-            SERVICES: self.services,
-            **self.dependents,
-            **self.executor.membership.scaler_stores,
-        }
-        return self.executor.jobs.writer.expectations.satisfied(obj.metadata.uid, stores)
+                self.stores.jobs.shrink(stored, msgspec.structs.replace(stored, spec=smaller))
 
     def _cache_for(self, key: ObjectKey, obj: JobObject | None) -> JobCache | None:
-        cache, executor = self._caches.get(key), self.executor
+        cache = self._caches.get(key)
         if cache and (obj is None or obj.metadata.uid != cache.uid):
-            executor.jobs.writer.expectations.forget(cache.uid)
-            executor.membership.tasks.forget(key)
-            executor.metrics.phase_changed(key.namespace, cache.phase, None)
+            self.stores.expectations.forget(cache.uid)
+            self.membership.tasks.forget(key)
+            self.metrics.phase_changed(key.namespace, cache.phase, None)
             del self._caches[key]
             cache = None
-        if obj is None and not len(self.jobs):
-            executor.jobs.crd.reset()
+        if obj is None and not len(self.stores.jobs):
+            self.guard.crd.reset()
         if obj is not None and cache is None:
             cache = self._caches[key] = JobCache(obj.metadata.uid)
         return cache

@@ -2,7 +2,7 @@
 
 import datetime
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -104,6 +104,12 @@ class Observed:
         return (*of_replicas, *self.surplus_pods)
 
     @property
+    def children(self) -> "Children":
+        """Return the children that were observed."""
+        services = tuple(self.services.values())
+        return Children(self.pods, services, self.dependents, self.blocked, self.actionable)
+
+    @property
     def present(self) -> frozenset[Replica]:
         """Return the replicas whose pods exist and are not being deleted."""
         existing = (
@@ -125,8 +131,8 @@ class Observed:
 class Children:
     """A job's children in the stores, and those that could not be created recently."""
 
-    pods: Iterable[Pod] = ()
-    services: Iterable[Service] = ()
+    pods: Sequence[Pod] = ()
+    services: Sequence[Service] = ()
     dependents: Mapping[Resource, Sequence[DependentObject]] = attrs.field(factory=dict)
     blocked: Mapping[str, str] = attrs.field(factory=dict)
     # Those that wait for more than a name or a quota.

@@ -45,6 +45,8 @@ class Plan:
     ttl_expired: bool = False
     # Seconds until the next plan is needed without any change in the cluster.
     requeue_after_s: float | None = None
+    # Whether to plan again after a growing back-off instead, as after an error.
+    requeue: bool = False
 
     @property
     def has_writes(self) -> bool:

@@ -28,7 +28,7 @@ from dlctl.reconcilers.observe import Observed, ReplicaState
 from dlctl.reconcilers.plan import Plan, earliest
 from dlctl.reconcilers.status import job_status
 from dlctl.reconcilers.status.completion import Completion, completion
-from dlctl.reconcilers.status.invalid_status import invalid_spec_events
+from dlctl.reconcilers.status.invalid_status import invalid_job_events
 
 
 @attrs.frozen
@@ -41,11 +41,7 @@ class Policy:
 
 
 def plan_job(
-    job: Job,
-    observed: Observed,
-    desired: Desired,
-    now: datetime.datetime,
-    policy: Policy,
+    job: Job, observed: Observed, desired: Desired, now: datetime.datetime, policy: Policy
 ) -> Plan:
     """Return what the job needs now."""
     now = now.replace(microsecond=0)
@@ -55,9 +51,8 @@ def plan_job(
             planned, notes=(*exit_events(job, planned.status, observed), *planned.notes)
         )
     if job.invalid_reason:
-        planned = attrs.evolve(
-            planned, notes=(*planned.notes, *invalid_spec_events(job, planned.status))
-        )
+        error = invalid_job_events(job, planned.status, job.invalid_reason)
+        planned = attrs.evolve(planned, notes=(*planned.notes, *error))
     # Also after the job's end: a pod that stays counts towards its quota.
     overdue = force_deletions(observed.pods, now, policy.force_delete_after_s)
     requeue_after_s = earliest(planned.requeue_after_s, overdue.next_s, observed.phase_wait_s)
@@ -68,11 +63,7 @@ def plan_job(
 
 
 def _plan(
-    job: Job,
-    observed: Observed,
-    desired: Desired,
-    now: datetime.datetime,
-    backoff: Backoff,
+    job: Job, observed: Observed, desired: Desired, now: datetime.datetime, backoff: Backoff
 ) -> Plan:
     if job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE, JobPhase.FAILED):
         return _plan_finished(job, observed, desired, now)

@@ -1,11 +1,14 @@
 """The context of one reconciliation: the values from which its plan was made."""
 
 from collections.abc import Sequence
+from typing import Self
 
 import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.pods import Pod
+from dlctl.api.status import JobStatus
+from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.job_cache import JobCache
@@ -19,7 +22,13 @@ class ReconcileContext:
     obj: DecodedObject
     cache: JobCache
     renderer: Renderer
-    # The pods that the job owns, from the store.
-    pods: Sequence[Pod]
+    # The pods that the job owns, from the stores.
+    pods: Sequence[Pod] = ()
     # Whether any of its pods has ever run.
-    has_run: bool
+    has_run: bool = False
+
+    @classmethod
+    def of_status(cls, obj: DecodedObject, status: JobStatus, cache: JobCache) -> Self:
+        """Return the context of a plan that writes only the status, whatever the spec."""
+        job = lenient_reader.job_of_status(obj, status)
+        return cls(job, obj, cache, Renderer(job, obj.dialect))

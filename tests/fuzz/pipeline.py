@@ -15,6 +15,7 @@ from dlctl.api.elastic import WORKER, ScalerObject
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import Object
 from dlctl.cli.render import with_all_workers_listed
+from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import Dialect
 from dlctl.dialects.et_operator import scalers
 from dlctl.dialects.et_operator.kinds import ELASTIC
@@ -99,10 +100,10 @@ def _read_and_plan(form: CrdVersion, obj: JobObject) -> str:
         # The controller gets over it, but whatever it is, a reader should have refused it by name.
         raise read.error
     if read.job is None:
-        told, note = invalid_status.invalid_status(
-            read.status, kind.resource.kind, 1, str(read.error), NOW
-        )
-        msgspec.json.encode((decoded.dialect.write_status(told), note.message))
+        job = lenient_reader.job_of_status(read.obj, read.status)
+        failing = invalid_status.invalid_plan(job, str(read.error), NOW)
+        wire = decoded.dialect.write_status(failing.status)
+        msgspec.json.encode((wire, [note.message for note in failing.notes]))
         return "invalid"
     outcome = _plan(read.job, read.obj.dialect)
     return outcome + _LARGE if read.job.total_replicas >= large_jobs.LARGE_JOB else outcome

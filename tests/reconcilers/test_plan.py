@@ -316,9 +316,7 @@ def test_late_success_of_the_chief_does_not_revive_a_failed_job() -> None:
 
 def test_job_that_failed_before_it_ran_has_no_children_and_is_not_revived() -> None:
     job = make_job(runPolicy={"ttlSecondsAfterFinished": 60})
-    failed, _ = invalid_status.invalid_status(
-        job.status, "MXJob", job.generation, "spec: is wrong", NOW
-    )
+    failed = invalid_status.invalid_plan(job, "spec: is wrong", NOW).status
     job = attrs.evolve(job, status=failed)
     left = make_pod(job, FIRST, state=RUNNING)
     made = planned(job, left)

@@ -1,8 +1,12 @@
 """Runs tasks in launchers, one command per task; the caller decides on retries."""
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
 import attrs
 
 from dlctl.api.meta import PODS, Object, ObjectKey
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.errors import DlctlError
 from dlctl.kube.client import Client
 from dlctl.reconcilers.membership.exec_tasks import (
@@ -10,6 +14,7 @@ from dlctl.reconcilers.membership.exec_tasks import (
     ExecTask,
     LauncherContainer,
     ProbeWorkers,
+    RunScript,
     WriteFiles,
 )
 from dlctl.reconcilers.membership.launcher_shell import LauncherShell
@@ -49,3 +54,15 @@ class ExecRunner:
         pod = await self.client.get(PODS, launcher.pod, Object)
         if pod.metadata.uid != launcher.uid or pod.metadata.is_terminating:
             raise LauncherGoneError(f"the launcher {launcher.pod} is gone or terminating")
+
+
+def exec_limiter(
+    max_scripts: int, max_others: int
+) -> Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]:
+    """Return the limiter of tasks in launchers: scaler scripts have slots of their own."""
+    scripts, others = FairSemaphore(max_scripts), FairSemaphore(max_others)
+
+    def slot(owner: ObjectKey, task: ExecTask) -> AbstractAsyncContextManager[None]:
+        return (scripts if isinstance(task, RunScript) else others).slot(owner.namespace)
+
+    return slot

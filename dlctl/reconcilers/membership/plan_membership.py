@@ -12,11 +12,26 @@ from dlctl.api.status import JobPhase, JobStatus
 from dlctl.reconcilers.membership import hosts, node_drain, scaler_status, scaling, worker_failures
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan
 from dlctl.reconcilers.membership.membership_state import MembershipState
-from dlctl.reconcilers.membership.selection import follow_replicas
+from dlctl.reconcilers.membership.selection import follow_replicas, initial_membership
 from dlctl.reconcilers.observe import ReplicaState
 
 _FINISHED_PHASES = (JobPhase.CLEAN_UP, JobPhase.DONE)
 _STOPPED_PHASES = (JobPhase.SUSPENDED, JobPhase.RESTARTING)
+
+
+def current_membership(job: Job) -> Membership | None:
+    """Return the last membership of an elastic job, or its first one; None if none is planned."""
+    finished = job.status.phase in _FINISHED_PHASES
+    if job.elasticity is None or (job.is_partial and not finished):
+        # A partially decoded spec is not enough to choose workers.
+        return None
+    return job.status.membership or initial_membership(job.replica_count(WORKER))
+
+
+def with_current_members(job: Job) -> Job:
+    """Return a job with the workers of its current membership, if it has one."""
+    membership = current_membership(job)
+    return job if membership is None else with_members(job, membership)
 
 
 def with_members(job: Job, membership: Membership) -> Job:

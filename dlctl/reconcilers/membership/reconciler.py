@@ -3,6 +3,7 @@
 It never waits for launchers: commands run as background tasks, whose completion enqueues the job.
 """
 
+import datetime
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -21,7 +22,6 @@ from dlctl.api.nodes import Node
 from dlctl.api.pods import Pod
 from dlctl.api.status import JobPhase
 from dlctl.backoff import Backoff
-from dlctl.clock import Clock
 from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.object_writer import ObjectWriter
@@ -35,10 +35,13 @@ from dlctl.reconcilers.membership import scaler_reconciler
 from dlctl.reconcilers.membership.exec_tasks import CheckInUse, ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 from dlctl.reconcilers.membership.membership_state import MembershipPolicy, MembershipState
-from dlctl.reconcilers.membership.plan_membership import plan_membership, with_members
-from dlctl.reconcilers.membership.selection import initial_membership
+from dlctl.reconcilers.membership.plan_membership import (
+    current_membership,
+    plan_membership,
+    with_members,
+)
 from dlctl.reconcilers.merge_patch import merge_patch
-from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.observe import Observed
 
 # The index of pending scalers, by job.
 BY_JOB: Final = "job"
@@ -61,32 +64,28 @@ class MembershipReconciler:
     tasks: BackgroundTasks[ObjectKey, ExecTask]
     writer: ObjectWriter
     recorder: EventRecorder
-    clock: Clock
     policy: MembershipPolicy = attrs.field(factory=MembershipPolicy)
     # Indexed by their drain signals; None if these are disabled.
     nodes: Store[Node] | None = None
 
-    async def plan(self, job: Job, children: Children, size: int) -> MembershipPlan | None:
-        """Plan an elastic job's members; None if there is nothing to decide.
+    async def plan(
+        self, job: Job, observed: Observed, now: datetime.datetime, size: int
+    ) -> MembershipPlan | None:
+        """Plan an elastic job's members, of which the last ones are observed; None if it has none.
 
         For a large job (``size`` pods), this runs in a thread.
         """
-        finished = job.status.phase in (JobPhase.CLEAN_UP, JobPhase.DONE)
-        if self.dialect is None or job.elasticity is None or (job.is_partial and not finished):
-            # A partially decoded spec is not enough to choose workers.
+        membership = current_membership(job)
+        if self.dialect is None or job.elasticity is None or membership is None:
             return None
-        now = self.clock.now()
-        desired_replicas = job.replica_count(WORKER)
-        membership = job.status.membership or initial_membership(desired_replicas)
-        with_workers = with_members(job, membership)
         state = MembershipState(
-            with_workers,
+            with_members(job, membership),
             self.dialect,
-            await to_thread_if_large(size, observe, with_workers, children, now),
+            observed,
             membership,
             job.elasticity,
             now.replace(microsecond=0),
-            desired_replicas,
+            job.replica_count(WORKER),
             TrainingJob(job).slots,
             self.policy,
             scalers=list(self._pending_scalers(self.dialect, job)),

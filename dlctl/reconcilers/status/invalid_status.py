@@ -1,4 +1,4 @@
-"""The status of a job whose spec or content is invalid. Pure."""
+"""The plans and events for a job whose spec or content is invalid. Pure."""
 
 import datetime
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.plan import Plan
 
 
 def invalid_reason(kind: str) -> str:
@@ -17,43 +18,40 @@ def invalid_reason(kind: str) -> str:
     return f"{kind}Invalid"
 
 
-def invalid_status(
-    status: JobStatus, kind: str, generation: int, message: str, now: datetime.datetime
-) -> tuple[JobStatus, EventNote]:
-    """Return the status of a job that fails permanently before any of its pods has run.
+def invalid_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
+    """Return the plan that fails a job permanently before any of its pods has run.
 
     Quota managers then release its quota, so a corrected spec must not revive it.
     """
     now = now.replace(microsecond=0)
-    reason = invalid_reason(kind)
-    kept = conditions.without_condition(status.conditions, conditions.BLOCKED)
+    reason = invalid_reason(job.resource.kind)
+    kept = conditions.without_condition(job.status.conditions, conditions.BLOCKED)
     failed = Condition.at(now, conditions.FAILED, reason, message)
     failed_status = attrs.evolve(
-        status,
+        job.status,
         phase=JobPhase.FAILED,
         state=JobState.FAILED,
         reason=message,
         written_by_other_operator=False,
         conditions=conditions.with_condition(kept, failed),
         completion_time=now,
-        observed_generation=generation,
+        observed_generation=job.generation,
     )
-    return failed_status, EventNote("Warning", reason, message)
+    return Plan(failed_status, notes=(EventNote("Warning", reason, message),))
 
 
-def malformed_status(
-    status: JobStatus, kind: str, generation: int, message: str, now: datetime.datetime
-) -> JobStatus:
-    """Return the status of a job whose content cannot be processed; its state is kept."""
+def malformed_plan(job: Job, message: str, now: datetime.datetime) -> Plan:
+    """Return the plan that reports why a job's content cannot be processed; its state is kept."""
     now = now.replace(microsecond=0)
-    blocked = Condition.at(now, conditions.BLOCKED, invalid_reason(kind), message)
-    new_conditions = conditions.with_condition(status.conditions, blocked)
-    return attrs.evolve(status, conditions=new_conditions, observed_generation=generation)
+    blocked = Condition.at(now, conditions.BLOCKED, invalid_reason(job.resource.kind), message)
+    new_conditions = conditions.with_condition(job.status.conditions, blocked)
+    status = attrs.evolve(job.status, conditions=new_conditions, observed_generation=job.generation)
+    return Plan(status, notes=tuple(invalid_job_events(job, status, message)), requeue=True)
 
 
-def invalid_spec_events(job: Job, new: JobStatus) -> Iterator[EventNote]:
-    """Yield the spec error of a job that has started, if the new status reports it first."""
+def invalid_job_events(job: Job, new: JobStatus, message: str) -> Iterator[EventNote]:
+    """Yield the error of a job that continues, if the new status reports it first."""
     reason = invalid_reason(job.resource.kind)
     known = {c.message for c in job.status.conditions if c.reason == reason}
     if any(c.reason == reason and c.message not in known for c in new.conditions):
-        yield EventNote("Warning", reason, job.invalid_reason)
+        yield EventNote("Warning", reason, message)

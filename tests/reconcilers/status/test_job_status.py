@@ -12,6 +12,7 @@ from dlctl.api.status import Failure, JobPhase, JobState, JobStatus, ReplicaStat
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF, record_restarts
 from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.plan import Plan
 from dlctl.reconcilers.status import invalid_status, job_status
 from dlctl.reconcilers.status.completion import Completion
 from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
@@ -267,16 +268,18 @@ def test_terminal_status_of_a_failed_job_names_the_cause() -> None:
 
 
 def test_invalid_job_fails_permanently_with_the_reason() -> None:
-    failed, note = invalid_status.invalid_status(JobStatus(), "MXJob", 1, "spec: is wrong", NOW)
+    plan = invalid_status.invalid_plan(make_job(), "spec: is wrong", NOW)
+    failed = plan.status
     assert (failed.phase, failed.state) == (JobPhase.FAILED, JobState.FAILED)
     assert (failed.reason, failed.observed_generation) == ("spec: is wrong", 1)
     assert failed.completion_time == NOW
     assert condition_types(failed) == ["Failed"]
-    assert note == EventNote("Warning", "MXJobInvalid", "spec: is wrong")
+    assert plan == Plan(failed, notes=(EventNote("Warning", "MXJobInvalid", "spec: is wrong"),))
 
 
 def event_messages(before: Job, now: Job) -> list[str]:
-    return [note.message for note in invalid_status.invalid_spec_events(before, now.status)]
+    events = invalid_status.invalid_job_events(before, now.status, before.invalid_reason)
+    return [note.message for note in events]
 
 
 def test_running_job_with_an_invalid_spec_is_blocked_with_one_event() -> None:
