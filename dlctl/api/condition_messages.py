@@ -40,7 +40,7 @@ class ConditionMessages:
     uncounted_after_finish: Collection[str] = ()
 
     def reason(self, type_: str) -> str:
-        """Return the reason of a true condition."""
+        """Return the reason of a true condition, or of an event."""
         return f"{self.kind}{type_}"
 
     def running(self) -> str:

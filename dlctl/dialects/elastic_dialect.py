@@ -66,10 +66,22 @@ class ElasticConditions(Protocol):
         """Return whether a scaler's script has succeeded."""
 
 
+class ElasticFramework(Protocol):
+    """A framework whose launcher reads the names of its workers from files."""
+
+    @property
+    def slots(self) -> int:
+        """Return the number of processes per worker."""
+
+    def host_files(self) -> Mapping[str, str]:
+        """Return the files, by path."""
+
+
 @attrs.frozen(kw_only=True)
 class ElasticDialect:
     """How jobs of a kind report that their workers change, and how users ask for it."""
 
+    framework: Callable[[Job], ElasticFramework]
     # The kinds by which users scale jobs.
     scaler_resources: tuple[Resource, ...]
     scalers: ScalerCodec

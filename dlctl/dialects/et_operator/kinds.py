@@ -12,6 +12,7 @@ from dlctl.frameworks.dljob import DLJob
 from dlctl.frameworks.horovod.job import TrainingJob
 
 ELASTIC: Final = ElasticDialect(
+    framework=TrainingJob,
     scaler_resources=(SCALE_INS, SCALE_OUTS),
     scalers=scalers,
     conditions=training_conditions,

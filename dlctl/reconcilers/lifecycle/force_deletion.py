@@ -40,6 +40,6 @@ def _deletion_time(pod: Pod) -> datetime.datetime | None:
     """Return a pod's deletion timestamp; None if it has none, or force would change nothing."""
     meta = pod.metadata
     if meta.deletion_grace_period_seconds == 0 and meta.finalizers:
-        # Its grace period is zero already: it waits for whoever set the finalizers.
+        # Its grace period is zero already: it waits for its finalizers.
         return None
     return meta.deletion_timestamp

@@ -80,7 +80,9 @@ def _drained(
     if wait_s <= 0:
         names = ", ".join(state.pod_names(operation.workers))
         message = f"the launcher still used {names} after {state.policy.drain_timeout_s:g} s"
-        return True, plan.with_note(EventNote("Warning", "TrainingJobWorkersInUse", message))
+        return True, plan.with_note(
+            EventNote("Warning", state.job.messages.reason("WorkersInUse"), message)
+        )
     plan = plan.with_wait(wait_s)
     if state.launcher is None or not hosts.is_written(state, plan.membership):
         return False, plan

@@ -81,7 +81,7 @@ def update_hosts(state: MembershipState, plan: MembershipPlan) -> MembershipPlan
     outcome = state.outcomes.get(task)
     if outcome is None or not outcome.error:
         return plan.with_exec_task(task)
-    note = EventNote("Warning", "TrainingJobHostsNotDelivered", outcome.error)
+    note = EventNote("Warning", state.job.messages.reason("HostsNotDelivered"), outcome.error)
     return plan.with_exec_task(task, retry=True).with_note(note)
 
 

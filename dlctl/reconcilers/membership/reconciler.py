@@ -26,7 +26,6 @@ from dlctl.controller.background_tasks import BackgroundTasks
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.dialects.elastic_dialect import ElasticDialect
-from dlctl.frameworks.horovod.job import TrainingJob
 from dlctl.informers.store import Store
 from dlctl.kube.errors import NotFoundError
 from dlctl.reconcilers.children.adoption import is_controlled_by, label_child
@@ -78,6 +77,7 @@ class MembershipReconciler:
         membership = current_membership(job)
         if self.dialect is None or job.elasticity is None or membership is None:
             return None
+        framework = self.dialect.framework
         state = MembershipState(
             with_members(job, membership),
             self.dialect,
@@ -86,13 +86,15 @@ class MembershipReconciler:
             job.elasticity,
             now.replace(microsecond=0),
             job.replica_count(WORKER),
-            TrainingJob(job).slots,
+            framework(job).slots,
             self.policy,
             scalers=list(self._pending_scalers(self.dialect, job)),
             finished_scalers=list(self._finished_scaler(self.dialect, membership)),
             outcomes=self.tasks.outcomes(job.key),
             draining_nodes=self._draining_nodes(),
-            host_files=lambda hosts: _host_files(job, membership, hosts),
+            host_files=lambda hosts: framework(
+                with_members(job, attrs.evolve(membership, hosts=tuple(hosts)))
+            ).host_files(),
         )
         return await to_thread_if_large(size, plan_membership, state)
 
@@ -212,11 +214,6 @@ def _belongs_to_other_job(obj: ScalerObject, job: Job) -> bool:
     owners = obj.metadata.owner_references or ()
     same = (o for o in owners if (o.group, o.kind) == (job.resource.group, job.resource.kind))
     return any(owner.uid != job.uid for owner in same)
-
-
-def _host_files(job: Job, membership: Membership, hosts: Iterable[int]) -> Mapping[str, str]:
-    listed = attrs.evolve(membership, hosts=tuple(hosts))
-    return TrainingJob(with_members(job, listed)).host_files()
 
 
 def _retry_delay_s(task: ExecTask, attempts: int) -> float:

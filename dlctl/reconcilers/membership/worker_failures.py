@@ -33,7 +33,7 @@ def _record_failure(
     replaceable = _is_replaceable(state, one) and not _is_beyond_limit(state, restart)
     message = _failure_message(state.pod_name(index), one)
     plan = plan.with_membership(plan.membership.retire([index]))
-    plan = plan.with_note(EventNote("Warning", "TrainingJobWorkerFailed", message))
+    plan = plan.with_note(EventNote("Warning", state.job.messages.reason("WorkerFailed"), message))
     # A worker whose restarts are recorded counts as one that will be replaced.
     return plan.with_restart(one.replica, restart if replaceable else None)
 
@@ -64,7 +64,7 @@ def _replace(
     plan = plan.with_restart(Replica(WORKER, successor), restart)
     plan = plan.with_restart(Replica(WORKER, index), None)
     message = f"worker {state.pod_name(successor)} replaces {state.pod_name(index)}"
-    return plan.with_note(EventNote("Normal", "TrainingJobWorkerCreated", message))
+    return plan.with_note(EventNote("Normal", state.job.messages.reason("WorkerCreated"), message))
 
 
 def _at_max(state: MembershipState, plan: MembershipPlan) -> bool:

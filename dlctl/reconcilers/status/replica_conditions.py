@@ -62,7 +62,7 @@ def with_blocked(
 ) -> tuple[Condition, ...]:
     """Return the conditions with Blocked set if something needs attention, else without it."""
     full = job.messages.emits_blocked
-    # What a user must fix is reported on every job, even if its users do not expect the condition.
+    # An invalid spec is reported on every job, even if its users do not expect the condition.
     messages = [job.invalid_reason] if job.invalid_reason else []
     messages += [m for n, m in observed.blocked.items() if full or n in observed.actionable]
     messages += [
