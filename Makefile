@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# What runs for real, by the clock of a machine that may be busy: the report counts second tries.
+# For tests in real time, on a machine that may be busy: the report counts second tries.
 AGAIN := --reruns 1
 # With BUDGET=seconds the long tiers take their tests in an order that follows from the commit, and
 # skip those that the budget leaves no time for.
@@ -104,7 +104,7 @@ soak: $(READY) ## The tests of many seeds and of long runs
 fuzz: $(READY) ## Hostile objects of all kinds through all that reads them
 	$(BIN)/pytest -n 2 -m fuzz tests/fuzz
 
-# What pip installs is made here; PyTorch, Open MPI and sshd are packages of Debian.
+# Installed by pip; PyTorch, Open MPI and sshd are packages of Debian.
 FRAMEWORKS := horovod jax mxnet paddle tensorflow xgboost
 
 .PHONY: examples

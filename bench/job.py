@@ -60,7 +60,7 @@ async def one_large_job() -> tuple[list[Figure], Writes]:
         there_s = await passed_s(start, lambda: made(cluster) == REPLICAS)
         running_s = await passed_s(start, lambda: running(script))
         done_s = await passed_s(start, lambda: cluster.status().get("phase") == "Done")
-        # What was held back is written within the debounce interval, if ever.
+        # Debounced writes follow within the debounce interval, if ever.
         await asyncio.sleep(11)
         figures = [
             Figure("all pods there", f"{there_s:.2f} s"),

@@ -51,7 +51,7 @@ _JOBS: Final = kind_of("kai.alibabacloud.com/v1alpha1", "TrainingJob").resource
 
 @attrs.frozen
 class Measurement:
-    """What the quiet jobs took, in seconds, and what it cost the controller."""
+    """Times of the quiet jobs, in seconds, and the costs of the controller."""
 
     pods_s: Sequence[float]
     scaled_s: Sequence[float]

@@ -123,7 +123,7 @@ def test_fields_are_on_every_record_of_the_block_only(stream: io.StringIO) -> No
 
     inner, outer, after = entries(stream)
     assert (inner["controller"], inner["object"]) == ("mxjobs", "ml/b")
-    # What the call itself says is nearer than what was said around it.
+    # The call's own fields win over those of the context around it.
     assert (outer["controller"], outer["object"]) == ("mxjobs", "ml/c")
     assert "controller" not in after
 

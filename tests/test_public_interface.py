@@ -1,4 +1,4 @@
-"""What a package exports is public: it is named in ``__all__``, typed and documented."""
+"""Exported names are public: they are in ``__all__``, typed and documented."""
 
 import importlib
 import inspect

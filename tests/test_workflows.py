@@ -1,4 +1,4 @@
-"""What runs on a commit and on a push is what a contributor runs: targets of the Makefile."""
+"""Hooks and workflows run the targets of the Makefile, like contributors."""
 
 import re
 from pathlib import Path

@@ -13,7 +13,7 @@ from dlctl.dialects.replica_lists.replica_list import ReplicaList
 from tests.builders import KINDS, kind_of
 
 JSON = dict[str, Any]
-# What kubectl apply stores in an annotation, all of the definition as JSON, is limited to 256 KiB.
+# kubectl apply stores the whole definition as JSON in an annotation, which may have 256 KiB.
 MAX_BYTES = 256 * 1024
 # Structural schemas do not define fields inside junctors.
 FORBIDDEN = {

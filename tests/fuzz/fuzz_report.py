@@ -17,7 +17,7 @@ class FuzzReport:
     outcomes: Counter[str] = attrs.field(factory=Counter)
     slowest_s: float = 0.0
     largest_bytes: int = 0
-    # What has failed, so that it fails again whenever it is tried.
+    # Failed inputs: they fail again whenever they are tried.
     failed: set[bytes] = attrs.field(factory=set)
 
     @property

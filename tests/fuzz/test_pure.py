@@ -53,7 +53,7 @@ def test_any_stored_object_affects_only_itself(
         note(f"FUZZ_SEED={SEED:#x}, {len(wire)} bytes: {wire[:_SHOWN].decode()}")
         measured = tried.outcomes.total() % MEASURE_EVERY == 0 or len(wire) > ALWAYS_MEASURED_BYTES
         try:
-            # What has failed by its memory fails again only if that is measured.
+            # An input that has used too much memory fails again only if memory is measured.
             cost = run_within_limits(form, wire, measure_memory=measured or bool(tried.failed))
         except Exception:
             if not tried.failed:

@@ -42,8 +42,8 @@ _LOOK_S: Final = 5.0
 class WaitTimes:
     """Durations of waiting.
 
-    Without a write for ``quiet_s``, the cluster has settled. What has not happened after
-    ``patience_s`` never will. Long waits are cut to ``lapse_s``.
+    Without a write for ``quiet_s``, the cluster has settled. Changes that have not come
+    after ``patience_s`` never will. Long waits are cut to ``lapse_s``.
     """
 
     quiet_s: float = 30.0
