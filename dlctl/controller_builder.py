@@ -85,6 +85,9 @@ class ControllerBuilder:
 
     def __attrs_post_init__(self) -> None:
         self.recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
+        limiter = self.client.write_limiter
+        self.metrics.dlctl_write_limit.set_function(lambda: limiter.limit)
+        self.metrics.dlctl_writes_waiting.set_function(lambda: limiter.waiting_count)
         self._writer = ObjectWriter(self.client, Expectations(self.clock))
         self._pods = self._informer(PODS, Pod, MANAGED_BY_SELECTOR)
         self._services = self._informer(SERVICES, Service, MANAGED_BY_SELECTOR)
@@ -150,7 +153,6 @@ class ControllerBuilder:
             queue,
             reconciler.reconcile,
             self.metrics,
-            workers=self.options.workers,
             timeout_s=self.options.reconcile_timeout_s,
             wait_synced=[informer.wait_synced for informer in (jobs, *watched, *scalers)],
             sync_timeout_s=SYNC_TIMEOUT_S,

@@ -142,10 +142,16 @@ class Metrics:
         )
         self.rest_client_rate_limiter_duration_seconds = self._histogram(
             "rest_client_rate_limiter_duration_seconds",
-            "Seconds a request waits for the client's rate limiter",
+            "Seconds a request waits in the client: for its turn to write, and for --kube-api-qps",
             "verb",
             "host",
             buckets=REQUEST_BUCKETS,
+        )
+        self.dlctl_write_limit = self._gauge(
+            "dlctl_write_limit", "Concurrent writes that the API server is found to take"
+        )
+        self.dlctl_writes_waiting = self._gauge(
+            "dlctl_writes_waiting", "Writes that wait for others to finish"
         )
         self.rest_client_request_size_bytes = self._histogram(
             "rest_client_request_size_bytes", "Bytes sent", "verb", "host", buckets=SIZE_BUCKETS

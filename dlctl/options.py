@@ -46,9 +46,8 @@ class Options:
         "",
         "DNS domain of the cluster, appended to replica addresses; empty keeps short names",
     )
-    workers: int = _setting(64, "concurrent reconciles per kind", topic="Throughput")
     reconcile_timeout_s: float = _setting(
-        120.0, "cancel and retry a reconcile after this many seconds"
+        120.0, "cancel and retry a reconcile after this many seconds", topic="Throughput"
     )
     kube_api_qps: float = _setting(
         0.0, "limit of requests per second to the API server; 0 disables it"
@@ -186,8 +185,6 @@ class Options:
         self._check_choices()
 
     def _check_work(self) -> None:
-        if self.workers < 1:
-            raise ConfigError(f"--workers is {self.workers}: set it to 1 or more")
         if not 0 < self.restart_backoff_s <= self.restart_backoff_cap_s:
             raise ConfigError(
                 f"--restart-backoff is {self.restart_backoff_s:g}: set it above 0 and at most to "

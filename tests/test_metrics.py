@@ -31,6 +31,8 @@ LABELS = {
     "rest_client_request_retries_total": ("code", "verb", "host"),
     "rest_client_request_duration_seconds": ("verb", "host"),
     "rest_client_rate_limiter_duration_seconds": ("verb", "host"),
+    "dlctl_write_limit": (),
+    "dlctl_writes_waiting": (),
     "rest_client_request_size_bytes": ("verb", "host"),
     "rest_client_response_size_bytes": ("verb", "host"),
     "leader_election_master_status": ("name",),

@@ -144,7 +144,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
     pairs = document.value if isinstance(document, yaml.MappingNode) else [(document, document)]
     for name, value in pairs:
         if not (isinstance(name, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode)):
-            raise ConfigError(f"{path}: write one setting per line, such as workers: 4")
+            raise ConfigError(f"{path}: write one setting per line, such as kube-api-qps: 50")
         yield str(name.value), str(value.value)
 
 

@@ -1,13 +1,11 @@
 """Flags of Kubeflow's training-operator that dlctl accepts, so that its Deployment works unchanged.
 
-Some are other names of our settings; the rest have no effect.
+Most are settings of ours; these have no effect.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-# Alternative names of settings, by field: each works as flag, variable and key.
-ALIASES: Final[Mapping[str, str]] = {"controller_threads": "workers"}
 # Its environment variables; any spelling of our own setting overrides them.
 VARIABLES: Final[Mapping[str, str]] = {
     "KUBEFLOW_NAMESPACE": "namespace",
@@ -18,6 +16,7 @@ _LEVEL: Final = "use --log-level"
 _FORMAT: Final = "use --log-format"
 # Flags without effect, with the reason.
 IGNORED: Final[Mapping[str, str]] = {
+    "--controller-threads": "reconciles are concurrent, and their writes adapt to the API server",
     "--webhook-server-port": _NO_WEBHOOK,
     "--webhook-service-name": _NO_WEBHOOK,
     "--webhook-secret-name": _NO_WEBHOOK,

@@ -1,6 +1,6 @@
 """Writes to objects; the owner waits until the stores show each of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -20,8 +20,10 @@ class ObjectWriter:
     client: Client
     expectations: Expectations
 
-    async def create(self, owner: UID, resource: Resource, key: ObjectKey, body: JSON) -> None:
-        """Create an object.
+    async def create(
+        self, owner: UID, resource: Resource, key: ObjectKey, body: JSON | Callable[[], JSON]
+    ) -> None:
+        """Create an object; a function is called when it is the write's turn.
 
         :raises AlreadyExistsError: if another object has its name.
         """

@@ -8,12 +8,14 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 import attrs
 
 from dlctl import logs
 from dlctl.errors import DlctlError, TerminalError
+from dlctl.kube.write_limiter import write_flow
 from dlctl.metrics import Metrics
 from dlctl.workqueue.queue import QueueShutDown, WorkQueue
 
@@ -21,6 +23,8 @@ K = TypeVar("K")
 
 logger = logging.getLogger(__name__)
 
+# Reconciles are cheap; what they write is limited by the client. This bounds their memory.
+MAX_CONCURRENT_RECONCILES: Final = 512
 RESULTS: Final = ("error", "requeue_after", "requeue", "success")
 
 
@@ -46,28 +50,29 @@ class Result:
 
 @attrs.define(eq=False)
 class Controller(Generic[K]):
-    """Workers that reconcile the keys of one queue until stopped.
+    """Reconciles the keys of one queue, each in a task of its own, until stopped.
 
-    An error requeues its key after a growing back-off; a :class:`TerminalError` does not requeue
-    it. Cancelling :meth:`run` stops at once.
+    The writes of a key are one flow to the client's limiter of writes. An error requeues its key
+    after a growing back-off; a :class:`TerminalError` does not requeue it. Cancelling :meth:`run`
+    stops at once.
     """
 
     name: str
     queue: WorkQueue[K]
     reconcile: Callable[[K], Awaitable[Result]]
     metrics: Metrics
-    workers: int = 1
+    max_concurrent_reconciles: int = MAX_CONCURRENT_RECONCILES
     # Timeout of one reconcile; None for none.
     timeout_s: float | None = None
     # No key is taken before these return: children would seem to be missing from a partial store.
     wait_synced: Sequence[Callable[[], Awaitable[object]]] = ()
     sync_timeout_s: float = 120.0
-    _tasks: list[asyncio.Task[None]] = attrs.field(init=False, factory=list)
+    _dispatching: asyncio.Task[None] | None = attrs.field(init=False, default=None)
     _started: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
-        if self.workers < 1:
-            raise ValueError("expected workers >= 1")
+        if self.max_concurrent_reconciles < 1:
+            raise ValueError("expected max_concurrent_reconciles >= 1")
         # A rate needs a zero to start from.
         for result in RESULTS:
             self.metrics.controller_runtime_reconcile_total.labels(self.name, result)
@@ -79,8 +84,8 @@ class Controller(Generic[K]):
         ):
             counter.labels(self.name)
         self.metrics.controller_runtime_active_workers.labels(self.name)
-        workers = self.metrics.controller_runtime_max_concurrent_reconciles.labels(self.name)
-        workers.set(self.workers)
+        limit = self.metrics.controller_runtime_max_concurrent_reconciles.labels(self.name)
+        limit.set(self.max_concurrent_reconciles)
 
     async def run(self) -> None:
         """Wait for the stores, then work until :meth:`stop`; a controller runs only once."""
@@ -90,9 +95,7 @@ class Controller(Generic[K]):
         await self._wait_for_sync()
         logger.info("controller started", extra={logs.CONTROLLER: self.name})
         async with asyncio.TaskGroup() as group:
-            for number in range(self.workers):
-                worker = group.create_task(self._run_worker(), name=f"{self.name} worker {number}")
-                self._tasks.append(worker)
+            self._dispatching = group.create_task(self._dispatch(), name=self.name)
         logger.info("controller stopped", extra={logs.CONTROLLER: self.name})
 
     async def stop(self, *, grace_s: float | None) -> None:
@@ -101,15 +104,14 @@ class Controller(Generic[K]):
         Without a grace period it waits for as long as the work takes.
         """
         self.queue.shut_down()
-        if not self._tasks:
+        if self._dispatching is None:
             return
-        _, late = await asyncio.wait(self._tasks, timeout=grace_s)
-        for worker in late:
-            worker.cancel()
+        _, late = await asyncio.wait([self._dispatching], timeout=grace_s)
         if late:
+            self._dispatching.cancel()
             logger.warning(
-                "cancelled workers that did not finish in time",
-                extra={logs.CONTROLLER: self.name, "workers": len(late)},
+                "cancelled reconciles that did not finish in time",
+                extra={logs.CONTROLLER: self.name},
             )
             # Not limited: only clean-up of cancelled code remains.
             await asyncio.wait(late)
@@ -126,16 +128,23 @@ class Controller(Generic[K]):
             message = f"the stores of {self.name} did not sync within {self.sync_timeout_s:g} s"
             raise SyncTimeoutError(message) from error
 
-    async def _run_worker(self) -> None:
-        while True:
-            try:
-                key = await self.queue.get()
-            except QueueShutDown:
-                return
-            try:
-                await self._process(key)
-            finally:
-                self.queue.done(key)
+    async def _dispatch(self) -> None:
+        """Start a task for each key until the queue is shut down and empty; wait for them all."""
+        slots = asyncio.Semaphore(self.max_concurrent_reconciles)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await slots.acquire()
+                try:
+                    key = await self.queue.get()
+                except QueueShutDown:
+                    return
+                task = group.create_task(self._process(key), name=f"{self.name} {key}")
+                task.add_done_callback(partial(self._release, key, slots))
+
+    def _release(self, key: K, slots: asyncio.Semaphore, _: "asyncio.Task[None]") -> None:
+        # Not in the task, which may be cancelled before it begins.
+        self.queue.done(key)
+        slots.release()
 
     async def _process(self, key: K) -> None:
         active = self.metrics.controller_runtime_active_workers.labels(self.name)
@@ -145,6 +154,7 @@ class Controller(Generic[K]):
             logs.RECONCILE_ID: str(uuid.uuid4()),
             logs.OBJECT: str(key),
         }
+        write_flow.set((self.name, key))
         loop = asyncio.get_running_loop()
         started = loop.time()
         with logs.log_fields(**fields), active.track_inprogress():

@@ -1,13 +1,13 @@
 """The API verbs on typed objects. Response bytes are decoded straight into the requested type."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 
 import msgspec
 
-from dlctl.api.meta import PODS, Object, ObjectKey, Resource
+from dlctl.api.meta import EVENTS, PODS, Object, ObjectKey, Resource
 from dlctl.kube import execs
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import ListPage, decode, decode_page
@@ -24,6 +24,7 @@ from dlctl.kube.queries import (
 from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.kube.transport import Request, Transport
 from dlctl.kube.write_fence import MayWrite
+from dlctl.kube.write_limiter import Priority, WriteLimiter
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")
@@ -76,6 +77,10 @@ class Client:
             rate_limiter=rate_limiter,
         )
 
+    @property
+    def write_limiter(self) -> WriteLimiter:
+        return self._transport.write_limiter
+
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
         return self
@@ -120,13 +125,20 @@ class Client:
         self,
         resource: Resource,
         namespace: str,
-        body: Mapping[str, object],
+        body: Mapping[str, object] | Callable[[], Mapping[str, object]],
         as_: type[W] = Object,  # type: ignore[assignment]
         *,
         params: Mapping[str, str] | None = None,
     ) -> W:
-        path, content = resource.path(namespace), msgspec.json.encode(body)
-        return decode(await self._transport.send(Request("POST", path, params or {}, content)), as_)
+        """Create an object; a ``body`` that is a function is called for each attempt."""
+        request = Request(
+            "POST",
+            resource.path(namespace),
+            params or {},
+            priority=_priority(resource),
+            render=lambda: msgspec.json.encode(body() if callable(body) else body),
+        )
+        return decode(await self._transport.send(request), as_)
 
     async def patch(
         self,
@@ -143,6 +155,7 @@ class Client:
             _path(resource, key, subresource),
             body=msgspec.json.encode(body),
             media_type=kind,
+            priority=_priority(resource, subresource),
         )
         return decode(await self._transport.send(request), as_)
 
@@ -156,8 +169,13 @@ class Client:
         subresource: str = "",
     ) -> W:
         """Replace a whole object; never with one that was decoded as a projection."""
-        path, content = _path(resource, key, subresource), msgspec.json.encode(body)
-        return decode(await self._transport.send(Request("PUT", path, body=content)), as_)
+        request = Request(
+            "PUT",
+            _path(resource, key, subresource),
+            body=msgspec.json.encode(body),
+            priority=_priority(resource, subresource),
+        )
+        return decode(await self._transport.send(request), as_)
 
     async def delete(
         self, resource: Resource, key: ObjectKey, **options: Unpack[DeleteOptions]
@@ -219,6 +237,12 @@ class Client:
         except TimeoutError as error:
             message = f"the command in {pod} did not end within {timeout_s:g} s"
             raise DeadlineExceededError(message) from error
+
+
+def _priority(resource: Resource, subresource: str = "") -> Priority:
+    if resource == EVENTS:
+        return Priority.EVENTS
+    return Priority.STATUS if subresource == "status" else Priority.OBJECTS
 
 
 def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:

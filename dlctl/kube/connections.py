@@ -24,8 +24,8 @@ CONNECT_TIMEOUT_S: Final = 10.0
 
 
 def connector(may_write: write_fence.MayWrite | None) -> aiohttp.TCPConnector:
-    """Return a pool with a limited number of connections."""
-    return aiohttp.TCPConnector(socket_factory=socket_factory(may_write))
+    """Return a pool of connections; what is sent over them is limited elsewhere."""
+    return aiohttp.TCPConnector(socket_factory=socket_factory(may_write), limit=0)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from dlctl.kube.errors import (
 )
 from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.kube.retries import delay_s
+from dlctl.kube.write_limiter import Priority, WriteLimiter
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")
@@ -43,6 +44,9 @@ class Request:
     body: bytes | None = attrs.field(default=None, repr=False)
     media_type: str = "application/json"
     idle_timeout_s: float | None = None
+    priority: Priority = Priority.OBJECTS
+    # The body of a write that waits for its turn without one: it may be large.
+    render: Callable[[], bytes] | None = attrs.field(default=None, repr=False)
 
     @property
     def description(self) -> str:
@@ -63,6 +67,7 @@ class Transport:
         may_write: write_fence.MayWrite | None,
         rate_limiter: RateLimiter | None,
     ) -> None:
+        self.write_limiter = WriteLimiter()
         self._config = config
         self._host = urlsplit(config.server).netloc
         self._user_agent = user_agent
@@ -95,27 +100,38 @@ class Transport:
 
     async def send(self, request: Request) -> bytes:
         """Return the body of a successful response, after retries where they are safe."""
-        limits = aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         attempt = 0
         while True:
             try:
-                async with self._authorized(request, limits) as response:
-                    with translate_errors(request.description):
-                        body = await response.read()
+                await self._throttle(request)
+                if request.method == "GET":
+                    return await self._send_now(request)
+                queued = time.monotonic()
+                async with self.write_limiter.slot(request.priority):
+                    self._observe_wait(request, time.monotonic() - queued)
+                    return await self._send_now(request)
             except (ApiError, UnreachableError) as error:
                 pause_s = delay_s(request.method, error, attempt, random.random())
                 if pause_s is None:
                     raise
                 self._count_retry(request, error)
-            else:
-                self._observe_bytes(request, body)
-                return body
             attempt += 1
             await asyncio.sleep(pause_s)
+
+    async def _send_now(self, request: Request) -> bytes:
+        limits = aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        if request.render:
+            request = attrs.evolve(request, body=request.render())
+        async with self._authorized(request, limits) as response:
+            with translate_errors(request.description):
+                body = await response.read()
+        self._observe_bytes(request, body)
+        return body
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yield the chunks of a streamed response; not retried."""
+        await self._throttle(request)
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=request.idle_timeout_s
         )
@@ -213,7 +229,6 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError("the client must be used inside its `async with` block")
-        await self._throttle(request)
         headers = dict(access.headers)
         if request.body is not None:
             headers["Content-Type"] = request.media_type
@@ -241,10 +256,12 @@ class Transport:
 
     async def _throttle(self, request: Request) -> None:
         if self._rate_limiter:
-            waited_s = await self._rate_limiter.wait()
-            self._metrics.rest_client_rate_limiter_duration_seconds.labels(
-                request.method, self._host
-            ).observe(waited_s)
+            self._observe_wait(request, await self._rate_limiter.wait())
+
+    def _observe_wait(self, request: Request, waited_s: float) -> None:
+        self._metrics.rest_client_rate_limiter_duration_seconds.labels(
+            request.method, self._host
+        ).observe(waited_s)
 
     def _observe_response(self, request: Request, code: int, started: float) -> None:
         metrics, host = self._metrics, self._host

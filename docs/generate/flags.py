@@ -41,7 +41,6 @@ def some_flags(keys: Iterable[str]) -> str:
 
 def training_operator_flags() -> str:
     rows = (
-        *_aliases(training_operator.ALIASES),
         *(
             (f"`{name}`", f"`{flag(field)}`, unless that is set")
             for name, field in training_operator.VARIABLES.items()

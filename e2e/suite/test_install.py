@@ -101,7 +101,7 @@ def older() -> list[JSON]:
     before = rendered()
     for obj in before:
         if obj["kind"] == "Deployment":
-            obj["spec"]["template"]["spec"]["containers"][0]["args"].append("--workers=2")
+            obj["spec"]["template"]["spec"]["containers"][0]["args"].append("--restart-backoff=5")
         if obj["kind"] == "CustomResourceDefinition":
             version = obj["spec"]["versions"][0]
             del version["additionalPrinterColumns"]
@@ -247,8 +247,8 @@ def test_chart_installs_upgrades_and_uninstalls_completely(cluster: Kubectl) -> 
         with leaves_nothing_behind(cluster):
             helm("install", "dlctl", str(CHART), *where, *image)
             check_jobs_run(cluster)
-            helm("upgrade", "dlctl", str(CHART), *where, *image, "--set", "settings.workers=2")
+            helm("upgrade", "dlctl", str(CHART), *where, *image, "--set", "settings.restart-backoff=5")
             deployment: Any = inside.get("deployment", "dlctl")
             (container,) = deployment["spec"]["template"]["spec"]["containers"]
-            assert container["env"] == [{"name": "DLCTL_WORKERS", "value": "2"}]
+            assert container["env"] == [{"name": "DLCTL_RESTART_BACKOFF", "value": "5"}]
             helm("uninstall", "dlctl", *where)

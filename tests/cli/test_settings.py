@@ -51,16 +51,18 @@ def test_without_input_settings_are_the_defaults() -> None:
 
 
 def test_flag_beats_environment_and_environment_beats_file(config_file: ConfigFile) -> None:
-    path = config_file("workers: 1\ngraceful-shutdown-timeout: 1\nreconcile-timeout: 1")
-    environment = {"DLCTL_WORKERS": "2", "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT": "2"}
+    path = config_file("kube-api-burst: 1\ngraceful-shutdown-timeout: 1\nreconcile-timeout: 1")
+    environment = {"DLCTL_KUBE_API_BURST": "2", "DLCTL_GRACEFUL_SHUTDOWN_TIMEOUT": "2"}
 
-    found = read("--config", path, "--workers", "3", environment=environment)
+    found = read("--config", path, "--kube-api-burst", "3", environment=environment)
 
-    assert found == Options(workers=3, graceful_shutdown_timeout_s=2.0, reconcile_timeout_s=1.0)
+    assert found == Options(
+        kube_api_burst=3, graceful_shutdown_timeout_s=2.0, reconcile_timeout_s=1.0
+    )
 
 
 def test_environment_can_name_the_file(config_file: ConfigFile) -> None:
-    assert read(environment={"DLCTL_CONFIG": config_file("workers: 7")}).workers == 7
+    assert read(environment={"DLCTL_CONFIG": config_file("kube-api-burst: 7")}).kube_api_burst == 7
 
 
 def test_empty_file_sets_nothing(config_file: ConfigFile) -> None:
@@ -90,13 +92,13 @@ def test_yaml_keywords_stay_strings(config_file: ConfigFile) -> None:
     ("environment", "complaint"),
     [
         pytest.param(
-            {"DLCTL_WORKER": "3"},
-            "DLCTL_WORKER: unknown setting; did you mean DLCTL_WORKERS?",
+            {"DLCTL_KUBE_API_BUST": "3"},
+            "DLCTL_KUBE_API_BUST: unknown setting; did you mean DLCTL_KUBE_API_BURST?",
             id="unknown",
         ),
         pytest.param(
-            {"DLCTL_WORKERS": "four"},
-            "DLCTL_WORKERS is 'four': use a whole number",
+            {"DLCTL_KUBE_API_BURST": "four"},
+            "DLCTL_KUBE_API_BURST is 'four': use a whole number",
             id="no number",
         ),
         pytest.param(
@@ -131,12 +133,22 @@ def test_invalid_environment_is_rejected(environment: Mapping[str, str], complai
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        pytest.param("worker: 3", "worker: unknown setting; did you mean workers?", id="?"),
-        pytest.param("workers: four", "workers is 'four': use a whole number", id="no number"),
-        pytest.param("workers: 1\nworkers: 2", "workers is set twice", id="twice"),
-        pytest.param("workers: [1]", "write one setting per line, such as workers: 4", id="list"),
+        pytest.param(
+            "kube-api-bust: 3",
+            "kube-api-bust: unknown setting; did you mean kube-api-burst?",
+            id="?",
+        ),
+        pytest.param(
+            "kube-api-burst: four", "kube-api-burst is 'four': use a whole number", id="no number"
+        ),
+        pytest.param(
+            "kube-api-burst: 1\nkube-api-burst: 2", "kube-api-burst is set twice", id="twice"
+        ),
+        pytest.param(
+            "kube-api-burst: [1]", "write one setting per line, such as kube-api-qps: 50", id="list"
+        ),
         pytest.param("4", "4: unknown setting", id="no mapping"),
-        pytest.param("workers: {", "not YAML: while parsing a flow node", id="not YAML"),
+        pytest.param("kube-api-qps: {", "not YAML: while parsing a flow node", id="not YAML"),
     ],
 )
 def test_invalid_file_is_rejected(config_file: ConfigFile, text: str, complaint: str) -> None:

@@ -26,7 +26,6 @@ def test_flags_of_its_deployments_are_settings() -> None:
         enable_scheme=("tfjob", "PyTorchJob", "mpijob"),
         namespace="ml",
         gang_scheduler_name="volcano",
-        workers=2,
         kube_api_qps=20.0,
         kube_api_burst=30,
         pytorch_init_container_image="busybox",
@@ -43,20 +42,20 @@ def test_flags_of_its_deployments_are_settings() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("-workers", "3", "-leader-elect", "-namespace", "a"),
-        ("-workers=3", "-leader-elect=true", "-namespace=a"),
-        ("--workers=3", "--leader-elect", "--namespace", "a"),
-        ("-controller-threads", "3", "--leader-elect=1", "--namespace=a"),
+        ("-kube-api-burst", "3", "-leader-elect", "-namespace", "a"),
+        ("-kube-api-burst=3", "-leader-elect=true", "-namespace=a"),
+        ("--kube-api-burst=3", "--leader-elect", "--namespace", "a"),
+        ("-kube-api-burst", "3", "-controller-threads", "2", "--leader-elect=1", "--namespace=a"),
     ],
 )
 def test_flags_can_be_spelt_as_in_go(arguments: tuple[str, ...]) -> None:
-    assert read(*arguments) == Options(workers=3, leader_elect=True, namespace="a")
+    assert read(*arguments) == Options(kube_api_burst=3, leader_elect=True, namespace="a")
 
 
 def test_abbreviated_flag_is_rejected(dlctl: Dlctl) -> None:
-    done = dlctl("controller", "-wor", "3")
+    done = dlctl("controller", "-kube-api-bur", "3")
     assert (done.code, done.out) == (2, "")
-    assert "unrecognized arguments: -wor 3" in done.err
+    assert "unrecognized arguments: -kube-api-bur 3" in done.err
 
 
 def test_unsupported_template_is_rejected(dlctl: Dlctl, tmp_path: Path) -> None:
@@ -78,9 +77,9 @@ def test_its_variables_have_the_lowest_precedence() -> None:
 
 def test_two_names_of_a_setting_exclude_each_other() -> None:
     with pytest.raises(
-        ConfigError, match="DLCTL_CONTROLLER_THREADS and DLCTL_WORKERS are the same"
+        ConfigError, match="DLCTL_METRICS_ADDR and DLCTL_METRICS_BIND_ADDRESS are the same"
     ):
-        read(environment={"DLCTL_WORKERS": "2", "DLCTL_CONTROLLER_THREADS": "3"})
+        read(environment={"DLCTL_METRICS_BIND_ADDRESS": ":1", "DLCTL_METRICS_ADDR": ":2"})
 
 
 def test_flags_without_effect_are_accepted_with_a_warning() -> None:
@@ -88,6 +87,7 @@ def test_flags_without_effect_are_accepted_with_a_warning() -> None:
         *("--webhook-server-port=9443", "-webhook-service-name", "x", "--webhook-secret-name=y"),
         *("--zap-log-level=debug", "--zap-devel", "--zap-encoder=json", "-zap-devel=false"),
         *("--zap-stacktrace-level=error", "--zap-time-encoding=iso8601", "-v=4"),
+        "--controller-threads=4",
     )
     told = dict(ineffective_flags(args, Options()))
     assert told == dict(IGNORED)

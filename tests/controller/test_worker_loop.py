@@ -281,14 +281,14 @@ async def test_controller_runs_only_once(make: Make) -> None:
         await controller.run()
 
 
-async def test_controller_without_workers_is_rejected(
+async def test_controller_that_may_run_nothing_is_rejected(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
-    with pytest.raises(ValueError, match="expected workers >= 1"):
-        Controller(NAME, queue, ScriptedReconciler(), metrics, workers=0)
+    with pytest.raises(ValueError, match="expected max_concurrent_reconciles >= 1"):
+        Controller(NAME, queue, ScriptedReconciler(), metrics, max_concurrent_reconciles=0)
 
 
-async def test_workers_run_concurrently_but_never_on_the_same_key(
+async def test_reconciles_run_concurrently_but_never_of_the_same_key(
     queue: WorkQueue[str], metrics: Metrics
 ) -> None:
     at_work: list[str] = []
@@ -306,7 +306,7 @@ async def test_workers_run_concurrently_but_never_on_the_same_key(
 
     for key in "abcd":
         queue.add(key)
-    await run_for(Controller(NAME, queue, reconcile, metrics, workers=3), 7.5)
+    await run_for(Controller(NAME, queue, reconcile, metrics, max_concurrent_reconciles=3), 7.5)
 
     assert most == 3
     assert count(metrics, "controller_runtime_max_concurrent_reconciles") == 3
@@ -321,7 +321,7 @@ async def test_active_workers_are_those_with_a_key(queue: WorkQueue[str], metric
         return Result()
 
     queue.add("a")
-    await run_for(Controller(NAME, queue, reconcile, metrics, workers=4), 1)
+    await run_for(Controller(NAME, queue, reconcile, metrics, max_concurrent_reconciles=4), 1)
 
     assert active == [1]
     assert count(metrics, "controller_runtime_active_workers") == 0

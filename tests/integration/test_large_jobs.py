@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import attrs
 import pytest
 
 from tests.builders import kind_of, manifest, template, training_job
@@ -42,7 +41,6 @@ async def test_large_job_is_created_in_slices_without_delaying_others() -> None:
     large = training_job("JAXJob", "large", Worker=600)
     small = training_job("JAXJob", "small", Worker=1)
     async with start_cluster(kinds=[kind_of("kubeflow.org/v1", "JAXJob")]) as cluster:
-        cluster.options = attrs.evolve(cluster.options, workers=1)
         cluster.start()
         await cluster.submit(large)
         await cluster.until(lambda: len(cluster.history.created) >= 1)

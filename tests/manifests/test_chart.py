@@ -81,8 +81,10 @@ def test_chart_and_component_grant_metrics_to_the_same_accounts(
 
 
 def test_settings_reach_the_controller(helm: Render) -> None:
-    container = helm("settings.workers=8", "settings.restart-backoff=2.5").container()
-    assert effective(container) == Options(leader_elect=True, workers=8, restart_backoff_s=2.5)
+    container = helm("settings.kube-api-burst=8", "settings.restart-backoff=2.5").container()
+    assert effective(container) == Options(
+        leader_elect=True, kube_api_burst=8, restart_backoff_s=2.5
+    )
 
 
 def test_release_of_another_name_has_its_own_lease(helm: Render) -> None:

@@ -6,6 +6,7 @@ only; the plan decides what to create.
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -139,9 +140,7 @@ class Creator:
         """Return None if the child was created, ALREADY_CREATED if it exists, or a rejection."""
         resource = child.resource
         try:
-            with wrap_content_errors("rendering"):
-                body = child.body()
-            await self.writer.create(owner, resource, child.key, body)
+            await self.writer.create(owner, resource, child.key, partial(_render, child))
         except (ContentError, InvalidJobError) as error:
             message = f"{_title(child)} cannot be rendered: {error}"
             return Rejection(
@@ -212,6 +211,11 @@ def _cause(error: ApiError) -> RejectionCause | None:
         # A message of etcd, which the server passes on.
         return RejectionCause.DENIED if "request is too large" in text else None
     return None if error.code in _UNRELATED_CODES else RejectionCause.DENIED
+
+
+def _render(child: Child) -> JSON:
+    with wrap_content_errors("rendering"):
+        return child.body()
 
 
 def _title(child: Child) -> str:
