@@ -9,7 +9,7 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import Object, WatchEventType
-from dlctl.api.nesting import truncate_to_depth
+from dlctl.api.nesting import MAX_BRACKETS, MAX_DEPTH, truncate_to_depth
 from dlctl.kube.decoding import Malformed, decode, decoder, identify_malformed
 from dlctl.kube.errors import ApiError, UnexpectedResponseError, error_from
 
@@ -76,7 +76,8 @@ class EventDecoder(Generic[T]):
         try:
             return self._decode(line)
         except RecursionError as error:
-            cut = truncate_to_depth(line)
+            # The object is inside the event, and is cut off where a list cuts it off.
+            cut = truncate_to_depth(line, 2 * MAX_DEPTH + 1, max_brackets=MAX_BRACKETS + 1)
             return self._decode(cut.text) if cut.is_complete else _in_steps(cut.text, error)
 
     def _decode(self, line: bytes) -> WatchEvent[T] | ApiError:

@@ -247,7 +247,8 @@ def test_chart_installs_upgrades_and_uninstalls_completely(cluster: Kubectl) -> 
         with leaves_nothing_behind(cluster):
             helm("install", "dlctl", str(CHART), *where, *image)
             check_jobs_run(cluster)
-            helm("upgrade", "dlctl", str(CHART), *where, *image, "--set", "settings.restart-backoff=5")
+            setting = ("--set", "settings.restart-backoff=5")
+            helm("upgrade", "dlctl", str(CHART), *where, *image, *setting)
             deployment: Any = inside.get("deployment", "dlctl")
             (container,) = deployment["spec"]["template"]["spec"]["containers"]
             assert container["env"] == [{"name": "DLCTL_RESTART_BACKOFF", "value": "5"}]

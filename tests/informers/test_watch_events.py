@@ -4,6 +4,7 @@ import pytest
 
 from dlctl.api.job import JobObject
 from dlctl.api.meta import ObjectKey, WatchEventType
+from dlctl.api.nesting import MAX_BRACKETS
 from dlctl.api.pods import Pod
 from dlctl.api.undecoded_object import TOO_DEEP
 from dlctl.informers.watch_events import (
@@ -13,6 +14,7 @@ from dlctl.informers.watch_events import (
     ObjectEvent,
     UnknownEvent,
 )
+from dlctl.kube.decoding import decode_page
 from dlctl.kube.errors import ExpiredError, UnexpectedResponseError
 from tests.informers.scripted import INITIAL_END, added, bookmark, deleted, failure, pod
 
@@ -99,3 +101,15 @@ def test_object_with_too_many_brackets_is_malformed_but_keeps_its_uid() -> None:
     assert isinstance(event, MalformedEvent)
     assert event.object.key == ObjectKey("", "a")
     assert (event.object.uid, event.version) == ("u", "7")
+
+
+@pytest.mark.parametrize("pairs", range(MAX_BRACKETS // 2 - 6, MAX_BRACKETS // 2 + 6))
+async def test_list_and_watch_set_the_same_objects_apart(pairs: int) -> None:
+    """Too deep to be decoded at once, with about as many brackets as are examined."""
+    deep_pairs = 1500
+    deep_list = b"[" * deep_pairs + b"]" * deep_pairs
+    spec = b"[[%b%b,{}]]" % (deep_list, b",[]" * (pairs - deep_pairs))
+    item = b'{"metadata":{"name":"a","resourceVersion":"7","uid":"u"},"spec":%b}' % spec
+    page = await decode_page(b'{"items":[%b]}' % item, JobObject)
+    event = EventDecoder(JobObject).decode(b'{"type":"ADDED","object":%b}' % item)
+    assert bool(page.items) is isinstance(event, ObjectEvent)
