@@ -197,7 +197,7 @@ async def test_scale_in_script_runs_before_the_hosts_change() -> None:
         stage.launchers.programs["/less.sh"] = Program(lasts_s=25)
         await stage.scale_in(toDelete={"count": 2}, script="/less.sh", timeout=30)
         await stage.cluster.until(lambda: stage.launchers.runs)
-        await stage.cluster.advance(20)
+        await stage.cluster.advance(15)
         assert stage.workers() == [0, 1, 2] == stage.listed()
         assert (await stage.scaler_result("in"))[0] == "ScaleSucceeded"
         (run,) = stage.launchers.runs
