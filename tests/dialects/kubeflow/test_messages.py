@@ -1,3 +1,5 @@
+"""The condition messages and events of the kinds of Kubeflow, as training-operator words them."""
+
 import attrs
 import pytest
 
