@@ -1,0 +1,113 @@
+"""Restarts of a whole job: when, how often, and what the next run keeps of the last one."""
+
+import datetime
+
+import attrs
+import pytest
+
+from dlctl.api import conditions
+from dlctl.api.conditions import Condition
+from dlctl.api.elastic import LAUNCHER, WORKER, Elasticity, Membership
+from dlctl.api.exit_codes import ExitClass
+from dlctl.api.job import Job, Replica
+from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus, RestartRecord
+from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.lifecycle import job_restarts
+from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
+from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
+from dlctl.reconcilers.termination import Termination
+from tests.builders import NOW, RUNNING, make_job, make_pod
+from tests.dialects.et_operator.manifests import read_job
+from tests.reconcilers.membership.builders import adding
+
+LAUNCHER_0, FIRST = Replica(LAUNCHER, 0), Replica(WORKER, 0)
+RECORD = RestartRecord(1, 2, "uid-of-launcher-0", "Error", NOW)
+MEMBERSHIP = Membership(
+    members=(1, 3), hosts=(1,), retired=frozenset({1}), observed_replicas=2, generation=7
+).with_scaling(adding(3))
+
+
+def elastic(*, limit: int = 3, restarts: int = 0) -> Job:
+    """Return a running job with a membership, and records of its launcher and a worker."""
+    job = attrs.evolve(read_job(), elasticity=Elasticity(job_restart_limit=limit))
+    records = {"launcher-0": RECORD, "worker-0": RECORD}
+    status = JobStatus(
+        phase=JobPhase.RUNNING,
+        conditions=tuple(
+            Condition.at(NOW, type_, type_, "")
+            for type_ in (conditions.CREATED, conditions.RUNNING)
+        ),
+        replica_statuses=(ReplicaStatus(WORKER, JobState.RUNNING, {}),),
+        restarts=records,
+        job_restarts=restarts,
+        membership=MEMBERSHIP,
+    )
+    return attrs.evolve(job, status=status)
+
+
+def observed(state: ReplicaState, replica: Replica = LAUNCHER_0) -> Observed:
+    end = Termination(ExitClass.RETRYABLE, "Error", "exit code 137", NOW)
+    pod = make_pod(read_job(), replica, state=RUNNING)
+    return Observed((ObservedReplica(replica, state, pod, end),))
+
+
+FAILED = observed(ReplicaState.FAILED_RETRYABLE)
+
+
+@pytest.mark.parametrize(
+    ("found", "restarts"),
+    [
+        pytest.param(FAILED, True, id="launcher failed"),
+        pytest.param(observed(ReplicaState.FAILED_PERMANENT), False, id="failed for good"),
+        pytest.param(observed(ReplicaState.RUNNING), False, id="running"),
+        pytest.param(observed(ReplicaState.FAILED_RETRYABLE, FIRST), False, id="worker failed"),
+        pytest.param(Observed(()), False, id="nothing"),
+    ],
+)
+def test_failed_launcher_restarts_the_job(found: Observed, restarts: bool) -> None:
+    assert job_restarts.should_restart(elastic(), found) is restarts
+
+
+def test_job_without_restarts_is_not_restarted() -> None:
+    assert not job_restarts.should_restart(elastic(limit=0), FAILED)
+    assert not job_restarts.should_restart(make_job(), FAILED)
+
+
+@pytest.mark.parametrize(("restarts", "reached"), [(0, False), (2, False), (3, True), (4, True)])
+def test_limit_counts_all_restarts_of_the_job(restarts: int, reached: bool) -> None:
+    assert job_restarts.limit_reached(elastic(limit=3, restarts=restarts)) is reached
+
+
+def test_restarted_job_forgets_its_run_but_not_its_launchers_failures() -> None:
+    job = elastic(restarts=1)
+    status, note = job_restarts.restarting_status(job, job.status, FAILED, NOW)
+    assert (status.phase, status.job_restarts) == (JobPhase.RESTARTING, 2)
+    assert [c.type for c in status.conditions] == ["Created"]
+    assert (status.replica_statuses, dict(status.restarts)) == ((), {"launcher-0": RECORD})
+    message = "TrainingJob ml/linear restarted (attempt 2): exit code 137"
+    assert note == EventNote("Warning", "TrainingJobRestarting", message)
+
+
+def test_restarted_job_has_no_hosts_and_may_reuse_names_of_workers() -> None:
+    job = elastic()
+    status, _ = job_restarts.restarting_status(job, job.status, FAILED, NOW)
+    reset = Membership(members=(1, 3), observed_replicas=2, generation=7)
+    assert status.membership == reset.with_scaling(adding(3))
+
+
+def test_restart_without_a_known_cause_says_that_it_ended() -> None:
+    job = elastic()
+    _, note = job_restarts.restarting_status(job, job.status, Observed(()), NOW)
+    assert note.message.endswith("(attempt 1): it has ended")
+
+
+@pytest.mark.parametrize(("after_s", "left_s"), [(0, 20.0), (5, 15.0), (20, 0.0), (30, -10.0)])
+def test_backoff_is_that_of_the_launcher(after_s: float, left_s: float) -> None:
+    now = NOW + datetime.timedelta(seconds=after_s)
+    assert job_restarts.backoff_left_s(elastic(), RESTART_BACKOFF, now) == left_s
+
+
+def test_launcher_that_never_failed_does_not_wait() -> None:
+    job = elastic()
+    job = attrs.evolve(job, status=attrs.evolve(job.status, restarts={"worker-0": RECORD}))
+    assert job_restarts.backoff_left_s(job, RESTART_BACKOFF, NOW) == 0.0

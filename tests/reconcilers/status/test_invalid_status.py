@@ -1,0 +1,52 @@
+"""The plans for jobs whose spec is invalid or whose content cannot be processed."""
+
+import datetime
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.status import JobPhase
+from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.status import job_status
+from dlctl.reconcilers.status.invalid_status import invalid_plan, malformed_plan
+from tests.builders import NOW, make_job, observed_of
+
+LATER = NOW + datetime.timedelta(minutes=1)
+ERROR = "planning failed: KeyError: 'a'"
+NOTE = EventNote("Warning", "MXJobInvalid", ERROR)
+
+
+def created() -> Job:
+    job = make_job()
+    status, _ = job_status.running_status(job, observed_of(job), {}, NOW)
+    return attrs.evolve(job, status=status, generation=2)
+
+
+def malformed(job: Job, message: str = ERROR) -> Plan:
+    return malformed_plan(job, message, LATER)
+
+
+def test_malformed_job_keeps_its_state_and_is_retried() -> None:
+    job = created()
+    plan = malformed(job)
+    assert (plan.status.phase, plan.status.observed_generation) == (JobPhase.CREATING, 2)
+    assert [(c.type, c.reason, c.message) for c in plan.status.conditions] == [
+        ("Created", "MXJobCreated", "MXJob linear is created."),
+        ("Blocked", "MXJobInvalid", ERROR),
+    ]
+    assert plan == Plan(plan.status, notes=(NOTE,), requeue=True)
+
+
+def test_known_error_is_neither_written_nor_recorded_again() -> None:
+    job = created()
+    reported = attrs.evolve(job, status=malformed(job).status)
+    assert malformed(reported) == Plan(reported.status, requeue=True)
+    assert [note.message for note in malformed(reported, "another").notes] == ["another"]
+
+
+def test_invalid_job_is_no_longer_blocked() -> None:
+    job = created()
+    blocked = attrs.evolve(job, status=malformed(job).status)
+    failed = invalid_plan(blocked, "spec: is wrong", LATER).status
+    assert [c.type for c in failed.conditions] == ["Created", "Failed"]

@@ -1,0 +1,143 @@
+"""The conditions Running, Restarting and Blocked, from the observed replicas."""
+
+import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api import conditions
+from dlctl.api.conditions import Condition
+from dlctl.api.job import Job, Replica
+from dlctl.api.pods import Pod
+from dlctl.reconcilers.observe import Observed
+from dlctl.reconcilers.status import replica_conditions
+from tests.builders import NOW, RUNNING, exited, make_job, make_pod, observed_of, training_job
+
+LATER = NOW + datetime.timedelta(minutes=1)
+SCHEDULER, WORKER = Replica("scheduler", 0), Replica("worker", 0)
+JOB = make_job()
+# Its users know no events about restarts in place and no Blocked condition.
+KUBEFLOW_JOB = make_job(training_job("PyTorchJob", Master=1, Worker=1))
+WAS_RUNNING = (
+    Condition.at(NOW, conditions.RUNNING, "MXJobRunning", "MXJob ml/linear is running."),
+)
+IMAGE_MISSING = {"waiting": {"reason": "ImagePullBackOff", "message": "attempt 3"}}
+
+
+def with_running(
+    *pods: Pod, current: tuple[Condition, ...] = (), job: Job = JOB
+) -> tuple[Condition, ...]:
+    observed = observed_of(job, *pods)
+    restarting = replica_conditions.restarting_replicas(job, observed)
+    return replica_conditions.with_running(current, job, observed, restarting, LATER)
+
+
+def pod(replica: Replica, **fields: Any) -> Pod:
+    return make_pod(JOB, replica, **fields)
+
+
+def test_running_chief_makes_the_job_running() -> None:
+    assert with_running(pod(WORKER, state=RUNNING)) == ()
+    message = "MXJob ml/linear is running."
+    running = Condition.at(LATER, conditions.RUNNING, "MXJobRunning", message)
+    assert with_running(pod(SCHEDULER, state=RUNNING)) == (running,)
+
+
+def test_failed_replica_makes_a_running_job_restarting() -> None:
+    failed = pod(WORKER, phase="Failed", state=exited(137))
+    found = with_running(pod(SCHEDULER, state=RUNNING), failed, current=WAS_RUNNING)
+    assert [(c.type, c.status, c.reason) for c in found] == [
+        ("Restarting", True, "MXJobRestarting")
+    ]
+    assert found[0].message.startswith("restarting worker-0: Error, exit code 137")
+
+
+@pytest.mark.parametrize(
+    ("job", "names"),
+    [
+        pytest.param(JOB, ["worker-0"], id="reported"),
+        pytest.param(KUBEFLOW_JOB, [], id="not known to the users of the kind"),
+    ],
+)
+def test_container_that_the_kubelet_restarts(job: Job, names: list[str]) -> None:
+    observed = observed_of(job, make_pod(job, WORKER, state=IMAGE_MISSING, last_state=exited(137)))
+    found = replica_conditions.restarting_replicas(job, observed)
+    assert [str(one.replica) for one in found] == names
+
+
+@pytest.mark.parametrize(
+    "chief",
+    [
+        pytest.param(None, id="gone"),
+        pytest.param(pod(SCHEDULER, phase="Pending", state={}), id="a new pod"),
+        pytest.param(
+            pod(SCHEDULER, state=RUNNING, metadata={"deletionTimestamp": NOW.isoformat()}),
+            id="terminating",
+        ),
+    ],
+)
+def test_running_job_whose_chief_does_not_run_is_restarting(chief: Pod | None) -> None:
+    found = with_running(*([chief] if chief else []), current=WAS_RUNNING)
+    assert [c.type for c in found] == ["Restarting"]
+    expected = "waiting for the pods of scheduler-0, which ran and are gone"
+    assert found[0].message == expected
+
+
+def test_running_job_stays_so_while_the_container_of_its_chief_starts_again() -> None:
+    assert with_running(pod(SCHEDULER, state={}), current=WAS_RUNNING) == WAS_RUNNING
+    master: Any = {"replica": Replica("master", 0), "phase": "Pending", "state": {}}
+    again = make_pod(KUBEFLOW_JOB, **master, last_state=exited(1))
+    assert with_running(again, current=WAS_RUNNING, job=KUBEFLOW_JOB) == WAS_RUNNING
+
+
+def test_job_that_has_not_run_waits_without_a_condition() -> None:
+    assert with_running(pod(SCHEDULER, phase="Pending", state={})) == ()
+
+
+def blocked(job: Job, observed: Observed) -> list[tuple[str, str]]:
+    found = replica_conditions.with_blocked((), job, observed, LATER)
+    assert all(c.type == conditions.BLOCKED and c.status for c in found)
+    return [(c.reason, c.message) for c in found]
+
+
+def test_waiting_replica_blocks_a_job_unless_its_users_know_no_such_condition() -> None:
+    waiting: Any = {"phase": "Pending", "state": IMAGE_MISSING}
+    observed = observed_of(JOB, pod(WORKER, **waiting))
+    message = "worker-0 waits: its image cannot be pulled"
+    assert blocked(JOB, observed) == [("MXJobBlocked", message)]
+    theirs = observed_of(KUBEFLOW_JOB, make_pod(KUBEFLOW_JOB, WORKER, **waiting))
+    assert [one.waiting_reason for one in theirs.replicas][-1] == "its image cannot be pulled"
+    assert blocked(KUBEFLOW_JOB, theirs) == []
+
+
+def test_child_that_a_user_must_fix_blocks_every_job() -> None:
+    waiting = {"a": "pod a is forbidden: quota", "b": "pod b is rejected: no"}
+    observed = Observed((), blocked=waiting, actionable=frozenset({"b"}))
+    assert blocked(KUBEFLOW_JOB, observed) == [("PyTorchJobBlocked", "pod b is rejected: no")]
+    both = "pod a is forbidden: quota; pod b is rejected: no"
+    assert blocked(JOB, observed) == [("MXJobBlocked", both)]
+
+
+def test_invalid_spec_comes_first_and_gives_the_reason() -> None:
+    job = attrs.evolve(JOB, invalid_reason="spec: is wrong")
+    observed = Observed((), blocked={"a": "pod a is rejected: no"})
+    message = "spec: is wrong; pod a is rejected: no"
+    assert blocked(job, observed) == [("MXJobInvalid", message)]
+
+
+def test_long_list_of_causes_is_shortened() -> None:
+    observed = Observed((), blocked={str(n): f"child {n}" for n in range(5)})
+    assert blocked(JOB, observed) == [("MXJobBlocked", "child 0; child 1; child 2; and 2 more")]
+
+
+def test_unblocked_job_loses_the_condition() -> None:
+    current = (*WAS_RUNNING, Condition.at(NOW, conditions.BLOCKED, "MXJobBlocked", "child 0"))
+    found = replica_conditions.with_blocked(current, JOB, Observed(()), LATER)
+    assert found == WAS_RUNNING
+
+
+def test_types_are_counted_in_order_of_their_names() -> None:
+    replicas = observed_of(make_job(workers=2)).replicas
+    counts = replica_conditions.type_counts(reversed(replicas))
+    assert list(counts.items()) == [("scheduler", 1), ("server", 1), ("worker", 2)]

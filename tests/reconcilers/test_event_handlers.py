@@ -1,0 +1,158 @@
+"""Changes of objects enqueue the keys of the affected jobs, and no others."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from dlctl.api.elastic import ScalerObject
+from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.api.nodes import Node
+from dlctl.api.pods import Pod
+from dlctl.dialects.et_operator import scalers
+from dlctl.dialects.et_operator.resources import SCALE_INS
+from dlctl.informers.handlers import Change
+from dlctl.informers.store import Store
+from dlctl.reconcilers import event_handlers
+from dlctl.workqueue.queue import WorkQueue
+
+Queue = WorkQueue[ObjectKey]
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
+MNIST, OTHER = ObjectKey("ml", "mnist"), ObjectKey("ml", "other")
+SIGNALS = ("example.com/leaving", "Draining")
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return WorkQueue()
+
+
+async def taken(queue: Queue) -> list[ObjectKey]:
+    """Return the queued keys in the order in which workers take them."""
+    return [await queue.get() for _ in range(len(queue))]
+
+
+def decode(as_: Any, name: str, *, version: str = "1", **fields: Any) -> Any:
+    metadata = {"name": name, "namespace": "ml", "uid": f"uid-of-{name}"}
+    metadata |= {"resourceVersion": version, **fields.pop("metadata", {})}
+    return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, **fields}), type=as_)
+
+
+def job(name: str = "mnist", *, version: str = "1") -> Object:
+    found: Object = decode(Object, name, version=version)
+    return found
+
+
+def child_of(
+    job_name: str, *, api_version: str = "kubeflow.org/v1", kind: str = "TFJob", node: str = ""
+) -> Pod:
+    owner = {"apiVersion": api_version, "kind": kind, "name": job_name, "uid": "uid-of-job"}
+    metadata = {"ownerReferences": [{**owner, "controller": True}]}
+    pod: Pod = decode(Pod, f"{job_name}-pod", metadata=metadata, spec={"nodeName": node})
+    return pod
+
+
+async def test_changed_job_is_enqueued(queue: Queue) -> None:
+    handler = event_handlers.enqueue_job(queue)
+    handler(Change(None, job()))
+    handler(Change(job("other"), None))
+    assert await taken(queue) == [MNIST, OTHER]
+
+
+@pytest.mark.parametrize(
+    "unimportant",
+    [
+        pytest.param(Change(None, job("other"), initial=True), id="there before the start"),
+        pytest.param(Change(job("other"), job("other")), id="unchanged"),
+    ],
+)
+async def test_real_change_goes_first(unimportant: Change[Object], queue: Queue) -> None:
+    handler = event_handlers.enqueue_job(queue)
+    handler(unimportant)
+    handler(Change(job(), job(version="2")))
+    assert await taken(queue) == [MNIST, OTHER]
+
+
+async def test_child_enqueues_its_owner_before_and_after_a_change(queue: Queue) -> None:
+    handler = event_handlers.enqueue_owner(TFJOBS, queue)
+    handler(Change(child_of("mnist"), child_of("other")))
+    assert await taken(queue) == [MNIST, OTHER]
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(child_of("mnist", api_version="kubeflow.org/v0"), [MNIST], id="old version"),
+        pytest.param(child_of("mnist", api_version="example.com/v1"), [], id="another group"),
+        pytest.param(child_of("mnist", kind="MPIJob"), [], id="another kind"),
+        pytest.param(decode(Pod, "alone"), [], id="without an owner"),
+    ],
+)
+async def test_owner_is_matched_by_group_and_kind(
+    pod: Pod, expected: list[ObjectKey], queue: Queue
+) -> None:
+    event_handlers.enqueue_owner(TFJOBS, queue)(Change(None, pod))
+    assert await taken(queue) == expected
+
+
+async def test_scaler_enqueues_the_jobs_that_it_names_and_has_named(queue: Queue) -> None:
+    def scaler(target: str) -> ScalerObject:
+        spec = {"selector": {"name": target}, "toDelete": {"count": 1}}
+        found: ScalerObject = decode(ScalerObject, "in", kind="ScaleIn", spec=spec)
+        return found
+
+    handler = event_handlers.enqueue_scale_target(lambda obj: scalers.read(obj, SCALE_INS), queue)
+    handler(Change(scaler("mnist"), scaler("other")))
+    assert await taken(queue) == [MNIST, OTHER]
+
+
+async def test_scaler_without_a_target_enqueues_nothing(queue: Queue) -> None:
+    handler = event_handlers.enqueue_scale_target(lambda obj: scalers.read(obj, SCALE_INS), queue)
+    handler(Change(None, decode(ScalerObject, "in", kind="ScaleIn", spec={})))
+    assert await taken(queue) == []
+
+
+def node(*, taint: str = "", condition: str = "", status: str = "True") -> Node:
+    taints = [{"key": taint}] if taint else []
+    conditions = [{"type": condition, "status": status}] if condition else []
+    found: Node = decode(Node, "node-a", spec={"taints": taints}, status={"conditions": conditions})
+    return found
+
+
+@pytest.fixture
+def node_handler(queue: Queue) -> Callable[[Change[Any]], None]:
+    """Return the handler of a node, on which one of two jobs has a pod."""
+    pods = Store[Pod]()
+    pods.put(child_of("mnist", node="node-a"))
+    pods.put(child_of("other", node="node-b"))
+    pods.put(child_of("foreign", kind="MPIJob", node="node-a"))
+    return event_handlers.enqueue_jobs_on_node(TFJOBS, pods, SIGNALS, queue)
+
+
+CALM, LEAVING = node(), node(taint="example.com/leaving")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(CALM, LEAVING, [MNIST], id="tainted"),
+        pytest.param(CALM, node(condition="Draining"), [MNIST], id="condition"),
+        pytest.param(LEAVING, CALM, [MNIST], id="stays after all"),
+        pytest.param(None, LEAVING, [MNIST], id="new, and about to be removed"),
+        pytest.param(CALM, CALM, [], id="a heartbeat"),
+        pytest.param(LEAVING, LEAVING, [], id="known already"),
+        pytest.param(CALM, node(condition="Draining", status="False"), [], id="false condition"),
+        pytest.param(CALM, node(taint="example.com/gpu"), [], id="another taint"),
+        pytest.param(LEAVING, None, [], id="gone"),
+    ],
+)
+async def test_node_about_to_be_removed_enqueues_the_jobs_on_it(
+    old: Node | None,
+    new: Node | None,
+    expected: list[ObjectKey],
+    node_handler: Callable[[Change[Any]], None],
+    queue: Queue,
+) -> None:
+    node_handler(Change(old, new))
+    assert await taken(queue) == expected
