@@ -1,8 +1,4 @@
-"""Address and credentials of the API server: kubeconfig, in-cluster, or a plain token.
-
-The only importer of kubernetes_asyncio, lazily: the import takes 38 MiB and half a second, which a
-cluster known by its token does not need.
-"""
+"""Address and credentials of the API server: kubeconfig, in-cluster, or a plain token."""
 
 import asyncio
 import logging
@@ -17,6 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 import attrs
 
 from dlctl.errors import ConfigError
+from dlctl.kube.config_library import config_library
 from dlctl.kube.credentials import Access, Credentials, FixedCredentials, tls_context
 
 logger = logging.getLogger(__name__)
@@ -65,14 +62,12 @@ async def load(kubeconfig: str | None = None, context: str | None = None) -> Clu
 
 async def in_cluster(folder: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
     """Return the cluster of the pod that this process runs in, with its service account."""
-    from kubernetes_asyncio.client.configuration import Configuration
-    from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
+    library = config_library()
 
     async def reload(renew: bool) -> Any:
-        configuration = Configuration()
-        InClusterConfigLoader(str(folder / "token"), str(folder / "ca.crt")).load_and_set(
-            configuration
-        )
+        configuration = library.configuration()
+        loader = library.in_cluster_loader(str(folder / "token"), str(folder / "ca.crt"))
+        loader.load_and_set(configuration)
         return configuration
 
     credentials = LoadedCredentials(reload)
@@ -86,13 +81,11 @@ async def in_cluster(folder: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
 
 
 async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
-    from kubernetes_asyncio.client.configuration import Configuration
-    from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
-
+    library = config_library()
     try:
         _require_file(paths)
-        merged = KubeConfigMerger(paths)
-        loader = KubeConfigLoader(
+        merged = library.kubeconfig_merger(paths)
+        loader = library.kubeconfig_loader(
             merged.config,
             active_context=context,
             config_base_path=None,
@@ -106,13 +99,13 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
         if renew:
             # Otherwise the plugin would not run before its token expires.
             vars(loader).pop("exec_plugin_expiry", None)
-        configuration = Configuration()
+        configuration = library.configuration()
         await loader.load_and_set(configuration)
         return configuration
 
     credentials = LoadedCredentials(reload, periodic=lambda: _may_expire(loader))
     configuration = await credentials.start()
-    named: Mapping[str, str] = loader.current_context["context"]  # type: ignore[index]
+    named: Mapping[str, str] = loader.current_context["context"]
     return ClusterConfig(
         configuration.host.rstrip("/"),
         credentials,
