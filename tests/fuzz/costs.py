@@ -20,6 +20,9 @@ from tests.fuzz.pipeline import is_large, is_listed, run_pipeline
 
 # Another process takes its share of caches and cores: the quickest run is the least disturbed.
 _REPEATS: Final = 8
+_REFERENCE: Final = msgspec.json.encode([{str(n): n for n in range(20)}] * 500)
+# On a core of an AMD EPYC beside a busy one.
+_USUAL_REFERENCE_S: Final = 0.0025
 
 
 @attrs.frozen
@@ -46,6 +49,8 @@ def run_within_limits(
     for _ in range(_REPEATS):
         if taken_s > most_s:
             taken_s = min(taken_s, _timed(form, wire)[0])
+    if taken_s > most_s:
+        most_s *= _slowness()
     assert taken_s <= most_s, f"{taken_s * 1000:.0f} ms of {most_s * 1000:.0f}"
     if not measure_memory:
         return Cost(outcome, taken_s)
@@ -53,6 +58,22 @@ def run_within_limits(
     most = max_memory_bytes(len(wire), decoded, large=is_large(outcome))
     assert peak <= most, f"{peak / 1e6:.1f} MB of {most / 1e6:.1f}, {decoded / 1e6:.1f} decoded"
     return Cost(outcome, taken_s, peak)
+
+
+def _slowness() -> float:
+    """Return how much longer than usual ordinary work takes here and now; 1 at least."""
+    with _no_garbage_collection():
+        return max(1.0, min(_reference_s() for _ in range(_REPEATS)) / _USUAL_REFERENCE_S)
+
+
+def _reference_s() -> float:
+    """Return the time of what reading objects consists of: decoding, copying, short texts."""
+    started = time.thread_time()
+    items = msgspec.json.decode(_REFERENCE)
+    copies = [{key: value for key, value in item.items() if value is not None} for item in items]
+    texts = {f"spec.containers[{i}].env[{key}]" for i, copy in enumerate(copies) for key in copy}
+    assert len(texts) == len(copies) * len(copies[0])
+    return time.thread_time() - started
 
 
 def _timed(form: CrdVersion, wire: bytes) -> tuple[float, str]:
