@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import attrs
 import pytest
 
 from dlctl.api.meta import (
@@ -127,6 +128,10 @@ async def test_hosts_follow_the_running_workers(start_cluster: StartCluster) -> 
     job = mpi_job()
     replicas(job, "Worker")["restartPolicy"] = "OnFailure"
     async with start_cluster() as cluster:
+        # Long enough to be seen on a busy machine.
+        cluster.options = attrs.evolve(
+            cluster.options, restart_backoff_s=8.0, restart_backoff_cap_s=8.0
+        )
         cluster.start()
         await cluster.submit(job, {**RUNS, "worker-0": [Evicted(), KEEPS_RUNNING]})
         await cluster.until(lambda: hosts(cluster) == ["linear-worker-1"])
