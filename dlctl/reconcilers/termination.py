@@ -30,9 +30,9 @@ _UNKNOWN_REASONS: Final = frozenset({"ContainerStatusUnknown", "Unknown"})
 OOM_KILLED: Final = "OOMKilled"
 # The kubelet reports the last container's end first, and the phase about a second later. Only the
 # phase comes with the reason why the kubelet ended the pod: by the container alone, an eviction
-# looks like the program's own failure. It gets two seconds, plus one because ``finishedAt`` has no
-# fractions: the container may have ended up to a second later.
-PHASE_WAIT_S: Final = 3.0
+# looks like the program's own failure. It gets four seconds, as a watch may lag, plus one because
+# ``finishedAt`` has no fractions: the container may have ended up to a second later.
+PHASE_WAIT_S: Final = 5.0
 
 
 @attrs.frozen

@@ -22,19 +22,20 @@ def submit(kubectl: Kubectl) -> None:
             kind.job("goes", ["true"], pod=UNSCHEDULABLE, runPolicy=fails, **elastic(kind))
             for kind in kubeflow.KINDS
         ),
-        first_form("first"),
+        list_form("TFJob", "tfReplicaSpecs", "tfReplicaType"),
+        list_form("PyTorchJob", "pytorchReplicaSpecs", "replicaType"),
     )
 
 
-def first_form(name: str) -> JSON:
-    """Return a TFJob in tf-operator's list form, into which the RuntimeId is written."""
-    entry = kubeflow.BY_NAME["TFJob"].job("", ["true"], pod=UNSCHEDULABLE)["spec"]["tfReplicaSpecs"]
-    template = entry["Worker"]["template"]
+def list_form(kind: str, map_field: str, type_field: str) -> JSON:
+    """Return a job in its kind's early list form, into which the RuntimeId is written."""
+    spec = kubeflow.BY_NAME[kind].job("", ["true"], pod=UNSCHEDULABLE)["spec"]
+    template = spec[map_field]["Worker"]["template"]
     return {
         "apiVersion": "kubeflow.org/v1alpha1",
-        "kind": "TFJob",
-        "metadata": {"name": name},
-        "spec": {"replicaSpecs": [{"tfReplicaType": "MASTER", "template": template}]},
+        "kind": kind,
+        "metadata": {"name": "first"},
+        "spec": {"replicaSpecs": [{type_field: "MASTER", "template": template}]},
     }
 
 

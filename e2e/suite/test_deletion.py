@@ -26,6 +26,13 @@ ERRORS: Final = (
 QUIET_S: Final = 4.0
 
 
+def is_established(cluster: Kubectl) -> bool:
+    # A new CRD has no conditions at all, which ``kubectl wait`` takes for an error.
+    definition = cluster.get("crd", DELETED_CRD) or {}
+    conditions = definition.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
 def distributed(name: str, api_version: str = "kubeflow.org/v1alpha1", **spec: Any) -> JSON:
     """Return a job that runs until it is deleted, and then ends quickly."""
     sleep = ("sleep", "3600")
@@ -144,7 +151,9 @@ def test_deleted_crd_takes_its_jobs_along_and_can_be_reinstalled(
             assert controller_metrics.ask(controller, pod["metadata"]["name"], "readyz") == "ok"
     finally:
         cluster.apply(crd(DELETED_CRD))
-        cluster("wait", "crd", DELETED_CRD, "--for=condition=Established", "--timeout=30s")
+        cluster.until(
+            lambda: is_established(cluster), within_s=30, what="the CRD to be established"
+        )
     began = time.monotonic()
     kubectl.apply(job)
     jobs.running(kubectl, "doomed", DELETED_CRD, within_s=90)
