@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import attrs
 import pytest
 from kubeflow.training import TrainingClient
 
@@ -36,6 +37,10 @@ async def test_job_is_followed_through_a_restart_to_its_end(kind: str) -> None:
     async with start_real_cluster(kinds=[kind_of("kubeflow.org/v1", kind)]) as cluster:
         assert isinstance(cluster, RealClusterHarness)
         cluster.node.run_s = 2.0
+        # The client polls, and must not miss the condition Restarting.
+        cluster.options = attrs.evolve(
+            cluster.options, restart_backoff_s=5.0, restart_backoff_cap_s=5.0
+        )
         cluster.start()
         client = client_of(kind, KUBECONFIG, cluster.namespace)
         made = job(client, scheduled_by_script(cluster, kind, Exit(137), DONE))
