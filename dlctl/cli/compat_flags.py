@@ -10,7 +10,6 @@ from typing import Any, Final
 from dlctl.cli import et_operator, training_operator
 from dlctl.options import Options
 
-ALIASES: Final[Mapping[str, str]] = et_operator.ALIASES
 IGNORED: Final[Mapping[str, str]] = {**training_operator.IGNORED, **et_operator.IGNORED}
 _BOOLEAN_FLAGS: Final = training_operator.BOOLEAN_FLAGS | et_operator.BOOLEAN_FLAGS
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from dlctl.cli.compat_flags import ALIASES, add_ignored_flags
+from dlctl.cli.compat_flags import add_ignored_flags
+from dlctl.cli.et_operator import ALIASES
 from dlctl.cli.training_operator import VARIABLES
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag

@@ -1,6 +1,6 @@
 """Flags of Kubeflow's training-operator that dlctl accepts, so that its Deployment works unchanged.
 
-Most are settings of ours; these have no effect.
+Most are settings of ours; here are its variables, and the flags that have no effect.
 """
 
 from collections.abc import Mapping

@@ -28,7 +28,7 @@ from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
 JSON = Mapping[str, Any]
-# Of one job. More would start too many requests in one iteration of the event loop.
+# Of one job at the same time: so many requests are wasted where the server rejects all.
 MAX_PARALLEL: Final = 32
 # Messages of admission, which the administrator controls and which may accept the same child later;
 # the code and reason are up to each webhook.
