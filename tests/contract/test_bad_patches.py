@@ -5,6 +5,7 @@ import pytest
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
 from tests.contract.objects import config_map
+from tests.contract.version_marks import REPLACED_BY_A_NUMBER
 from tests.local.apiserver.raw_client import JSON_PATCH, MERGE, STRATEGIC
 
 
@@ -243,8 +244,13 @@ async def test_patch_that_violates_the_schema_is_rejected(
                 {"op": "remove", "path": ""},
                 {"op": "copy", "from": "/data", "path": ""},
                 {"op": "move", "from": "/data", "path": ""},
-                {"op": "replace", "path": "", "value": 1},
             )
+        ),
+        pytest.param(
+            {"op": "replace", "path": "", "value": 1},
+            "422 Invalid: the server rejected our request due to an error in our request",
+            id="all replaced by a number",
+            marks=REPLACED_BY_A_NUMBER,
         ),
         pytest.param(
             {"op": "copy", "path": "/data/x"},

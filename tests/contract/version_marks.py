@@ -23,3 +23,6 @@ FORMATS_OF_NUMBERS: Final = pytest.mark.since(
 NOTHING_FOR_REPLICAS: Final = pytest.mark.since(
     34, "a maximum of no replicas is taken for a wrong one, not for none"
 )
+REPLACED_BY_A_NUMBER: Final = pytest.mark.since(
+    35, "a JSON Patch that replaces the whole object with a number changes nothing"
+)
