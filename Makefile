@@ -127,7 +127,7 @@ bench: $(READY) ## Measure, each figure beside its goal
 bench-neighbours: $(READY) ## Measure what a quiet namespace notices of a hostile one
 	$(BIN)/python -m bench.noisy_neighbour $(LOADS)
 
-# BENCH_FLAGS: --rounds N, --peer PROGRAM, --scenarios JOBSxREPLICAS ..., --flags "FLAGS OF DLCTL".
+# BENCH_FLAGS: --rounds N, --peer PROGRAM, --scenarios SCENARIO ..., --out FILE, --flags "FLAGS OF DLCTL".
 .PHONY: bench-cluster
 bench-cluster: $(READY) ## Time dlctl on a real API server beside plain writers; needs Go
 	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)

@@ -20,6 +20,8 @@ PERIOD_S: Final = 0.01
 # Shorter delays are left out.
 NOTED_S: Final = 0.005
 _STOP_S: Final = 20.0
+# The first line of the file: the sampler runs.
+_STARTED: Final = "started"
 
 
 @attrs.define(eq=False)
@@ -34,6 +36,10 @@ class Sampler:
     _cpu_s: float = 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        print(_STARTED, file=self.file, flush=True)
+        self._schedule(loop)
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         self._due = loop.time() + PERIOD_S
         self._cpu_s = time.thread_time()
         loop.call_at(self._due, self._sample, loop)
@@ -43,7 +49,7 @@ class Sampler:
         if late_s > NOTED_S:
             own_s = min(late_s, time.thread_time() - self._cpu_s)
             print(f"{self._due:.4f} {late_s:.4f} {own_s:.4f}", file=self.file, flush=True)
-        self.start(loop)
+        self._schedule(loop)
 
 
 class _Policy(asyncio.DefaultEventLoopPolicy):
@@ -96,8 +102,12 @@ class Controller:
         return self.process.poll() is None
 
     def late(self, since: float) -> Sequence[LateWakeup]:
+        """Return the late wake-ups since a time; fails if there is no sampler to notice them."""
         found = []
-        for line in self.samples.read_text().splitlines():
+        first, *lines = self.samples.read_text().splitlines() or [""]
+        if first != _STARTED:
+            raise RuntimeError("the event loop has no sampler")
+        for line in lines:
             due, wall_s, own_s = map(float, line.split())
             if due >= since:
                 found.append(LateWakeup(due, wall_s, own_s))

@@ -1,173 +1,94 @@
 """Plain writers, dlctl and, where its program is given, another operator, in turns.
 
 ``python -m bench.cluster FOLDER`` needs a cluster with kwok's nodes and an audit log in ``FOLDER``,
-which ``make bench-cluster`` makes. Figures are medians over the rounds; times are ratios to the
-plain writers of the same round, which create as many pods and services.
+which ``make bench-cluster`` makes. Figures are medians over the rounds; those named ``ratio`` are
+times relative to the plain writers of the same round.
+
+A scenario is ``JOBSxREPLICAS`` or one of these, with the sizes that are the default:
+``fairness:5000x4`` (small jobs beside a large one), ``first-write``, ``foreign:10000`` (pods of
+others), ``job-restart:1000`` (ranks), ``live:1000x4`` (processor time by live jobs),
+``overload:200x4``, ``restart:1000x10`` (of the controller), ``sustained:10000x4``.
 """
 
 import argparse
 import asyncio
 import json
 import shlex
-import statistics
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import attrs
-
-from bench.cluster.load import ApiServer, jobs_s, plain_writes_s
-from bench.cluster.operators import Operator, dlctl, peer
-from bench.process_usage import cpu_s, rss_mb
+from bench.cluster import results
+from bench.cluster.api_server import ApiServer
+from bench.cluster.operators import Program, dlctl, peer
+from bench.cluster.results import Run, medians
+from bench.cluster.scenario import Bench, Scenario
+from bench.cluster.scenarios import parse_scenario
 from e2e.cluster import programs
 from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.programs import Release
-from tests.support.history import WRITES
 
-# The plain writers are measured with fewer, which take the same time each.
-_MAX_PLAIN: Final = 1000
+_DEFAULT: Final = ("1x1000", "200x4")
 
 
-@attrs.frozen
-class Scenario:
-    """A number of jobs, and the replicas of each."""
-
-    jobs: int
-    replicas: int
-
-    def __str__(self) -> str:
-        return f"{self.jobs}x{self.replicas}"
-
-    @property
-    def total(self) -> int:
-        return self.jobs * self.replicas
-
-
-@attrs.frozen
-class Measurement:
-    """The cost of one scenario for one operator."""
-
-    operator: str
-    scenario: str
-    pods_ratio: float | None
-    running_ratio: float | None
-    cpu_ms_per_child: float
-    rss_mb: float
-    idle_rss_mb: float
-    writes: int
-    writes_per_job: float
-    plain_s: float
+async def measure_all(
+    bench: Bench, operators: Sequence[Program], scenarios: dict[str, Scenario], rounds: int
+) -> list[Run]:
+    """Measure each scenario with each operator that it fits, round after round."""
+    runs = []
+    for number in range(rounds):
+        for name, scenario in scenarios.items():
+            for program in operators:
+                if program.is_dlctl or not scenario.dlctl_only:
+                    figures = await scenario.measure(bench, program)
+                    run = Run(program.name, name, figures)
+                    runs.append(run)
+                    at = f"round {number + 1} at {time.strftime('%X')}"
+                    print(f"{at}: {run}", file=sys.stderr, flush=True)
+    return runs
 
 
-async def measure(
-    server: ApiServer, operator: Operator, scenario: Scenario, folder: Path
-) -> Measurement:
-    plain = min(scenario.total, _MAX_PLAIN)
-    plain_s = await plain_writes_s(server, plain) * scenario.total / plain
-    idle_mb, cpu_before_s = rss_mb(operator.pid), cpu_s(operator.pid)
-    times, namespace = await jobs_s(server, scenario.jobs, scenario.replicas)
-    used_s = cpu_s(operator.pid) - cpu_before_s
-    writes = _writes(folder / "audit.log", namespace)
-    print(f"  {operator.name} {scenario}: {times} {dict(writes)}", file=sys.stderr, flush=True)
-    return Measurement(
-        operator.name,
-        str(scenario),
-        _ratio(times.children_s, plain_s),
-        _ratio(times.running_s, plain_s),
-        1000 * used_s / (2 * scenario.total),
-        rss_mb(operator.pid),
-        idle_mb,
-        sum(writes.values()),
-        sum(writes.values()) / scenario.jobs,
-        plain_s,
-    )
-
-
-def _ratio(value: float | None, plain_s: float) -> float | None:
-    return None if value is None else value / plain_s
-
-
-def _writes(audit_log: Path, namespace: str) -> Counter[str]:
-    """Return the operator's writes in a namespace, by verb and resource."""
-    found: Counter[str] = Counter()
-    others = ("Python", "kwok", "kube-", "kubectl")
-    with audit_log.open() as lines:
-        for line in lines:
-            if namespace not in line:
-                continue
-            entry = json.loads(line)
-            if entry["verb"] in WRITES and not entry.get("userAgent", "").startswith(others):
-                target = entry.get("objectRef", {})
-                resource = "/".join(target[k] for k in ("resource", "subresource") if target.get(k))
-                found[f"{entry['verb']} {resource}"] += 1
-    return found
-
-
-def medians(measured: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """Return one row for each operator and scenario."""
-    rows: dict[tuple[str, str], list[Measurement]] = {}
-    for one in measured:
-        rows.setdefault((one.operator, one.scenario), []).append(one)
-    result = []
-    for (operator, scenario), runs in rows.items():
-        row: dict[str, Any] = {"operator": operator, "scenario": scenario}
-        for field in attrs.fields(Measurement)[2:]:
-            values = [getattr(run, field.name) for run in runs]
-            known = [v for v in values if v is not None]
-            row[field.name] = round(statistics.median(known), 2) if known else None
-        result.append(row)
-    return result
-
-
-async def measure_all(args: argparse.Namespace) -> list[Measurement]:
-    folder: Path = args.folder
+async def measure_in(
+    folder: Path, operators: Sequence[Program], scenarios: dict[str, Scenario], rounds: int
+) -> list[Run]:
+    """Install the definitions, and measure."""
+    cluster = ControlPlane(folder, programs.folder(Release.NEWEST))
+    cluster.kubectl("apply", "--server-side", "--filename=manifests/base/crds.yaml")
     config = json.loads((folder / "admin.kubeconfig").read_text())
-    measured = []
     async with ApiServer.of(config) as server:
-        for number in range(args.rounds):
-            print(f"round {number + 1} at {time.strftime('%X')}", file=sys.stderr, flush=True)
-            starts = [dlctl(folder, shlex.split(args.flags))]
-            if args.peer:
-                starts.append(peer(folder, args.peer))
-            for start in starts:
-                with start as operator:
-                    measured += [
-                        await measure(server, operator, scenario, folder)
-                        for scenario in args.scenarios
-                    ]
-    return measured
-
-
-def _scenario(text: str) -> Scenario:
-    jobs, replicas = text.split("x")
-    return Scenario(int(jobs), int(replicas))
+        return await measure_all(Bench(server, folder), operators, scenarios, rounds)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.cluster",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("folder", type=Path, help="the cluster's folder")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", type=Path, help="the program of training-operator v1")
     parser.add_argument("--flags", default="", help="flags of dlctl controller")
-    parser.add_argument("--out", type=Path, help="write the figures to this file as JSON, too")
+    parser.add_argument("--out", type=Path, help="add the figures to this JSON file, too")
     parser.add_argument(
         "--scenarios",
-        type=_scenario,
+        type=parse_scenario,
         nargs="+",
-        metavar="JOBSxREPLICAS",
-        default=[Scenario(1, 1000), Scenario(200, 4)],
+        metavar="SCENARIO",
+        default=[parse_scenario(text) for text in _DEFAULT],
     )
     args = parser.parse_args()
-    cluster = ControlPlane(args.folder, programs.folder(Release.NEWEST))
-    cluster.kubectl("apply", "--server-side", "--filename=manifests/base/crds.yaml")
-    rows = medians(asyncio.run(measure_all(args)))
+    operators = [dlctl(args.folder, shlex.split(args.flags))]
+    if args.peer:
+        operators.append(peer(args.folder, args.peer))
+    runs = asyncio.run(measure_in(args.folder, operators, dict(args.scenarios), args.rounds))
+    rows = medians(runs)
     for row in rows:
         print(json.dumps(row))
     if args.out:
-        args.out.write_text(json.dumps(rows, indent=1) + "\n")
+        results.write(args.out, rows)
     return 0
 
 

@@ -1,16 +1,24 @@
 """The operators that are timed, each in its own process."""
 
 import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import attrs
 
+from bench.controller_process import Controller, controller
+from e2e.cluster.addresses import free_port
+
+_READY_S: Final = 60.0
 _SETTLED_S: Final = 5.0
+_POLL_S: Final = 0.02
 _STOP_S: Final = 20.0
 
 
@@ -20,34 +28,85 @@ class Operator:
 
     name: str
     pid: int
+    # Seconds since the epoch.
+    started_at: float
+    # Of dlctl alone: its address, and its event loop.
+    url: str = ""
+    controller: Controller | None = None
 
 
-@contextmanager
-def _running(name: str, folder: Path, command: Sequence[str]) -> Iterator[Operator]:
-    with (folder / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            # Both have synced and lead by then.
-            time.sleep(_SETTLED_S)
-            if process.poll() is not None:
-                raise RuntimeError(f"{name} has ended: see {folder}/{name}.log")
-            yield Operator(name, process.pid)
-        finally:
-            process.terminate()
-            process.wait(_STOP_S)
+@attrs.frozen
+class Program:
+    """An operator that can be started."""
+
+    name: str
+    run: Callable[..., AbstractContextManager[Operator]]
+
+    @property
+    def is_dlctl(self) -> bool:
+        return self.name == "dlctl"
 
 
-def dlctl(folder: Path, flags: Sequence[str]) -> AbstractContextManager[Operator]:
-    kubeconfig = folder / "admin.kubeconfig"
-    command = [sys.executable, "-m", "dlctl", "controller", f"--kubeconfig={kubeconfig}"]
-    command += ["--bind-address=127.0.0.1:0", *flags]
-    return _running("dlctl", folder, command)
+def dlctl(folder: Path, flags: Sequence[str]) -> Program:
+    return Program("dlctl", partial(_run_dlctl, folder, flags))
 
 
-def peer(folder: Path, program: Path) -> AbstractContextManager[Operator]:
-    """Run training-operator with its limits lifted."""
+def peer(folder: Path, program: Path) -> Program:
+    """Return training-operator with its limits lifted."""
     command = [str(program), "--enable-scheme=PyTorchJob", "--controller-threads=8"]
     command += ["--kube-api-qps=2000", "--kube-api-burst=4000"]
     command += ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
-    command += [f"--kubeconfig={folder / 'admin.kubeconfig'}"]
-    return _running("training-operator", folder, command)
+    return Program("training-operator", partial(_run_peer, folder, command))
+
+
+@contextmanager
+def _run_dlctl(
+    folder: Path,
+    flags: Sequence[str],
+    *more: str,
+    kubeconfig: Path | None = None,
+    until_ready: bool = True,
+) -> Iterator[Operator]:
+    own_folder = Path(tempfile.mkdtemp(prefix="dlctl-", dir=folder))
+    address = f"127.0.0.1:{free_port()}"
+    arguments = [f"--kubeconfig={kubeconfig or folder / 'admin.kubeconfig'}"]
+    arguments += [f"--bind-address={address}", *flags, *more]
+    started_at = time.time()
+    with controller(own_folder, arguments) as running:
+        pid = running.process.pid
+        operator = Operator("dlctl", pid, started_at, f"http://{address}", running)
+        if until_ready:
+            _wait(operator, own_folder / "log")
+        yield operator
+
+
+def _wait(operator: Operator, log: Path) -> None:
+    assert operator.controller
+    deadline = time.monotonic() + _READY_S
+    while time.monotonic() < deadline:
+        if not operator.controller.runs:
+            raise RuntimeError(f"dlctl has ended:\n{log.read_text()[-2000:]}")
+        with suppress(urllib.error.URLError, ConnectionError):
+            with urllib.request.urlopen(f"{operator.url}/readyz", timeout=5):
+                # Its start is over, so that it is not measured.
+                time.sleep(1.0)
+                return
+        time.sleep(_POLL_S)
+    raise RuntimeError(f"dlctl is not ready:\n{log.read_text()[-2000:]}")
+
+
+@contextmanager
+def _run_peer(folder: Path, command: Sequence[str]) -> Iterator[Operator]:
+    with (folder / "peer.log").open("ab") as log:
+        started_at = time.time()
+        arguments = [*command, f"--kubeconfig={folder / 'admin.kubeconfig'}"]
+        process = subprocess.Popen(arguments, stdout=log, stderr=log)
+        try:
+            # It has synced by then.
+            time.sleep(_SETTLED_S)
+            if process.poll() is not None:
+                raise RuntimeError(f"the peer has ended: see {folder}/peer.log")
+            yield Operator("training-operator", process.pid, started_at)
+        finally:
+            process.terminate()
+            process.wait(_STOP_S)

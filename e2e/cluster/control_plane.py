@@ -117,7 +117,8 @@ class ControlPlane:
             policy = self.directory / "audit.json"
             policy.write_text(json.dumps(_AUDIT_POLICY))
             args += [f"--audit-policy-file={policy}"]
-            args += [f"--audit-log-path={self.directory}/audit.log"]
+            # All in one file.
+            args += [f"--audit-log-path={self.directory}/audit.log", "--audit-log-maxsize=100000"]
         self.processes.start("kube-apiserver", *args)
 
     def _start_controllers(self, identity: Identity) -> None:

@@ -1,0 +1,53 @@
+"""The limit that an operator is held to: clients that only create, or also delete, objects."""
+
+import asyncio
+import time
+
+from bench.cluster.api_server import ApiServer
+from bench.cluster.concurrency import WRITERS, each
+from bench.cluster.manifests import plain_pod, plain_service
+from bench.cluster.namespaces import namespace
+
+_POLL_S = 0.05
+
+
+async def create_s(server: ApiServer, replicas: int, *, writers: int = WRITERS) -> float:
+    """Return the seconds in which they create the pods and services of this many replicas."""
+    async with namespace(server) as name:
+        return await fill_s(server, name, replicas, writers=writers)
+
+
+async def fill_s(server: ApiServer, name: str, replicas: int, *, writers: int = WRITERS) -> float:
+    """Like :func:`create_s`, in a namespace that keeps them."""
+    base = f"/api/v1/namespaces/{name}"
+
+    async def write(number: int) -> None:
+        await server.post(f"{base}/pods", plain_pod(number))
+        await server.post(f"{base}/services", plain_service(number))
+
+    start = time.perf_counter()
+    await each(range(replicas), write, at_once=writers)
+    return time.perf_counter() - start
+
+
+async def replace_s(server: ApiServer, pods: int) -> float:
+    """Return the seconds in which they delete this many running pods and create them again."""
+    async with namespace(server) as name:
+        base = f"/api/v1/namespaces/{name}/pods"
+
+        async def create(number: int) -> None:
+            await server.post(base, plain_pod(number))
+
+        async def delete(number: int) -> None:
+            await server.delete(f"{base}/plain-{number}")
+
+        await each(range(pods), create)
+        running = f"{base}?fieldSelector=status.phase%3DRunning"
+        while len(await server.metadata(running)) < pods:  # noqa: ASYNC110 - not in the clock.
+            await asyncio.sleep(_POLL_S)
+        start = time.perf_counter()
+        await each(range(pods), delete)
+        while await server.metadata(base):  # noqa: ASYNC110 - the last ones are gone at once.
+            await asyncio.sleep(_POLL_S)
+        await each(range(pods), create)
+        return time.perf_counter() - start
