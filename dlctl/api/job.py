@@ -150,6 +150,8 @@ class Job:
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.
     is_local: bool = False
+    # Whether its replicas share one service instead of having one each.
+    shares_service: bool = False
     scheduler_name: str = ""
     # Why the current spec is invalid; running pods continue.
     invalid_reason: str = ""
@@ -182,9 +184,23 @@ class Job:
         return sum(spec.replicas for spec in self.replica_specs)
 
     def child_name(self, replica: Replica) -> str:
-        """Return the name that a replica's pod and service share."""
+        """Return the name of a replica's pod, and of its service if it has its own."""
         prefix = self._prefix_by_type.get(replica.type) or self._type_prefix(replica.type)
         return f"{prefix}-{replica.index}" if replica.type not in self._unindexed_types else prefix
+
+    @cached_property
+    def shared_service(self) -> str:
+        """Return the name of a service that all replicas share; no child of a replica has it."""
+        return "-".join(part for part in (self.name_prefix, self.runtime_id) if part)
+
+    def service_name(self, replica: Replica) -> str:
+        """Return the name of the service that makes a replica's host name resolve."""
+        return self.shared_service if self.shares_service else self.child_name(replica)
+
+    def host_name(self, replica: Replica) -> str:
+        """Return the DNS name of a replica within its namespace."""
+        name = self.child_name(replica)
+        return f"{name}.{self.shared_service}" if self.shares_service else name
 
     @cached_property
     def _prefix_by_type(self) -> Mapping[str, str]:

@@ -36,6 +36,8 @@ class Dialect(abc.ABC):
     service_per_replica: bool = True
     # Replica types that no other replica connects to: they have no services.
     types_without_service: Collection[str] = ()
+    # The labels by which the replicas of a job differ; empty if they cannot share a service.
+    replica_labels: Collection[str] = ()
     # Whether the names of replicas resolve before the replicas are ready.
     publish_not_ready_addresses: bool = True
     # Whether the framework's variables are added to the user's, or omitted if the user sets any.

@@ -15,6 +15,7 @@ from dlctl.api.undecoded_object import TOO_DEEP
 from dlctl.dialects.dialect import DecodedObject, Dialect
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.field_reader import MAX_REPLICAS
+from dlctl.dialects.service_layout import shares_service
 from dlctl.errors import InvalidJobError
 
 Dialects = Mapping[str, Dialect]
@@ -113,7 +114,12 @@ class Kind:
             )
             raise InvalidJobError(message, field="spec")
         annotations = obj.metadata.annotations or {}
-        return attrs.evolve(job, defaults=self.defaults, annotations=annotations)
+        return attrs.evolve(
+            job,
+            defaults=self.defaults,
+            annotations=annotations,
+            shares_service=shares_service(job, obj.dialect, annotations),
+        )
 
 
 def make_kind(group: str, job_type: str, dialects: Dialects, **fields: Any) -> Kind:

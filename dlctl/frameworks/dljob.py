@@ -83,7 +83,7 @@ class DLJob(abc.ABC):
 
     def address(self, replica_type: str, replica_index: int) -> str:
         """Return the host name of a replica within its namespace."""
-        return self.job.child_name(Replica(replica_type, replica_index))
+        return self.job.host_name(Replica(replica_type, replica_index))
 
     def port(self, replica_type: str) -> int:
         """Return the port that the replicas of a type listen on."""

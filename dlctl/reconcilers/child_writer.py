@@ -123,7 +123,7 @@ def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
     for dependent in plan.dependents.created:
         yield child(dependent.resource, dependent.name, partial(renderer.dependent, dependent))
     for replica in plan.services:
-        yield child(SERVICES, job.child_name(replica), partial(renderer.service, replica))
+        yield child(SERVICES, job.service_name(replica), partial(renderer.service, replica))
     for replica in plan.pods:
         body = partial(renderer.pod, replica)
         yield child(PODS, job.child_name(replica), body, template=replica.type)

@@ -23,6 +23,7 @@ from dlctl.kube.errors import ConflictError, NamespaceTerminatingError, NotFound
 from dlctl.reconcilers.children.adoption import Adopter
 from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.render import Renderer
+from dlctl.reconcilers.children.service_layout import with_existing_layout
 from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.crd_check import OutdatedCRDError
@@ -87,7 +88,8 @@ class JobReconciler:
                     return Result(requeue_after_s=0)
                 else:
                     observed = await self._observe(read.job, cache)
-                    context, plan = await self._plan(read.job, read.obj, observed, cache)
+                    job = with_existing_layout(read.job, observed.services)
+                    context, plan = await self._plan(job, read.obj, observed, cache)
                 result = await self.executor.apply(context, plan)
                 self._drop_spec(stored, read)
             except ContentError as error:

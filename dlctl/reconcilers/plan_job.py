@@ -283,11 +283,11 @@ def _is_elastic_worker(job: Job, replica: Replica) -> bool:
 def _missing_services(
     job: Job, observed: Observed, with_service: Collection[Replica]
 ) -> tuple[Replica, ...]:
-    return tuple(r for r in with_service if job.child_name(r) not in observed.services)
+    return tuple(r for r in with_service if job.service_name(r) not in observed.services)
 
 
 def _surplus_services(
     job: Job, observed: Observed, with_service: Collection[Replica]
 ) -> tuple[Service, ...]:
-    wanted = {job.child_name(replica) for replica in with_service}
+    wanted = {job.service_name(replica) for replica in with_service}
     return tuple(service for name, service in observed.services.items() if name not in wanted)

@@ -18,6 +18,19 @@ def test_children_of_a_job_are_rendered_without_a_cluster(dlctl: Dlctl, written:
     assert {child["metadata"]["namespace"] for child in children} == {"ml"}
 
 
+def test_replicas_that_share_a_service_are_rendered_with_one(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = mxjob(workers=2)
+    job["metadata"]["annotations"] = {"dlctl.dev/service": "job"}
+    done = dlctl("render", written(job))
+    service, *pods = yaml.safe_load_all(done.out)
+    assert done.code == 0
+    assert service["kind"] == "Service"
+    assert [pod["kind"] for pod in pods] == ["Pod"] * 4
+    assert {pod["spec"]["subdomain"] for pod in pods} == {service["metadata"]["name"]}
+
+
 def test_elastic_job_is_rendered_with_all_of_its_workers_and_no_key(
     dlctl: Dlctl, written: Written
 ) -> None:

@@ -155,7 +155,9 @@ class ClusterHarness:
         script: Script | None = None,
     ) -> JSON:
         """Create a job with a script for its replicas; an invalid one has no script."""
-        job = {**manifest, "metadata": {"name": manifest["metadata"]["name"]}}
+        kept = {"name", "annotations"}
+        metadata = {name: v for name, v in manifest["metadata"].items() if name in kept}
+        job = {**manifest, "metadata": metadata}
         key = self.key(job["metadata"]["name"])
         if script is None and outcomes is not None:
             script = script_of(manifest, outcomes, last_replica=last_replica)

@@ -51,6 +51,7 @@ class ReplicaMap(Dialect):
     framework: type[KubeflowJob] = attrs.field(init=False)
     # Whether it is v1's; the versions before have no schemas of fields that are v1's alone.
     is_v1: bool = True
+    replica_labels = (f"{LABEL_PREFIX}/replica-type", f"{LABEL_PREFIX}/replica-index")
     publish_not_ready_addresses: bool = False
     overrides_user_env: bool = True
     supports_ttl: bool = True

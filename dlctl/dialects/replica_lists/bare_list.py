@@ -36,6 +36,7 @@ class BareList(Dialect):
     default_port: int | None = None
     port_name: str = "dlport0"
     service_per_replica: bool = True
+    replica_labels = ("pod_name",)
     extra_env: Mapping[str, str] = attrs.field(factory=dict)
 
     def matches(self, spec: Any) -> bool:

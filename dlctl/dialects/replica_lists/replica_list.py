@@ -69,6 +69,7 @@ class ReplicaList(Dialect):
     case_insensitive_templates: bool = True
     port_name: str = "dljob-port"
     service_per_replica: bool = False
+    replica_labels = ("job_type", "task_index")
     patches_spec: bool = True
     supports_ttl: bool = True
     extra_env: Mapping[str, str] = attrs.field(factory=dict)

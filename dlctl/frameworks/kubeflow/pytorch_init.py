@@ -40,6 +40,9 @@ def init_containers(defaults: JobDefaults, master: str) -> list[Mapping[str, Any
 
     :raises ConfigError: if the template is malformed.
     """
+    if "." in master and not defaults.pytorch_init_template:
+        # nslookup of BusyBox does not complete names that contain a dot.
+        master = f"{master} || getent hosts {master}"
     return [_with_master(container, master) for container in _parsed_template(defaults)]
 
 

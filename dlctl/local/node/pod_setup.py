@@ -110,7 +110,9 @@ class PodSetup:
             sources=sources,
             volumes=volumes,
             etc=context.etc,
-            names={} if context.isolated else service_names(context.services, namespace),
+            names={}
+            if context.isolated
+            else service_names(context.services, namespace, pod.spec.subdomain or ""),
             api=context.api.env if context.api else {},
             account=account,
             warn=warn_from_thread,

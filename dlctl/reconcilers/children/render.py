@@ -94,35 +94,45 @@ class Renderer:
             yield from itertools.takewhile(_is_role, self.framework.dependents((), present))
 
     def replicas_with_service(self) -> Iterator[Replica]:
-        """Yield the replicas that need a DNS name: the chief, or all if the API requires it."""
+        """Yield a replica of each service: the chief, or all if the API requires it.
+
+        If the replicas share one service, the first stands for it.
+        """
         if self.job.is_local or not self.dialect.has_services:
             return
-        if self.dialect.service_per_replica:
+        if self.job.shares_service:
+            yield from itertools.islice(self.job.replicas, 1)
+        elif self.dialect.service_per_replica:
             without_service = self.dialect.types_without_service
             yield from (r for r in self.job.replicas if r.type not in without_service)
         else:
             yield self.dialect.framework.default_chief()
 
     def service(self, replica: Replica) -> JSON:
-        """Render the headless service that provides a replica's DNS name.
+        """Render the headless service that provides a replica's DNS name, or those of all replicas.
 
         :raises InvalidJobError: if its pod could not start.
         """
-        labels = self._labels(replica)
         replica_spec = self._spec(replica)
         # Fails early for a job that is too large, so that nothing is created for it.
         self._environment(replica_spec, replica)
-        ports = replica_spec.ports
+        selector = dict(self.dialect.labels(self.job, replica))
+        if self.job.shares_service:
+            of_replica = self.dialect.replica_labels
+            selector = {n: value for n, value in selector.items() if n not in of_replica}
         spec: JSON = {"clusterIP": "None"}
         if self.dialect.publish_not_ready_addresses:
             # Replicas resolve each other's names during start-up, before they are ready.
             spec["publishNotReadyAddresses"] = True
-        spec["selector"] = dict(self.dialect.labels(self.job, replica))
-        spec["ports"] = [{"name": name, "port": port} for name, port in ports.items()]
+        spec["selector"] = selector
+        if not self.job.shares_service:
+            # Names resolve without ports, which may differ between types.
+            spec["ports"] = [{"name": n, "port": port} for n, port in replica_spec.ports.items()]
+        labels = {**selector, MANAGED_BY_LABEL: MANAGED_BY}
         return {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": self._metadata(self.job.child_name(replica), labels),
+            "metadata": self._metadata(self.job.service_name(replica), labels),
             "spec": spec,
         }
 
@@ -166,6 +176,9 @@ class Renderer:
         pod_spec = dict(given)
         if self.job.scheduler_name:
             pod_spec["schedulerName"] = self.job.scheduler_name
+        if self.job.shares_service:
+            pod_spec["hostname"] = self.job.child_name(replica)
+            pod_spec["subdomain"] = self.job.shared_service
         if self._is_gated(spec, given):
             gates = pod_spec.get("schedulingGates") or []
             pod_spec["schedulingGates"] = [*gates, {"name": WORKERS_RUNNING_GATE}]
