@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from bench.cluster.scenarios import parse_scenario
-from bench.cluster.scenarios.creation import Creation
+from bench.cluster.scenarios.creation import Creation, OneService
 from bench.cluster.scenarios.fairness import Fairness
 from bench.cluster.scenarios.first_write import FirstWrite
 from bench.cluster.scenarios.live_jobs import levels
@@ -15,6 +15,9 @@ from bench.cluster.scenarios.restart import Restart
     ("text", "full", "scenario"),
     [
         pytest.param("200x4", "200x4", Creation(200, 4), id="jobs and replicas"),
+        pytest.param(
+            "one-service:1x1000", "one-service:1x1000", OneService(1, 1000), id="one service"
+        ),
         pytest.param("create:200x4", "200x4", Creation(200, 4), id="the same by its name"),
         pytest.param("restart:100x10", "restart:100x10", Restart(100, 10), id="all sizes"),
         pytest.param("fairness:300", "fairness:300x4", Fairness(300, 4), id="the first size"),

@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 
 from bench.cluster.scenario import Scenario
-from bench.cluster.scenarios.creation import Creation
+from bench.cluster.scenarios.creation import Creation, OneService
 from bench.cluster.scenarios.fairness import Fairness
 from bench.cluster.scenarios.first_write import FirstWrite
 from bench.cluster.scenarios.foreign_pods import ForeignPods
@@ -24,6 +24,7 @@ _BY_NAME: Final[Mapping[str, type[Any]]] = {
     "foreign": ForeignPods,
     "job-restart": JobRestart,
     "live": LiveJobs,
+    "one-service": OneService,
     "overload": Overload,
     "restart": Restart,
     "sustained": Sustained,

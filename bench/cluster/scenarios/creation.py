@@ -17,6 +17,7 @@ from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures, loop_lag, ratio
 from bench.cluster.seen import Seen, has_condition
 from bench.process_usage import cpu_s, rss_mb
+from dlctl.dialects.service_layout import SERVICE_ANNOTATION
 
 # The plain writers are measured with fewer, which take the same time each.
 _MAX_PLAIN: Final = 1000
@@ -39,6 +40,8 @@ class Creation:
     jobs: int
     replicas: int
     dlctl_only: ClassVar[bool] = False
+    # Whether the replicas of a job share one service.
+    shares_service: ClassVar[bool] = False
 
     async def measure(self, bench: Bench, program: Program) -> Figures:
         total = self.jobs * self.replicas
@@ -48,18 +51,25 @@ class Creation:
             mark, since = bench.audit.end(), time.monotonic()
             idle_mb, cpu_before_s = rss_mb(operator.pid), cpu_s(operator.pid)
             async with namespace(bench.server) as name:
-                times = await create_jobs(bench.server, name, self.jobs, self.replicas)
+                times = await create_jobs(
+                    bench.server,
+                    name,
+                    self.jobs,
+                    self.replicas,
+                    shares_service=self.shares_service,
+                )
                 await asyncio.sleep(_REST_S)
                 used_s = cpu_s(operator.pid) - cpu_before_s
                 used_mb = rss_mb(operator.pid)
                 requests = list(bench.audit.requests(mark))
                 lag = loop_lag(operator, since, time.monotonic())
+        services = self.jobs if self.shares_service else total
         writes = count_by_target(entry for entry in requests if is_write(entry))
         return {
             "children_ratio": ratio(times.children_s, plain_s),
             "running_ratio": ratio(times.running_s, plain_s),
             "plain_s": plain_s,
-            "cpu_ms_per_child": 1000 * used_s / (2 * total),
+            "cpu_ms_per_child": 1000 * used_s / (total + services),
             "idle_rss_mb": idle_mb,
             "rss_mb": used_mb,
             "writes_per_job": sum(writes.values()) / self.jobs,
@@ -68,8 +78,24 @@ class Creation:
         }
 
 
+@attrs.frozen
+class OneService(Creation):
+    """The same with one service for each job; the plain writers still create one for each pod."""
+
+    jobs: int = 1
+    replicas: int = 1000
+    dlctl_only: ClassVar[bool] = True
+    shares_service: ClassVar[bool] = True
+
+
 async def create_jobs(
-    server: ApiServer, namespace_: str, jobs: int, replicas: int, *, prefix: str = "job"
+    server: ApiServer,
+    namespace_: str,
+    jobs: int,
+    replicas: int,
+    *,
+    prefix: str = "job",
+    shares_service: bool = False,
 ) -> Times:
     """Submit PyTorchJobs, and wait until all of them run."""
     path = PYTORCH_JOBS.format(namespace_)
@@ -77,7 +103,10 @@ async def create_jobs(
     pods, services, running = Seen(), Seen(), Seen(has_condition("Running"))
 
     async def submit(number: int) -> None:
-        await server.post(path, pytorch_job(f"{prefix}-{number}", replicas))
+        job = pytorch_job(f"{prefix}-{number}", replicas)
+        if shares_service:
+            job["metadata"]["annotations"] = {SERVICE_ANNOTATION: "job"}
+        await server.post(path, job)
 
     async with AsyncExitStack() as stack:
         for resource, seen, accept in (
@@ -89,7 +118,7 @@ async def create_jobs(
         start = time.perf_counter()
         await each(range(jobs), submit)
         pods_s = await pods.complete_s(jobs * replicas, start)
-        services_s = await services.complete_s(jobs * replicas, start)
+        services_s = await services.complete_s(jobs if shares_service else jobs * replicas, start)
         running_s = await running.complete_s(jobs, start)
     known = pods_s is not None and services_s is not None
     return Times(max(pods_s or 0.0, services_s or 0.0) if known else None, running_s)
