@@ -134,6 +134,12 @@ bench-cluster: $(READY) ## Time dlctl on a real API server beside plain writers;
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --kwok 4 --audit -- \
 		sh -c '$(BIN)/python -m bench.cluster $$E2E_CLUSTER $(BENCH_FLAGS)'
 
+.PHONY: bench-gate
+bench-gate: $(READY) ## Compare a few ratios of bench-cluster with those stored; needs Go
+	$(BIN)/python -m e2e.cluster build --what control-plane --k8s $(K8S)
+	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --kwok 4 --audit -- \
+		sh -c '$(BIN)/python -m bench.cluster.gate $$E2E_CLUSTER $(GATE_FLAGS)'
+
 # The version of Kubernetes that contract and e2e tests run on: 1.36, or 1.33.
 K8S ?= 1.36
 

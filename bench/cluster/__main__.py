@@ -17,14 +17,14 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from bench.cluster import results
 from bench.cluster.api_server import ApiServer
 from bench.cluster.operators import Program, dlctl, peer
-from bench.cluster.results import Run, medians
+from bench.cluster.results import Row, Run, medians
 from bench.cluster.scenario import Bench, Scenario
 from bench.cluster.scenarios import parse_scenario
 from e2e.cluster import programs
@@ -34,32 +34,32 @@ from e2e.cluster.programs import Release
 _DEFAULT: Final = ("1x1000", "200x4")
 
 
-async def measure_all(
-    bench: Bench, operators: Sequence[Program], scenarios: dict[str, Scenario], rounds: int
-) -> list[Run]:
-    """Measure each scenario with each operator that it fits, round after round."""
+async def measure(
+    bench: Bench, operators: Sequence[Program], name: str, scenario: Scenario, rounds: int
+) -> list[Row]:
+    """Measure a scenario with each operator that it fits, in turns."""
     runs = []
     for number in range(rounds):
-        for name, scenario in scenarios.items():
-            for program in operators:
-                if program.is_dlctl or not scenario.dlctl_only:
-                    figures = await scenario.measure(bench, program)
-                    run = Run(program.name, name, figures)
-                    runs.append(run)
-                    at = f"round {number + 1} at {time.strftime('%X')}"
-                    print(f"{at}: {run}", file=sys.stderr, flush=True)
-    return runs
+        for program in operators:
+            if program.is_dlctl or not scenario.dlctl_only:
+                run = Run(program.name, name, await scenario.measure(bench, program))
+                runs.append(run)
+                at = f"round {number + 1} at {time.strftime('%X')}"
+                print(f"{at}: {run}", file=sys.stderr, flush=True)
+    return medians(runs)
 
 
 async def measure_in(
     folder: Path, operators: Sequence[Program], scenarios: dict[str, Scenario], rounds: int
-) -> list[Run]:
-    """Install the definitions, and measure."""
+) -> AsyncIterator[Row]:
+    """Install the definitions, measure, and yield the rows of each scenario once it is over."""
     cluster = ControlPlane(folder, programs.folder(Release.NEWEST))
     cluster.kubectl("apply", "--server-side", "--filename=manifests/base/crds.yaml")
     config = json.loads((folder / "admin.kubeconfig").read_text())
     async with ApiServer.of(config) as server:
-        return await measure_all(Bench(server, folder), operators, scenarios, rounds)
+        for name, scenario in scenarios.items():
+            for row in await measure(Bench(server, folder), operators, name, scenario, rounds):
+                yield row
 
 
 def main() -> int:
@@ -84,13 +84,15 @@ def main() -> int:
     operators = [dlctl(args.folder, shlex.split(args.flags))]
     if args.peer:
         operators.append(peer(args.folder, args.peer))
-    runs = asyncio.run(measure_in(args.folder, operators, dict(args.scenarios), args.rounds))
-    rows = medians(runs)
-    for row in rows:
-        print(json.dumps(row))
-    if args.out:
-        results.write(args.out, rows)
+    asyncio.run(_report(args, operators))
     return 0
+
+
+async def _report(args: argparse.Namespace, operators: Sequence[Program]) -> None:
+    async for row in measure_in(args.folder, operators, dict(args.scenarios), args.rounds):
+        print(json.dumps(row), flush=True)
+        if args.out:
+            results.write(args.out, [row])
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class ApiServer:
         """List the metadata of the objects of a collection."""
         headers = {"Accept": _METADATA_LIST}
         async with self.session.get(self.url + path, headers=headers) as response:
-            return [item["metadata"] for item in (await response.json())["items"]]
+            return [item["metadata"] for item in (await response.json())["items"] or ()]
 
     async def delete(self, path: str) -> None:
         async with self.session.delete(self.url + path) as response:

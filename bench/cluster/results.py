@@ -66,7 +66,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 
 
 def _circumstances() -> Mapping[str, str]:
-    command = ["git", "describe", "--always", "--dirty"]
+    command = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     return {
         "measured": datetime.datetime.now(datetime.UTC).date().isoformat(),
