@@ -76,6 +76,8 @@ class ControllerBuilder:
         init=False, factory=list
     )
     recorder: EventRecorder = attrs.field(init=False)
+    # By the group and kind of the jobs.
+    _queues: dict[tuple[str, str], WorkQueue[ObjectKey]] = attrs.field(init=False, factory=dict)
     _writer: ObjectWriter = attrs.field(init=False)
     _pods: Informer[Pod] = attrs.field(init=False)
     _services: Informer[Service] = attrs.field(init=False)
@@ -89,8 +91,8 @@ class ControllerBuilder:
         self.metrics.dlctl_write_limit.set_function(lambda: limiter.limit)
         self.metrics.dlctl_writes_waiting.set_function(lambda: limiter.waiting_count)
         self._writer = ObjectWriter(self.client, Expectations(self.clock))
-        self._pods = self._informer(PODS, Pod, MANAGED_BY_SELECTOR)
-        self._services = self._informer(SERVICES, Service, MANAGED_BY_SELECTOR)
+        self._pods = self._child_informer(PODS, Pod)
+        self._services = self._child_informer(SERVICES, Service)
 
     def _record_malformed(self, resource: Resource, obj: Malformed) -> None:
         if obj.key is None or not obj.uid:
@@ -115,10 +117,15 @@ class ControllerBuilder:
     def _dependent_informer(self, resource: Resource) -> Informer[DependentObject]:
         """Return the informer of a resource in which jobs of several kinds may own objects."""
         if resource not in self._dependent_informers:
-            self._dependent_informers[resource] = self._informer(
-                resource, DependentObject, MANAGED_BY_SELECTOR
-            )
+            self._dependent_informers[resource] = self._child_informer(resource, DependentObject)
         return self._dependent_informers[resource]
+
+    def _child_informer(self, resource: Resource, as_: Any) -> Informer[Any]:
+        """Return an informer that enqueues the owners of changed children, of all kinds."""
+        informer = self._informer(resource, as_, MANAGED_BY_SELECTOR)
+        handler = event_handlers.enqueue_owner(self._queues)
+        self.handler_registrations.append(partial(informer.add_handler, handler))
+        return informer
 
     def add_kind(self, kind: Kind) -> None:
         """Build the controllers of one kind and of its scalers."""
@@ -131,11 +138,9 @@ class ControllerBuilder:
         )
         malformed = partial(self._record_malformed, kind.resource)
         self.handler_registrations.append(partial(jobs.add_malformed_handler, malformed))
-        enqueue_owner_of_kind = event_handlers.enqueue_owner(kind.resource, queue)
+        self._queues[kind.resource.group, kind.resource.kind] = queue
         dependents = {r: self._dependent_informer(r) for r in kind.dependent_resources}
         watched: list[Informer[Any]] = [self._pods, self._services, *dependents.values()]
-        for children in watched:
-            self.handler_registrations.append(partial(children.add_handler, enqueue_owner_of_kind))
         membership, scalers = self._membership(kind, queue, jobs)
         self.background_tasks.append(membership.tasks)
         stores = JobStores(

@@ -12,8 +12,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.errors import DlctlError
-from dlctl.fair_semaphore import FairSemaphore
 
 # Identifies an owner, such as the key of its object.
 K = TypeVar("K", bound=Hashable)
@@ -71,7 +71,7 @@ class BackgroundTasks(Generic[K, T]):
     ) -> None:
         self._run_task = run_task
         self._enqueue = enqueue
-        semaphore = FairSemaphore(max_concurrent, leave_free=True)
+        semaphore = FairSemaphore(max_concurrent)
         self._limiter = limiter or (lambda owner, task: semaphore.slot(owner))
         self._max_per_owner = max_concurrent_per_owner
         self._by_owner: dict[K, _OwnerTasks] = {}

@@ -15,7 +15,7 @@ import attrs
 
 from dlctl import logs
 from dlctl.errors import DlctlError, TerminalError
-from dlctl.kube.write_limiter import write_flow
+from dlctl.kube.write_limiter import WriteFlow, write_flow
 from dlctl.metrics import Metrics
 from dlctl.workqueue.queue import QueueShutDown, WorkQueue
 
@@ -52,7 +52,7 @@ class Result:
 class Controller(Generic[K]):
     """Reconciles the keys of one queue, each in a task of its own, until stopped.
 
-    The writes of a key are one flow to the client's limiter of writes. An error requeues its key
+    The writes of a reconcile are one flow to the client's limiter. An error requeues its key
     after a growing back-off; a :class:`TerminalError` does not requeue it. Cancelling :meth:`run`
     stops at once.
     """
@@ -154,9 +154,9 @@ class Controller(Generic[K]):
             logs.RECONCILE_ID: str(uuid.uuid4()),
             logs.OBJECT: str(key),
         }
-        write_flow.set((self.name, key))
         loop = asyncio.get_running_loop()
         started = loop.time()
+        write_flow.set(WriteFlow(started))
         with logs.log_fields(**fields), active.track_inprogress():
             try:
                 result = await self._reconcile_and_requeue(key)

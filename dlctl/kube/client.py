@@ -24,7 +24,7 @@ from dlctl.kube.queries import (
 from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.kube.transport import Request, Transport
 from dlctl.kube.write_fence import MayWrite
-from dlctl.kube.write_limiter import Priority, WriteLimiter
+from dlctl.kube.write_limiter import WriteLimiter
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class Client:
             "POST",
             resource.path(namespace),
             params or {},
-            priority=_priority(resource),
+            for_later=resource == EVENTS,
             render=lambda: msgspec.json.encode(body() if callable(body) else body),
         )
         return decode(await self._transport.send(request), as_)
@@ -155,7 +155,7 @@ class Client:
             _path(resource, key, subresource),
             body=msgspec.json.encode(body),
             media_type=kind,
-            priority=_priority(resource, subresource),
+            for_later=resource == EVENTS,
         )
         return decode(await self._transport.send(request), as_)
 
@@ -173,7 +173,7 @@ class Client:
             "PUT",
             _path(resource, key, subresource),
             body=msgspec.json.encode(body),
-            priority=_priority(resource, subresource),
+            for_later=resource == EVENTS,
         )
         return decode(await self._transport.send(request), as_)
 
@@ -237,12 +237,6 @@ class Client:
         except TimeoutError as error:
             message = f"the command in {pod} did not end within {timeout_s:g} s"
             raise DeadlineExceededError(message) from error
-
-
-def _priority(resource: Resource, subresource: str = "") -> Priority:
-    if resource == EVENTS:
-        return Priority.EVENTS
-    return Priority.STATUS if subresource == "status" else Priority.OBJECTS
 
 
 def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:

@@ -28,7 +28,7 @@ from dlctl.kube.errors import (
 )
 from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.kube.retries import delay_s
-from dlctl.kube.write_limiter import Priority, WriteLimiter
+from dlctl.kube.write_limiter import WriteLimiter
 from dlctl.metrics import Metrics
 
 T = TypeVar("T")
@@ -44,7 +44,8 @@ class Request:
     body: bytes | None = attrs.field(default=None, repr=False)
     media_type: str = "application/json"
     idle_timeout_s: float | None = None
-    priority: Priority = Priority.OBJECTS
+    # Whether other writes go first.
+    for_later: bool = False
     # The body of a write that waits for its turn without one: it may be large.
     render: Callable[[], bytes] | None = attrs.field(default=None, repr=False)
 
@@ -107,7 +108,7 @@ class Transport:
                 if request.method == "GET":
                     return await self._send_now(request)
                 queued = time.monotonic()
-                async with self.write_limiter.slot(request.priority):
+                async with self.write_limiter.slot(for_later=request.for_later):
                     self._observe_wait(request, time.monotonic() - queued)
                     return await self._send_now(request)
             except (ApiError, UnreachableError) as error:

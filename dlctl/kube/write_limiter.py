@@ -1,40 +1,60 @@
-"""The limit of concurrent writes to an API server: adapted to the server, shared fairly by flow.
+"""The limit of concurrent writes to an API server: adapted to the server, in order of the flows.
 
 Reads are not limited: the controller has few, most of them watches.
 """
 
 import asyncio
-import enum
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from typing import Final, TypeAlias
 
-from dlctl.fair_semaphore import FairSemaphore
+import attrs
+
 from dlctl.kube.adaptive_limit import AdaptiveLimit
 from dlctl.kube.errors import ApiError, ThrottledError, UnreachableError, WriteFencedError
+from dlctl.kube.priority_semaphore import PrioritySemaphore
 
-# For whom the current task writes, such as the key of a job.
-write_flow: ContextVar[Hashable] = ContextVar("write_flow", default=None)
+# The first writes of a flow, which it makes in the order of its arrival.
+_FIRST_WRITES: Final = 64
+# Each further one counts as if the flow had arrived so much later.
+_DELAY_PER_WRITE_S: Final = 0.05
+
+# Whether it is for later, and a time on the loop's clock.
+_Turn: TypeAlias = tuple[bool, float]
 
 
-class Priority(enum.IntEnum):
-    """Which writes go first while others wait."""
+@attrs.define(eq=False)
+class WriteFlow:
+    """The writes of one reconcile.
 
-    STATUS = 0
-    OBJECTS = 1
-    EVENTS = 2
+    Flows are served in order of arrival, so that each is finished soon instead of all at the end.
+    A large one falls back with each write: those that arrive meanwhile do not wait for it.
+    """
+
+    # On the loop's clock.
+    arrived_at: float
+    _writes: int = attrs.field(init=False, default=0)
+
+    def next_turn(self) -> float:
+        """Count a write; return when it counts as arrived."""
+        self._writes += 1
+        return self.arrived_at + max(self._writes - _FIRST_WRITES, 0) * _DELAY_PER_WRITE_S
+
+
+# The flow of the current task.
+write_flow: ContextVar[WriteFlow | None] = ContextVar("write_flow", default=None)
 
 
 class WriteLimiter:
     """Lets as many writes proceed at the same time as the server takes without congestion.
 
-    Flows take turns, and the flow with the fewest writes in progress is next: a small job does not
-    wait for a large one.
+    Of the others, those that are for later wait until no other does; see :class:`WriteFlow`.
     """
 
     def __init__(self) -> None:
         self._limit = AdaptiveLimit()
-        self._slots = FairSemaphore(self._limit.count)
+        self._slots: PrioritySemaphore[_Turn] = PrioritySemaphore(self._limit.count)
 
     @property
     def limit(self) -> int:
@@ -45,10 +65,11 @@ class WriteLimiter:
         return self._slots.waiting_count
 
     @asynccontextmanager
-    async def slot(self, priority: Priority) -> AsyncIterator[None]:
+    async def slot(self, *, for_later: bool = False) -> AsyncIterator[None]:
         """Hold a slot for one attempt of a write of the current flow."""
-        async with self._slots.slot(write_flow.get(), priority):
-            clock = asyncio.get_running_loop().time
+        clock = asyncio.get_running_loop().time
+        flow = write_flow.get()
+        async with self._slots.slot((for_later, flow.next_turn() if flow else clock())):
             sent_at = clock()
             try:
                 yield

@@ -4,7 +4,7 @@ They run before the store processes the next event, so a worker that they wake u
 in the store.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from dlctl.api.elastic import Scaler, ScalerObject
@@ -18,31 +18,42 @@ from dlctl.workqueue.queue import WorkQueue
 
 # Objects that existed before the start have lower priority than current changes.
 LOW_PRIORITY: Final = -100
+# How long a job waits for more of the changes that its own writes cause: children appear and start
+# in numbers, and one reconcile with one status serves them all.
+SETTLE_S: Final = 0.1
 
 
 def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
     """Return a handler that enqueues the changed job."""
 
     def handler(change: Change[Object]) -> None:
-        obj = change.new or change.old
-        if obj is not None:
-            queue.add(obj.key, priority=_priority(change))
+        delay_s = SETTLE_S if _is_status_write(change) else 0.0
+        queue.add_after(change.key, delay_s, priority=_priority(change))
 
     return handler
 
 
-def enqueue_owner(resource: Resource, queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
-    """Return a handler that enqueues the owner of a changed child, for jobs of one kind.
+def enqueue_owner(
+    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]],
+) -> Callable[[Change[Any]], None]:
+    """Return a handler that enqueues the owner of a changed child, in the queue of its kind.
 
-    Owners are matched by group and kind: a child may name a version that is no longer served.
+    ``queues`` are by group and kind of the owner: a child may name a version that is no longer
+    served.
     """
 
     def handler(change: Change[Object]) -> None:
+        delay_s = SETTLE_S if _is_expected(change) else 0.0
+        last: ObjectKey | None = None
         for obj in (change.old, change.new):
             ref = obj.metadata.controller if obj else None
-            if obj and ref and (ref.group, ref.kind) == (resource.group, resource.kind):
-                key = ObjectKey(obj.metadata.namespace or "", ref.name)
-                queue.add(key, priority=_priority(change))
+            queue = queues.get((ref.group, ref.kind)) if ref else None
+            if obj is None or ref is None or queue is None:
+                continue
+            key = ObjectKey(obj.metadata.namespace or "", ref.name)
+            if key != last:
+                queue.add_after(key, delay_s, priority=_priority(change))
+            last = key
 
     return handler
 
@@ -85,6 +96,44 @@ def enqueue_jobs_on_node(
                 queue.add(ObjectKey(pod.metadata.namespace or "", ref.name))
 
     return handler
+
+
+def _is_status_write(change: Change[Object]) -> bool:
+    """Return whether nothing but the status has changed, which jobs have from dlctl."""
+    old, new = change.old, change.new
+    if old is None or new is None or new.metadata.is_terminating or new.metadata.generation is None:
+        return False
+    before, after = old.metadata, new.metadata
+    return (before.uid, before.generation, before.labels, before.annotations) == (
+        after.uid,
+        after.generation,
+        after.labels,
+        after.annotations,
+    )
+
+
+def _is_expected(change: Change[Object]) -> bool:
+    """Return whether a child has appeared or starts, and none of its containers has failed."""
+    old, new = change.old, change.new
+    if change.initial or new is None or new.metadata.is_terminating:
+        return False
+    if old is not None and old.metadata.uid != new.metadata.uid:
+        return False
+    return not isinstance(new, Pod) or not _has_ended(new)
+
+
+def _has_ended(pod: Pod) -> bool:
+    """Return whether a container has ended or was restarted, other than a completed init one."""
+    if pod.status is None:
+        return False
+    if pod.phase.finished:
+        return True
+    containers = pod.status.container_statuses or ()
+    ends = [one.state.terminated for one in containers if one.state]
+    inits = pod.status.init_container_statuses or ()
+    failed = [one.state.terminated.exit_code for one in inits if one.state and one.state.terminated]
+    restarts = (one.restart_count for one in (*containers, *inits))
+    return any(end is not None for end in ends) or any(failed) or any(restarts)
 
 
 def _priority(change: Change[Object]) -> int:

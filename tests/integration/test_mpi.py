@@ -132,6 +132,8 @@ async def test_hosts_follow_the_running_workers(start_cluster: StartCluster) -> 
         cluster.options = attrs.evolve(
             cluster.options, restart_backoff_s=8.0, restart_backoff_cap_s=8.0
         )
+        # Until the job runs.
+        cluster.node.run_s = 2.0
         cluster.start()
         await cluster.submit(job, {**RUNS, "worker-0": [Evicted(), KEEPS_RUNNING]})
         await cluster.until(lambda: hosts(cluster) == ["linear-worker-1"])

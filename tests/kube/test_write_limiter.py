@@ -12,7 +12,8 @@ from dlctl.kube.errors import (
     ThrottledError,
     WriteFencedError,
 )
-from dlctl.kube.write_limiter import Priority, WriteLimiter, write_flow
+from dlctl.kube.write_limiter import WriteFlow, WriteLimiter, write_flow
+from dlctl.tasks import map_all
 
 pytestmark = pytest.mark.looptime
 # More than are in flight at first.
@@ -50,48 +51,92 @@ class Server:
 async def write(
     limiter: WriteLimiter,
     do: Callable[[], Awaitable[None]],
-    flow: str,
+    flow: tuple[str, WriteFlow],
     log: list[str],
-    priority: Priority = Priority.OBJECTS,
+    *,
+    for_later: bool = False,
 ) -> None:
     """Write until it succeeds, as the transport does."""
-    write_flow.set(flow)
+    name, current = flow
+    write_flow.set(current)
     while True:
         try:
-            async with limiter.slot(priority):
+            async with limiter.slot(for_later=for_later):
                 await do()
         except ThrottledError as error:
             await asyncio.sleep(error.retry_after_s)
         else:
-            log.append(flow)
+            log.append(name)
             return
+
+
+async def write_many(
+    limiter: WriteLimiter,
+    server: Server,
+    flow: tuple[str, WriteFlow],
+    count: int,
+    log: list[str],
+    *,
+    at_a_time: int = 32,
+) -> None:
+    """Write as a reconcile does that creates children."""
+
+    async def one(_: int) -> None:
+        await write(limiter, server.write, flow, log)
+
+    await map_all(one, range(count), limit=at_a_time)
+
+
+def flow(name: str) -> tuple[str, WriteFlow]:
+    return name, WriteFlow(asyncio.get_running_loop().time())
 
 
 async def test_small_job_does_not_wait_for_a_large_one() -> None:
     limiter, server, log = WriteLimiter(), Server(per_second=100), list[str]()
     async with asyncio.TaskGroup() as group:
-        for _ in range(5000):
-            group.create_task(write(limiter, server.write, "large", log))
+        large = flow("large")
+        group.create_task(write_many(limiter, server, large, 5000, log))
         await asyncio.sleep(5)
         started = asyncio.get_running_loop().time()
-        small = [group.create_task(write(limiter, server.write, "small", log)) for _ in range(4)]
-        await asyncio.wait(small)
+        await write_many(limiter, server, flow("small"), 12, log)
         took_s = asyncio.get_running_loop().time() - started
     # What is in flight is served first, which no client can change.
     assert took_s < 2 * server.most_in_flight / server.per_second
     assert log.count("large") == 5000
 
 
-async def test_status_goes_before_objects_and_events_go_last() -> None:
+async def test_large_job_proceeds_however_many_small_ones_arrive() -> None:
+    limiter, server, log = WriteLimiter(), Server(per_second=100), list[str]()
+    async with asyncio.timeout(300), asyncio.TaskGroup() as group:
+        large = group.create_task(write_many(limiter, server, flow("large"), 1000, log))
+        while not large.done():
+            # All that the server takes, and a little more.
+            group.create_task(write_many(limiter, server, flow("small"), 11, log))
+            await asyncio.sleep(0.1)
+
+
+async def test_jobs_are_finished_in_the_order_of_their_arrival() -> None:
+    limiter, server, log = WriteLimiter(), Server(per_second=100), list[str]()
+    async with asyncio.TaskGroup() as group:
+        for number in range(100):
+            # One write after the other, as when one stage of a job needs the last one.
+            current = flow(f"{number:02}")
+            group.create_task(write_many(limiter, server, current, 20, log, at_a_time=1))
+            await asyncio.sleep(0.001)
+    last = [len(log) - log[::-1].index(f"{number:02}") for number in range(100)]
+    ahead = [end for number, end in enumerate(last) if any(e < end for e in last[number + 32 :])]
+    assert not ahead
+
+
+async def test_events_are_for_later() -> None:
     limiter, server, log = WriteLimiter(), Server(per_second=100), list[str]()
     async with asyncio.TaskGroup() as group:
         for n in range(MANY):
-            group.create_task(write(limiter, server.write, f"filler {n}", log))
+            group.create_task(write(limiter, server.write, flow(f"filler {n}"), log))
         await asyncio.sleep(0.01)
-        for priority in (Priority.EVENTS, Priority.OBJECTS, Priority.STATUS):
-            group.create_task(write(limiter, server.write, priority.name, log, priority))
-    assert log.index("STATUS") < log.index("OBJECTS") < log.index("EVENTS")
-    assert log[-1] == "EVENTS"
+        group.create_task(write(limiter, server.write, flow("event"), log, for_later=True))
+        group.create_task(write(limiter, server.write, flow("object"), log))
+    assert log[-2:] == ["object", "event"]
 
 
 async def test_overloaded_server_works_at_its_limit_without_a_storm() -> None:
@@ -99,8 +144,8 @@ async def test_overloaded_server_works_at_its_limit_without_a_storm() -> None:
     limiter, server, log = WriteLimiter(), Server(per_second=50, max_in_flight=20), list[str]()
     started = asyncio.get_running_loop().time()
     async with asyncio.TaskGroup() as group:
-        for n in range(3000):
-            group.create_task(write(limiter, server.write, str(n % 50), log))
+        for n in range(50):
+            group.create_task(write_many(limiter, server, flow(str(n)), 60, log))
     took_s = asyncio.get_running_loop().time() - started
     assert server.served / took_s >= 0.9 * server.per_second
     assert server.rejected < 0.1 * server.served
@@ -110,8 +155,8 @@ async def test_fast_server_gets_more_at_the_same_time() -> None:
     limiter, server, log = WriteLimiter(), Server(per_second=2000), list[str]()
     before = limiter.limit
     async with asyncio.TaskGroup() as group:
-        for n in range(20_000):
-            group.create_task(write(limiter, server.write, str(n % 9), log))
+        for n in range(9):
+            group.create_task(write_many(limiter, server, flow(str(n)), 2000, log))
     assert limiter.limit > 2 * before
 
 
@@ -132,7 +177,7 @@ async def test_overload_lowers_the_limit_and_other_errors_do_not(
     limiter = WriteLimiter()
     before = limiter.limit
     with pytest.raises(type(error)):
-        async with limiter.slot(Priority.OBJECTS):
+        async with limiter.slot():
             raise error
     assert (limiter.limit < before) is is_congestion
     assert limiter.waiting_count == 0

@@ -1,5 +1,6 @@
 """Changes of objects enqueue the keys of the affected jobs, and no others."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from dlctl.informers.store import Store
 from dlctl.reconcilers import event_handlers
 from dlctl.workqueue.queue import WorkQueue
 
+pytestmark = pytest.mark.looptime
+
 Queue = WorkQueue[ObjectKey]
 TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 MNIST, OTHER = ObjectKey("ml", "mnist"), ObjectKey("ml", "other")
@@ -28,8 +31,9 @@ def queue() -> Queue:
     return WorkQueue()
 
 
-async def taken(queue: Queue) -> list[ObjectKey]:
+async def taken(queue: Queue, *, after_s: float = event_handlers.SETTLE_S) -> list[ObjectKey]:
     """Return the queued keys in the order in which workers take them."""
+    await asyncio.sleep(after_s)
     return [await queue.get() for _ in range(len(queue))]
 
 
@@ -44,11 +48,18 @@ def job(name: str = "mnist", *, version: str = "1") -> Object:
     return found
 
 
+def owned_by(name: str, *, api_version: str, kind: str) -> dict[str, Any]:
+    owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": "uid-of-job"}
+    return {"ownerReferences": [{**owner, "controller": True}]}
+
+
+OWNED = owned_by("mnist", api_version="kubeflow.org/v1", kind="TFJob")
+
+
 def child_of(
     job_name: str, *, api_version: str = "kubeflow.org/v1", kind: str = "TFJob", node: str = ""
 ) -> Pod:
-    owner = {"apiVersion": api_version, "kind": kind, "name": job_name, "uid": "uid-of-job"}
-    metadata = {"ownerReferences": [{**owner, "controller": True}]}
+    metadata = owned_by(job_name, api_version=api_version, kind=kind)
     pod: Pod = decode(Pod, f"{job_name}-pod", metadata=metadata, spec={"nodeName": node})
     return pod
 
@@ -75,7 +86,7 @@ async def test_real_change_goes_first(unimportant: Change[Object], queue: Queue)
 
 
 async def test_child_enqueues_its_owner_before_and_after_a_change(queue: Queue) -> None:
-    handler = event_handlers.enqueue_owner(TFJOBS, queue)
+    handler = event_handlers.enqueue_owner({(TFJOBS.group, TFJOBS.kind): queue})
     handler(Change(child_of("mnist"), child_of("other")))
     assert await taken(queue) == [MNIST, OTHER]
 
@@ -92,8 +103,87 @@ async def test_child_enqueues_its_owner_before_and_after_a_change(queue: Queue) 
 async def test_owner_is_matched_by_group_and_kind(
     pod: Pod, expected: list[ObjectKey], queue: Queue
 ) -> None:
-    event_handlers.enqueue_owner(TFJOBS, queue)(Change(None, pod))
+    event_handlers.enqueue_owner({(TFJOBS.group, TFJOBS.kind): queue})(Change(None, pod))
     assert await taken(queue) == expected
+
+
+def pod(*, version: str = "1", **fields: Any) -> Pod:
+    """Return a pod of the job, with fields of its status."""
+    found: Pod = decode(
+        Pod,
+        "mnist-worker-0",
+        version=version,
+        metadata=OWNED | fields.pop("metadata", {}),
+        status=fields,
+    )
+    return found
+
+
+def container(**state: Any) -> dict[str, Any]:
+    restarts = state.pop("restarts", 0)
+    return {"name": "tensorflow", "restartCount": restarts, "state": state}
+
+
+DONE, CRASHED = container(terminated={"exitCode": 0}), container(terminated={"exitCode": 1})
+RUNNING = container(running={})
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("change", "is_urgent"),
+    [
+        pytest.param(Change(None, pod()), False, id="appeared"),
+        pytest.param(Change(None, pod(), initial=True), True, id="there before the start"),
+        pytest.param(Change(pod(), pod(containerStatuses=[RUNNING])), False, id="runs"),
+        pytest.param(
+            Change(pod(), pod(initContainerStatuses=[DONE], containerStatuses=[RUNNING])),
+            False,
+            id="initialized",
+        ),
+        pytest.param(Change(pod(), pod(initContainerStatuses=[CRASHED])), True, id="init failed"),
+        pytest.param(Change(pod(), pod(containerStatuses=[DONE])), True, id="ended"),
+        pytest.param(Change(pod(), pod(phase="Failed")), True, id="evicted"),
+        pytest.param(
+            Change(pod(), pod(containerStatuses=[container(waiting={}, restarts=1)])),
+            True,
+            id="restarted in place",
+        ),
+        pytest.param(Change(pod(), pod(metadata=DELETED)), True, id="being deleted"),
+        pytest.param(Change(pod(), None), True, id="gone"),
+        pytest.param(Change(pod(), pod(metadata={"uid": "new"})), True, id="replaced"),
+    ],
+)
+async def test_job_waits_for_more_only_while_its_children_start(
+    change: Change[Pod], is_urgent: bool, queue: Queue
+) -> None:
+    event_handlers.enqueue_owner({(TFJOBS.group, TFJOBS.kind): queue})(change)
+    assert await taken(queue, after_s=0) == [MNIST] * is_urgent
+    assert await taken(queue) == [MNIST] * (not is_urgent)
+
+
+def job_with(**metadata: Any) -> Object:
+    found: Object = decode(Object, "mnist", metadata={"generation": 1, **metadata})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("new", "is_urgent"),
+    [
+        pytest.param(job_with(resourceVersion="2"), False, id="status"),
+        pytest.param(job_with(generation=2), True, id="spec"),
+        pytest.param(job_with(annotations={"suspend": "true"}), True, id="annotation"),
+        pytest.param(job_with(generation=None), True, id="without a status subresource"),
+        pytest.param(job_with(**DELETED), True, id="being deleted"),
+        pytest.param(job_with(uid="new"), True, id="replaced"),
+        pytest.param(None, True, id="gone"),
+    ],
+)
+async def test_change_of_nothing_but_the_status_is_not_urgent(
+    new: Object | None, is_urgent: bool, queue: Queue
+) -> None:
+    event_handlers.enqueue_job(queue)(Change(job_with(), new))
+    assert await taken(queue, after_s=0) == [MNIST] * is_urgent
+    assert await taken(queue) == [MNIST] * (not is_urgent)
 
 
 async def test_scaler_enqueues_the_jobs_that_it_names_and_has_named(queue: Queue) -> None:

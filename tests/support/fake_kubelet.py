@@ -83,7 +83,7 @@ class FakeKubelet:
     client: Client
     clock: Clock
     scripts: dict[ObjectKey, Script] = attrs.field(factory=dict)
-    run_s: float = 0.05
+    run_s: float = 0.15
     # The node of pods that start from now on.
     name: str = NODE_NAME
     # Set while there is room for pods; otherwise new pods stay unscheduled.

@@ -6,8 +6,8 @@ from contextlib import AbstractAsyncContextManager
 import attrs
 
 from dlctl.api.meta import PODS, Object, ObjectKey
+from dlctl.controller.fair_semaphore import FairSemaphore
 from dlctl.errors import DlctlError
-from dlctl.fair_semaphore import FairSemaphore
 from dlctl.kube.client import Client
 from dlctl.reconcilers.membership.exec_tasks import (
     CheckInUse,
@@ -60,8 +60,8 @@ def exec_limiter(
     max_scripts: int, max_others: int
 ) -> Callable[[ObjectKey, ExecTask], AbstractAsyncContextManager[None]]:
     """Return the limiter of tasks in launchers: scaler scripts have slots of their own."""
-    scripts = FairSemaphore(max_scripts, leave_free=True)
-    others = FairSemaphore(max_others, leave_free=True)
+    scripts = FairSemaphore(max_scripts)
+    others = FairSemaphore(max_others)
 
     def slot(owner: ObjectKey, task: ExecTask) -> AbstractAsyncContextManager[None]:
         return (scripts if isinstance(task, RunScript) else others).slot(owner.namespace)
