@@ -37,12 +37,7 @@ class ElasticHarness:
     async def submit(
         self, *, name: str = "linear", script: Script | None = None, **fields: Any
     ) -> JSON:
-        manifest = elastic_job(name=name, **fields)
-        annotations = manifest["metadata"]["annotations"]
-        created = await self.cluster.submit(manifest, script=script)
-        if annotations:
-            await self.edit({"metadata": {"annotations": annotations}}, name)
-        return created
+        return await self.cluster.submit(elastic_job(name=name, **fields), script=script)
 
     async def running(self, workers: int = 2, name: str = "linear", **fields: Any) -> None:
         """Wait until a job runs with this many workers, all in the host file."""
