@@ -140,6 +140,17 @@ bench-gate: $(READY) ## Compare a few ratios of bench-cluster with those stored;
 	$(BIN)/python -m e2e.cluster run --k8s $(K8S) --kwok 4 --audit -- \
 		sh -c '$(BIN)/python -m bench.cluster.gate $$E2E_CLUSTER $(GATE_FLAGS)'
 
+# What the page on performance shows: hours, on a machine with nothing else to do. PEER=program of
+# training-operator v1.
+PERFORMANCE := 1x1000 1x5000 200x4 1000x4 first-write fairness:5000 job-restart:1000 overload:200x4
+PERFORMANCE_ONCE := foreign:10000 restart:1000x10 live:10000x1 sustained:10000x4
+
+.PHONY: performance
+performance: ## Measure what the page on performance shows, and make its plots; needs Go
+	$(MAKE) bench-cluster BENCH_FLAGS='--out bench/results.json $(PEER:%=--peer %) --scenarios $(PERFORMANCE)'
+	$(MAKE) bench-cluster BENCH_FLAGS='--out bench/results.json $(PEER:%=--peer %) --rounds 1 --scenarios $(PERFORMANCE_ONCE)'
+	$(BIN)/python -m bench.plots bench/results.json docs/performance
+
 # The version of Kubernetes that contract and e2e tests run on: 1.36, or 1.33.
 K8S ?= 1.36
 

@@ -23,7 +23,8 @@ from typing import Final
 
 from bench.cluster import results
 from bench.cluster.api_server import ApiServer
-from bench.cluster.operators import Program, dlctl, peer
+from bench.cluster.operators import Program, dlctl
+from bench.cluster.peer import peer
 from bench.cluster.results import Row, Run, medians
 from bench.cluster.scenario import Bench, Scenario
 from bench.cluster.scenarios import parse_scenario

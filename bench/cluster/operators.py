@@ -1,6 +1,5 @@
-"""The operators that are timed, each in its own process."""
+"""An operator in its own process, and how dlctl is started as one."""
 
-import subprocess
 import tempfile
 import time
 import urllib.error
@@ -17,9 +16,7 @@ from bench.controller_process import Controller, controller
 from e2e.cluster.addresses import free_port
 
 _READY_S: Final = 60.0
-_SETTLED_S: Final = 5.0
 _POLL_S: Final = 0.02
-_STOP_S: Final = 20.0
 
 
 @attrs.frozen(eq=False)
@@ -49,14 +46,6 @@ class Program:
 
 def dlctl(folder: Path, flags: Sequence[str]) -> Program:
     return Program("dlctl", partial(_run_dlctl, folder, flags))
-
-
-def peer(folder: Path, program: Path) -> Program:
-    """Return training-operator with its limits lifted."""
-    command = [str(program), "--enable-scheme=PyTorchJob", "--controller-threads=8"]
-    command += ["--kube-api-qps=2000", "--kube-api-burst=4000"]
-    command += ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
-    return Program("training-operator", partial(_run_peer, folder, command))
 
 
 @contextmanager
@@ -93,20 +82,3 @@ def _wait(operator: Operator, log: Path) -> None:
                 return
         time.sleep(_POLL_S)
     raise RuntimeError(f"dlctl is not ready:\n{log.read_text()[-2000:]}")
-
-
-@contextmanager
-def _run_peer(folder: Path, command: Sequence[str]) -> Iterator[Operator]:
-    with (folder / "peer.log").open("ab") as log:
-        started_at = time.time()
-        arguments = [*command, f"--kubeconfig={folder / 'admin.kubeconfig'}"]
-        process = subprocess.Popen(arguments, stdout=log, stderr=log)
-        try:
-            # It has synced by then.
-            time.sleep(_SETTLED_S)
-            if process.poll() is not None:
-                raise RuntimeError(f"the peer has ended: see {folder}/peer.log")
-            yield Operator("training-operator", process.pid, started_at)
-        finally:
-            process.terminate()
-            process.wait(_STOP_S)

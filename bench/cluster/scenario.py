@@ -1,19 +1,23 @@
 """What a scenario is: something to do with an operator, and the figures that result."""
 
+import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 import attrs
 
 from bench.cluster.api_server import ApiServer
-from bench.cluster.audit import AuditLog
+from bench.cluster.audit import AuditLog, is_write
 from bench.cluster.operators import Operator, Program
 from bench.controller_process import quantile_s
 
 # A list is a series, such as one value a second.
 Figures = Mapping[str, float | Sequence[float] | None]
-_SHARE = 0.999
+_SHARE: Final = 0.999
+_STEADY_S: Final = 2.0
+_STEADY_LIMIT_S: Final = 60.0
 
 
 @attrs.frozen
@@ -37,6 +41,16 @@ class Scenario(Protocol):
     async def measure(self, bench: Bench, program: Program) -> Figures:
         """Start the operator, do it once, and return the figures."""
         ...
+
+
+async def steady(bench: Bench) -> None:
+    """Wait until the operator has written nothing for some seconds, or a minute is over."""
+    deadline = time.monotonic() + _STEADY_LIMIT_S
+    while time.monotonic() < deadline:
+        mark = bench.audit.end()
+        await asyncio.sleep(_STEADY_S)
+        if not any(map(is_write, bench.audit.requests(mark))):
+            return
 
 
 def ratio(value: float | None, plain_s: float) -> float | None:

@@ -12,7 +12,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
-from docs.generate import conditions, fields, flags, metrics
+from docs.generate import conditions, fields, flags, metrics, performance
 
 _PLACE: Final = re.compile(r"^<!-- (generated|flags): ([\w -]+) -->$", re.MULTILINE)
 # The roles of reStructuredText in docstrings.
@@ -24,6 +24,9 @@ _TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "flags of training-operator": flags.training_operator_flags,
     "flags of et-operator": flags.et_operator_flags,
     "metrics": metrics.all_metrics,
+    "performance of creation": performance.creation,
+    "performance of other scenarios": performance.other_scenarios,
+    "performance conditions": performance.conditions,
 }
 
 

@@ -11,13 +11,11 @@ from bench.cluster.audit import is_write
 from bench.cluster.controller_metrics import Metrics, scrape
 from bench.cluster.namespaces import LIMIT_S, namespace
 from bench.cluster.operators import Operator, Program
-from bench.cluster.scenario import Bench, Figures, loop_lag
+from bench.cluster.scenario import Bench, Figures, loop_lag, steady
 from bench.cluster.scenarios.creation import create_jobs
 from bench.process_usage import peak_rss_mb, rss_mb
 
 _POLL_S: Final = 0.2
-# Without a write, all is steady.
-_STEADY_S: Final = 3.0
 _WATCHED_S: Final = 5.0
 
 
@@ -33,7 +31,7 @@ class Restart:
         async with namespace(bench.server) as name:
             with program.run():
                 await create_jobs(bench.server, name, self.jobs, self.replicas)
-                await _steady(bench)
+                await steady(bench)
             mark, since = bench.audit.end(), time.monotonic()
             flags = ("--leader-elect", f"--leader-election-namespace={name}")
             with program.run(*flags, until_ready=False) as operator:
@@ -71,14 +69,6 @@ def has_reconciled(metrics: Metrics, jobs: int) -> bool:
     unfinished = metrics.total("workqueue_depth")
     unfinished += metrics.total("controller_runtime_active_workers")
     return metrics.total("controller_runtime_reconcile_total") >= jobs and not unfinished
-
-
-async def _steady(bench: Bench) -> None:
-    while True:
-        mark = bench.audit.end()
-        await asyncio.sleep(_STEADY_S)
-        if not any(map(is_write, bench.audit.requests(mark))):
-            return
 
 
 async def _leading_at(bench: Bench, name: str) -> float:
