@@ -1,24 +1,38 @@
 """Writes to objects; the owner waits until the stores show each of them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar, Unpack
 
 import attrs
 
 from dlctl.api.meta import UID, Object, ObjectKey, Resource
 from dlctl.controller.expectations import Expectations
 from dlctl.kube.client import Client
+from dlctl.kube.errors import ForbiddenError
+from dlctl.kube.queries import ListOptions
+
+logger = logging.getLogger(__name__)
 
 JSON = Mapping[str, Any]
 T = TypeVar("T", bound=Object)
 
+# Servers delete the objects of a collection one after another.
+_COLLECTION_TIMEOUT_S: Final = 5.0
+_COLLECTION_TIMEOUT_PER_OBJECT_S: Final = 0.05
+_MAX_COLLECTION_TIMEOUT_S: Final = 50.0
+# Of the message with which a role is too narrow; an admission webhook has others.
+_NOT_IN_ROLE: Final = "cannot deletecollection resource"
 
-@attrs.frozen
+
+@attrs.define(eq=False)
 class ObjectWriter:
     """Writes objects, and expects the result on behalf of the job that owns them."""
 
     client: Client
     expectations: Expectations
+    # False once the server has said that the role does not include it.
+    may_delete_collections: bool = attrs.field(init=False, default=True)
 
     async def create(
         self, owner: UID, resource: Resource, key: ObjectKey, body: JSON | Callable[[], JSON]
@@ -59,6 +73,30 @@ class ObjectWriter:
         uid = obj.metadata.uid
         await self.client.delete(resource, obj.metadata.key, uid=uid)
         self.expectations.expect_deletion(owner, resource, uid)
+
+    async def delete_collection(
+        self,
+        owner: UID,
+        resource: Resource,
+        objects: Sequence[Object],
+        **options: Unpack[ListOptions],
+    ) -> None:
+        """Delete objects by one request, whose options must select no others.
+
+        After an error, any of them may have been deleted, and nothing is expected.
+        """
+        timeout_s = _COLLECTION_TIMEOUT_S + _COLLECTION_TIMEOUT_PER_OBJECT_S * len(objects)
+        try:
+            await self.client.delete_collection(
+                resource, timeout_s=min(timeout_s, _MAX_COLLECTION_TIMEOUT_S), **options
+            )
+        except ForbiddenError as error:
+            if _NOT_IN_ROLE in str(error) and self.may_delete_collections:
+                self.may_delete_collections = False
+                logger.warning("deleting objects singly", extra={"error": str(error)})
+            raise
+        for obj in objects:
+            self.expectations.expect_deletion(owner, resource, obj.metadata.uid)
 
     async def force_delete(self, owner: UID, resource: Resource, obj: Object) -> bool:
         """Delete an object without grace; return False if it was already gone.

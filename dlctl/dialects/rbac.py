@@ -23,7 +23,7 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     rules += [rule for kind in kinds for rule in _job_rules(kind)]
     rules += [rule for kind in kinds for scaler in kind.scalers for rule in _scaler_rules(scaler)]
     child_verbs = ["get", "list", "watch", "create", "patch", "delete"]
-    rules.append(_rule("", ["pods", "services"], child_verbs))
+    rules.append(_rule("", ["pods", "services"], [*child_verbs, "deletecollection"]))
     deletable = {resource for kind in kinds for resource in kind.transient_resources}
     dependents = {resource for kind in kinds for resource in kind.dependent_resources}
     for resource in sorted(dependents, key=lambda resource_: (resource_.group, resource_.plural)):

@@ -38,6 +38,8 @@ else:
 REQUEST_TIMEOUT_S: Final = 60.0
 # Bookmarks arrive about once a minute: if two are missing, the connection is dead.
 WATCH_IDLE_TIMEOUT_S: Final = 130.0
+# A server that stops in time can still say so.
+_TIMEOUT_MARGIN_S: Final = 5.0
 
 
 class _TypeMeta(msgspec.Struct):
@@ -192,6 +194,24 @@ class Client:
         except NotFoundError:
             return None
         return None if decode(response, _TypeMeta).kind == "Status" else decode(response, Object)
+
+    async def delete_collection(
+        self, resource: Resource, *, timeout_s: float, **options: Unpack[ListOptions]
+    ) -> None:
+        """Delete the selected objects of a namespace; after ``timeout_s`` the server stops.
+
+        They are deleted by name: those of an older version than the newest may be others by now.
+        """
+        if not options.get("namespace") or not options.get("label_selector"):
+            raise ValueError("expected a namespace and a label selector")
+        request = Request(
+            "DELETE",
+            resource.path(options["namespace"]),
+            {"timeout": f"{timeout_s:.1f}s", **query(options)},
+            body=msgspec.json.encode(delete_body({})),
+            timeout_s=timeout_s + _TIMEOUT_MARGIN_S,
+        )
+        await self._transport.send(request)
 
     async def get_raw(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         return await self._transport.send(Request("GET", path, params or {}))

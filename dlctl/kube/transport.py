@@ -46,6 +46,8 @@ class Request:
     idle_timeout_s: float | None = None
     # Whether other writes go first.
     for_later: bool = False
+    # Of a request on many objects: it takes long on any server, and its response is not kept.
+    timeout_s: float | None = None
     # The body of a write that waits for its turn without one: it may be large.
     render: Callable[[], bytes] | None = attrs.field(default=None, repr=False)
 
@@ -108,7 +110,9 @@ class Transport:
                 if request.method == "GET":
                     return await self._send_now(request)
                 queued = time.monotonic()
-                async with self.write_limiter.slot(for_later=request.for_later):
+                takes_long = request.timeout_s is not None
+                slot = self.write_limiter.slot(for_later=request.for_later, takes_long=takes_long)
+                async with slot:
                     self._observe_wait(request, time.monotonic() - queued)
                     return await self._send_now(request)
             except (ApiError, UnreachableError) as error:
@@ -120,12 +124,18 @@ class Transport:
             await asyncio.sleep(pause_s)
 
     async def _send_now(self, request: Request) -> bytes:
-        limits = aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        timeout_s = request.timeout_s or self._timeout_s
+        limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         if request.render:
             request = attrs.evolve(request, body=request.render())
         async with self._authorized(request, limits) as response:
             with translate_errors(request.description):
-                body = await response.read()
+                if request.timeout_s is None:
+                    body = await response.read()
+                else:
+                    body = b""
+                    async for _ in response.content.iter_any():
+                        pass
         self._observe_bytes(request, body)
         return body
 

@@ -65,8 +65,13 @@ class WriteLimiter:
         return self._slots.waiting_count
 
     @asynccontextmanager
-    async def slot(self, *, for_later: bool = False) -> AsyncIterator[None]:
-        """Hold a slot for one attempt of a write of the current flow."""
+    async def slot(
+        self, *, for_later: bool = False, takes_long: bool = False
+    ) -> AsyncIterator[None]:
+        """Hold a slot for one attempt of a write of the current flow.
+
+        The duration of a write that ``takes_long`` says nothing about the server.
+        """
         clock = asyncio.get_running_loop().time
         flow = write_flow.get()
         async with self._slots.slot((for_later, flow.next_turn() if flow else clock())):
@@ -79,10 +84,12 @@ class WriteLimiter:
                 self._limit.observe_congestion(sent_at, clock())
                 raise
             except ApiError:
-                self._observe_response(sent_at, clock())
+                if not takes_long:
+                    self._observe_response(sent_at, clock())
                 raise
             else:
-                self._observe_response(sent_at, clock())
+                if not takes_long:
+                    self._observe_response(sent_at, clock())
             finally:
                 self._slots.resize(self._limit.count)
 

@@ -1,6 +1,7 @@
 """Writes the children of a job: the plan's deletions, creations and updates."""
 
-from collections.abc import Callable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -11,8 +12,9 @@ from dlctl.api.job import Job
 from dlctl.api.meta import PODS, SERVICES, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod
 from dlctl.controller.object_writer import ObjectWriter
-from dlctl.kube.errors import ApiError
+from dlctl.kube.errors import ApiError, UnreachableError
 from dlctl.reconcilers.children import kueue, secrets
+from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.creation import (
     Child,
     CreateResult,
@@ -28,6 +30,8 @@ from dlctl.reconcilers.content_errors import wrap_content_errors
 from dlctl.reconcilers.plan import Plan
 from dlctl.tasks import map_all
 
+logger = logging.getLogger(__name__)
+
 JSON = Mapping[str, Any]
 MAX_PARALLEL: Final = 32
 
@@ -41,11 +45,27 @@ class ChildWriter:
     async def delete(self, job: Job, plan: Plan) -> None:
         """Delete the plan's children; those that are already gone are ignored.
 
+        Where the server does not delete a collection in full, its children are deleted singly.
+
         :raises ConflictError: if another object has the name of one.
         """
+
+        async def delete_collection(collection: CollectionDeletion) -> Sequence[Object]:
+            try:
+                await self.writer.delete_collection(
+                    job.uid, collection.resource, collection.children, **collection.options
+                )
+            except (ApiError, UnreachableError) as error:
+                logger.info("falling back to single deletions", extra={"error": str(error)})
+                return collection.children
+            return ()
+
+        left = await map_all(delete_collection, plan.deleted_collections, limit=MAX_PARALLEL)
         targets: list[tuple[Resource, Object]] = [(PODS, pod) for pod in plan.deleted_pods]
         targets += [(SERVICES, service) for service in plan.deleted_services]
         targets += plan.dependents.deleted
+        for collection, children in zip(plan.deleted_collections, left, strict=True):
+            targets += [(collection.resource, child) for child in children]
 
         async def delete(target: tuple[Resource, Object]) -> None:
             await self.writer.delete(job.uid, *target)

@@ -37,7 +37,7 @@ from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.observe import Observed, observe
-from dlctl.reconcilers.plan import Plan, with_membership
+from dlctl.reconcilers.plan import Plan, with_collection_deletions, with_membership
 from dlctl.reconcilers.plan_job import Policy, plan_job
 from dlctl.reconcilers.plan_slice import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext
@@ -178,6 +178,9 @@ class JobReconciler:
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         has_run = job_status.has_run(planned.status, observed)
         context = ReconcileContext(job, obj, cache, renderer, observed.pods, has_run)
+        if self.executor.children.writer.may_delete_collections:
+            pods, services = self.stores.pods, self.stores.services
+            planned = with_collection_deletions(planned, job.uid, pods, services)
         return context, first_slice(planned)
 
     async def _render(

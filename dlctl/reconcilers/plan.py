@@ -1,10 +1,20 @@
 """The plan of a job: everything that one reconcile writes, creates and deletes, as a value."""
 
+from collections.abc import Iterator
+
 import attrs
 
 from dlctl.api.job import Replica
+from dlctl.api.meta import PODS, SERVICES, UID, Object, Resource
 from dlctl.api.pods import Pod, Service
-from dlctl.api.status import JobStatus
+from dlctl.api.status import JobPhase, JobStatus
+from dlctl.informers.store import Store
+from dlctl.reconcilers.children.collection_deletion import (
+    MAX_COUNT,
+    MAX_COUNT_OF_RESTART,
+    CollectionDeletion,
+    collection_deletion,
+)
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry
 from dlctl.reconcilers.event_note import EventNote
@@ -25,6 +35,8 @@ class Plan:
     # Long past their grace period: deleted without waiting for their nodes.
     force_deleted_pods: tuple[Pod, ...] = ()
     deleted_services: tuple[Service, ...] = ()
+    # Deleted by one request each, and not among those above.
+    deleted_collections: tuple[CollectionDeletion, ...] = ()
     services: tuple[Replica, ...] = ()
     pods: tuple[Replica, ...] = ()
     # Deleted pods that only Kueue's finalizer keeps, while their replacements need the names.
@@ -54,6 +66,12 @@ class Plan:
         dependents = self.dependents.created or self.dependents.patched
         return bool(self.pods or self.services or self.ungated_pods or dependents)
 
+    def deletions(self, resource: Resource) -> Iterator[Object]:
+        """Yield all deleted pods or services."""
+        yield from self.deleted_pods if resource == PODS else self.deleted_services
+        for collection in self.deleted_collections:
+            yield from collection.children if collection.resource == resource else ()
+
 
 def earliest(*waits_s: float | None) -> float | None:
     """Return the shortest of some waits in seconds; None means no wait, and 0 means now."""
@@ -72,4 +90,24 @@ def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
         exec_tasks=members.exec_tasks,
         retried_exec_tasks=members.retries,
         requeue_after_s=earliest(plan.requeue_after_s, *members.waits_s),
+    )
+
+
+def with_collection_deletions(
+    plan: Plan, owner: UID, pods: Store[Pod], services: Store[Service]
+) -> Plan:
+    """Return a plan that deletes the owner's pods or services by one request, where that is right.
+
+    The stores must show all that the plan was made from.
+    """
+    limit = MAX_COUNT_OF_RESTART if plan.status.phase is JobPhase.RESTARTING else MAX_COUNT
+    of_pods = collection_deletion(owner, PODS, plan.deleted_pods, pods, max_count=limit)
+    of_services = collection_deletion(
+        owner, SERVICES, plan.deleted_services, services, max_count=limit
+    )
+    return attrs.evolve(
+        plan,
+        deleted_pods=() if of_pods else plan.deleted_pods,
+        deleted_services=() if of_services else plan.deleted_services,
+        deleted_collections=tuple(filter(None, (of_pods, of_services))),
     )

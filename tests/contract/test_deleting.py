@@ -4,7 +4,9 @@ import pytest
 
 from tests.contract.api import JSON, Api
 from tests.contract.definitions import V1, gadget
-from tests.contract.objects import config_map, owned_by, pod
+from tests.contract.objects import config_map, owned_by, pod, service
+
+OPTIONS: JSON = {"kind": "DeleteOptions", "apiVersion": "v1"}
 
 
 @pytest.fixture
@@ -110,6 +112,24 @@ async def test_matching_preconditions_allow_deletion(api: Api) -> None:
     assert answer.code == 200
 
 
+async def test_query_may_have_preconditions_unless_there_is_a_body(api: Api) -> None:
+    path = api.path("services")
+    version = (await api.create(path, service(clusterIP="None")))["metadata"]["resourceVersion"]
+    await api.create(path, service("b", clusterIP="None"))
+    answer = await api.delete(f"{path}/b", uid="another")
+    assert api.failure_text(answer).startswith(
+        '409 Conflict: Operation cannot be fulfilled on Service "b": the UID in the precondition'
+    )
+    exact = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+    await api.patch(f"{path}/a", {"metadata": {"labels": {"x": "y"}}})
+    answer = await api.delete(path, **exact)
+    assert api.failure_text(answer).startswith(
+        '409 Conflict: Operation cannot be fulfilled on Service "a": the ResourceVersion in the '
+    )
+    answer = await api.delete(path, OPTIONS, **exact)
+    assert (answer.code, answer.names, (await api.get(path)).names) == (200, ["a"], ["b"])
+
+
 async def test_deletecollection_respects_its_selector(api: Api) -> None:
     path = api.path("configmaps")
     for name in "ab":
@@ -117,6 +137,47 @@ async def test_deletecollection_respects_its_selector(api: Api) -> None:
     answer = await api.delete(path, labelSelector="x=a")
     assert (answer.body["kind"], answer.names) == ("ConfigMapList", ["a"])
     assert (await api.get(path, labelSelector="x")).names == ["b"]
+
+
+async def test_deletecollection_excludes_names(api: Api) -> None:
+    path = api.path("pods")
+    for name in "abc":
+        await api.create(path, pod(name, meta={"labels": {"x": ""}}))
+    fields = "metadata.name!=a,metadata.name!=c"
+    answer = await api.delete(path, labelSelector="x=", fieldSelector=fields)
+    assert (answer.code, answer.names) == (200, ["b"])
+    assert (await api.get(path)).names == ["a", "c"]
+
+
+async def test_deletecollection_of_an_exact_version_deletes_the_names_listed_there(
+    api: Api,
+) -> None:
+    path = api.path("services")
+    for name in "abc":
+        await api.create(path, service(name, clusterIP="None"))
+    exact = {"resourceVersion": (await api.get(path)).version, "resourceVersionMatch": "Exact"}
+    await api.delete(f"{path}/a")
+    await api.delete(f"{path}/b")
+    # Another object by now, but of a name in the list.
+    await api.create(path, service("b", clusterIP="None"))
+    await api.create(path, service("d", clusterIP="None"))
+    answer = await api.delete(path, OPTIONS, **exact)
+    assert (answer.code, answer.names) == (200, ["a", "b", "c"])
+    assert (await api.get(path)).names == ["d"]
+
+
+async def test_deletecollection_leaves_terminating_objects_alone(api: Api) -> None:
+    path = api.path("pods")
+    await api.create(path, pod("a", node="nowhere", terminationGracePeriodSeconds=90))
+    await api.create(path, pod("b", node="nowhere", terminationGracePeriodSeconds=90))
+    first = (await api.delete(f"{path}/a", gracePeriodSeconds=60)).body["metadata"]
+    answer = await api.delete(path, timeout="10.0s")
+    assert (answer.code, answer.names) == (200, ["a", "b"])
+    graces = [one["metadata"].get("deletionGracePeriodSeconds") for one in answer.body["items"]]
+    assert graces == [60, None]
+    left = [(await api.get(f"{path}/{name}")).body["metadata"] for name in "ab"]
+    assert left[0]["resourceVersion"] == first["resourceVersion"]
+    assert left[1]["deletionGracePeriodSeconds"] == 90
 
 
 @pytest.mark.timeout(90)

@@ -105,7 +105,10 @@ async def test_role_grants_exactly_what_is_used(start_cluster: StartCluster) -> 
         bare_job("TFJob", "six", ps=1, worker=1),
         first_tfjob("six-and-a-half"),
         first_pytorchjob("six-and-three-quarters"),
+        # Enough children to delete them together.
+        training_job("JAXJob", "many", Worker=8),
     ]
+    jobs[-1]["spec"]["runPolicy"] = {"cleanPodPolicy": "All"}
     brief = [
         training_job("TFJob", "seven", Worker=1),
         scaled("eight", Master=1, Worker=1),

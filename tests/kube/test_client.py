@@ -19,7 +19,7 @@ from dlctl.kube.errors import (
     UnexpectedResponseError,
     UnreachableError,
 )
-from dlctl.kube.queries import PatchKind
+from dlctl.kube.queries import ListOptions, PatchKind
 from dlctl.kube.rate_limiter import RateLimiter
 from dlctl.metrics import Metrics
 from tests.kube.conftest import TOKEN, Server, fails, replies, resets
@@ -109,6 +109,37 @@ async def test_deleting_a_missing_object_succeeds(server: Server, client: Client
     server.handlers += [replies({"kind": "Status", "status": "Success"}), fails(404, "NotFound")]
     assert await client.delete(CRDS, ObjectKey("", "a")) is None
     assert await client.delete(PODS, KEY) is None
+
+
+async def test_deleted_collection_is_limited_in_scope_and_time(
+    server: Server, client: Client
+) -> None:
+    server.handlers += [replies({"kind": "PodList", "items": [POD]})]
+    await client.delete_collection(
+        PODS,
+        timeout_s=7,
+        namespace="ns",
+        label_selector="a=b",
+        resource_version="5",
+        resource_version_match="Exact",
+    )
+    (seen,) = server.seen
+    assert (seen.method, seen.path) == ("DELETE", "/api/v1/namespaces/ns/pods")
+    assert seen.query == {
+        "timeout": "7.0s",
+        "labelSelector": "a=b",
+        "resourceVersion": "5",
+        "resourceVersionMatch": "Exact",
+    }
+
+
+@pytest.mark.parametrize("scope", [{"namespace": "ns"}, {"label_selector": "a=b"}])
+async def test_unlimited_collection_is_not_deleted(
+    server: Server, client: Client, scope: ListOptions
+) -> None:
+    with pytest.raises(ValueError, match="expected a namespace and a label selector"):
+        await client.delete_collection(PODS, timeout_s=7, **scope)
+    assert not server.seen
 
 
 async def test_throttled_request_is_retried_until_accepted(

@@ -181,3 +181,13 @@ async def test_overload_lowers_the_limit_and_other_errors_do_not(
             raise error
     assert (limiter.limit < before) is is_congestion
     assert limiter.waiting_count == 0
+
+
+@pytest.mark.parametrize("takes_long", [False, True])
+async def test_only_a_write_that_should_be_fast_shows_congestion(takes_long: bool) -> None:
+    limiter = WriteLimiter()
+    before = limiter.limit
+    for duration_s in (0.01, 5.0):
+        async with limiter.slot(takes_long=takes_long):
+            await asyncio.sleep(duration_s)
+    assert (limiter.limit == before) is takes_long

@@ -126,6 +126,9 @@ class DeleteRequestOptions:
             sent.propagation_policy = query.get("propagationPolicy") or None
             sent.orphan_dependents = boolean(query, "orphanDependents")
             sent.dry_run = list(dry_run)
+            # In the deletion of a collection, the version to list is thus a precondition as well.
+            uid, version = query.get("uid") or None, query.get("resourceVersion") or None
+            sent.preconditions = _Preconditions(uid, version)
         sent_dry_run = sent.dry_run or []
         errors = _dry_run_errors(sent_dry_run)
         if sent.propagation_policy not in (None, *_PROPAGATIONS):

@@ -57,10 +57,10 @@ class JobEvents:
     def deleted(self, job: Job, obj: Object, plan: Plan) -> None:
         if not job.messages.emits_pod_events:
             return
-        deleted = {PODS: plan.deleted_pods, SERVICES: plan.deleted_services}
-        for resource, children in deleted.items():
+        for resource in (PODS, SERVICES):
             reason = SUCCESSFUL_DELETE + resource.kind
-            messages = self._messages("Deleted", resource, [c.metadata.name for c in children])
+            names = [child.metadata.name for child in plan.deletions(resource)]
+            messages = self._messages("Deleted", resource, names)
             self.record_all(job, obj, (EventNote("Normal", reason, m) for m in messages))
 
     def _messages(self, verb: str, resource: Resource, names: Collection[str]) -> list[str]:

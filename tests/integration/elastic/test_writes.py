@@ -4,12 +4,32 @@ from typing import Final
 
 import pytest
 
+from dlctl.options import Options
 from tests.support.elastic_harness import ElasticHarness, start_elastic_cluster
 
 pytestmark = [pytest.mark.looptime(noop_cycles=8)]
 
 MOST_JOB_STATUSES: Final = 12
 MOST_SCALER_WRITES: Final = 4
+
+
+async def test_restart_of_a_whole_job_deletes_workers_and_services_together() -> None:
+    async with start_elastic_cluster(Options(restart_backoff_s=30)) as stage:
+        await stage.running(20, restartPolicy="OnFailure")
+        await stage.cluster.settled()
+        before = stage.cluster.history.writes()
+        await stage.end("linear-launcher", 137)
+        await stage.cluster.until(lambda: stage.cluster.status().get("restartCount") == 1)
+        await stage.until_running()
+        await stage.cluster.settled()
+        writes = stage.cluster.history.writes() - before
+        assert {key: count for key, count in writes.items() if key[0].startswith("delete")} == {
+            ("deletecollection", "pods"): 1,
+            ("deletecollection", "services"): 1,
+            # The failed launcher stays until the restart, for its logs.
+            ("delete", "pods"): 1,
+        }
+        assert writes["create", "pods"] == writes["create", "services"] + 1 == 21
 
 
 def written(stage: ElasticHarness, resource: str) -> int:

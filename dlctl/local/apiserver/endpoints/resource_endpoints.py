@@ -140,11 +140,11 @@ class Endpoints:
         chosen, presenter = ListRequestOptions.read(request.query), self._presenter(served, request)
         selector, options = _selector(served, chosen), _delete_options(request)
         page = lists.list_page(self.objects.storage, request.info.namespace, selector, chosen)
-        deleted = [
-            deletion.delete(self.objects, served, stored.key, options).stored
-            for stored in page.items
-        ]
-        return BufferedResponse(presenter.many(deleted, page.meta))
+        for stored in page.items:
+            # As in the real server, by name: a list of an older version may be outdated.
+            if self.objects.storage.get(served.resource, stored.key) is not None:
+                deletion.delete(self.objects, served, stored.key, options)
+        return BufferedResponse(presenter.many(page.items, page.meta))
 
     def _update(
         self,

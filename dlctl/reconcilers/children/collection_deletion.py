@@ -1,0 +1,88 @@
+"""Whether one request can delete many children of a job at once. Pure.
+
+Such a request names no UIDs: the server deletes whatever its selectors find at a resource version.
+It is right only where the store of that version shows that they find nothing else.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
+
+import attrs
+
+from dlctl.api.meta import MANAGED_BY, MANAGED_BY_LABEL, UID, Object, Resource
+from dlctl.informers.store import Store
+from dlctl.kube.queries import ListOptions
+
+T = TypeVar("T", bound=Object)
+
+# For fewer children, single deletions are as cheap, and each is guarded by a UID.
+MIN_COUNT: Final = 8
+# The server deletes one after another: more could take longer than a request may.
+MAX_COUNT: Final = 1024
+# A restart waits for its deletions, of which many single ones are done at the same time.
+MAX_COUNT_OF_RESTART: Final = 100
+# The server and this controller examine other objects too: this many cost less than a deletion.
+MAX_EXAMINED_PER_CHILD: Final = 500
+# Children that stay are listed in the URL.
+MAX_KEPT: Final = 16
+
+
+@attrs.frozen
+class CollectionDeletion:
+    """Children to delete by one request, and the options that find them and no others."""
+
+    resource: Resource
+    children: tuple[Object, ...]
+    options: ListOptions
+
+
+def collection_deletion(
+    owner: UID,
+    resource: Resource,
+    children: Sequence[T],
+    store: Store[T],
+    *,
+    max_count: int = MAX_COUNT,
+) -> CollectionDeletion | None:
+    """Return the deletion of an owner's children as a collection; None if single ones are right.
+
+    The store has all objects with dlctl's label, and at least those from which they were chosen.
+    """
+    count = len(children)
+    if not MIN_COUNT <= count <= max_count or len(store) > MAX_EXAMINED_PER_CHILD * count:
+        return None
+    labels, namespace = _shared_labels(children), children[0].metadata.namespace or ""
+    if labels.get(MANAGED_BY_LABEL) != MANAGED_BY:
+        # Objects without the label are not in the store.
+        return None
+    deleted = {child.metadata.uid for child in children}
+    others = [
+        obj.metadata
+        for obj in store
+        if obj.metadata.namespace == namespace
+        and labels.items() <= (obj.metadata.labels or {}).items()
+        and obj.metadata.uid not in deleted
+    ]
+    if any(other.controller is None or other.controller.uid != owner for other in others):
+        return None
+    # To delete children once more that are already terminating changes nothing.
+    kept = [other.name for other in others if not other.is_terminating]
+    if len(kept) > MAX_KEPT:
+        return None
+    return CollectionDeletion(
+        resource,
+        tuple(children),
+        ListOptions(
+            namespace=namespace,
+            label_selector=",".join(f"{name}={value}" for name, value in sorted(labels.items())),
+            field_selector=",".join(f"metadata.name!={name}" for name in sorted(kept)),
+            resource_version=store.resource_version,
+            resource_version_match="Exact",
+        ),
+    )
+
+
+def _shared_labels(children: Iterable[Object]) -> dict[str, str]:
+    """Return the labels that all children have: the narrowest selector of all of them."""
+    first, *others = [child.metadata.labels or {} for child in children]
+    return {n: v for n, v in first.items() if all(labels.get(n) == v for labels in others)}
