@@ -42,13 +42,13 @@ def _creation(rows: Sequence[Row]) -> str:
             ("running_ratio", "all Running"),
         )
     ]
-    labels = [scenario.replace("x", " x ") for scenario in scenarios]
+    labels = [scenario.replace("x", " x ").replace("-", " ") for scenario in scenarios]
     title = "Jobs x replicas: time relative to plain writers"
     return bars(title, labels, series, mark=1.0) if found else ""
 
 
 def _sizes(scenario: str) -> tuple[int, ...]:
-    return tuple(int(size) for size in scenario.split("x"))
+    return tuple(int(size) for size in scenario.rpartition(":")[2].split("x"))
 
 
 def _live_jobs(rows: Sequence[Row], figure: str, title: str) -> str:
@@ -86,7 +86,7 @@ def _own(rows: Sequence[Row], scenario: str) -> Row | None:
         for row in rows
         if row["operator"] == _OWN and row["scenario"].startswith(f"{scenario}:")
     ]
-    return max(found, key=lambda row: _sizes(row["scenario"].partition(":")[2]), default=None)
+    return max(found, key=lambda row: _sizes(row["scenario"]), default=None)
 
 
 def main(results: str, folder: str) -> None:

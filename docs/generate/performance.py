@@ -102,8 +102,7 @@ def creation() -> str:
     rows.sort(key=lambda row: (_sizes(row["scenario"]), row["operator"] != _OWN))
     titles = ("jobs x replicas", "operator", *(title for _, title, _ in _CREATION))
     cells = (
-        (row["scenario"].replace("x", " x "), row["operator"], *_values(row, _CREATION))
-        for row in rows
+        (_in_words(row["scenario"]), row["operator"], *_values(row, _CREATION)) for row in rows
     )
     return table(titles, cells)
 
@@ -132,6 +131,10 @@ def _other_rows(rows: Sequence[Row], operators: Sequence[str]) -> Iterator[Seque
             for index, (_, label, _) in enumerate(figures):
                 yield described, label, *(column[index] for column in columns)
                 described = ""
+
+
+def _in_words(scenario: str) -> str:
+    return scenario.replace("x", " x ").replace("-", " ")
 
 
 def _values(row: Row, figures: Sequence[tuple[str, str, str]]) -> list[str]:

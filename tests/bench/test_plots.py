@@ -37,6 +37,16 @@ def test_scenario_without_figures_has_no_plot() -> None:
     assert list(plots(rows)) == ["creation.svg"]
 
 
+def test_bars_are_ordered_by_jobs_and_replicas() -> None:
+    rows = [
+        {"operator": "dlctl", "scenario": scenario, "children_ratio": 1.0, "running_ratio": 2.0}
+        for scenario in ("200x4", "one-service:1x1000", "1x5000")
+    ]
+    texts = _texts(plots(rows)["creation.svg"])
+    labels = [text for text in texts if " x " in text and text[-1].isdigit()]
+    assert labels == ["one service:1 x 1000", "1 x 5000", "200 x 4"]
+
+
 def test_plots_of_the_page_are_those_of_the_results() -> None:
     found = plots(json.loads((_ROOT / "bench/results.json").read_text()))
     folder = _ROOT / "docs/performance"
