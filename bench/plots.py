@@ -38,12 +38,12 @@ def _creation(rows: Sequence[Row]) -> str:
         )
         for operator in operators
         for figure, label in (
-            ("children_ratio", "pods and services"),
-            ("running_ratio", "all Running"),
+            ("children_ratio", "children"),
+            ("running_ratio", "Running"),
         )
     ]
     labels = [scenario.replace("x", " x ").replace("-", " ") for scenario in scenarios]
-    title = "Jobs x replicas: time relative to plain writers"
+    title = "Time until all children exist, and all jobs run, relative to plain writers"
     return bars(title, labels, series, mark=1.0) if found else ""
 
 

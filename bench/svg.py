@@ -93,7 +93,7 @@ def _legend(title: str, series: Sequence[Series]) -> list[str]:
     parts, x = [_text(8, 16, title, weight="bold")], 8.0
     for one, color in zip(series, _COLORS, strict=False):
         parts += [_rect(x, 24, 10, 10, color), _text(x + 14, 33, one.name)]
-        x += 30 + 7.0 * len(one.name)
+        x += 24 + 6.2 * len(one.name)
     return parts
 
 
