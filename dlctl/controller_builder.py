@@ -123,9 +123,12 @@ class ControllerBuilder:
     def _child_informer(self, resource: Resource, as_: Any) -> Informer[Any]:
         """Return an informer that enqueues the owners of changed children, of all kinds."""
         informer = self._informer(resource, as_, MANAGED_BY_SELECTOR)
-        handler = event_handlers.enqueue_owner(self._queues)
-        self.handler_registrations.append(partial(informer.add_handler, handler))
+        self.handler_registrations.append(partial(self._enqueue_owners, informer))
         return informer
+
+    def _enqueue_owners(self, children: Informer[Any]) -> None:
+        handler = event_handlers.enqueue_owner(self._queues, self._pods.store)
+        children.add_handler(handler)
 
     def add_kind(self, kind: Kind) -> None:
         """Build the controllers of one kind and of its scalers."""

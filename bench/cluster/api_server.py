@@ -88,19 +88,25 @@ class ApiServer:
         mark = "&" if "?" in path else "?"
         _, listed = await self.get(f"{path}{mark}limit=1")
         version = listed["metadata"]["resourceVersion"]
-        url = f"{self.url}{path}{mark}watch=1&resourceVersion={version}"
+        url = f"{self.url}{path}{mark}watch=1&resourceVersion="
         async with asyncio.TaskGroup() as group:
-            watch = group.create_task(self._watch(url, on_object, accept))
+            watch = group.create_task(self._watch(url, version, on_object, accept))
             yield
             watch.cancel()
 
-    async def _watch(self, url: str, on_object: Callable[[JSON], None], accept: str) -> None:
+    async def _watch(
+        self, url: str, version: str, on_object: Callable[[JSON], None], accept: str
+    ) -> None:
         timeout = aiohttp.ClientTimeout(total=None)
-        async with self.session.get(
-            url, timeout=timeout, headers={"Accept": accept}, read_bufsize=1 << 22
-        ) as response:
-            async for line in response.content:
-                event = json.loads(line)
-                if event["type"] in ("ADDED", "MODIFIED"):
-                    on_object(event["object"])
-        raise RuntimeError(f"the watch has ended: {url}")
+        # The server ends it when a definition changes, which may take seconds to be complete.
+        while True:
+            async with self.session.get(
+                url + version, timeout=timeout, headers={"Accept": accept}, read_bufsize=1 << 22
+            ) as response:
+                async for line in response.content:
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        raise RuntimeError(f"the watch failed: {url}: {event['object']}")
+                    version = event["object"]["metadata"]["resourceVersion"]
+                    if event["type"] in ("ADDED", "MODIFIED"):
+                        on_object(event["object"])

@@ -29,6 +29,9 @@ class Index(Generic[T]):
     def __getitem__(self, value: str) -> list[T]:
         return list(self._objects_by_value.get(value, {}).values())
 
+    def count(self, value: str) -> int:
+        return len(self._objects_by_value.get(value, ()))
+
     def __len__(self) -> int:
         """Return the number of values with at least one object."""
         return len(self._objects_by_value)
@@ -87,6 +90,10 @@ class Store(Generic[T]):
     def owned_by(self, uid: UID) -> list[T]:
         """Return the objects whose controller is the one with this UID."""
         return self._indexes[_OWNER][uid]
+
+    def count_owned_by(self, uid: UID) -> int:
+        """Return the length of :meth:`owned_by`, without making the list."""
+        return self._indexes[_OWNER].count(uid)
 
     def indexed(self, name: str, value: str) -> list[T]:
         """Return the objects with this value in an index; raise KeyError without that index."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from dlctl.api.elastic import Scaler, ScalerObject
 from dlctl.api.meta import Object, ObjectKey, Resource
 from dlctl.api.nodes import Node
-from dlctl.api.pods import Pod
+from dlctl.api.pods import Pod, PodPhase
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers.membership.reconciler import scale_target
@@ -21,6 +21,9 @@ LOW_PRIORITY: Final = -100
 # How long a job waits for more of the changes that its own writes cause: children appear and start
 # in numbers, and one reconcile with one status serves them all.
 SETTLE_S: Final = 0.1
+# Large jobs wait longer: they take longer to start, and each reconcile looks at every pod.
+_PODS_PER_S: Final = 2000
+_MAX_SETTLE_S: Final = 2.0
 
 
 def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
@@ -34,7 +37,7 @@ def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
 
 
 def enqueue_owner(
-    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]],
+    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]], pods: Store[Pod]
 ) -> Callable[[Change[Any]], None]:
     """Return a handler that enqueues the owner of a changed child, in the queue of its kind.
 
@@ -43,7 +46,9 @@ def enqueue_owner(
     """
 
     def handler(change: Change[Object]) -> None:
-        delay_s = SETTLE_S if _is_expected(change) else 0.0
+        if _is_binding(change):
+            return
+        is_expected = _is_expected(change)
         last: ObjectKey | None = None
         for obj in (change.old, change.new):
             ref = obj.metadata.controller if obj else None
@@ -52,6 +57,7 @@ def enqueue_owner(
                 continue
             key = ObjectKey(obj.metadata.namespace or "", ref.name)
             if key != last:
+                delay_s = _settle_s(pods.count_owned_by(ref.uid)) if is_expected else 0.0
                 queue.add_after(key, delay_s, priority=_priority(change))
             last = key
 
@@ -101,15 +107,9 @@ def enqueue_jobs_on_node(
 def _is_status_write(change: Change[Object]) -> bool:
     """Return whether nothing but the status has changed, which jobs have from dlctl."""
     old, new = change.old, change.new
-    if old is None or new is None or new.metadata.is_terminating or new.metadata.generation is None:
+    if old is None or new is None or new.metadata.generation is None:
         return False
-    before, after = old.metadata, new.metadata
-    return (before.uid, before.generation, before.labels, before.annotations) == (
-        after.uid,
-        after.generation,
-        after.labels,
-        after.annotations,
-    )
+    return _same_metadata(old, new)
 
 
 def _is_expected(change: Change[Object]) -> bool:
@@ -120,6 +120,44 @@ def _is_expected(change: Change[Object]) -> bool:
     if old is not None and old.metadata.uid != new.metadata.uid:
         return False
     return not isinstance(new, Pod) or not _has_ended(new)
+
+
+def _settle_s(pods: int) -> float:
+    return min(SETTLE_S + pods / _PODS_PER_S, _MAX_SETTLE_S)
+
+
+def _is_binding(change: Change[Object]) -> bool:
+    """Return whether a pod was merely assigned to a node: its containers are still to come."""
+    old, new = change.old, change.new
+    if not isinstance(old, Pod) or not isinstance(new, Pod) or old.spec is None or new.spec is None:
+        return False
+    is_bound = not old.spec.node_name and bool(new.spec.node_name)
+    return is_bound and _is_fresh(old) and _is_fresh(new) and _same_metadata(old, new)
+
+
+def _is_fresh(pod: Pod) -> bool:
+    """Return whether nobody has said more of a pod than that it is scheduled."""
+    if pod.status is None:
+        return True
+    if pod.status.container_statuses or pod.status.init_container_statuses:
+        return False
+    is_scheduled = all(
+        c.type == "PodScheduled" and c.status == "True" for c in pod.status.conditions or ()
+    )
+    return is_scheduled and pod.phase is PodPhase.PENDING
+
+
+def _same_metadata(old: Object, new: Object) -> bool:
+    """Return whether a change is not of the metadata that users and controllers write."""
+    before, after = old.metadata, new.metadata
+    return (
+        before.uid == after.uid
+        and before.generation == after.generation
+        and before.labels == after.labels
+        and before.annotations == after.annotations
+        and before.owner_references == after.owner_references
+        and not after.is_terminating
+    )
 
 
 def _has_ended(pod: Pod) -> bool:

@@ -43,6 +43,11 @@ def decode(as_: Any, name: str, *, version: str = "1", **fields: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, **fields}), type=as_)
 
 
+def enqueue_owner(queue: Queue, pods: Store[Pod] | None = None) -> Callable[[Change[Any]], None]:
+    queues = {(TFJOBS.group, TFJOBS.kind): queue}
+    return event_handlers.enqueue_owner(queues, pods or Store())
+
+
 def job(name: str = "mnist", *, version: str = "1") -> Object:
     found: Object = decode(Object, name, version=version)
     return found
@@ -86,7 +91,7 @@ async def test_real_change_goes_first(unimportant: Change[Object], queue: Queue)
 
 
 async def test_child_enqueues_its_owner_before_and_after_a_change(queue: Queue) -> None:
-    handler = event_handlers.enqueue_owner({(TFJOBS.group, TFJOBS.kind): queue})
+    handler = enqueue_owner(queue)
     handler(Change(child_of("mnist"), child_of("other")))
     assert await taken(queue) == [MNIST, OTHER]
 
@@ -103,7 +108,7 @@ async def test_child_enqueues_its_owner_before_and_after_a_change(queue: Queue) 
 async def test_owner_is_matched_by_group_and_kind(
     pod: Pod, expected: list[ObjectKey], queue: Queue
 ) -> None:
-    event_handlers.enqueue_owner({(TFJOBS.group, TFJOBS.kind): queue})(Change(None, pod))
+    enqueue_owner(queue)(Change(None, pod))
     assert await taken(queue) == expected
 
 
@@ -156,9 +161,53 @@ DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 async def test_job_waits_for_more_only_while_its_children_start(
     change: Change[Pod], is_urgent: bool, queue: Queue
 ) -> None:
-    event_handlers.enqueue_owner({(TFJOBS.group, TFJOBS.kind): queue})(change)
+    enqueue_owner(queue)(change)
     assert await taken(queue, after_s=0) == [MNIST] * is_urgent
     assert await taken(queue) == [MNIST] * (not is_urgent)
+
+
+def assigned(node: str, **status: Any) -> Pod:
+    found: Pod = decode(Pod, "mnist-worker-0", metadata=OWNED, spec={"nodeName": node}, **status)
+    return found
+
+
+SCHEDULED = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+NO_ROOM = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(assigned(""), assigned("node-a", status=SCHEDULED), [], id="scheduled"),
+        pytest.param(
+            assigned("", status=NO_ROOM),
+            assigned("node-a", status=SCHEDULED),
+            [MNIST],
+            id="there is room at last",
+        ),
+        pytest.param(assigned(""), assigned("", status=NO_ROOM), [MNIST], id="no room"),
+        pytest.param(
+            assigned(""),
+            assigned("node-a", status={"containerStatuses": [RUNNING]}),
+            [MNIST],
+            id="scheduled, and seen only once it runs",
+        ),
+    ],
+)
+async def test_assignment_to_a_node_is_no_reason_to_reconcile(
+    old: Pod, new: Pod, expected: list[ObjectKey], queue: Queue
+) -> None:
+    enqueue_owner(queue)(Change(old, new))
+    assert await taken(queue) == expected
+
+
+async def test_large_job_waits_longer_for_its_children(queue: Queue) -> None:
+    pods = Store[Pod]()
+    for number in range(1000):
+        pods.put(decode(Pod, f"mnist-worker-{number}", metadata=OWNED))
+    enqueue_owner(queue, pods)(Change(None, pod()))
+    assert await taken(queue) == []
+    assert await taken(queue, after_s=0.5) == [MNIST]
 
 
 def job_with(**metadata: Any) -> Object:

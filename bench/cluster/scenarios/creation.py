@@ -11,9 +11,10 @@ from bench.cluster import plain_writers
 from bench.cluster.api_server import METADATA_ONLY, ApiServer
 from bench.cluster.audit import count_by_target, is_write
 from bench.cluster.concurrency import each
+from bench.cluster.controller_metrics import scrape
 from bench.cluster.manifests import PYTORCH_JOBS, pytorch_job
 from bench.cluster.namespaces import namespace
-from bench.cluster.operators import Program
+from bench.cluster.operators import Operator, Program
 from bench.cluster.scenario import Bench, Figures, loop_lag, ratio
 from bench.cluster.seen import Seen, has_condition
 from bench.process_usage import cpu_s, rss_mb
@@ -30,6 +31,7 @@ class Times:
     """Seconds since the first job was sent; None if the limit was exceeded."""
 
     children_s: float | None
+    pods_running_s: float | None
     running_s: float | None
 
 
@@ -63,19 +65,29 @@ class Creation:
                 used_mb = rss_mb(operator.pid)
                 requests = list(bench.audit.requests(mark))
                 lag = loop_lag(operator, since, time.monotonic())
+                reconciles = await _reconciles(operator)
         services = self.jobs if self.shares_service else total
         writes = count_by_target(entry for entry in requests if is_write(entry))
         return {
             "children_ratio": ratio(times.children_s, plain_s),
+            # The nodes' part of the next: how fast kwok starts pods.
+            "pods_running_ratio": ratio(times.pods_running_s, plain_s),
             "running_ratio": ratio(times.running_s, plain_s),
             "plain_s": plain_s,
             "cpu_ms_per_child": 1000 * used_s / (total + services),
             "idle_rss_mb": idle_mb,
             "rss_mb": used_mb,
+            "reconciles_per_job": None if reconciles is None else reconciles / self.jobs,
             "writes_per_job": sum(writes.values()) / self.jobs,
             **{f"{what} per job": count / self.jobs for what, count in sorted(writes.items())},
             **lag,
         }
+
+
+async def _reconciles(operator: Operator) -> float | None:
+    if not operator.url:
+        return None
+    return (await scrape(operator.url)).total("controller_runtime_reconcile_total")
 
 
 @attrs.frozen
@@ -100,7 +112,8 @@ async def create_jobs(
     """Submit PyTorchJobs, and wait until all of them run."""
     path = PYTORCH_JOBS.format(namespace_)
     base = f"/api/v1/namespaces/{namespace_}"
-    pods, services, running = Seen(), Seen(), Seen(has_condition("Running"))
+    pods, services, started = Seen(), Seen(), Seen()
+    running = Seen(has_condition("Running"))
 
     async def submit(number: int) -> None:
         job = pytorch_job(f"{prefix}-{number}", replicas)
@@ -111,6 +124,7 @@ async def create_jobs(
     async with AsyncExitStack() as stack:
         for resource, seen, accept in (
             (f"{base}/pods", pods, METADATA_ONLY),
+            (f"{base}/pods?fieldSelector=status.phase%3DRunning", started, METADATA_ONLY),
             (f"{base}/services", services, METADATA_ONLY),
             (path, running, "application/json"),
         ):
@@ -120,5 +134,7 @@ async def create_jobs(
         pods_s = await pods.complete_s(jobs * replicas, start)
         services_s = await services.complete_s(jobs if shares_service else jobs * replicas, start)
         running_s = await running.complete_s(jobs, start)
+        pods_running_s = await started.complete_s(jobs * replicas, start)
     known = pods_s is not None and services_s is not None
-    return Times(max(pods_s or 0.0, services_s or 0.0) if known else None, running_s)
+    children_s = max(pods_s or 0.0, services_s or 0.0) if known else None
+    return Times(children_s, pods_running_s, running_s)

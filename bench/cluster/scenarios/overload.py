@@ -4,7 +4,9 @@ import asyncio
 import json
 import time
 from collections import Counter
-from typing import ClassVar, Final
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -18,6 +20,7 @@ from bench.cluster.operators import Program
 from bench.cluster.scenario import Bench, Figures
 from bench.cluster.scenarios.creation import Times, create_jobs
 
+JSON = dict[str, Any]
 # As many as other scenarios have.
 _MAX_PLAIN: Final = 1000
 _THROTTLED: Final = 429
@@ -46,12 +49,8 @@ class Overload:
                 async with namespace(bench.server) as name, scraping(operator.url, series.add):
                     times = await create_jobs(bench.server, name, self.jobs, self.replicas)
                     await asyncio.sleep(1.0)
-                    codes = Counter(
-                        status_code(entry)
-                        for entry in bench.audit.requests(mark)
-                        if is_write(entry)
-                    )
-        return {**_goodput(times, codes, plain_s, total), **series.figures()}
+                    writes = [e for e in bench.audit.requests(mark) if is_write(e)]
+        return {**_goodput(times, writes, plain_s, total), **series.figures()}
 
 
 async def _plain_s(bench: Bench, user: LimitedUser, replicas: int) -> float:
@@ -60,17 +59,28 @@ async def _plain_s(bench: Bench, user: LimitedUser, replicas: int) -> float:
         return await plain_writers.fill_s(limited, name, replicas, writers=user.in_flight)
 
 
-def _goodput(times: Times, codes: Counter[int], plain_s: float, total: int) -> Figures:
-    writes = sum(codes.values())
-    succeeded = sum(count for code, count in codes.items() if 200 <= code < 300)
+def _goodput(times: Times, writes: Sequence[JSON], plain_s: float, total: int) -> Figures:
+    codes = Counter(map(status_code, writes))
     plain_per_s = 2 * total / plain_s
     return {
         "plain_s": plain_s,
         "children_goodput": plain_s / times.children_s if times.children_s else None,
-        "write_goodput": succeeded / times.running_s / plain_per_s if times.running_s else None,
-        "throttled_share": codes[_THROTTLED] / writes if writes else None,
-        "requests_per_child": writes / (2 * total),
+        "write_goodput": _per_s_until_last_child(writes) / plain_per_s,
+        "throttled_share": codes[_THROTTLED] / len(writes) if writes else None,
+        "requests_per_child": len(writes) / (2 * total),
     }
+
+
+def _per_s_until_last_child(writes: Sequence[JSON]) -> float:
+    """Return the successful writes per second for as long as there were children to create."""
+    done = [
+        (datetime.fromisoformat(e["stageTimestamp"]), e["objectRef"]["resource"])
+        for e in writes
+        if 200 <= status_code(e) < 300
+    ]
+    last = max(at for at, resource in done if resource in ("pods", "services"))
+    until_then = [at for at, _ in done if at <= last]
+    return len(until_then) / (last - min(until_then)).total_seconds()
 
 
 @attrs.define
