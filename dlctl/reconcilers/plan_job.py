@@ -149,10 +149,12 @@ def _plan_job_restart(
     now: datetime.datetime,
     backoff: Backoff,
 ) -> Plan:
-    """Delete all pods and services; failed ``running_replicas`` stay until the back-off ends."""
+    """Delete all pods; failed ``running_replicas`` stay until the back-off ends.
+
+    The services stay: the next run has the same names.
+    """
     left_s = job_restarts.backoff_left_s(job, backoff, now)
-    services = tuple(observed.services.values())
-    if not observed.pods and not services and left_s <= 0:
+    if not observed.pods and left_s <= 0:
         return Plan(attrs.evolve(job.status, phase=JobPhase.CREATING), requeue_after_s=0)
     kept = (
         {job.child_name(replica) for replica in job.success_policy.running_replicas}
@@ -163,7 +165,6 @@ def _plan_job_restart(
     return Plan(
         job.status,
         deleted_pods=tuple(pod for pod in leaving if pod.metadata.name not in kept),
-        deleted_services=services,
         kueue_held_pods=tuple(held_by_kueue(observed.pods)),
         dependents=DependentChanges(patched=_idle_dependents(observed, desired).patched),
         requeue_after_s=left_s if left_s > 0 else None,

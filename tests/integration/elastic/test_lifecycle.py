@@ -82,7 +82,7 @@ async def test_retryable_failure_restarts_the_whole_job_with_the_same_number_of_
         before = stage.uid("linear-worker-0")
         await stage.end(LAUNCHER, 137)
         failed = stage.cluster.clock.monotonic()
-        await stage.cluster.until(lambda: stage.left() == [])
+        await stage.cluster.until(lambda: stage.cluster.pods() == [LAUNCHER])
         assert stage.cluster.clock.monotonic() - failed <= 2
         await stage.cluster.until(lambda: stage.runs(LAUNCHER))
         assert 28 < stage.cluster.clock.monotonic() - failed < 35
@@ -127,7 +127,7 @@ async def test_restarted_job_waits_for_all_its_workers_again() -> None:
         await stage.cluster.advance(600)
         stage.cluster.node.unready.add("linear-worker-1")
         await stage.end(LAUNCHER, 143)
-        await stage.cluster.until(lambda: stage.workers() == [] and stage.left() == [])
+        await stage.cluster.until(lambda: stage.cluster.pods() == [])
         await stage.cluster.until(lambda: stage.workers() == [0, 1])
         await stage.cluster.advance(30)
         assert not stage.uid(LAUNCHER)
