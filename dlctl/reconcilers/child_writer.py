@@ -51,6 +51,8 @@ class ChildWriter:
         """
 
         async def delete_collection(collection: CollectionDeletion) -> Sequence[Object]:
+            if not self.writer.may_delete_collections:
+                return collection.children
             try:
                 await self.writer.delete_collection(
                     job.uid, collection.resource, collection.children, **collection.options

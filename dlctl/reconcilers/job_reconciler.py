@@ -178,9 +178,8 @@ class JobReconciler:
         planned = debounce_counts(job, with_membership(planned, members), since_write_s)
         has_run = job_status.has_run(planned.status, observed)
         context = ReconcileContext(job, obj, cache, renderer, observed.pods, has_run)
-        if self.executor.children.writer.may_delete_collections:
-            pods, services = self.stores.pods, self.stores.services
-            planned = with_collection_deletions(planned, job.uid, pods, services)
+        pods, services = self.stores.pods, self.stores.services
+        planned = with_collection_deletions(planned, job.uid, pods, services)
         return context, first_slice(planned)
 
     async def _render(
