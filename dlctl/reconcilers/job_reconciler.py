@@ -37,7 +37,8 @@ from dlctl.reconcilers.large_jobs import to_thread_if_large
 from dlctl.reconcilers.membership.plan_membership import with_current_members, with_membership_plan
 from dlctl.reconcilers.membership.reconciler import MembershipReconciler
 from dlctl.reconcilers.observe import Observed, observe
-from dlctl.reconcilers.plan import Plan, with_collection_deletions, with_membership
+from dlctl.reconcilers.plan import Plan, with_membership
+from dlctl.reconcilers.plan_collections import with_collection_deletions
 from dlctl.reconcilers.plan_job import Policy, plan_job
 from dlctl.reconcilers.plan_slice import first_slice
 from dlctl.reconcilers.reconcile_context import ReconcileContext

@@ -5,16 +5,10 @@ from collections.abc import Iterator
 import attrs
 
 from dlctl.api.job import Replica
-from dlctl.api.meta import PODS, SERVICES, UID, Object, Resource
+from dlctl.api.meta import PODS, Object, Resource
 from dlctl.api.pods import Pod, Service
-from dlctl.api.status import JobPhase, JobStatus
-from dlctl.informers.store import Store
-from dlctl.reconcilers.children.collection_deletion import (
-    MAX_COUNT,
-    MAX_COUNT_OF_RESTART,
-    CollectionDeletion,
-    collection_deletion,
-)
+from dlctl.api.status import JobStatus
+from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry
 from dlctl.reconcilers.event_note import EventNote
@@ -90,24 +84,4 @@ def with_membership(plan: Plan, members: MembershipPlan | None) -> Plan:
         exec_tasks=members.exec_tasks,
         retried_exec_tasks=members.retries,
         requeue_after_s=earliest(plan.requeue_after_s, *members.waits_s),
-    )
-
-
-def with_collection_deletions(
-    plan: Plan, owner: UID, pods: Store[Pod], services: Store[Service]
-) -> Plan:
-    """Return a plan that deletes the owner's pods or services by one request, where that is right.
-
-    The stores must show all that the plan was made from.
-    """
-    limit = MAX_COUNT_OF_RESTART if plan.status.phase is JobPhase.RESTARTING else MAX_COUNT
-    of_pods = collection_deletion(owner, PODS, plan.deleted_pods, pods, max_count=limit)
-    of_services = collection_deletion(
-        owner, SERVICES, plan.deleted_services, services, max_count=limit
-    )
-    return attrs.evolve(
-        plan,
-        deleted_pods=() if of_pods else plan.deleted_pods,
-        deleted_services=() if of_services else plan.deleted_services,
-        deleted_collections=tuple(filter(None, (of_pods, of_services))),
     )

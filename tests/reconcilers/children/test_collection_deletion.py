@@ -30,7 +30,8 @@ from dlctl.reconcilers.children.collection_deletion import (
     CollectionDeletion,
     collection_deletion,
 )
-from dlctl.reconcilers.plan import Plan, with_collection_deletions
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.plan_collections import with_collection_deletions
 from tests.builders import NOW
 
 JOB = UID("job")
