@@ -46,9 +46,7 @@ def enqueue_owner(
     """
 
     def handler(change: Change[Object]) -> None:
-        if _is_binding(change):
-            return
-        is_expected = _is_expected(change)
+        is_expected, is_binding = _is_expected(change), _is_binding(change)
         last: ObjectKey | None = None
         for obj in (change.old, change.new):
             ref = obj.metadata.controller if obj else None
@@ -57,7 +55,8 @@ def enqueue_owner(
                 continue
             key = ObjectKey(obj.metadata.namespace or "", ref.name)
             if key != last:
-                delay_s = _settle_s(pods.count_owned_by(ref.uid)) if is_expected else 0.0
+                settle_s = _MAX_SETTLE_S if is_binding else _settle_s(pods.count_owned_by(ref.uid))
+                delay_s = settle_s if is_expected else 0.0
                 queue.add_after(key, delay_s, priority=_priority(change))
             last = key
 
@@ -127,7 +126,7 @@ def _settle_s(pods: int) -> float:
 
 
 def _is_binding(change: Change[Object]) -> bool:
-    """Return whether a pod was merely assigned to a node: its containers are still to come."""
+    """Return whether a pod was merely assigned to a node: the start of its containers follows."""
     old, new = change.old, change.new
     if not isinstance(old, Pod) or not isinstance(new, Pod) or old.spec is None or new.spec is None:
         return False

@@ -194,11 +194,13 @@ NO_ROOM = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": 
         ),
     ],
 )
-async def test_assignment_to_a_node_is_no_reason_to_reconcile(
+async def test_assignment_to_a_node_waits_for_the_start_of_the_containers(
     old: Pod, new: Pod, expected: list[ObjectKey], queue: Queue
 ) -> None:
     enqueue_owner(queue)(Change(old, new))
     assert await taken(queue) == expected
+    # On a node that is dead nothing follows.
+    assert await taken(queue, after_s=2.0) == ([] if expected else [MNIST])
 
 
 async def test_large_job_waits_longer_for_its_children(queue: Queue) -> None:
