@@ -22,6 +22,8 @@ from e2e.cluster.errors import ClusterError
 from e2e.cluster.image import write_archive
 
 _SOCKET_S: Final = 30.0
+# It connects to containerd right after its start.
+_KUBELET_SETTLED_S: Final = 2.0
 _POLL_S: Final = 0.1
 
 
@@ -125,7 +127,23 @@ class Node:
         """Start a powered-off node; the kubelet then restarts its containers."""
         self.plane.processes.restart(self.containerd)
         self._wait_for_containerd()
-        self.plane.processes.restart(self.kubelet)
+        self._restart_kubelet()
+
+    def _restart_kubelet(self) -> None:
+        """Restart it until it stays, as systemd would.
+
+        It ends if containerd listens, but has not initialized its runtime interface yet.
+        """
+        deadline = time.monotonic() + _SOCKET_S
+        while time.monotonic() < deadline:
+            self.plane.processes.restart(self.kubelet)
+            settled = time.monotonic() + _KUBELET_SETTLED_S
+            while self.kubelet in self.plane.processes.running():
+                if time.monotonic() > settled:
+                    return
+                time.sleep(_POLL_S)
+        log = self.plane.directory / f"{self.kubelet}.log"
+        raise ClusterError(f"the kubelet does not stay: see {log}")
 
     def down(self) -> None:
         """End all containers and the node."""
