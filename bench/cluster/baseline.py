@@ -10,7 +10,7 @@ Row = Mapping[str, Any]
 TOLERANCES: Final[Mapping[str, float]] = {
     "children_ratio": 2.5,
     "running_ratio": 2.5,
-    "cpu_per_child": 1.8,
+    "cpu_per_child": 2.5,
     "writes_per_job": 1.25,
 }
 _MEANINGS: Final[Mapping[str, str]] = {
