@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
@@ -16,6 +16,7 @@ from dlctl.kube.errors import ApiError, UnreachableError
 from dlctl.reconcilers.children import kueue, secrets
 from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.creation import (
+    MAX_PARALLEL,
     Child,
     CreateResult,
     Creator,
@@ -33,7 +34,6 @@ from dlctl.tasks import map_all
 logger = logging.getLogger(__name__)
 
 JSON = Mapping[str, Any]
-MAX_PARALLEL: Final = 32
 
 
 @attrs.frozen

@@ -46,7 +46,6 @@ def enqueue_owner(
     """
 
     def handler(change: Change[Object]) -> None:
-        is_expected, is_binding = _is_expected(change), _is_binding(change)
         last: ObjectKey | None = None
         for obj in (change.old, change.new):
             ref = obj.metadata.controller if obj else None
@@ -55,8 +54,7 @@ def enqueue_owner(
                 continue
             key = ObjectKey(obj.metadata.namespace or "", ref.name)
             if key != last:
-                settle_s = _MAX_SETTLE_S if is_binding else _settle_s(pods.count_owned_by(ref.uid))
-                delay_s = settle_s if is_expected else 0.0
+                delay_s = _settle_s(change, pods.count_owned_by(ref.uid))
                 queue.add_after(key, delay_s, priority=_priority(change))
             last = key
 
@@ -121,7 +119,12 @@ def _is_expected(change: Change[Object]) -> bool:
     return not isinstance(new, Pod) or not _has_ended(new)
 
 
-def _settle_s(pods: int) -> float:
+def _settle_s(change: Change[Object], pods: int) -> float:
+    """Return how long a job of this many pods waits after a change of one of its children."""
+    if not _is_expected(change):
+        return 0.0
+    if _is_binding(change):
+        return _MAX_SETTLE_S
     return min(SETTLE_S + pods / _PODS_PER_S, _MAX_SETTLE_S)
 
 

@@ -15,7 +15,7 @@ from tests.support.history import History
 
 pytestmark = pytest.mark.slow
 KIND = kind_of("kubeflow.org/v1", "JAXJob")
-# Each process tells the coordinator its name and host; the coordinator prints what it was told.
+# Each process sends its name and host to the coordinator, which prints them.
 PROGRAM = """
 import os, socket, threading, time
 root = os.environ["COORDINATOR_ADDRESS"], int(os.environ["COORDINATOR_PORT"])

@@ -28,7 +28,7 @@ from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.tasks import map_all
 
 JSON = Mapping[str, Any]
-# Of one job at the same time: so many requests are wasted where the server rejects all.
+# Concurrent requests for one job; if the server rejects all of them, no more than these are wasted.
 MAX_PARALLEL: Final = 32
 # Messages of admission, which the administrator controls and which may accept the same child later;
 # the code and reason are up to each webhook.
