@@ -5,19 +5,22 @@ Imports the packages of the extra ``local``: commands import it only after check
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import attrs
 
 from dlctl.api.meta import CRDS
+from dlctl.cli.directory_options import deleted_claims_line, shared_files_lines
 from dlctl.cli.local_options import LocalOptions
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
+from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.kubelet import KubeletOptions
 from dlctl.local.node.sandboxes import Network
 from dlctl.manager import Manager
@@ -47,7 +50,12 @@ async def local_control_plane(
 
     :raises ConfigError: if the port is in use, or the requested network is unavailable.
     """
-    node = KubeletOptions(images=options.images, network=options.network, keep_logs=keep_logs)
+    node = KubeletOptions(
+        images=options.images,
+        network=options.network,
+        keep_logs=keep_logs,
+        directories=options.directories,
+    )
     async with AsyncExitStack() as stack:
         try:
             cluster = await stack.enter_async_context(LocalCluster(node, port=options.port))
@@ -58,6 +66,7 @@ async def local_control_plane(
             await client.create(CRDS, "", definition)
         if controller:
             await stack.enter_async_context(_controller(cluster, kinds))
+        stack.enter_context(_directories_explained(cluster, options.directories))
         yield LocalControlPlane(cluster, client)
 
 
@@ -75,6 +84,19 @@ async def _controller(cluster: LocalCluster, kinds: Sequence[Kind]) -> AsyncIter
             running.cancel()
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from failures
+
+
+@contextmanager
+def _directories_explained(cluster: LocalCluster, directories: NodeDirectories) -> Iterator[None]:
+    """Print which mounts are partial here, and afterwards which claims are deleted."""
+    if not cluster.network.isolated:
+        for line in shared_files_lines(directories.mounts, cluster.network.reason):
+            print(line, file=sys.stderr)
+    try:
+        yield
+    finally:
+        if line := deleted_claims_line(cluster.run_dir):
+            print(line, file=sys.stderr)
 
 
 def usage(kubeconfig: Path) -> str:

@@ -12,7 +12,9 @@ from typing import Final, Literal, get_args
 
 import attrs
 
+from dlctl.cli.directory_options import add_directory_arguments, parse_directories
 from dlctl.errors import ConfigError
+from dlctl.local.node.directories import NodeDirectories
 
 NetworkChoice = Literal["auto", "isolated", "host"]
 
@@ -28,6 +30,7 @@ class LocalOptions:
     images: Mapping[str, Path] = attrs.field(factory=dict)
     network: NetworkChoice = "auto"
     port: int = 0
+    directories: NodeDirectories = attrs.field(factory=NodeDirectories)
 
 
 def add_local_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +49,7 @@ def add_local_arguments(parser: argparse.ArgumentParser) -> None:
         help="isolated: every pod has its own address (Linux); host: pods share this machine's "
         "ports; auto: isolated where the machine allows it (%(default)s)",
     )
+    add_directory_arguments(parser)
 
 
 def parse_local_options(args: argparse.Namespace, *, port: int = 0) -> LocalOptions:
@@ -57,7 +61,7 @@ def parse_local_options(args: argparse.Namespace, *, port: int = 0) -> LocalOpti
     if not 0 <= port <= _MAX_PORT:
         raise ConfigError(f"--port is {port}: use a number between 0 and {_MAX_PORT}")
     images = dict(_image(text) for text in args.image)
-    return LocalOptions(images, args.network, port)
+    return LocalOptions(images, args.network, port, parse_directories(args))
 
 
 def require_local_packages() -> None:

@@ -28,6 +28,7 @@ from dlctl.local.node.addresses import LOOPBACK_IP, AddressPool
 from dlctl.local.node.agent_process import open_sandboxes
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.hosts_files import HostsFiles
 from dlctl.local.node.logs import LogOptions
@@ -61,6 +62,7 @@ class KubeletOptions:
     crash_loop: Backoff = CRASH_LOOP
     name: str = NODE_NAME
     keep_logs: bool = False
+    directories: NodeDirectories = attrs.field(factory=NodeDirectories)
 
 
 class Kubelet:
@@ -120,6 +122,7 @@ class Kubelet:
                 events=events,
                 clock=self.clock,
                 keep_logs=self.options.keep_logs,
+                directories=self.options.directories,
                 api=api,
             )
             contents = [informer.run for informer in self._contents]

@@ -15,6 +15,7 @@ import attrs
 from dlctl.api.meta import UID
 from dlctl.local.node.api_access import MOUNT_PATH, ServiceAccountFiles
 from dlctl.local.node.api_types import Container, NodePod, VolumeMount
+from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.env import INHERITED, ConfigSources, PodPlacement, environment, expand
 from dlctl.local.node.images import Image
 from dlctl.local.node.protocol import Mount, StartContainer
@@ -101,6 +102,7 @@ class PodRuntime:
     isolated: bool
     sources: ConfigSources
     volumes: Mapping[str, Path]
+    directories: NodeDirectories
     # Name resolution for all pods: replacements of files in /etc.
     etc: Mapping[str, Path]
     # Empty in isolated networks, where names are resolved instead.
@@ -126,7 +128,9 @@ class PodRuntime:
             cwd=self._directory(container, image, replacements),
             log_path=str(log_path),
             hostname=self.pod.hostname,
-            mounts=[*mounted, *self._own_mounts(container)] if self.isolated else [],
+            mounts=[*mounted, *self._own_mounts(container), *self.directories.mounts]
+            if self.isolated
+            else [],
             scratch=str(self.paths.scratch),
         )
 
@@ -139,7 +143,8 @@ class PodRuntime:
     def _replacements(self, mounted: Sequence[Mount]) -> dict[str, str]:
         if self.isolated:
             return dict(self.names)
-        shown = [*mounted, *((self.account.mount(),) if self.account else ())]
+        account = (self.account.mount(),) if self.account else ()
+        shown = [*mounted, *account, *self.directories.mounts]
         return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in shown)
 
     def _env(self, given: Mapping[str, str], image: Image) -> dict[str, str]:
@@ -155,9 +160,7 @@ class PodRuntime:
         self, container: Container, image: Image, replacements: Mapping[str, str]
     ) -> str:
         wanted = container.working_dir
-        # A volume on /tmp may hide this working directory.
-        hidden = self.isolated and self._is_mounted(str(self.paths.work), container)
-        default = "/" if hidden else str(self.paths.work)
+        default = self._default_directory(container, replacements)
         if wanted is None:
             return default
         if self._is_mounted(wanted, container) and self.isolated:
@@ -172,10 +175,17 @@ class PodRuntime:
             return default
         return str(found)
 
+    def _default_directory(self, container: Container, replacements: Mapping[str, str]) -> str:
+        if self.directories.working_dir:
+            return replace(self.directories.working_dir, replacements)
+        # A volume on /tmp may hide this working directory.
+        hidden = self.isolated and self._is_mounted(str(self.paths.work), container)
+        return "/" if hidden else str(self.paths.work)
+
     def _is_mounted(self, path: str, container: Container) -> bool:
-        return any(
-            Path(path).is_relative_to(mount.mount_path) for mount in container.volume_mounts or ()
-        )
+        targets = [mount.mount_path for mount in container.volume_mounts or ()]
+        targets += [mount.target for mount in self.directories.mounts]
+        return any(Path(path).is_relative_to(target) for target in targets)
 
     def _mount(self, mount: VolumeMount) -> Mount:
         if mount.name not in self.volumes:

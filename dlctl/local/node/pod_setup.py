@@ -15,6 +15,7 @@ from dlctl.clock import Clock
 from dlctl.local.node.addresses import LOOPBACK_IP, NODE_IP, AddressPool
 from dlctl.local.node.api_access import ApiAccess, ServiceAccountFiles
 from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.env import PodPlacement
 from dlctl.local.node.hosts_files import HostsFiles, PodAddress
 from dlctl.local.node.launch import PodPaths, PodRuntime
@@ -44,6 +45,7 @@ class NodeContext:
     events: PodEvents
     clock: Clock
     keep_logs: bool = False
+    directories: NodeDirectories = attrs.field(factory=NodeDirectories)
     # None where pods cannot reach the API server.
     api: ApiAccess | None = None
 
@@ -91,7 +93,7 @@ class PodSetup:
         namespace = pod.metadata.namespace or ""
         place = PodPlacement(context.node_name, ip, context.host_ip)
         sources = await context.pod_api.sources(pod)
-        claims = context.run_dir / "claims" / namespace
+        claims = context.directories.claims_in(context.run_dir) / namespace
         maker = self._volume_manager = VolumeManager(
             pod, place, sources, self.paths.volumes, claims
         )
@@ -109,6 +111,7 @@ class PodSetup:
             isolated=context.isolated,
             sources=sources,
             volumes=volumes,
+            directories=context.directories,
             etc=context.etc,
             names={}
             if context.isolated

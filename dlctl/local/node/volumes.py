@@ -49,7 +49,7 @@ class VolumeManager:
     sources: ConfigSources
     # Lives as long as the pod.
     directory: Path
-    # Lives as long as the cluster: one directory per claim stands for a persistent volume.
+    # Outlives the pod: one directory per claim of its namespace.
     claims: Path
     # Written files by volume.
     _written: dict[str, dict[str, _File]] = attrs.field(init=False, factory=dict)
@@ -169,5 +169,8 @@ def _host_path(source: HostPathVolumeSource) -> Path:
     if source.type == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        raise UnsupportedVolumeError(f"hostPath {source.path} does not exist on this machine")
+        raise UnsupportedVolumeError(
+            f"hostPath {source.path} does not exist on this machine: create it, "
+            "or set type: DirectoryOrCreate"
+        )
     return path
