@@ -88,6 +88,7 @@ class Container(Projection, frozen=True, gc=False):
     volume_mounts: list[VolumeMount] | None = None
     termination_message_path: str | None = None
     termination_message_policy: str | None = None
+    readiness_probe: dict[str, Any] | None = None
 
 
 class KeyToPath(Projection, frozen=True, gc=False):
@@ -195,6 +196,10 @@ class NodePod(Object, frozen=True, gc=False, kw_only=True):
     @property
     def hostname(self) -> str:
         return self.spec.hostname or self.metadata.name
+
+    @property
+    def has_readiness_probe(self) -> bool:
+        return any(container.readiness_probe for container in self.spec.containers)
 
     @property
     def grace_s(self) -> float:

@@ -1,8 +1,9 @@
 """Name resolution of pods: one hosts file per pod, rewritten as services and pods change.
 
 The name of a headless service stands for the pods it selects, that of a service with a cluster IP
-for the first ready pod: there is no load balancing and no port mapping. Files are changed in place,
-since containers mount them over ``/etc/hosts``.
+for the first ready pod: there is no load balancing and no port mapping. A terminated pod keeps its
+names until its object is deleted, unless another pod takes them over: others may still wait for
+them. Files are changed in place, since containers mount them over ``/etc/hosts``.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _DEBOUNCE_S: Final = 0.02
 
 @attrs.define
 class PodAddress:
-    """A pod with an address; ``ready`` follows its containers."""
+    """A pod with an address; ``ready`` follows its readiness probes."""
 
     namespace: str
     hostname: str
@@ -37,6 +38,7 @@ class PodAddress:
     subdomain: str = ""
     labels: Mapping[str, str] = attrs.field(factory=dict)
     ready: bool = False
+    finished: bool = False
 
     def selected_by(self, service: NodeService) -> bool:
         selector = service.spec.selector
@@ -60,14 +62,16 @@ def service_lines(
         name, namespace = service.metadata.name, service.metadata.namespace or ""
         chosen = [pod for pod in pods if pod.namespace == namespace and pod.selected_by(service)]
         if not service.spec.publish_not_ready_addresses:
-            chosen = [pod for pod in chosen if pod.ready]
+            chosen = [pod for pod in chosen if pod.ready or pod.finished]
+        serving = [pod for pod in chosen if not pod.finished] or chosen
         if service.spec.cluster_ip not in (None, "", "None"):
-            chosen = chosen[:1]
+            chosen = serving = serving[:1]
         for pod in chosen:
-            names = qualified(name, namespace)
+            names = qualified(name, namespace) if pod in serving else []
             if pod.subdomain == name:
                 names += qualified(f"{pod.hostname}.{name}", namespace)
-            lines.append(f"{pod.ip}\t{' '.join(reversed(names))}")
+            if names:
+                lines.append(f"{pod.ip}\t{' '.join(reversed(names))}")
     return lines
 
 
@@ -96,6 +100,11 @@ class HostsFiles:
         neighbour = self._pod_addresses.get(uid)
         if neighbour is not None and neighbour.ready != ready:
             neighbour.ready = ready
+            self._changed.set()
+
+    def set_finished(self, uid: UID) -> None:
+        if (pod := self._pod_addresses.get(uid)) is not None:
+            pod.finished = True
             self._changed.set()
 
     def services_changed(self) -> None:

@@ -60,7 +60,10 @@ class NodeContext:
 
 @attrs.define
 class PodSetup:
-    """The resources of one pod; :meth:`tear_down` releases them, however far the set-up came."""
+    """The resources of one pod; :meth:`tear_down` releases them, however far the set-up came.
+
+    Its names and its IP stay until :meth:`forget`, when the object is deleted.
+    """
 
     pod: NodePod
     context: NodeContext
@@ -83,6 +86,7 @@ class PodSetup:
             hosts_path=self.paths.hosts,
             subdomain=pod.spec.subdomain or "",
             labels=pod.metadata.labels or {},
+            ready=not pod.has_readiness_probe,
         )
         await context.names.add(uid, neighbour)
         return ip
@@ -140,7 +144,7 @@ class PodSetup:
 
     async def tear_down(self) -> None:
         uid = self.pod.metadata.uid
-        self.context.names.remove(uid)
+        self.context.names.set_finished(uid)
         if not self._allocated_ip:
             return
         try:
@@ -150,5 +154,9 @@ class PodSetup:
                 "could not remove the network of a pod",
                 extra={"key": str(self.pod.key), "error": str(failure)},
             )
-        else:
+            self._allocated_ip = ""
+
+    def forget(self) -> None:
+        self.context.names.remove(self.pod.metadata.uid)
+        if self._allocated_ip:
             self.context.addresses.release(self._allocated_ip)

@@ -122,6 +122,7 @@ class PodWorker:
         await self._deleted.wait()
         if self._kill_timer:
             self._kill_timer.cancel()
+        self._pod_setup.forget()
         if not self._gone:
             await self._context.pod_api.remove(self.pod)
         await asyncio.to_thread(self._paths.remove, keep_logs=self._context.keep_logs)
@@ -227,7 +228,9 @@ class PodWorker:
         self._context.events.warn(self.pod, reason, message)
 
     def _mark_changed(self) -> None:
-        self._context.names.set_ready(self.pod.metadata.uid, ready=self._state.ready)
+        # A name without a probe is there from the start: nobody needs it to be absent.
+        ready = self._state.ready or not self.pod.has_readiness_probe
+        self._context.names.set_ready(self.pod.metadata.uid, ready=ready)
         self._changed.set()
 
     async def _report_changes(self) -> None:

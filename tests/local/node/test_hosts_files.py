@@ -47,6 +47,21 @@ def test_service_with_an_address_resolves_to_one_pod() -> None:
     assert ips(service, *pods) == ["10.244.0.2"]
 
 
+def test_terminated_pod_keeps_the_name_that_no_other_pod_takes() -> None:
+    service = make_service(selector={"job": "j"})
+    ended = make_neighbour("a", "10.244.0.2", ready=False, finished=True)
+    assert ips(service, ended) == ["10.244.0.2"]
+    assert ips(service, ended, make_neighbour("b", "10.244.0.3")) == ["10.244.0.3"]
+
+
+def test_terminated_pod_keeps_its_own_name_in_a_shared_service() -> None:
+    ended = make_neighbour("a", "10.244.0.2", subdomain="svc", finished=True)
+    running = make_neighbour("b", "10.244.0.3", subdomain="svc")
+    lines = service_lines([make_service(selector={"job": "j"})], [ended, running])
+    assert ["svc.default" in line.split() for line in lines] == [False, True]
+    assert ["a.svc.default" in lines[0].split(), "b.svc.default" in lines[1].split()] == [True] * 2
+
+
 def test_service_without_selector_resolves_to_nothing() -> None:
     assert ips(make_service(selector={}), make_neighbour("a", "10.244.0.2")) == []
 

@@ -75,6 +75,20 @@ async def test_pod_resolves_a_service_that_publishes_it_before_it_is_ready(
     assert await harness.log("early") == status["podIP"] + "\n"
 
 
+async def test_name_of_a_terminated_pod_resolves_until_it_is_deleted(harness: NodeHarness) -> None:
+    spec = {"clusterIP": "None", "selector": {"app": "brief"}, "ports": PORTS}
+    await harness.create(SERVICES, "brief", spec=spec)
+    await harness.run("brief", labels={"app": "brief"})
+    wait = 'until getent hosts brief; do sleep 0.02; done; echo "$(hostname) has passed"'
+    await harness.run("late", initContainers=[make_container("wait", command=["sh", "-c", wait])])
+    assert "late has passed" in await harness.log("late", container="wait")
+    await harness.delete("brief")
+    await harness.gone("brief")
+    gone = "while getent hosts brief; do sleep 0.02; done; echo gone"
+    await harness.run("later", command=["sh", "-c", gone])
+    assert (await harness.log("later")).endswith("gone\n")
+
+
 async def test_each_pod_has_its_address_and_a_loopback(harness: NodeHarness) -> None:
     script = "hostname; grep -c : /proc/net/dev; echo $$$$"
     status = await harness.run("alone", command=["sh", "-c", script])
