@@ -27,6 +27,7 @@ from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.kubelet import Kubelet, KubeletOptions, LogUnavailableError
 from dlctl.local.node.logs import LogOptions
+from dlctl.local.node.pod_worker import Connection
 from dlctl.local.node.sandboxes import Network, StartError
 from dlctl.local.node.scheduler import Scheduler
 
@@ -99,6 +100,7 @@ class LocalCluster:
                 scheduler = Scheduler(client, self.node.pods, self._options.name, self.node.clock)
                 self.server.log_source = self._log
                 self.server.exec_source = self._exec
+                self.server.port_forward_source = self._connect
                 async with asyncio.TaskGroup() as group:
                     parts = [
                         group.create_task(self.node.run(), name="node"),
@@ -143,6 +145,12 @@ class LocalCluster:
         except (NotRunningError, StartError) as reason:
             message = f"error executing command in container: {reason}"
             raise status.internal_error(message) from reason
+
+    async def _connect(self, pod: ObjectKey, port: int) -> Connection:
+        try:
+            return await self.node.connect(pod, port)
+        except (NotRunningError, StartError) as reason:
+            raise status.internal_error(str(reason)) from reason
 
 
 def _access(server: ApiServer) -> ApiAccess | None:

@@ -34,6 +34,7 @@ from dlctl.local.apiserver.requests import (
 from dlctl.local.apiserver.resources import ResourceRegistry, ServedResource
 from dlctl.local.apiserver.serialization.nesting_depth import DeepCalls
 from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.upgrades.upgrades import upgrade
 from dlctl.local.apiserver.users import ADMIN, User, named_user
 
 logger = logging.getLogger(__name__)
@@ -154,6 +155,7 @@ async def to_api_request(
         query=query,
         dry_run=query.getall("dryRun", []),
         command=query.getall("command", []),
+        ports=query.getall("ports", []),
         body=await request.read() if request.can_read_body else b"",
         content_type=request.headers.get("Content-Type", ""),
         accept=request.headers.get("Accept", ""),
@@ -166,7 +168,7 @@ async def _send(request: web.BaseRequest, reply: ApiResponse) -> web.StreamRespo
     if isinstance(reply, BufferedResponse):
         return _to_http(reply)
     if isinstance(reply, UpgradeResponse):
-        return await _upgrade(request, reply)
+        return await upgrade(request, reply)
     response = web.StreamResponse(headers=_headers())
     response.content_type = reply.content_type
     response.enable_chunked_encoding()
@@ -180,21 +182,6 @@ async def _send(request: web.BaseRequest, reply: ApiResponse) -> web.StreamRespo
         if isinstance(reply.chunks, AsyncGenerator):
             await reply.chunks.aclose()
     await response.write_eof()
-    return response
-
-
-async def _upgrade(request: web.BaseRequest, reply: UpgradeResponse) -> web.StreamResponse:
-    if "upgrade" not in request.headers.get("Connection", "").lower():
-        raise status.bad_request("Upgrade request required")
-    if request.headers.get("Upgrade", "").lower() != "websocket":
-        message = "unable to upgrade: only WebSockets are served here (kubectl 1.31 or later)"
-        raise status.bad_request(message)
-    response = web.WebSocketResponse(protocols=reply.protocols, compress=False)
-    if not response.can_prepare(request).protocol:
-        raise status.bad_request(f"unable to upgrade: served are {', '.join(reply.protocols)}")
-    await response.prepare(request)
-    await reply.serve(response)
-    await response.close()
     return response
 
 

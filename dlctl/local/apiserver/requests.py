@@ -4,6 +4,7 @@ Nothing is decided here; a :class:`RequestInfo` says what a request is about.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
 
 import attrs
 from aiohttp import web
@@ -23,6 +24,8 @@ class ApiRequest:
     dry_run: Sequence[str] = ()
     # The command to run in a container, for exec.
     command: Sequence[str] = ()
+    # The ports of a pod to connect to, for some clients of port-forward.
+    ports: Sequence[str] = ()
     body: bytes = b""
     content_type: str = ""
     accept: str = ""
@@ -49,12 +52,22 @@ class StreamedResponse:
     content_type: str = "application/json"
 
 
+class ByteStream(Protocol):
+    """Bytes in both directions; reading returns none at the end."""
+
+    async def read(self) -> bytes: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+
 @attrs.frozen
 class UpgradeResponse:
-    """A WebSocket session in one of the protocols, which lasts until ``hold`` returns."""
+    """A WebSocket session in one of the protocols, which lasts until ``serve`` returns."""
 
     protocols: Sequence[str]
     serve: Callable[[web.WebSocketResponse], Awaitable[None]]
+    # The same for older clients, which upgrade to SPDY; None refuses them.
+    serve_spdy: Callable[[ByteStream], Awaitable[None]] | None = None
 
 
 ApiResponse = BufferedResponse | StreamedResponse | UpgradeResponse

@@ -24,6 +24,7 @@ from dlctl.local.apiserver.builtins import strategies
 from dlctl.local.apiserver.crds.controller import CRDController
 from dlctl.local.apiserver.discovery.documents import documents
 from dlctl.local.apiserver.endpoints.execs import ExecSource
+from dlctl.local.apiserver.endpoints.port_forwards import PortForwardSource
 from dlctl.local.apiserver.endpoints.resource_endpoints import Endpoints
 from dlctl.local.apiserver.endpoints.subresources import LogSource, Subresources
 from dlctl.local.apiserver.faults import Faults
@@ -78,6 +79,15 @@ class ApiServer:
     @exec_source.setter
     def exec_source(self, source: ExecSource | None) -> None:
         self._subresources.exec_source = source
+
+    @property
+    def port_forward_source(self) -> PortForwardSource | None:
+        """Return the source of connections to pods; the node sets it."""
+        return self._subresources.port_forward_source
+
+    @port_forward_source.setter
+    def port_forward_source(self, source: PortForwardSource | None) -> None:
+        self._subresources.port_forward_source = source
 
     def config(self, namespace: str = "default") -> ClusterConfig:
         """Return the configuration of a client of our own."""

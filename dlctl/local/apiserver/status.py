@@ -101,7 +101,8 @@ class StatusError(DlctlError):
         }
         if self.reason:
             status["reason"] = self.reason
-        if self.details:
+        # Also if empty: kubectl reads it in every error.
+        if self.details is not None:
             status["details"] = self.details
         return status | {"code": self.code}
 

@@ -1,4 +1,4 @@
-"""The parent process of all containers of a node: ``python -m dlctl.local.node.agent FD``.
+"""The parent process of all containers of a node: ``python -m dlctl.local.node.agent``.
 
 With ``isolated`` it is the first process of its own namespaces: when it ends, the kernel ends every
 process in them. It executes requests of the node at the other end of the socket, and ends when that
@@ -26,6 +26,7 @@ from dlctl.local.node.protocol import (
     ExecInContainer,
     Exited,
     KillExec,
+    OpenSocket,
     RemoveSandbox,
     StartContainer,
     StopContainer,
@@ -41,8 +42,11 @@ _decode_failure = msgspec.json.Decoder(programs.StartFailure).decode
 class Agent:
     """One thread, one selector: requests, starts in progress and terminated children."""
 
-    def __init__(self, node: socket.socket, bridge: "Bridge | None") -> None:
+    def __init__(
+        self, node: socket.socket, descriptors: socket.socket, bridge: "Bridge | None"
+    ) -> None:
         self._node = node
+        self._descriptors = descriptors
         self._bridge = bridge
         self._selector = selectors.DefaultSelector()
         self._input = bytearray()
@@ -109,10 +113,13 @@ class Agent:
         else:
             self._send(AgentResponse(request.id))
 
-    def _connect(self, request: CreateSandbox | RemoveSandbox) -> None:
+    def _connect(self, request: CreateSandbox | RemoveSandbox | OpenSocket) -> None:
         if self._bridge is None:
             return
-        if isinstance(request, CreateSandbox):
+        if isinstance(request, OpenSocket):
+            with self._bridge.open_socket(request.pod) as opened:
+                socket.send_fds(self._descriptors, [b"%d" % request.id], [opened.fileno()])
+        elif isinstance(request, CreateSandbox):
             self._bridge.attach(request.pod, request.ip)
         else:
             self._bridge.detach(request.pod)
@@ -237,9 +244,10 @@ def _open_stream(path: str, flags: int) -> int:
     return fd
 
 
-def main(fd: int, mode: str) -> None:
-    node = socket.socket(fileno=fd)
-    node.set_inheritable(False)
+def main(fd: int, descriptors_fd: int, mode: str) -> None:
+    node, descriptors = socket.socket(fileno=fd), socket.socket(fileno=descriptors_fd)
+    for each in (node, descriptors):
+        each.set_inheritable(False)
     bridge = None
     if mode == "host":
         linux.adopt_orphans()
@@ -255,8 +263,8 @@ def main(fd: int, mode: str) -> None:
     else:
         with bridge.api_listener() as door:
             socket.send_fds(node, [started], [door.fileno()])
-    Agent(node, bridge).serve()
+    Agent(node, descriptors, bridge).serve()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -32,15 +32,17 @@ async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncItera
         reason = "requested"
         for mode in _isolated_modes() if choice != "host" else ():
             trial = _agent(log_path, mode)
-            started, door, reader, writer = await stack.enter_async_context(trial)
+            started, door, descriptors, reader, writer = await stack.enter_async_context(trial)
             if not started.error:
-                yield Sandboxes(Network("isolated"), reader, writer, door)
+                yield Sandboxes(Network("isolated"), reader, writer, descriptors, door)
                 return
             reason = started.error
         if choice == "isolated":
             raise ConfigError(f"this machine allows no network namespaces: {reason}")
-        _, _, reader, writer = await stack.enter_async_context(_agent(log_path, "host"))
-        yield Sandboxes(Network("host", reason), reader, writer)
+        _, _, descriptors, reader, writer = await stack.enter_async_context(
+            _agent(log_path, "host")
+        )
+        yield Sandboxes(Network("host", reason), reader, writer, descriptors)
 
 
 def _isolated_modes() -> tuple[str, ...]:
@@ -50,26 +52,33 @@ def _isolated_modes() -> tuple[str, ...]:
 
 
 _AgentConnection = tuple[
-    AgentStarted, socket.socket | None, asyncio.StreamReader, asyncio.StreamWriter
+    AgentStarted,
+    socket.socket | None,
+    socket.socket,
+    asyncio.StreamReader,
+    asyncio.StreamWriter,
 ]
 
 
 @asynccontextmanager
 async def _agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
     ours, theirs = socket.socketpair()
-    with theirs, log_path.open("ab") as log:
+    descriptors, their_descriptors = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    given = theirs.fileno(), their_descriptors.fileno()
+    with theirs, their_descriptors, log_path.open("ab") as log:
         # A session of its own: Ctrl-C is for dlctl, which then stops the pods in order.
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "dlctl.local.node.agent", str(theirs.fileno()), mode),
+            *("-m", "dlctl.local.node.agent", *map(str, given), mode),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=(theirs.fileno(),),
+            pass_fds=given,
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
     async with AsyncExitStack() as stack:
+        stack.enter_context(descriptors)
         stack.push_async_callback(_ended, process)
         # Before asyncio reads from the socket: it ignores file descriptors sent along with the
         # bytes.
@@ -83,7 +92,7 @@ async def _agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
             stack.enter_context(door)
         reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_LIMIT)
         stack.callback(writer.close)
-        yield started, door, reader, writer
+        yield started, door, descriptors, reader, writer
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

@@ -56,6 +56,16 @@ class Bridge:
         cable = self._veths.get(pod)
         return cable.netns_fd if cable else None
 
+    def open_socket(self, pod: str) -> socket.socket:
+        """Return an unconnected TCP socket in the network of the pod."""
+        if (netns_fd := self.netns_fd(pod)) is None:
+            return socket.socket()
+        linux.setns(netns_fd, linux.CLONE_NEWNET)
+        try:
+            return socket.socket()
+        finally:
+            linux.setns(self._host_netns_fd, linux.CLONE_NEWNET)
+
     def attach(self, pod: str, ip: str) -> None:
         """Give the pod a namespace with the IP; raises OSError if the kernel refuses."""
         try:

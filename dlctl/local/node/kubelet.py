@@ -36,7 +36,7 @@ from dlctl.local.node.node_object import node_object
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.pod_setup import NodeContext
-from dlctl.local.node.pod_worker import PodWorker
+from dlctl.local.node.pod_worker import Connection, PodWorker
 from dlctl.local.node.restarts import CRASH_LOOP
 from dlctl.local.node.sandboxes import Network, NetworkChoice
 from dlctl.local.node.status import Waiting
@@ -176,6 +176,13 @@ class Kubelet:
         if worker is None:
             raise NotRunningError(f'pod "{pod.name}" is not on this node yet')
         return worker.session(container, command)
+
+    async def connect(self, pod: ObjectKey, port: int) -> Connection:
+        """Connect to a port of a pod; see :meth:`PodWorker.connect`."""
+        worker = self._worker(pod)
+        if worker is None:
+            raise NotRunningError(f'pod "{pod.name}" is not on this node yet')
+        return await worker.connect(port)
 
     def _worker(self, pod: ObjectKey) -> PodWorker | None:
         # The latest of that name: the clean-up of a predecessor may still be running.

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey
-from dlctl.local.node.addresses import NoAddressError
+from dlctl.local.node.addresses import LOOPBACK_IP, NoAddressError
 from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
 from dlctl.local.node.env import MissingReferenceError, references
@@ -31,6 +31,8 @@ from dlctl.local.node.restarts import CrashLoopBackoff
 from dlctl.local.node.sandboxes import StartError
 from dlctl.local.node.status import PodState, Waiting, status
 from dlctl.local.node.volumes import UnsupportedVolumeError
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class PodWorker:
@@ -101,6 +103,25 @@ class PodWorker:
             attrs.evolve(command, argv=words),
             self._paths.sessions / uuid.uuid4().hex,
         )
+
+    async def connect(self, port: int) -> Connection:
+        """Connect to a port on which a program of the pod listens.
+
+        :raises NotRunningError: if the pod has no network yet, or no longer.
+        :raises OSError: if nothing listens there.
+        """
+        if self._runtime is None or self._finished:
+            raise NotRunningError(f'pod "{self.pod.key.name}" is not running')
+        opened = await self._context.sandboxes.open_socket(self.pod.metadata.uid)
+        try:
+            opened.setblocking(False)
+            loop = asyncio.get_running_loop()
+            # Where programs listen that are meant for this machine only, such as TensorBoard.
+            await loop.sock_connect(opened, (LOOPBACK_IP, port))
+            return await asyncio.open_connection(sock=opened)
+        except BaseException:
+            opened.close()
+            raise
 
     async def run(self) -> None:
         """Run the whole lifecycle; on return, the object and the files are gone."""

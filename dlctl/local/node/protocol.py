@@ -35,6 +35,13 @@ class RemoveSandbox(msgspec.Struct, frozen=True, tag="remove"):
     pod: str
 
 
+class OpenSocket(msgspec.Struct, frozen=True, tag="socket"):
+    """Open a TCP socket in the network of a pod; it comes over the socket for descriptors."""
+
+    id: int
+    pod: str
+
+
 class StartContainer(msgspec.Struct, frozen=True, tag="start", kw_only=True):
     """Run a program in the sandbox of a pod, or in the node's own network without one."""
 
@@ -114,6 +121,12 @@ class ExecExited(msgspec.Struct, frozen=True, tag="run-ended"):
 
 
 AgentRequest = (
-    CreateSandbox | RemoveSandbox | StartContainer | StopContainer | ExecInContainer | KillExec
+    CreateSandbox
+    | RemoveSandbox
+    | OpenSocket
+    | StartContainer
+    | StopContainer
+    | ExecInContainer
+    | KillExec
 )
 AgentMessage = AgentStarted | AgentResponse | Exited | ExecExited

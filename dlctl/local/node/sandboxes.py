@@ -21,6 +21,7 @@ from dlctl.local.node.protocol import (
     ExecInContainer,
     Exited,
     KillExec,
+    OpenSocket,
     RemoveSandbox,
     StartContainer,
     StopContainer,
@@ -35,7 +36,7 @@ NetworkChoice = Literal["auto", "isolated", "host"]
 RESPONSE_TIMEOUT_S: Final = 30.0
 _KILLED: Final = 128 + signal.SIGKILL
 
-AnsweredRequest = CreateSandbox | RemoveSandbox | StartContainer | ExecInContainer
+AnsweredRequest = CreateSandbox | RemoveSandbox | OpenSocket | StartContainer | ExecInContainer
 
 _decode = msgspec.json.Decoder(AgentMessage).decode
 
@@ -75,6 +76,7 @@ class Sandboxes:
         network: Network,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        descriptors: socket.socket,
         api_listener: socket.socket | None = None,
     ) -> None:
         self.network = network
@@ -82,6 +84,8 @@ class Sandboxes:
         self.api_listener = api_listener
         self._reader = reader
         self._writer = writer
+        self._descriptors = descriptors
+        self._opening = asyncio.Lock()
         self._last_id = 0
         self._responses: dict[int, asyncio.Future[AgentResponse]] = {}
         self._exits: dict[str, asyncio.Future[int]] = {}
@@ -94,6 +98,22 @@ class Sandboxes:
 
     async def remove(self, pod: str) -> None:
         await self._request(RemoveSandbox(self._next_id(), pod))
+
+    async def open_socket(self, pod: str) -> socket.socket:
+        """Return an unconnected TCP socket in the network of a pod, or in the machine's own."""
+        if not self.network.isolated:
+            return socket.socket()
+        async with self._opening:
+            request = OpenSocket(self._next_id(), pod)
+            await self._request(request)
+            while True:
+                # Sent before the response; others belong to requests that were cancelled.
+                data, fds, _, _ = socket.recv_fds(self._descriptors, 32, 1)
+                opened = socket.socket(fileno=fds[0])
+                opened.set_inheritable(False)
+                if int(data) == request.id:
+                    return opened
+                opened.close()
 
     async def start(self, start: StartContainer) -> "asyncio.Future[int]":
         """Execute the program; the future is its exit code. Fills in the ``id``."""

@@ -51,7 +51,7 @@ class AccessAttributes:
             name = _selected_name(request.query.get("fieldSelector", ""))
         resource = "/".join(filter(None, (target.plural, target.subresource)))
         verb = request.verb
-        if resource == "pods/exec":
+        if resource in ("pods/attach", "pods/exec", "pods/portforward"):
             # A WebSocket request is a GET, but needs the same permission as a POST.
             verb = "create"
         return cls(verb, target.group, resource, namespace, name)

@@ -193,6 +193,11 @@ def _subresources(served: ServedResource) -> list[JSON]:
                 ("create", "get"),
             ),
             ("log", own, ("get",)),
+            (
+                "portforward",
+                {"group": "", "version": "v1", "kind": "PodPortForwardOptions"},
+                ("create", "get"),
+            ),
         ]
     if served.scale is not None:
         scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}

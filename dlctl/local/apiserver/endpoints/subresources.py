@@ -1,4 +1,4 @@
-"""Subresources: status and scale; for pods also binding, eviction, log and exec.
+"""Subresources: status and scale; for pods also binding, eviction, log, exec and port-forward.
 
 Only the paths of built-in and scaled resources differ; the rest goes to the ordinary verbs.
 """
@@ -15,6 +15,10 @@ from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
 from dlctl.local.apiserver.endpoints import execs
 from dlctl.local.apiserver.endpoints.execs import ExecSource, exec_response
+from dlctl.local.apiserver.endpoints.port_forwards import (
+    PortForwardSource,
+    port_forward_response,
+)
 from dlctl.local.apiserver.endpoints.resource_endpoints import Endpoints
 from dlctl.local.apiserver.endpoints.scales import apply_scale, check_scale, scale_of
 from dlctl.local.apiserver.request_options import DeleteRequestOptions, boolean, integer
@@ -65,6 +69,7 @@ class Subresources:
     tokens: TokenRequests
     log_source: LogSource | None = None
     exec_source: ExecSource | None = None
+    port_forward_source: PortForwardSource | None = None
 
     def serve(self, served: ServedResource, request: ApiRequest) -> ApiResponse:
         """Serve a request for an object or one of its subresources."""
@@ -83,6 +88,7 @@ class Subresources:
             "eviction": self._evict,
             "exec": self._exec,
             "log": self._log,
+            "portforward": self._port_forward,
             "scale": self._scale,
             "token": self._token,
         }
@@ -96,7 +102,7 @@ class Subresources:
             allowed["scale"] = _STATUS_VERBS
         if served.resource == PODS:
             allowed |= {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
-            allowed["exec"] = ("get", "create")
+            allowed |= dict.fromkeys(("exec", "portforward"), ("get", "create"))
         if served.resource.group_resource == "serviceaccounts":
             allowed["token"] = ("create",)
         if served.resource.group_resource == "namespaces":
@@ -176,8 +182,7 @@ class Subresources:
         return BufferedResponse(msgspec.json.encode(_CREATED), 201)
 
     def _log(self, served: ServedResource, api_request: ApiRequest) -> StreamedResponse:
-        stored = self.endpoints.objects.get(served, api_request.info.key)
-        pod = stored.decoded(served.resource)
+        pod = self._pod(served, api_request)
         query = api_request.query
         container = _container(pod, query.get("container", ""))
         if self.log_source is None:
@@ -199,13 +204,27 @@ class Subresources:
         return BufferedResponse(msgspec.json.encode(self.tokens.create(account, request)), 201)
 
     def _exec(self, served: ServedResource, request: ApiRequest) -> UpgradeResponse:
-        pod = self.endpoints.objects.get(served, request.info.key).decoded(served.resource)
+        pod = self._pod(served, request)
         container = _container(pod, request.query.get("container", ""))
-        if not pod["spec"].get("nodeName"):
-            raise status.bad_request(f"pod {request.info.name} does not have a host assigned")
+        _check_assigned(pod)
         if self.exec_source is None:
             raise status.bad_request(f"no node runs commands in pod {request.info.name}")
         return exec_response(execs.parse_request(request, container), self.exec_source)
+
+    def _port_forward(self, served: ServedResource, request: ApiRequest) -> UpgradeResponse:
+        _check_assigned(self._pod(served, request))
+        if self.port_forward_source is None:
+            raise status.bad_request(f"no node reaches the ports of pod {request.info.name}")
+        return port_forward_response(request, self.port_forward_source)
+
+    def _pod(self, served: ServedResource, request: ApiRequest) -> JSON:
+        return self.endpoints.objects.get(served, request.info.key).decoded(served.resource)
+
+
+def _check_assigned(pod: JSON) -> None:
+    if not pod["spec"].get("nodeName"):
+        name = pod["metadata"]["name"]
+        raise status.bad_request(f"pod {name} does not have a host assigned")
 
 
 def _container(pod: JSON, wanted: str) -> str:

@@ -1,0 +1,1 @@
+"""Connections that continue in another protocol than HTTP: WebSockets and SPDY."""
