@@ -5,12 +5,21 @@ Not for the controller, which drains its queue before it exits.
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NoReturn
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_STDERR: Final = 2
+_SHOW_CURSOR: Final = b"\x1b[?25h"
+# Programs of pods are killed within milliseconds; a removal that cannot succeed does not hang.
+_REMOVAL_TIMEOUT_S: Final = 3.0
 
 
 class Interrupts:
@@ -20,6 +29,18 @@ class Interrupts:
         self.caught: signal.Signals | None = None
         self._task = task
         self._waiting: asyncio.Event | None = None
+        self._temporary: list[Path] = []
+
+    @contextmanager
+    def temporary_directory(self) -> Iterator[Path]:
+        """Yield a directory that is removed after the block, also by the second signal."""
+        with tempfile.TemporaryDirectory(prefix="dlctl-") as path:
+            self.remove_if_killed(Path(path))
+            yield Path(path)
+
+    def remove_if_killed(self, path: Path) -> None:
+        """Name a file or directory that the second signal removes."""
+        self._temporary.append(path)
 
     async def wait(self) -> None:
         """Wait for the first signal as the normal way to continue, not as an interruption."""
@@ -29,13 +50,32 @@ class Interrupts:
 
     def catch(self, number: signal.Signals) -> None:
         if self.caught is not None:
-            # Processes of pods end when their connection to this process closes.
-            os._exit(128 + number)
+            self._kill(number)
         self.caught = number
         if self._waiting:
             self._waiting.set()
         elif self._task:
             self._task.cancel()
+
+    def _kill(self, number: signal.Signals) -> NoReturn:
+        """End at once, with all pods, and leave neither files nor a hidden cursor behind."""
+        if os.isatty(_STDERR):
+            os.write(_STDERR, _SHOW_CURSOR)
+        # Processes of pods end when their connection to this process closes.
+        os.closerange(_STDERR + 1, os.sysconf("SC_OPEN_MAX"))
+        deadline = time.monotonic() + _REMOVAL_TIMEOUT_S
+        for path in self._temporary:
+            # Programs that are ending may still create files.
+            while path.exists() and time.monotonic() < deadline:
+                _remove(path)
+        os._exit(128 + number)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def run_until_signalled(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:

@@ -45,6 +45,7 @@ async def local_control_plane(
     *,
     controller: bool = True,
     keep_logs: bool = False,
+    run_dir: Path | None = None,
 ) -> AsyncIterator[LocalControlPlane]:
     """Run the cluster for the duration of the block; no process of it is left afterwards.
 
@@ -58,7 +59,9 @@ async def local_control_plane(
     )
     async with AsyncExitStack() as stack:
         try:
-            cluster = await stack.enter_async_context(LocalCluster(node, port=options.port))
+            cluster = await stack.enter_async_context(
+                LocalCluster(node, run_dir=run_dir, port=options.port)
+            )
         except OSError as error:
             raise ConfigError(f"no API server on port {options.port}: {error}") from error
         client = await stack.enter_async_context(Client(cluster.config(), user_agent="dlctl-cli"))

@@ -54,13 +54,18 @@ def as_job_object(manifest: JSON) -> JobObject:
 def images(manifest: Any) -> Iterator[str]:
     """Yield the images of all containers, wherever in the manifest they are."""
     if isinstance(manifest, dict):
-        for container in manifest.get("containers") or ():
+        for container in [*_list(manifest, "initContainers"), *_list(manifest, "containers")]:
             if isinstance(container, dict) and isinstance(name := container.get("image"), str):
                 yield name
         manifest = list(manifest.values())
     if isinstance(manifest, list):
         for part in manifest:
             yield from images(part)
+
+
+def _list(manifest: JSON, field: str) -> list[Any]:
+    value = manifest.get(field)
+    return value if isinstance(value, list) else []
 
 
 def _documents(name: str) -> list[Any]:

@@ -6,9 +6,9 @@ Imports little; the work is in :mod:`dlctl.cli.run_session`.
 import argparse
 from pathlib import Path
 
+from dlctl.cli.durations import duration_s
 from dlctl.cli.interrupts import run_until_signalled
 from dlctl.cli.local_options import add_local_arguments, parse_local_options
-from dlctl.errors import ConfigError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="namespace of objects that set none (%(default)s)",
     )
     parser.add_argument(
-        "--timeout", type=float, metavar="S", help="fail if the jobs take longer than S seconds"
+        "--timeout",
+        type=duration_s,
+        metavar="TIME",
+        help="fail if the jobs take longer: 90, 90s, 1m30s, 2h",
     )
     parser.add_argument(
         "--keep", action="store_true", help="keep the cluster running afterwards, until Ctrl-C"
@@ -38,8 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     options = parse_local_options(args)
-    if args.timeout is not None and not args.timeout > 0:
-        raise ConfigError(f"--timeout is {args.timeout:g}: use more than 0 seconds")
     from dlctl.cli.run_session import RunSession
 
     session = RunSession(

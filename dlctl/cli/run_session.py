@@ -9,13 +9,15 @@ from typing import Any
 import attrs
 from rich.console import Console
 
+from dlctl.cli.durations import describe_duration
 from dlctl.cli.follow import Follower
 from dlctl.cli.frameworks import loadable
+from dlctl.cli.image_mappings import check_mappings_used, unmapped_lines
 from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.local_cluster import LocalControlPlane, describe_network, local_control_plane, usage
 from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.log_file import log_file
-from dlctl.cli.manifests import JSON, images, job_kind, load
+from dlctl.cli.manifests import JSON, job_kind, load
 from dlctl.cli.outcome import failure_lines, status_yaml
 from dlctl.cli.screen import render_svg, screen
 from dlctl.cli.submission import SubmittedJob, submit
@@ -25,7 +27,6 @@ from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 from dlctl.kube.errors import NotFoundError
-from dlctl.local.node.images import find
 
 
 @attrs.frozen
@@ -43,12 +44,16 @@ class RunSession:
         """Return the exit code; nothing is left running, however this ends."""
         served = served_kinds(loadable())
         manifests = self._manifests(served)
-        with log_file() as log:
-            async with local_control_plane(served, self.options, keep_logs=True) as running:
+        with log_file() as log, interrupts.temporary_directory() as run_dir:
+            interrupts.remove_if_killed(log.path)
+            async with local_control_plane(
+                served, self.options, keep_logs=True, run_dir=run_dir
+            ) as running:
                 jobs = await submit(running.client, served, manifests, self.namespace)
                 succeeded = await self._follow(running, jobs)
                 if not succeeded:
-                    self._report_unmapped(manifests)
+                    for line in unmapped_lines(self.options.images, manifests):
+                        print(line, file=sys.stderr)
                     log.keep()
                     print(f"the controller's log: {log.path}", file=sys.stderr)
                 if self.keep:
@@ -63,6 +68,7 @@ class RunSession:
         manifests = list(load(self.files))
         if not any(job_kind(served, manifest) for manifest in manifests):
             raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
+        check_mappings_used(self.options.images, manifests)
         return manifests
 
     async def _follow(self, running: LocalControlPlane, jobs: Sequence[SubmittedJob]) -> bool:
@@ -80,22 +86,12 @@ class RunSession:
             title = f"dlctl run {' '.join(Path(name).name for name in self.files)}"
             svg = render_svg(last, title=title)
             await asyncio.to_thread(self.record.write_text, svg)
-        if not in_time:
-            print(f"timed out after {self.timeout_s:g} s", file=sys.stderr)
+        if self.timeout_s and not in_time:
+            print(f"timed out after {describe_duration(self.timeout_s)}", file=sys.stderr)
         for job in follower.progress:
             for line in failure_lines(job, follower.logs):
                 print(line, file=sys.stderr)
         return all(job.succeeded for job in follower.progress)
-
-    def _report_unmapped(self, manifests: Sequence[JSON]) -> None:
-        """Print images that are not mapped: a program may have missed a module because of it."""
-        for name in dict.fromkeys(images(manifests)):
-            if find(self.options.images, name).target is None:
-                print(
-                    f"image {name} is not mapped: its containers ran this machine's programs; "
-                    f"map it with --image {name}=PREFIX",
-                    file=sys.stderr,
-                )
 
 
 async def _follow_with_timeout(follower: Follower, timeout_s: float | None) -> bool:

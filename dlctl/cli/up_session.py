@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import attrs
@@ -30,7 +30,13 @@ class UpSession:
         """Run until Ctrl-C; nothing is left running, however this ends."""
         logs.configure(sys.stderr, format_=logs.LogFormat.CONSOLE)
         served = served_kinds(loadable())
-        async with local_control_plane(served, self.options, controller=self.controller) as running:
+        async with AsyncExitStack() as stack:
+            run_dir = stack.enter_context(interrupts.temporary_directory())
+            running = await stack.enter_async_context(
+                local_control_plane(
+                    served, self.options, controller=self.controller, run_dir=run_dir
+                )
+            )
             with _copy(running.kubeconfig, self.kubeconfig) as path:
                 names = ", ".join(kind.resource.group_resource for kind in served)
                 print(self._usage(running, names, path), flush=True)

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,14 @@ def test_invalid_image_mapping_exits_2(dlctl: Dlctl, arguments: list[str], messa
     assert message in done.err
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "nan"])
+def test_image_mapping_that_no_container_uses_exits_2(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("run", written(script_job("")), "--image", "torch=/usr")
+    assert done.code == 2
+    assert "--image torch=/usr: no container uses this image" in done.err
+    assert "the manifests name python" in done.err
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "nan", "", "1d", "1s2m"])
 def test_invalid_time_limit_exits_2(dlctl: Dlctl, written: Written, limit: str) -> None:
     done = dlctl("run", written(mxjob()), "--timeout", limit)
     assert done.code == 2
@@ -183,6 +191,36 @@ def test_interrupt_exits_130_and_leaves_no_process(
         _, err = process.communicate(timeout=15)
     assert process.returncode == 130, err
     assert before
+    assert [pid for pid in before if _lives(pid)] == []
+    assert list(tmp_path.glob("dlctl-*")) == []
+
+
+def test_second_interrupt_leaves_no_process_and_no_file(written: Written, tmp_path: Path) -> None:
+    # Ignores SIGTERM, so that the first interrupt takes a while, and keeps creating files.
+    script = """
+        import itertools, pathlib, signal
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("ready", flush=True)
+        for number in itertools.count():
+            pathlib.Path(str(number)).touch()
+    """
+    command = [sys.executable, "-m", "dlctl", "run", written(script_job(script))]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:
+        assert process.stdout is not None
+        assert any("| ready" in line for line in process.stdout)
+        before = _descendants(process.pid)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
+        process.communicate(timeout=15)
+    assert process.returncode == 130
     assert [pid for pid in before if _lives(pid)] == []
     assert list(tmp_path.glob("dlctl-*")) == []
 

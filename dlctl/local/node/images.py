@@ -6,7 +6,7 @@ executable that is its entrypoint. Nothing is ever pulled.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -74,7 +74,17 @@ class Image:
 
 def find(images: Mapping[str, Path], name: str) -> Image:
     """Return the image as mapped by its full name, or by its name without tag or digest."""
-    bare = name.partition("@")[0]
-    if ":" in bare.rpartition("/")[2]:
-        bare = bare.rpartition(":")[0]
+    bare = _bare(name)
     return Image(name, images.get(name) or images.get(bare) or _STAND_INS.get(bare))
+
+
+def unused(images: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Return the mappings that apply to none of the names, nor to what controllers add."""
+    applying = {spelling for name in names for spelling in (name, _bare(name))}
+    return [name for name in images if name not in applying and _bare(name) not in _STAND_INS]
+
+
+def _bare(name: str) -> str:
+    """Return the name without tag or digest."""
+    bare = name.partition("@")[0]
+    return bare.rpartition(":")[0] if ":" in bare.rpartition("/")[2] else bare

@@ -149,7 +149,8 @@ class PodRuntime:
 
     def _env(self, given: Mapping[str, str], image: Image) -> dict[str, str]:
         env = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        env |= {"HOSTNAME": self.pod.hostname, **self.api}
+        # The output of a Python program is seen as it is written, unless the manifest objects.
+        env |= {"HOSTNAME": self.pod.hostname, "PYTHONUNBUFFERED": "1", **self.api}
         if self.account and not self.isolated:
             env["KUBECONFIG"] = str(self.account.kubeconfig)
         env |= given

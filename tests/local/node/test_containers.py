@@ -154,6 +154,22 @@ async def test_program_gets_only_the_environment_of_the_manifest(
     assert "SECRET_OF_THE_SHELL" not in log
 
 
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        pytest.param([], "1", id="default"),
+        pytest.param([{"name": "PYTHONUNBUFFERED", "value": "0"}], "0", id="set by the manifest"),
+    ],
+)
+async def test_python_does_not_buffer_its_output_unless_the_manifest_says_so(
+    harness: NodeHarness, env: list[dict[str, str]], expected: str
+) -> None:
+    command = ["sh", "-c", "echo $PYTHONUNBUFFERED"]
+    name = f"unbuffered-{expected}"
+    await harness.run(name, containers=[make_container(command=command, env=env)])
+    assert await harness.log(name) == f"{expected}\n"
+
+
 async def test_container_without_command_waits_with_the_fix_as_message(
     harness: NodeHarness,
 ) -> None:
