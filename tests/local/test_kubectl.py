@@ -224,6 +224,17 @@ async def test_kinds_are_explained(kubectl: Kubectl) -> None:
     assert "size\t<integer> -required-" in await kubectl("explain", "gadgets", "--recursive")
 
 
+async def test_unknown_kinds_are_named(kubectl: Kubectl) -> None:
+    await kubectl.apply(definition())
+
+    for version, kind in (("apps/v1", "Deployment"), ("test.io/v1", "Gdaget")):
+        obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}}
+        said = await kubectl("apply", "-f", "-", stdin=obj, code=1)
+        assert f'no matches for kind "{kind}" in version "{version}"' in said
+    explained = await kubectl("explain", "gadgets.spec", "--output=plaintext-openapiv2")
+    assert "What is wanted." in explained
+
+
 async def test_kubectl_wait_ends_when_the_condition_holds_or_the_object_is_deleted(
     kubectl: Kubectl,
 ) -> None:

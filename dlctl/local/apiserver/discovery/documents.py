@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from dlctl.local.apiserver.discovery import groups, openapi
+from dlctl.local.apiserver.discovery import groups, openapi, openapi_protobuf
 from dlctl.local.apiserver.requests import BufferedResponse
 from dlctl.local.apiserver.resources import JSON, ResourceRegistry
 
@@ -27,6 +27,9 @@ def documents(registry: ResourceRegistry) -> Documents:
             everything = groups.aggregated(registry, legacy=parts == ["api"])
             body = msgspec.json.encode(everything)
             return BufferedResponse(body, content_type=groups.AGGREGATED_TYPE)
+        if parts == ["openapi", "v2"] and openapi_protobuf.accepts_protobuf(accept):
+            body = openapi_protobuf.encode(openapi.v2(registry))
+            return BufferedResponse(body, content_type=openapi_protobuf.MEDIA_TYPE)
         document = _document(parts, registry)
         return None if document is None else BufferedResponse(msgspec.json.encode(document))
 
