@@ -6,22 +6,28 @@ No pod of these jobs ever runs.
 from functools import partial
 from typing import Any, Final
 
+import attrs
+
 from e2e.kubectl import JSON, Kubectl
 from e2e.suite import kubeflow
 
 # No node has this label, so the pods stay pending.
 UNSCHEDULABLE: Final = {"nodeSelector": {"e2e": "nowhere"}}
+# As many pods, and services, as are deleted by one request.
+MANY: Final = attrs.evolve(kubeflow.BY_NAME["PyTorchJob"], replicas={"Worker": 12})
 
 
 def submit(kubectl: Kubectl) -> None:
-    """Create a lasting job of each kind, and one that fails and is deleted within seconds."""
+    """Create a lasting job of each kind, one that is deleted within seconds, and a large one."""
     fails = {"activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 0}
+    cleaned = {"activeDeadlineSeconds": 10, "cleanPodPolicy": "All"}
     kubectl.apply(
         *(kind.job("stays", ["true"], pod=UNSCHEDULABLE) for kind in kubeflow.KINDS),
         *(
             kind.job("goes", ["true"], pod=UNSCHEDULABLE, runPolicy=fails, **elastic(kind))
             for kind in kubeflow.KINDS
         ),
+        MANY.job("many", ["true"], pod=UNSCHEDULABLE, runPolicy=cleaned),
         list_form("TFJob", "tfReplicaSpecs", "tfReplicaType"),
         list_form("PyTorchJob", "pytorchReplicaSpecs", "replicaType"),
     )
@@ -107,6 +113,8 @@ def await_all(kubectl: Kubectl) -> None:
     for kind in kubeflow.KINDS:
         gone = partial(is_gone, kubectl, kind)
         kubectl.until(gone, within_s=60, what=f"the {kind.name} to be deleted")
+    cleaned = partial(is_cleaned, kubectl)
+    kubectl.until(cleaned, within_s=60, what="the children of a large job to be deleted")
     for resource, name in (
         ("serviceaccounts", "taken-mpi-launcher"),
         ("configmaps", "taken-mpi-config"),
@@ -121,6 +129,13 @@ def await_all(kubectl: Kubectl) -> None:
             within_s=60,
             what=f"{name} of {resource} to be taken over",
         )
+
+
+def is_cleaned(kubectl: Kubectl) -> bool:
+    job = kubectl.get(MANY.resource, MANY.called("many")) or {}
+    label = f"training.kubeflow.org/job-name={MANY.called('many')}"
+    failed = "Failed" in kubeflow.true_conditions(job.get("status") or {})
+    return failed and not kubectl("get", "pods,services", "-o", "name", "-l", label)
 
 
 def is_gone(kubectl: Kubectl, kind: kubeflow.KubeflowKind) -> bool:

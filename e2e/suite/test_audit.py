@@ -144,7 +144,7 @@ def lose_lease(controller: Kubectl) -> None:
 
 
 def await_server(cluster: Kubectl) -> None:
-    cluster.until(lambda: answers(cluster), within_s=60, what="the API server")
+    cluster.until(lambda: answers(cluster), within_s=180, what="the API server")
 
 
 @pytest.fixture(scope="module")
