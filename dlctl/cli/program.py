@@ -17,11 +17,30 @@ from dlctl.errors import ConfigError, DlctlError, InvalidJobError
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "run jobs on this machine and watch them",
     "up": "run a cluster on this machine, for kubectl",
+    "get": "list jobs, or print some of them",
+    "logs": "print the output of a job's replicas",
+    "why": "explain what a job did, why it failed and what it waits for",
+    "describe": "show a job, its replicas and its history",
+    "port-forward": "open ports of a job's replica on this machine",
+    "delete": "delete jobs with their pods",
+    "suspend": "suspend jobs: their pods go, the jobs stay",
+    "resume": "resume suspended jobs",
     "controller": "run the operator against a cluster",
     "crds": "print the CustomResourceDefinitions as YAML",
     "rbac": "print the role that the controller needs as YAML",
     "release": "ungate waiting launchers before another operator takes over",
     "render": "print the child objects of jobs, offline",
+}
+# Where a command is that is not ``configure`` in the module of its name.
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "get": "jobs.get:configure",
+    "logs": "jobs.logs:configure",
+    "why": "jobs.describe:configure_why",
+    "describe": "jobs.describe:configure_describe",
+    "port-forward": "jobs.port_forward:configure",
+    "delete": "jobs.delete:configure",
+    "suspend": "jobs.suspension:configure_suspend",
+    "resume": "jobs.suspension:configure_resume",
 }
 
 
@@ -54,7 +73,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     for name, help_ in COMMANDS.items():
         command = commands.add_parser(name, help=help_)
         if name in arguments[:1]:
-            importlib.import_module(f"dlctl.cli.{name}").configure(command)
+            module, _, configure = _ELSEWHERE.get(name, f"{name}:configure").partition(":")
+            getattr(importlib.import_module(f"dlctl.cli.{module}"), configure)(command)
     return parser
 
 

@@ -85,6 +85,10 @@ class Dialect(abc.ABC):
         """
         return RunPolicy()
 
+    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
+        """Return the merge patch that suspends or resumes a job; None if none does."""
+        return None
+
     def messages(self, job: Job) -> ConditionMessages:
         """Return the messages by which a job's state is reported."""
         return ConditionMessages(job.resource.kind, job.key)

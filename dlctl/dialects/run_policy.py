@@ -45,6 +45,10 @@ def read(
     )
 
 
+def suspension_patch(suspended: bool) -> JSON:
+    return {"spec": {"runPolicy": {"suspend": suspended}}}
+
+
 def _read_scheduling_policy(policy: FieldReader) -> SchedulingPolicy:
     return SchedulingPolicy(
         min_available=policy.optional_integer("minAvailable", maximum=_MAX_INT32),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar, Unpack
 import msgspec
 
 from dlctl.api.meta import EVENTS, PODS, Object, ObjectKey, Resource
-from dlctl.kube import execs
+from dlctl.kube import execs, port_forwards
 from dlctl.kube.config import ClusterConfig
 from dlctl.kube.decoding import ListPage, decode, decode_page
 from dlctl.kube.errors import DeadlineExceededError, NotFoundError
@@ -257,6 +257,14 @@ class Client:
         except TimeoutError as error:
             message = f"the command in {pod} did not end within {timeout_s:g} s"
             raise DeadlineExceededError(message) from error
+
+    async def forward_port(
+        self, pod: ObjectKey, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Connect the streams to a port of a pod, until one of the two sides is closed."""
+        request = Request("GET", _path(PODS, pod, "portforward"), {"ports": str(port)})
+        async with self._transport.open_websocket(request, port_forwards.PROTOCOLS) as socket:
+            await port_forwards.run(socket, reader, writer)
 
 
 def _path(resource: Resource, key: ObjectKey, subresource: str = "") -> str:

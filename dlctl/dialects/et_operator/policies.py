@@ -4,7 +4,7 @@ Differences from et-operator are noted where the field is read.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -79,6 +79,18 @@ def read_run_policy(
     limit = backoff_limit(spec) if _restarts_launcher(launcher) else None
     suspended = read.suspended or annotations.get(SUSPENDED_ANNOTATION) == "true"
     return attrs.evolve(read, backoff_limit=limit, suspended=suspended)
+
+
+def suspension_patch(
+    spec: Mapping[str, Any], annotations: Mapping[str, str], suspended: bool
+) -> dict[str, Any]:
+    """Return the merge patch of the field that the job uses, and of its annotation if it is set."""
+    in_policy = "suspend" in (spec.get("runPolicy") or ())
+    field = {"suspend": suspended}
+    patch: dict[str, Any] = {"spec": {"runPolicy": field} if in_policy else field}
+    if SUSPENDED_ANNOTATION in annotations:
+        patch["metadata"] = {"annotations": {SUSPENDED_ANNOTATION: str(suspended).lower()}}
+    return patch
 
 
 def replica_restart_policy(entry: FieldReader) -> RestartPolicy:

@@ -100,6 +100,9 @@ class TrainingJobDialect(Dialect):
         launcher = fields.object(_REPLICA_SPECS_FIELD).object(LAUNCHER)
         return policies.read_run_policy(fields, launcher, obj.metadata.annotations or {})
 
+    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
+        return policies.suspension_patch(obj.spec, obj.metadata.annotations or {}, suspended)
+
     def messages(self, job: Job) -> ConditionMessages:
         waits = job.annotations.get(policies.SUSPENDED_ANNOTATION) == "true"
         return TrainingJobMessages(job.resource.kind, job.key, waits_for_resources=waits)

@@ -100,6 +100,9 @@ class ReplicaMap(Dialect):
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
         return _read_run_policy(FieldReader(obj.spec, "spec"))
 
+    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
+        return run_policy.suspension_patch(suspended)
+
     def messages(self, job: Job) -> ConditionMessages:
         return self.kind.condition_messages(job)
 

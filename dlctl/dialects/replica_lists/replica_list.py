@@ -111,6 +111,9 @@ class ReplicaList(Dialect):
     def run_policy(self, obj: DecodedObject) -> RunPolicy:
         return self._read_run_policy(FieldReader(obj.spec, "spec"))
 
+    def suspension_patch(self, obj: DecodedObject, *, suspended: bool) -> JSON | None:
+        return run_policy.suspension_patch(suspended)
+
     def read_status(self, obj: DecodedObject) -> JobStatus:
         if self.storage_kind is not None:
             return shared_status.read(obj.status, self.status_type_field)

@@ -1,0 +1,149 @@
+"""The cluster of a command, as kubectl would choose it, and the jobs in it."""
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import attrs
+
+from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, ObjectKey
+from dlctl.api.pods import Pod
+from dlctl.cli.frameworks import loadable
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.jobs.names import JobName, known_kinds, parse_name
+from dlctl.clock import SystemClock
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import served_kinds
+from dlctl.errors import ConfigError, DlctlError
+from dlctl.kube import config
+from dlctl.kube.client import Client
+from dlctl.kube.errors import ForbiddenError, NotFoundError
+from dlctl.tasks import map_all
+
+_PARALLEL_REQUESTS = 12
+
+
+class JobNotFoundError(DlctlError):
+    """The namespace has no job of this name."""
+
+
+@attrs.frozen
+class Cluster:
+    """A client, the served kinds, and the namespace of the command: empty for all."""
+
+    client: Client
+    kinds: Sequence[Kind]
+    namespace: str
+    clock: SystemClock = attrs.field(factory=SystemClock)
+
+    async def jobs(self, kinds: Sequence[Kind]) -> list[JobSnapshot]:
+        """Return the jobs of these kinds, by namespace, kind and name."""
+        of_kinds = await self._of_each(kinds, self._list)
+        found = [job for jobs in of_kinds for job in sorted(jobs, key=lambda job: job.key)]
+        return sorted(found, key=lambda job: job.key.namespace)
+
+    async def job(self, name: JobName) -> JobSnapshot:
+        """Return the job that a command names.
+
+        :raises JobNotFoundError: if there is none.
+        :raises ConfigError: if the name alone does not say which.
+        """
+        found = [
+            job for jobs in await self._of_each(name.kinds, self._get(name.name)) for job in jobs
+        ]
+        if not found:
+            raise JobNotFoundError(
+                f"namespace {self.namespace} has no {name.description}; "
+                "`dlctl get` lists its jobs, and -n chooses another namespace"
+            )
+        if len(found) > 1:
+            raise ConfigError(
+                f"{name.name} is the name of {' and '.join(map(str, found))}: write KIND/NAME"
+            )
+        return found[0]
+
+    async def again(self, job: JobSnapshot) -> JobSnapshot | None:
+        """Return the job as it is now, or None if it is gone or another has its name."""
+        with suppress(NotFoundError):
+            manifest = await self.client.get(job.kind.resource, job.key, dict[str, Any])
+            now = JobSnapshot.of(job.kind, manifest)
+            return now if now.uid == job.uid else None
+        return None
+
+    async def pods(self, job: JobSnapshot) -> list[Pod]:
+        page = await self.client.list(
+            PODS, Pod, namespace=job.key.namespace, label_selector=MANAGED_BY_SELECTOR
+        )
+        return [
+            pod for pod in page.items if (owner := pod.metadata.controller) and owner.uid == job.uid
+        ]
+
+    async def _of_each(
+        self, kinds: Sequence[Kind], ask: "Callable[[Kind], Awaitable[Sequence[JobSnapshot]]]"
+    ) -> list[Sequence[JobSnapshot]]:
+        """Return the answers; a kind that the cluster lacks or does not show has no jobs."""
+        denied: list[ForbiddenError] = []
+
+        async def answer(kind: Kind) -> Sequence[JobSnapshot]:
+            try:
+                return await ask(kind)
+            except NotFoundError:
+                return ()
+            except ForbiddenError as error:
+                denied.append(error)
+                return ()
+
+        answers = await map_all(answer, kinds, limit=_PARALLEL_REQUESTS)
+        if denied and not any(answers):
+            raise denied[0]
+        return answers
+
+    async def _list(self, kind: Kind) -> Sequence[JobSnapshot]:
+        page = await self.client.list(kind.resource, dict[str, Any], namespace=self.namespace)
+        return [JobSnapshot.of(kind, manifest) for manifest in page.items]
+
+    def _get(self, name: str) -> "Callable[[Kind], Awaitable[Sequence[JobSnapshot]]]":
+        async def get(kind: Kind) -> Sequence[JobSnapshot]:
+            key = ObjectKey(self.namespace, name)
+            return [JobSnapshot.of(kind, await self.client.get(kind.resource, key, dict[str, Any]))]
+
+        return get
+
+
+def add_cluster_arguments(parser: argparse.ArgumentParser, *, all_namespaces: bool = False) -> None:
+    """Add the flags by which kubectl, too, chooses a cluster and a namespace."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument(
+        "--kubeconfig",
+        metavar="PATH",
+        help="file with the address of the cluster (default $KUBECONFIG, then ~/.kube/config)",
+    )
+    group.add_argument("--context", metavar="NAME", help="context of the kubeconfig")
+    group.add_argument(
+        "-n", "--namespace", metavar="NAME", help="namespace (default: the context's)"
+    )
+    if all_namespaces:
+        group.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
+    parser.set_defaults(all_namespaces=False)
+
+
+def run_in_cluster(args: argparse.Namespace, command: "Callable[[Cluster], Awaitable[int]]") -> int:
+    """Run a command with the cluster of its arguments; return its exit code."""
+    return asyncio.run(_run(args, command))
+
+
+async def _run(args: argparse.Namespace, command: "Callable[[Cluster], Awaitable[int]]") -> int:
+    cluster = await config.load(args.kubeconfig, args.context)
+    async with Client(cluster, user_agent="dlctl-cli") as client:
+        namespace = "" if args.all_namespaces else args.namespace or client.namespace
+        return await command(Cluster(client, served_kinds(loadable()), namespace))
+
+
+def named_job(cluster: Cluster, text: str) -> Awaitable[JobSnapshot]:
+    """Return the job of a NAME or KIND/NAME.
+
+    :raises ConfigError: if the kind is unknown.
+    """
+    return cluster.job(parse_name(text, known_kinds(cluster.kinds)))

@@ -1,0 +1,113 @@
+"""``dlctl why`` and ``dlctl describe``: the history of a job, and what it consists of."""
+
+import argparse
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from dlctl.api.job import Job
+from dlctl.api.meta import PODS
+from dlctl.api.pods import Pod
+from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.explanation import FirstFailure, explain, first_failure
+from dlctl.cli.jobs.history import replica_names
+from dlctl.cli.jobs.job_events import JobEvent, events_of
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.jobs.log_streams import LogOptions
+from dlctl.cli.jobs.tables import aligned, duration
+from dlctl.cli.progress import JobProgress, job_progress
+from dlctl.kube.errors import ApiError, UnreachableError
+
+_MAX_LINES: Final = 10
+
+
+def configure_why(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Explain a job: its first failure, its restarts, what it waits for, and what happened in "
+        "order. From its status, its pods and the events, which clusters keep for an hour."
+    )
+    _configure(parser, explain)
+
+
+def configure_describe(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Show a job's replicas, and all that `dlctl why` explains."
+    _configure(parser, describe)
+
+
+def describe(
+    job: JobSnapshot,
+    pods: Sequence[Pod],
+    events: Sequence[JobEvent],
+    now: datetime.datetime,
+    output: Sequence[str] = (),
+) -> Iterator[str]:
+    """Yield what a job consists of, and its explanation."""
+    facts = {
+        "Kind": f"{job.kind.resource.kind} ({job.kind.resource.group})",
+        "Created": f"{job.created:%Y-%m-%d %H:%M:%S} UTC" if job.created else "",
+        "Labels": ", ".join(f"{k}={v}" for k, v in (job.obj.metadata.labels or {}).items()),
+    }
+    if isinstance(job.job, Job):
+        policy = job.job.run_policy
+        specs = job.job.replica_specs
+        facts |= {
+            "Replicas": ", ".join(f"{spec.replicas} {spec.type}" for spec in specs),
+            "Images": ", ".join(dict.fromkeys(_images(job.job))),
+            "Clean-up": f"{policy.clean_pod_policy} of its pods when it ends",
+            "Deadline": f"{policy.active_deadline_s} s" if policy.active_deadline_s else "",
+            "Failures allowed": "" if policy.backoff_limit is None else str(policy.backoff_limit),
+        }
+    yield from aligned([(f"{name}:", value) for name, value in facts.items() if value])
+    progress = job_progress(job.kind, job.obj, pods, JobProgress(job.kind.singular, job.key), now)
+    nodes = {pod.metadata.name: (pod.spec.node_name if pod.spec else "") or "" for pod in pods}
+    rows = [
+        (
+            replica.name,
+            replica.phase,
+            str(replica.restarts),
+            duration(replica.elapsed_s(now)),
+            "" if replica.exit_code is None else str(replica.exit_code),
+            replica.pod or "<none>",
+            nodes.get(replica.pod, ""),
+        )
+        for replica in progress.replicas
+    ]
+    if rows:
+        header = ("REPLICA", "STATE", "RESTARTS", "DURATION", "EXIT CODE", "POD", "NODE")
+        yield ""
+        yield from aligned([header, *rows])
+    yield ""
+    yield from explain(job, pods, events, now, output)
+
+
+def _images(job: Job) -> Iterator[str]:
+    for spec in job.replica_specs:
+        containers = spec.template["spec"]["containers"]
+        yield from (each["image"] for each in containers if each["name"] == spec.container)
+
+
+def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[str]]") -> None:
+    parser.add_argument("job", metavar="JOB", help="NAME or KIND/NAME")
+    add_cluster_arguments(parser)
+
+    async def run(cluster: Cluster, args: argparse.Namespace) -> int:
+        job = await named_job(cluster, args.job)
+        pods = await cluster.pods(job)
+        events = await events_of(cluster, job, replica_names(job, pods))
+        failure = first_failure(job, pods)
+        output = await _last_lines(cluster, job, failure) if failure else ()
+        print("\n".join(show(job, pods, events, cluster.clock.now(), output)))
+        return 0
+
+    parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: run(it, args)))
+
+
+async def _last_lines(cluster: Cluster, job: JobSnapshot, failure: FirstFailure) -> Sequence[str]:
+    """Return the end of what a failed program has written; nothing if its pod is gone."""
+    options = LogOptions(tail=_MAX_LINES, previous=failure.previous)
+    path = PODS.path(job.key.namespace, failure.pod, "log")
+    try:
+        log = await cluster.client.get_raw(path, options.query(failure.container))
+    except (ApiError, UnreachableError):
+        return ()
+    return log.decode(errors="replace").splitlines()[-_MAX_LINES:]

@@ -1,0 +1,144 @@
+"""``dlctl why`` as a function: from a job, its pods, the events and the time to lines. Pure."""
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from dlctl.api.exit_codes import describe_exit_code
+from dlctl.api.pods import Pod
+from dlctl.cli.jobs.history import (
+    container_of,
+    ended,
+    history_lines,
+    main_status,
+    moments,
+    replica_names,
+)
+from dlctl.cli.jobs.job_events import JobEvent
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.jobs.tables import duration
+from dlctl.cli.jobs.waiting import waiting_lines
+from dlctl.errors import InvalidJobError
+
+
+@attrs.frozen
+class FirstFailure:
+    """The first failed run of a program that is known, and where its output is."""
+
+    replica: str
+    pod: str
+    message: str
+    container: str
+    # Whether another run has followed in the same pod.
+    previous: bool = False
+
+
+def first_failure(job: JobSnapshot, pods: Sequence[Pod]) -> FirstFailure | None:
+    """Return the failure in the status, or else the first that the pods still show."""
+    if job.state == "Succeeded":
+        return None
+    by_replica = {each.replica: each for each in reversed(list(_failures(job, pods)))}
+    if (failure := job.status.failure) is not None:
+        shown = by_replica.get(failure.replica)
+        container = container_of(job, failure.replica)
+        previous = shown is not None and shown.previous
+        return FirstFailure(failure.replica, failure.pod, failure.message, container, previous)
+    return next(_failures(job, pods), None)
+
+
+def explain(
+    job: JobSnapshot,
+    pods: Sequence[Pod],
+    events: Sequence[JobEvent],
+    now: datetime.datetime,
+    output: Sequence[str] = (),
+) -> Iterator[str]:
+    """Yield the state of a job, its first cause, its restarts, what it waits for, its history.
+
+    ``output`` is the end of what the first failure has written.
+    """
+    failure = first_failure(job, pods)
+    yield _headline(job, now)
+    yield from _section("First cause", _first_cause(job, failure, output))
+    yield from _section("Waits for", waiting_lines(job, pods, events, now))
+    yield from _section("Restarts", _restarts(job, pods, now))
+    yield from _section("What happened (UTC)", history_lines(moments(job, pods, events)))
+    if failure and failure.replica:
+        again = " --previous" if failure.previous else ""
+        command = f"dlctl logs {job} -n {job.key.namespace} --replica {failure.replica}{again}"
+        yield from _section("More", [command])
+
+
+def _headline(job: JobSnapshot, now: datetime.datetime) -> str:
+    ran = job.elapsed_s(now)
+    facts = [job.state]
+    if ran is not None:
+        facts.append(f"{'ran' if job.is_decided else 'for'} {duration(ran)}")
+    if job.status.completion_time:
+        ago_s = (now - job.status.completion_time).total_seconds()
+        facts.append(f"ended {duration(ago_s)} ago")
+    return f"{job} in namespace {job.key.namespace}: {', '.join(facts)}"
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    shown = list(lines)
+    if shown:
+        yield ""
+        yield f"{title}:"
+        yield from (f"  {line}" for line in shown)
+
+
+def _first_cause(
+    job: JobSnapshot, failure: FirstFailure | None, output: Sequence[str]
+) -> Iterator[str]:
+    if isinstance(job.job, InvalidJobError):
+        yield f"the job is invalid: {job.job}"
+    elif failure is not None:
+        pod = f" (pod {failure.pod})" if failure.pod else ""
+        yield f"{failure.replica}{pod}: {failure.message}" if failure.replica else failure.message
+        yield from (f"  | {line}" for line in output)
+    elif job.state == "Failed":
+        yield job.status.reason or "the status names none"
+
+
+def _failures(job: JobSnapshot, pods: Sequence[Pod]) -> Iterator[FirstFailure]:
+    """Yield the failed runs of programs that pods still show, the oldest first."""
+    names = replica_names(job, pods)
+    runs = [
+        (end.finished_at, names[pod.metadata.name], pod.metadata.name, status, end)
+        for pod in pods
+        if (status := main_status(job, pod, names[pod.metadata.name]))
+        for state in (status.last_state, status.state)
+        if state and (end := state.terminated) and end.exit_code and end.finished_at
+    ]
+    for _, replica, pod_name, status, end in sorted(runs, key=lambda run: run[:3]):
+        now = status.state
+        previous = bool(now and now.running)
+        yield FirstFailure(replica, pod_name, ended(end), status.name, previous)
+
+
+def _restarts(job: JobSnapshot, pods: Sequence[Pod], now: datetime.datetime) -> Iterator[str]:
+    names = replica_names(job, pods)
+    in_place = {names[pod.metadata.name]: pod for pod in pods}
+    for replica in dict.fromkeys((*job.status.restarts, *in_place)):
+        record = job.status.restarts.get(replica)
+        status = main_status(job, in_place[replica], replica) if replica in in_place else None
+        count = (record.attempts if record else 0) + ((status and status.restart_count) or 0)
+        if not count:
+            continue
+        last = status.last_state.terminated if status and status.last_state else None
+        if last is not None:
+            how, when = ended(last), last.finished_at
+        elif record is not None:
+            how, when = _recorded(record.exit_code, record.reason), record.finished_at
+        else:
+            how, when = "its cause is not known", None
+        ago = f", {duration((now - when).total_seconds())} ago" if when else ""
+        yield f"{replica}: {count}; the last after {how}{ago}"
+    if job.status.job_restarts:
+        yield f"the whole job: {job.status.job_restarts}"
+
+
+def _recorded(code: int | None, reason: str) -> str:
+    return reason if code is None else f"exit code {code} ({describe_exit_code(code)})"

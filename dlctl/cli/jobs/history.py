@@ -1,0 +1,169 @@
+"""What happened to a job, in order: from its status, its pods and the events about both. Pure."""
+
+import datetime
+import enum
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api.conditions import CREATED
+from dlctl.api.exit_codes import describe_exit_code
+from dlctl.api.job import Job
+from dlctl.api.pods import ContainerStateTerminated, ContainerStatus, Pod
+from dlctl.api.status import JobStatus
+from dlctl.cli.jobs.job_events import JobEvent
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.errors import InvalidJobError
+
+# Copies of what a pod's own status says, in events about its job.
+_ABOUT_ONE_POD: Final = re.compile(r"(?:Pod: [^. ]+\.|Error pod )(\S+) ")
+# Of one line; the others are counted.
+_MAX_NAMES: Final = 3
+
+
+class Rank(enum.IntEnum):
+    """The order of what happens within a second."""
+
+    CREATED = enum.auto()
+    EVENT = enum.auto()
+    STARTED = enum.auto()
+    ENDED = enum.auto()
+    CONDITION = enum.auto()
+    JOB_ENDED = enum.auto()
+
+
+@attrs.frozen(order=True)
+class Moment:
+    """Something that happened to the job, or to one of its replicas."""
+
+    # The API has whole seconds: within one, causes come before their effects.
+    time: datetime.datetime
+    rank: "Rank"
+    # Empty for the job itself.
+    replica: str
+    text: str
+
+
+def moments(job: JobSnapshot, pods: Sequence[Pod], events: Sequence[JobEvent]) -> list[Moment]:
+    """Return what is known to have happened, the oldest first."""
+    found = {*_of_status(job.status)}
+    if job.created:
+        found.add(Moment(job.created, Rank.CREATED, "", "the job was created"))
+    names = replica_names(job, pods)
+    for pod in pods:
+        found.update(_of_pod(job, pod, names[pod.metadata.name]))
+    said = {condition.message for condition in job.status.conditions}
+    shown = {pod.metadata.name for pod in pods}
+    found.update(_of_events(events, names, said, shown))
+    return sorted(found)
+
+
+def replica_names(job: JobSnapshot, pods: Collection[Pod]) -> Mapping[str, str]:
+    """Return the names of replicas by the names of their pods, those that are gone included."""
+    names = {pod.metadata.name: pod.metadata.name for pod in pods}
+    if isinstance(job.job, Job):
+        names |= {job.job.child_name(replica): str(replica) for replica in job.job.replicas}
+    return names
+
+
+def container_of(job: JobSnapshot, replica: str) -> str:
+    """Return the name of the training container of a replica; empty if it is not known."""
+    if isinstance(job.job, InvalidJobError):
+        return ""
+    spec = job.job.replica_spec(replica.rpartition("-")[0])
+    return spec.container if spec else ""
+
+
+def main_status(job: JobSnapshot, pod: Pod, replica: str) -> ContainerStatus | None:
+    """Return the status of a pod's training container."""
+    statuses = (pod.status.container_statuses if pod.status else None) or []
+    known = pod.container_status(container_of(job, replica))
+    return known or next(iter(statuses), None)
+
+
+def ended(state: ContainerStateTerminated) -> str:
+    """Return how a program ended."""
+    code = state.exit_code
+    reason = f", {state.reason}" if state.reason not in (None, "Error", "Completed") else ""
+    return f"exit code {code} ({describe_exit_code(code)}{reason})"
+
+
+def history_lines(happened: Sequence[Moment]) -> Iterator[str]:
+    """Yield a line for each moment, with the time since the first; equal ones are one line."""
+    if not happened:
+        return
+    start = happened[0].time
+    by_second = itertools.groupby(happened, lambda each: each.time.replace(microsecond=0))
+    for time, group in by_second:
+        replicas: dict[str, list[str]] = {}
+        for moment in group:
+            replicas.setdefault(moment.text, []).append(moment.replica)
+        for text, names in replicas.items():
+            after = f"+{max((time - start).total_seconds(), 0):.0f}s"
+            subject = some_names(names)
+            yield f"{time:%H:%M:%S}  {after:>6}  {subject and f'{subject}: '}{text}"
+
+
+def some_names(names: Iterable[str]) -> str:
+    """Return the first names, and how many others there are."""
+    known = [name for name in dict.fromkeys(names) if name]
+    if len(known) <= _MAX_NAMES:
+        return ", ".join(known)
+    return f"{', '.join(known[:_MAX_NAMES])} and {len(known) - _MAX_NAMES} others"
+
+
+def _of_status(status: JobStatus) -> Iterator[Moment]:
+    for condition in status.conditions:
+        if condition.status and condition.type != CREATED:
+            text = f"{condition.type}: {condition.message}"
+            yield Moment(condition.last_transition_time, Rank.CONDITION, "", text)
+    for replica, record in status.restarts.items():
+        code = record.exit_code
+        end = "" if code is None else f"exit code {code} ({describe_exit_code(code)}), "
+        text = f"{end}{record.reason}: restarted"
+        yield Moment(record.finished_at, Rank.ENDED, replica, text)
+    if (failure := status.failure) is not None:
+        yield Moment(failure.time, Rank.ENDED, failure.replica, failure.message)
+    if status.completion_time is not None:
+        text = f"the job ended: {status.state}"
+        yield Moment(status.completion_time, Rank.JOB_ENDED, "", text)
+
+
+def _of_pod(job: JobSnapshot, pod: Pod, replica: str) -> Iterator[Moment]:
+    status = main_status(job, pod, replica)
+    if status is None:
+        return
+    for state in (status.last_state, status.state):
+        if state is None:
+            continue
+        start = state.running or state.terminated
+        if start and start.started_at:
+            yield Moment(start.started_at, Rank.STARTED, replica, "started")
+        if (end := state.terminated) and end.finished_at:
+            yield Moment(end.finished_at, Rank.ENDED, replica, ended(end))
+
+
+def _of_events(
+    events: Iterable[JobEvent],
+    names: Mapping[str, str],
+    said: Collection[str],
+    shown: Collection[str],
+) -> Iterator[Moment]:
+    """Yield the events about the job, and the warnings about its pods.
+
+    Those that repeat a condition, or what a pod that is ``shown`` says itself, are left out.
+    """
+    for event in events:
+        about_pod = event.involved_object.kind == "Pod"
+        if event.message in said or (about_pod and event.type != "Warning"):
+            continue
+        if not about_pod and (named := _ABOUT_ONE_POD.match(event.message)) and named[1] in shown:
+            continue
+        count = event.count or 1
+        times = f" ({count} times)" if count > 1 else ""
+        replica = names.get(event.involved_object.name, "") if about_pod else ""
+        text = f"{event.reason}: {event.message.strip()}{times}"
+        yield Moment(event.first, Rank.EVENT, replica, text)

@@ -1,0 +1,48 @@
+"""The events about a job and its pods."""
+
+import datetime
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from dlctl.api.meta import EVENTS, Object
+from dlctl.cli.jobs.cluster import Cluster
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.pod_warnings import InvolvedObject
+
+_EPOCH: Final = datetime.datetime.fromtimestamp(0, datetime.UTC)
+
+
+class JobEvent(Object, frozen=True, gc=False):
+    """One event, as far as it is shown."""
+
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    count: int | None = None
+    first_timestamp: datetime.datetime | None = None
+    last_timestamp: datetime.datetime | None = None
+    event_time: datetime.datetime | None = None
+    involved_object: InvolvedObject = msgspec.field(default=InvolvedObject(), name="involvedObject")
+
+    @property
+    def first(self) -> datetime.datetime:
+        times = (self.first_timestamp, self.event_time, self.metadata.creation_timestamp)
+        return next((time for time in times if time), _EPOCH)
+
+    @property
+    def last(self) -> datetime.datetime:
+        return self.last_timestamp or self.first
+
+
+async def events_of(cluster: Cluster, job: JobSnapshot, pods: Collection[str]) -> list[JobEvent]:
+    """Return the events since the job was created, about it and pods of these names."""
+    page = await cluster.client.list(EVENTS, JobEvent, namespace=job.key.namespace)
+    names = {("Pod", name) for name in pods} | {(job.kind.resource.kind, job.key.name)}
+    return [
+        event
+        for event in page.items
+        if (event.involved_object.kind, event.involved_object.name) in names
+        and (job.created is None or event.last >= job.created)
+    ]

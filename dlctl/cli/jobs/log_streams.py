@@ -1,0 +1,147 @@
+"""The logs of a job's replicas over the API, each run of a program as one stream."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Collection, Iterator
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.meta import PODS
+from dlctl.cli.jobs.cluster import Cluster
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.progress import ContainerRun, JobProgress, ReplicaProgress, job_progress
+from dlctl.kube.errors import ApiError, NotFoundError, UnreachableError
+from dlctl.tasks import unwrap_exception_groups
+
+_PAUSE_S: Final = 0.5
+# A job ends with its chief; its other programs are about to exit.
+_FINISH_TIMEOUT_S: Final = 3.0
+
+
+@attrs.frozen
+class LogOptions:
+    """Which part of each log is shown."""
+
+    container: str = ""
+    tail: int | None = None
+    since_s: int | None = None
+    previous: bool = False
+    timestamps: bool = False
+
+    def query(self, container: str) -> dict[str, str]:
+        """Return the query of a request for the log of a container."""
+        given = {
+            "container": self.container or container,
+            "tailLines": self.tail,
+            "sinceSeconds": self.since_s,
+            "previous": "true" if self.previous else None,
+            "timestamps": "true" if self.timestamps else None,
+        }
+        return {name: str(value) for name, value in given.items() if value is not None}
+
+
+@attrs.define
+class LogWriter:
+    """Writes to stdout; with a ``width``, each line begins with its replica's name."""
+
+    width: int = 0
+
+    async def write(self, replica: str, chunks: AsyncIterator[bytes]) -> bool:
+        """Write a stream to its end; return whether there was anything in it."""
+        rest, some = b"", False
+        async for chunk in chunks:
+            some = True
+            if not self.width:
+                self._flush(chunk)
+                continue
+            *lines, rest = (rest + chunk).split(b"\n")
+            self._flush(b"".join(self._prefixed(replica, lines)))
+        if rest:
+            self._flush(b"".join(self._prefixed(replica, [rest])))
+        return some
+
+    def _prefixed(self, replica: str, lines: Collection[bytes]) -> Iterator[bytes]:
+        prefix = f"{replica:<{self.width}} | ".encode()
+        for line in lines:
+            # Of a progress bar, the last state.
+            yield prefix + line.rstrip(b"\r").rpartition(b"\r")[2] + b"\n"
+
+    def _flush(self, data: bytes) -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+@attrs.define
+class LogStreams:
+    """Shows the logs of some replicas of a job, now or until it ends."""
+
+    cluster: Cluster
+    writer: LogWriter
+    options: LogOptions
+    replicas: Collection[str]
+    # The replicas whose logs could be read, and those of them that had output.
+    found: set[str] = attrs.field(init=False, factory=set)
+    shown: set[str] = attrs.field(init=False, factory=set)
+    _progress: JobProgress | None = None
+
+    async def show(self, job: JobSnapshot) -> None:
+        """Show what there is, one replica after the other."""
+        for replica in await self.selected(job):
+            if replica.run and replica.has_log:
+                await self._copy(replica.name, replica.pod, replica.run.container, {})
+
+    async def follow(self, job: JobSnapshot) -> None:
+        """Show the logs as they grow, those of restarted programs too, until the job has ended."""
+        with unwrap_exception_groups():
+            async with asyncio.TaskGroup() as group:
+                streams: dict[ContainerRun, asyncio.Task[None]] = {}
+                current: JobSnapshot | None = job
+                while current is not None and not current.is_finished:
+                    await self._follow_new(current, group, streams)
+                    # A program that starts from now on is shown from its beginning.
+                    self.options = attrs.evolve(self.options, tail=None, since_s=None)
+                    await asyncio.sleep(_PAUSE_S)
+                    current = await self.cluster.again(job)
+                if current is not None:
+                    await self._follow_new(current, group, streams)
+                if streams:
+                    await asyncio.wait(streams.values(), timeout=_FINISH_TIMEOUT_S)
+                for stream in streams.values():
+                    stream.cancel()
+
+    async def _follow_new(
+        self,
+        job: JobSnapshot,
+        group: asyncio.TaskGroup,
+        streams: "dict[ContainerRun, asyncio.Task[None]]",
+    ) -> None:
+        for replica in await self.selected(job):
+            if replica.run and replica.has_log and replica.run not in streams:
+                copy = self._copy(
+                    replica.name, replica.pod, replica.run.container, {"follow": "true"}
+                )
+                streams[replica.run] = group.create_task(copy, name=f"log of {replica.pod}")
+
+    async def selected(self, job: JobSnapshot) -> list[ReplicaProgress]:
+        """Return the state of the shown replicas."""
+        before = self._progress or JobProgress(job.kind.singular, job.key)
+        pods, now = await self.cluster.pods(job), self.cluster.clock.now()
+        self._progress = job_progress(job.kind, job.obj, pods, before, now)
+        return [each for each in self._progress.replicas if each.name in self.replicas]
+
+    async def _copy(self, replica: str, pod: str, container: str, query: dict[str, Any]) -> None:
+        namespace = self._progress.key.namespace if self._progress else ""
+        path = PODS.path(namespace, pod, "log")
+        asked = {**self.options.query(container), **query}
+        try:
+            async with self.cluster.client.stream(path, asked) as chunks:
+                self.found.add(replica)
+                if await self.writer.write(replica, chunks):
+                    self.shown.add(replica)
+        except NotFoundError:
+            # Deleted since: its successor is a run of its own.
+            return
+        except (ApiError, UnreachableError) as error:
+            print(f"dlctl: {replica} (pod {pod}): {error}", file=sys.stderr)

@@ -1,0 +1,117 @@
+"""``dlctl logs``: the output of a job's replicas."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.durations import parse_duration
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.jobs.log_streams import LogOptions, LogStreams, LogWriter
+from dlctl.cli.progress import ReplicaProgress
+from dlctl.errors import ConfigError, InvalidJobError
+
+# More at once are unreadable: by default, the chief stands for them.
+_MAX_REPLICAS: Final = 8
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Print the output of a job's replicas: of all, or of the chief alone if there are more "
+        f"than {_MAX_REPLICAS}. Lines begin with the replica's name unless only one is shown."
+    )
+    parser.add_argument("job", metavar="JOB", help="NAME or KIND/NAME")
+    parser.add_argument(
+        "--replica",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a replica such as worker-1, a type such as worker, or all; repeatable",
+    )
+    parser.add_argument(
+        "-f",
+        "--follow",
+        action="store_true",
+        help="until the job ends, also across restarts of its programs",
+    )
+    parser.add_argument("--tail", type=int, metavar="N", help="the last N lines of each replica")
+    parser.add_argument(
+        "--since", type=parse_duration, metavar="TIME", help="of the last 90s, 5m, 1h30m"
+    )
+    parser.add_argument(
+        "-p", "--previous", action="store_true", help="of the program before its last restart"
+    )
+    parser.add_argument("--timestamps", action="store_true", help="with the time of each line")
+    parser.add_argument(
+        "-c", "--container", default="", help="another container than the training container"
+    )
+    add_cluster_arguments(parser)
+    parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: logs(it, args)))
+
+
+async def logs(cluster: Cluster, args: argparse.Namespace) -> int:
+    """Return 0 if there is a log, even if it is empty."""
+    job = await named_job(cluster, args.job)
+    names = select_replicas(job, args.replica)
+    options = LogOptions(args.container, args.tail, args.since, args.previous, args.timestamps)
+    writer = LogWriter(max(map(len, names)) if len(names) > 1 else 0)
+    streams = LogStreams(cluster, writer, options, names)
+    if not args.replica:
+        _report_others(job, names)
+    if args.follow:
+        await streams.follow(job)
+    else:
+        await streams.show(job)
+    latest = await cluster.again(job) or job
+    for line in silence(latest, await streams.selected(latest), streams.shown):
+        print(line, file=sys.stderr)
+    return 0 if streams.found else 1
+
+
+def select_replicas(job: JobSnapshot, wanted: Sequence[str]) -> list[str]:
+    """Return the names of the replicas to show.
+
+    :raises ConfigError: if the job has no replica or type of a name.
+    """
+    if isinstance(job.job, InvalidJobError):
+        raise ConfigError(f"{job} is invalid, so it has no replicas: {job.job}")
+    replicas = list(job.job.replicas)
+    if not wanted:
+        shown = replicas if len(replicas) <= _MAX_REPLICAS else [job.chief]
+        return [str(replica) for replica in shown]
+    for name in wanted:
+        if name != "all" and not any(name in (str(each), each.type) for each in replicas):
+            types = ", ".join(f"{s.type} ({s.replicas})" for s in job.job.replica_specs)
+            raise ConfigError(f"--replica {name}: {job} has the replicas {types}")
+    return [str(each) for each in replicas if {"all", str(each), each.type} & set(wanted)]
+
+
+def silence(
+    job: JobSnapshot, replicas: Sequence[ReplicaProgress], shown: set[str]
+) -> Iterator[str]:
+    """Yield why the replicas without output have none."""
+    for replica in replicas:
+        if replica.name in shown:
+            continue
+        if replica.has_log:
+            yield f"{replica.name} has written nothing"
+        elif replica.pod:
+            why = f": {replica.waiting_message}" if replica.waiting_message else ""
+            yield f"{replica.name} (pod {replica.pod}) has not started: {replica.phase}{why}"
+        elif job.is_finished:
+            yield (
+                f"{replica.name} has no pod any more, and its output went with it; "
+                "`cleanPodPolicy: None` keeps the pods of jobs that have ended"
+            )
+        else:
+            yield f"{replica.name} has no pod: the job is {job.state}; `dlctl why {job}`"
+
+
+def _report_others(job: JobSnapshot, names: Sequence[str]) -> None:
+    total = 0 if isinstance(job.job, InvalidJobError) else job.job.total_replicas
+    if total > len(names):
+        print(
+            f"dlctl: {names[0]} alone, of {total} replicas; --replica chooses others",
+            file=sys.stderr,
+        )

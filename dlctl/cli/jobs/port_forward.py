@@ -1,0 +1,115 @@
+"""``dlctl port-forward``: ports of a job's replica, such as TensorBoard's, on this machine."""
+
+import argparse
+import asyncio
+import re
+import sys
+from contextlib import AsyncExitStack
+from typing import Final
+
+import attrs
+
+from dlctl.api.job import Job
+from dlctl.api.meta import PODS, Object, ObjectKey
+from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, run_in_cluster
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.jobs.names import known_kinds, parse_replica
+from dlctl.errors import ConfigError
+from dlctl.kube.errors import ApiError, UnreachableError
+
+_PORTS: Final = re.compile(r"(?:(\d*):)?(\d+)")
+_MAX_PORT: Final = 65535
+
+
+@attrs.frozen
+class PortPair:
+    """A port here, 0 for any that is free, and one in the pod."""
+
+    local: int
+    remote: int
+
+    @classmethod
+    def parse(cls, text: str) -> "PortPair":
+        """Return the pair of ``PORT``, ``LOCAL:REMOTE`` or ``:REMOTE``."""
+        found = _PORTS.fullmatch(text)
+        local, remote = found.groups() if found else (None, "0")
+        pair = cls(int(remote) if local is None else int(local or 0), int(remote))
+        if not (0 < pair.remote <= _MAX_PORT and pair.local <= _MAX_PORT):
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: write PORT, LOCAL:REMOTE or :REMOTE, with numbers up to {_MAX_PORT}"
+            )
+        return pair
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Open ports of a replica on this machine until Ctrl-C. A replica that is restarted keeps "
+        "its port: each connection goes to the pod that it has then."
+    )
+    parser.add_argument(
+        "job", metavar="JOB[/REPLICA]", help="NAME or KIND/NAME; by default, its chief"
+    )
+    parser.add_argument(
+        "ports",
+        nargs="+",
+        type=PortPair.parse,
+        metavar="[LOCAL:]REMOTE",
+        help="a port here and one of the replica; without LOCAL the same, with :REMOTE a free one",
+    )
+    parser.add_argument("--address", default="127.0.0.1", help="address to listen on (%(default)s)")
+    add_cluster_arguments(parser)
+    parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: forward(it, args)))
+
+
+async def forward(cluster: Cluster, args: argparse.Namespace) -> int:
+    """Listen on all ports until the command is interrupted."""
+    name, replica = parse_replica(args.job, known_kinds(cluster.kinds))
+    job = await cluster.job(name)
+    pod = pod_of(job, replica)
+    # Fails with the server's words if there is none.
+    await cluster.client.get(PODS, pod, Object)
+    async with AsyncExitStack() as listening:
+        for pair in args.ports:
+            connected = _Forward(cluster, pod, pair.remote).connected
+            try:
+                server = await asyncio.start_server(connected, args.address, pair.local)
+            except OSError as error:
+                raise ConfigError(f"{args.address}:{pair.local}: {error.strerror}") from error
+            await listening.enter_async_context(server)
+            port = server.sockets[0].getsockname()[1]
+            print(f"{args.address}:{port} -> {pod.name}:{pair.remote}", flush=True)
+        await asyncio.get_running_loop().create_future()
+    return 0
+
+
+def pod_of(job: JobSnapshot, replica: str) -> ObjectKey:
+    """Return the pod of a replica, by default of the chief.
+
+    :raises ConfigError: if the job has no such replica.
+    """
+    if not isinstance(job.job, Job):
+        raise ConfigError(f"{job} is invalid, so it has no replicas: {job.job}")
+    wanted = replica or str(job.chief)
+    for each in job.job.replicas:
+        if str(each) == wanted:
+            return ObjectKey(job.key.namespace, job.job.child_name(each))
+    names = ", ".join(str(each) for each in job.job.replicas)
+    raise ConfigError(f"{job} has no replica {wanted}; it has {names}")
+
+
+@attrs.frozen
+class _Forward:
+    """One port of a pod."""
+
+    cluster: Cluster
+    pod: ObjectKey
+    port: int
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection; its failure ends no other."""
+        try:
+            await self.cluster.client.forward_port(self.pod, self.port, reader, writer)
+        except (ApiError, UnreachableError) as error:
+            print(f"dlctl: {self.pod.name}:{self.port}: {error}", file=sys.stderr)
+        finally:
+            writer.close()

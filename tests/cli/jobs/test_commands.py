@@ -1,0 +1,109 @@
+"""The commands on jobs, one after the other, in a cluster that has a few."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.builders import bare_job
+from tests.cli.conftest import Dlctl, Finished
+from tests.cli.jobs.live_jobs import command_job, create_jobs, until
+
+pytestmark = pytest.mark.slow
+
+In = Callable[..., Finished]
+
+
+@pytest.fixture
+def in_cluster(dlctl: Dlctl, kubeconfig: Path) -> In:
+    """Run a command in the namespace ``default`` of the cluster."""
+    return lambda name, *more: dlctl(name, "--kubeconfig", str(kubeconfig), *more)
+
+
+@pytest.fixture(scope="module")
+def jobs(kubeconfig: Path) -> Sequence[str]:
+    fails = "import sys; print('no such data set'); sys.exit(1)"
+    script = "import os; print('rank', os.environ['RANK'])\nimport time; time.sleep(60)"
+    bare = bare_job("TFJob", "bare", ps=1, worker=1)
+    bare["metadata"] = {"name": "bare"}
+    create_jobs(
+        kubeconfig,
+        command_job("PyTorchJob", "sum", script, Master=1, Worker=1),
+        command_job("PyTorchJob", "broken", fails, Master=1),
+        command_job("TFJob", "sum", script.replace("RANK", "HOME"), Worker=1),
+        bare,
+    )
+    return ["pytorchjob/sum", "pytorchjob/broken", "tfjob/sum", "tfjob/bare"]
+
+
+def test_get_lists_jobs_of_all_kinds(in_cluster: In, jobs: Sequence[str]) -> None:
+    done = until(lambda: in_cluster("get"), out="Failed")
+    header, *rows = done.out.splitlines()
+    assert header.split() == ["NAME", "STATE", "REPLICAS", "DURATION", "AGE"]
+    assert {row.split()[0] for row in rows} == set(jobs)
+    assert [line.split()[0] for line in in_cluster("get", "-A").out.splitlines()[1:]] == [
+        "default"
+    ] * len(jobs)
+
+
+def test_get_prints_whole_objects(in_cluster: In, jobs: Sequence[str]) -> None:
+    one = json.loads(in_cluster("get", "pytorch/sum", "-o", "json").out)
+    assert (one["apiVersion"], one["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
+    several = yaml.safe_load(in_cluster("get", "pytorchjobs", "-o", "yaml").out)
+    assert [each["metadata"]["name"] for each in several["items"]] == ["broken", "sum"]
+    names = in_cluster("get", "pytorchjob", "-o", "name").out.splitlines()
+    assert names == ["pytorchjob.kubeflow.org/broken", "pytorchjob.kubeflow.org/sum"]
+
+
+def test_name_of_two_jobs_asks_for_the_kind(in_cluster: In, jobs: Sequence[str]) -> None:
+    done = in_cluster("why", "sum")
+    assert done.code == 2
+    assert "sum is the name of tfjob/sum and pytorchjob/sum: write KIND/NAME" in done.err
+
+
+def test_missing_job_exits_1_and_unknown_kind_2(in_cluster: In, jobs: Sequence[str]) -> None:
+    missing, unknown = in_cluster("delete", "nothing"), in_cluster("logs", "pytorchjbo/sum")
+    assert (missing.code, unknown.code) == (1, 2)
+    assert "namespace default has no job nothing" in missing.err
+    assert "did you mean pytorchjob?" in unknown.err
+
+
+def test_why_shows_the_output_of_the_first_failure(in_cluster: In, jobs: Sequence[str]) -> None:
+    done = until(lambda: in_cluster("why", "broken"), out="Failed, ran")
+    assert "First cause:\n  master-0 (pod broken-master-0): exit code 1" in done.out
+    assert "    | no such data set\n" in done.out
+    assert "master-0   Failed" in in_cluster("describe", "broken").out
+
+
+def test_logs_of_several_replicas_are_prefixed(in_cluster: In, jobs: Sequence[str]) -> None:
+    done = until(lambda: in_cluster("logs", "pytorchjob/sum"), out="rank 1")
+    assert done.out == "master-0 | rank 0\nworker-0 | rank 1\n"
+    one = in_cluster("logs", "pytorchjob/sum", "--replica", "worker-0")
+    assert one.out == "rank 1\n"
+
+
+def test_replica_that_does_not_exist_exits_2(in_cluster: In, jobs: Sequence[str]) -> None:
+    done = in_cluster("logs", "pytorchjob/sum", "--replica", "worker-7")
+    assert done.code == 2
+    assert "pytorchjob/sum has the replicas master (1), worker (1)" in done.err
+
+
+def test_form_without_suspension_says_so(in_cluster: In, jobs: Sequence[str]) -> None:
+    done = in_cluster("suspend", "bare")
+    assert done.code == 2
+    assert "mpba.fbk.eu/v1 has no field for it" in done.err
+
+
+def test_job_is_suspended_resumed_and_deleted(in_cluster: In, jobs: Sequence[str]) -> None:
+    name = "pytorchjob/sum"
+    assert in_cluster("suspend", name).out == f"{name} suspended\n"
+    until(lambda: in_cluster("get", name), out="Suspended")
+    assert "is suspended already" in in_cluster("suspend", name).out
+    assert f"`dlctl resume {name}`" in in_cluster("why", name).out
+    assert in_cluster("resume", name).out == f"{name} resumed\n"
+    until(lambda: in_cluster("get", name), out="Running")
+    deleted = in_cluster("delete", name)
+    assert deleted.out == f"{name} deleted\n", deleted
+    assert in_cluster("get", name).code == 1

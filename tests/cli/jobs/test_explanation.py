@@ -1,0 +1,41 @@
+"""What ``dlctl why`` prints. ``python -m tests.cli.jobs.test_explanation`` rewrites the files."""
+
+from pathlib import Path
+
+import pytest
+
+from dlctl.cli.jobs.explanation import explain
+from tests.builders import NOW
+from tests.cli.jobs.outcomes import SITUATIONS, Situation, failed, snapshot
+
+FOLDER = Path(__file__).parents[2] / "golden" / "why"
+
+
+def why(situation: Situation) -> str:
+    lines = explain(situation.job, situation.pods, situation.events, NOW, situation.output)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_explanation_of_a_situation_is_the_expected_one(name: str) -> None:
+    assert why(SITUATIONS[name]()) == (FOLDER / f"{name}.txt").read_text()
+
+
+def test_event_that_repeats_what_a_pod_shows_is_left_out() -> None:
+    assert "ExitedWithCode" not in why(failed())
+
+
+def test_event_about_a_pod_that_is_gone_is_kept() -> None:
+    situation = failed()
+    text = why(Situation(situation.job, situation.pods[:2], situation.events))
+    assert "ExitedWithCode: Pod: ml.sum-worker-1 exited with code 1" in text
+
+
+def test_job_without_status_and_pods_can_be_explained() -> None:
+    assert why(Situation(snapshot())).startswith("pytorchjob/sum in namespace ml: New")
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for situation_name, situation_of in SITUATIONS.items():
+        (FOLDER / f"{situation_name}.txt").write_text(why(situation_of()))
