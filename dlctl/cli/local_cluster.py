@@ -109,5 +109,11 @@ def usage(kubeconfig: Path) -> str:
 
 def describe_network(network: Network) -> str:
     if network.isolated:
-        return "isolated: every pod has its own address and ports"
+        text = "isolated: every pod has its own address and ports"
+        if network.no_internet:
+            text += (
+                f"; pods cannot reach the Internet ({network.no_internet}); "
+                "with --network host they can"
+            )
+        return text
     return f"host: pods share this machine's ports ({network.reason})"

@@ -107,8 +107,8 @@ class LocalCluster:
                         group.create_task(scheduler.run(), name="scheduler"),
                     ]
                     await self._wait_until_ready()
-                    if self.node.api_listener is not None:
-                        await self.server.listen_on(self.node.api_listener.dup())
+                    if self.node.sockets is not None:
+                        await self.server.listen_on(self.node.sockets.api.dup())
                     yield
                     for part in parts:
                         part.cancel()

@@ -17,6 +17,7 @@ import msgspec
 from dlctl.local.node import container_init, linux, programs
 from dlctl.local.node.exec_processes import EXEC_SIGNAL, REQUEST_BYTES
 from dlctl.local.node.namespaces import isolate
+from dlctl.local.node.outside_sockets import outside_sockets
 from dlctl.local.node.protocol import (
     AgentMessage,
     AgentRequest,
@@ -257,13 +258,25 @@ def main(fd: int, descriptors_fd: int, mode: str) -> None:
         except (OSError, ImportError) as failure:
             node.sendall(msgspec.json.encode(AgentStarted(error=str(failure))) + b"\n")
             return
-    started = msgspec.json.encode(AgentStarted()) + b"\n"
     if bridge is None:
-        node.sendall(started)
+        node.sendall(msgspec.json.encode(AgentStarted()) + b"\n")
     else:
-        with bridge.api_listener() as door:
-            socket.send_fds(node, [started], [door.fileno()])
+        _greet(node, bridge)
     Agent(node, descriptors, bridge).serve()
+
+
+def _greet(node: socket.socket, bridge: "Bridge") -> None:
+    """Send the first message, with the sockets that the node serves for its pods."""
+    sockets, started = [bridge.api_listener()], AgentStarted()
+    try:
+        sockets += outside_sockets()
+    except OSError as failure:
+        started = AgentStarted(no_internet=str(failure))
+    socket.send_fds(
+        node, [msgspec.json.encode(started) + b"\n"], [opened.fileno() for opened in sockets]
+    )
+    for opened in sockets:
+        opened.close()
 
 
 if __name__ == "__main__":

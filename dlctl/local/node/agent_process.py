@@ -13,11 +13,18 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+import attrs
 import msgspec
 
 from dlctl.errors import ConfigError
 from dlctl.local.node.protocol import LINE_LIMIT, AgentMessage, AgentStarted
-from dlctl.local.node.sandboxes import RESPONSE_TIMEOUT_S, Network, NetworkChoice, Sandboxes
+from dlctl.local.node.sandboxes import (
+    RESPONSE_TIMEOUT_S,
+    Network,
+    NetworkChoice,
+    NodeSockets,
+    Sandboxes,
+)
 
 _STOP_TIMEOUT_S: Final = 10.0
 _HELLO_BYTES: Final = 1 << 16
@@ -32,9 +39,10 @@ async def open_sandboxes(log_path: Path, *, choice: NetworkChoice) -> AsyncItera
         reason = "requested"
         for mode in _isolated_modes() if choice != "host" else ():
             trial = _agent(log_path, mode)
-            started, door, descriptors, reader, writer = await stack.enter_async_context(trial)
+            started, sockets, descriptors, reader, writer = await stack.enter_async_context(trial)
             if not started.error:
-                yield Sandboxes(Network("isolated"), reader, writer, descriptors, door)
+                network = Network("isolated", no_internet=started.no_internet)
+                yield Sandboxes(network, reader, writer, descriptors, NodeSockets(*sockets))
                 return
             reason = started.error
         if choice == "isolated":
@@ -53,7 +61,7 @@ def _isolated_modes() -> tuple[str, ...]:
 
 _AgentConnection = tuple[
     AgentStarted,
-    socket.socket | None,
+    list[socket.socket],
     socket.socket,
     asyncio.StreamReader,
     asyncio.StreamWriter,
@@ -83,16 +91,16 @@ async def _agent(log_path: Path, mode: str) -> AsyncIterator[_AgentConnection]:
         # Before asyncio reads from the socket: it ignores file descriptors sent along with the
         # bytes.
         try:
-            started, door = await asyncio.to_thread(_receive_hello, ours)
+            started, sockets = await asyncio.to_thread(_receive_hello, ours)
         except BaseException:
             ours.shutdown(socket.SHUT_RDWR)
             ours.close()
             raise
-        if door is not None:
-            stack.enter_context(door)
+        for opened in sockets:
+            stack.enter_context(opened)
         reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_LIMIT)
         stack.callback(writer.close)
-        yield started, door, descriptors, reader, writer
+        yield started, sockets, descriptors, reader, writer
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
@@ -104,14 +112,14 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _receive_hello(agent: socket.socket) -> tuple[AgentStarted, socket.socket | None]:
-    """Return the agent's first message, and the socket sent with it; blocking."""
+def _receive_hello(agent: socket.socket) -> tuple[AgentStarted, list[socket.socket]]:
+    """Return the agent's first message, and the sockets sent with it; blocking."""
     agent.settimeout(RESPONSE_TIMEOUT_S)
-    line, fds, _, _ = socket.recv_fds(agent, _HELLO_BYTES, 1)
+    line, fds, _, _ = socket.recv_fds(agent, _HELLO_BYTES, len(attrs.fields(NodeSockets)))
     if not line:
-        return AgentStarted(error="the agent ended before its first message; see its log"), None
+        return AgentStarted(error="the agent ended before its first message; see its log"), []
     for fd in fds:
         os.set_inheritable(fd, False)
     message = _decode(line)
-    door = socket.socket(fileno=fds[0]) if fds else None
-    return message if isinstance(message, AgentStarted) else AgentStarted(), door
+    sockets = [socket.socket(fileno=fd) for fd in fds]
+    return message if isinstance(message, AgentStarted) else AgentStarted(), sockets

@@ -1,7 +1,7 @@
 """The network of a node: a bridge, and for each pod a network namespace with a veth pair.
 
 Lives in the agent's own network namespace, so the machine's network is not touched and everything
-vanishes with the agent. Nothing outside is reachable, except the API server.
+vanishes with the agent. Sockets that dlctl serves lead to the API server and to the outside.
 """
 
 import os
@@ -46,6 +46,8 @@ class Bridge:
         self._ip.addr("add", index=self._index, address=IN_CLUSTER_IP, prefixlen=32)
         self._ip.link("set", index=self._index, state="up")
         self._ip.link("set", index=self._ip.link_lookup(ifname="lo")[0], state="up")
+        # For pods in this namespace; what takes it is redirected, and never sent.
+        self._ip.route("add", dst="0.0.0.0/0", oif=self._index)
 
     def api_listener(self) -> socket.socket:
         """Return a listening socket where pods look for the API server, for its proxy."""
@@ -89,7 +91,7 @@ class Bridge:
             inner = inside.link_lookup(ifname="eth0")[0]
             inside.addr("add", index=inner, address=ip, prefixlen=PREFIX_LENGTH)
             inside.link("set", index=inner, state="up")
-            # Leads only to the API server; programs also use it to find their own address.
+            # Programs also use it to find their own address.
             inside.route("add", gateway=NODE_IP)
         self._veths[pod] = _Veth(netns_fd=netns_fd, name=name)
 

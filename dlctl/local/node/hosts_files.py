@@ -8,7 +8,7 @@ them. Files are changed in place, since containers mount them over ``/etc/hosts`
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -78,8 +78,10 @@ def service_lines(
 class HostsFiles:
     """The hosts files of a node's pods; only :meth:`run` and :meth:`add` write them."""
 
-    def __init__(self, services: Iterable[NodeService]) -> None:
+    def __init__(self, services: Iterable[NodeService], machine_lines: Sequence[str] = ()) -> None:
         self._services = services
+        # Last, so that names of the cluster win.
+        self._machine_lines = machine_lines
         self._pod_addresses: dict[UID, PodAddress] = {}
         self._written: dict[UID, str] = {}
         self._changed = asyncio.Event()
@@ -134,7 +136,7 @@ class HostsFiles:
             if pod.namespace not in short:
                 short[pod.namespace] = _short_lines(shared, pod.namespace)
             own = _LOOPBACK + _API + f"{pod.ip}\t{pod.hostname}\n"
-            text = own + "\n".join([*short[pod.namespace], *shared, ""])
+            text = own + "\n".join([*short[pod.namespace], *shared, *self._machine_lines, ""])
             if text != self._written.get(uid):
                 texts[uid] = (pod.hosts_path, text)
         return texts

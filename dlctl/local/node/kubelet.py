@@ -1,11 +1,9 @@
 """The kubelet of a node on this machine: runs the pods bound to it, and serves their logs.
 
-In isolated networks its pods reach only each other; in the machine's own network they share its
-ports.
+In isolated networks each pod has its own ports; in the machine's own network they share its ports.
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
@@ -24,21 +22,24 @@ from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.node import logs
-from dlctl.local.node.addresses import LOOPBACK_IP, AddressPool
+from dlctl.local.node.addresses import AddressPool
 from dlctl.local.node.agent_process import open_sandboxes
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.api_types import NodePod, NodeService
 from dlctl.local.node.directories import NodeDirectories
+from dlctl.local.node.etc_files import machine_hosts, write_etc
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.hosts_files import HostsFiles
+from dlctl.local.node.internet import relay_connections
 from dlctl.local.node.logs import LogOptions
+from dlctl.local.node.name_server import answer_queries
 from dlctl.local.node.node_object import node_object
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.pod_setup import NodeContext
 from dlctl.local.node.pod_worker import Connection, PodWorker
 from dlctl.local.node.restarts import CRASH_LOOP
-from dlctl.local.node.sandboxes import Network, NetworkChoice
+from dlctl.local.node.sandboxes import Network, NetworkChoice, NodeSockets
 from dlctl.local.node.status import Waiting
 
 NODE_NAME: Final = "localhost"
@@ -79,8 +80,8 @@ class Kubelet:
     ) -> None:
         self.options = options
         self._api = api
-        # Once the node is ready: listens where isolated pods look for the API server.
-        self.api_listener: socket.socket | None = None
+        # Once the node is ready; None where pods use the machine's network.
+        self.sockets: NodeSockets | None = None
         self.clock = clock or SystemClock()
         self.pods = Informer(client, PODS, NodePod, clock=self.clock)
         # None until the node runs: only then is it known what the machine allows.
@@ -98,15 +99,18 @@ class Kubelet:
     async def run(self) -> None:
         """Run pods until cancelled, or until the agent, the parent of all containers, is lost."""
         await asyncio.to_thread(self._run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
-        etc = await asyncio.to_thread(_write_etc, self._run_dir / "etc")
-        names = HostsFiles(self._services.store)
+        names = HostsFiles(self._services.store, await asyncio.to_thread(machine_hosts))
         self._services.add_handler(lambda _: names.services_changed())
         events = PodEvents(self._client, self.options.name, self.clock)
         async with (
             open_sandboxes(self._run_dir / "agent.log", choice=self.options.network) as sandboxes,
             asyncio.TaskGroup() as group,
         ):
-            self.network, self.api_listener = sandboxes.network, sandboxes.api_listener
+            self.network, self.sockets = sandboxes.network, sandboxes.sockets
+            resolve_outside = self.network.isolated and not self.network.no_internet
+            etc = await asyncio.to_thread(
+                write_etc, self._run_dir / "etc", outside_names=resolve_outside
+            )
             api = self._api.in_cluster if self._api and self.network.isolated else self._api
             context = NodeContext(
                 node_name=self.options.name,
@@ -135,6 +139,10 @@ class Kubelet:
             ):
                 group.create_task(part(), name=f"node: {part.__qualname__}")
             group.create_task(events.run(), name="node: events")
+            if self.sockets and self.sockets.relay and self.sockets.dns:
+                relay = relay_connections(self.sockets.relay)
+                group.create_task(relay, name="node: connections to the outside")
+                group.create_task(answer_queries(self.sockets.dns), name="node: DNS")
             await self._register(context.host_ip)
             await self._services.wait_synced()
             self.pods.add_handler(lambda change: self._on_pod_change(change, context, group))
@@ -217,25 +225,3 @@ class Kubelet:
             await self._client.create(NODES, "", body)
         key = ObjectKey("", self.options.name)
         await self._client.patch(NODES, key, {"status": body["status"]}, subresource="status")
-
-
-def _write_etc(directory: Path) -> dict[str, Path]:
-    """Write files that make programs resolve names only by the hosts file; return them by target.
-
-    No name server is reachable, and one that listens on a socket (systemd-resolved) would deny
-    service names before the file was read.
-    """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    texts = {"nsswitch.conf": _nsswitch(), "resolv.conf": f"nameserver {LOOPBACK_IP}\n"}
-    for name, text in texts.items():
-        (directory / name).write_text(text, encoding="utf-8")
-    return {f"/etc/{name}": directory / name for name in texts if Path("/etc", name).exists()}
-
-
-def _nsswitch() -> str:
-    try:
-        lines = Path("/etc/nsswitch.conf").read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        lines = []
-    kept = [line for line in lines if not line.strip().startswith("hosts:")]
-    return "\n".join([*kept, "hosts: files", ""])

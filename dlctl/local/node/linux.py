@@ -24,6 +24,10 @@ MS_PRIVATE: Final = 1 << 18
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_CAP_AMBIENT: Final = 47
+_PR_CAP_AMBIENT_RAISE: Final = 2
+_CAP_NET_ADMIN: Final = 12
+_CAPABILITY_VERSION_3: Final = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -61,6 +65,20 @@ def sethostname(name: str) -> None:
 def die_with_parent(signal: int) -> None:
     """Have the kernel send this process a signal when its parent ends."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "prctl")
+
+
+def pass_on_net_admin() -> None:
+    """Keep the right to configure the network when this process executes another program.
+
+    Without this, only root keeps it, also in a user namespace.
+    """
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    # Effective, permitted and inheritable; those from 32 on follow.
+    held = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(header, held), "capget")
+    held[2] |= 1 << _CAP_NET_ADMIN
+    _check(_libc.capset(header, held), "capset")
+    _check(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_NET_ADMIN, 0, 0), "prctl")
 
 
 def adopt_orphans() -> None:

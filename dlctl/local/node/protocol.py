@@ -91,10 +91,12 @@ class KillExec(msgspec.Struct, frozen=True, tag="kill-run"):
 class AgentStarted(msgspec.Struct, frozen=True, tag="started"):
     """The agent's first message: whether namespaces are available, and if not, why.
 
-    If they are, it comes with a socket that listens where pods look for the API server.
+    If they are, it comes with a socket that listens where pods look for the API server, and with
+    those of ``OutsideSockets``, unless ``no_internet`` says why there are none.
     """
 
     error: str = ""
+    no_internet: str = ""
 
 
 class AgentResponse(msgspec.Struct, frozen=True, tag="answer"):

@@ -55,14 +55,29 @@ class StartError(DlctlError):
 
 @attrs.frozen
 class Network:
-    """How pods are connected; if they share the machine's network, the reason."""
+    """How pods are connected; if they share the machine's network, the reason.
+
+    Isolated pods reach the Internet, unless ``no_internet`` says why they do not.
+    """
 
     mode: NetworkMode
     reason: str = ""
+    no_internet: str = ""
 
     @property
     def isolated(self) -> bool:
         return self.mode == "isolated"
+
+
+@attrs.frozen
+class NodeSockets:
+    """Sockets in the network of isolated pods, by which the node serves them."""
+
+    # Listens where pods look for the API server.
+    api: socket.socket
+    # Accepts connections to the outside, and DNS queries; None if the outside is unreachable.
+    relay: socket.socket | None = None
+    dns: socket.socket | None = None
 
 
 class Sandboxes:
@@ -77,11 +92,11 @@ class Sandboxes:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         descriptors: socket.socket,
-        api_listener: socket.socket | None = None,
+        sockets: NodeSockets | None = None,
     ) -> None:
         self.network = network
-        # Listens where isolated pods look for the API server.
-        self.api_listener = api_listener
+        # None where pods use the machine's network.
+        self.sockets = sockets
         self._reader = reader
         self._writer = writer
         self._descriptors = descriptors
