@@ -8,11 +8,21 @@ from typing import Any
 class CommandParser(argparse.ArgumentParser):
     """The parser of one command; accepts ``-flag value`` like ``--flag value``."""
 
+    # Whether the words after ``--`` are for a program; they become ``program_arguments``.
+    runs_program = False
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        normalized = None if args is None else list(self._with_double_dashes(args))
-        return super().parse_known_args(normalized, namespace)
+        words = None if args is None else list(self._with_double_dashes(args))
+        if not self.runs_program or words is None:
+            return super().parse_known_args(words, namespace)
+        end = words.index("--") if "--" in words else len(words)
+        parsed, unknown = super().parse_known_args(words[:end], namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)} (those of a script follow --)")
+        parsed.program_arguments = words[end + 1 :]
+        return parsed, []
 
     def _with_double_dashes(self, arguments: Sequence[str]) -> Iterator[str]:
         end = arguments.index("--") if "--" in arguments else len(arguments)

@@ -16,6 +16,7 @@ from dlctl.errors import ConfigError, DlctlError, InvalidJobError
 # One module each, imported on demand: some import a lot.
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "run jobs on this machine and watch them",
+    "new": "print a manifest to start from",
     "up": "run a cluster on this machine, for kubectl",
     "get": "list jobs, or print some of them",
     "logs": "print the output of a job's replicas",

@@ -6,17 +6,33 @@ Imports little; the work is in :mod:`dlctl.cli.run_session`.
 import argparse
 from pathlib import Path
 
+from dlctl.cli.arguments import CommandParser
 from dlctl.cli.durations import duration_s
 from dlctl.cli.interrupts import run_until_signalled
 from dlctl.cli.local_options import add_local_arguments, parse_local_options
+from dlctl.cli.manifests import JSON, load
+from dlctl.cli.script_options import add_script_arguments, parse_script
+from dlctl.errors import ConfigError
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: CommandParser) -> None:
     parser.description = (
         "Run jobs on an embedded cluster, watch them until they finish, and tear everything down. "
         "Exit code: 0 if all jobs succeeded, 1 if not, 2 for an invalid manifest or setting."
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
+    parser.runs_program = True
+    parser.usage = (
+        "dlctl run [options] FILE...\n"
+        "       dlctl run [options] --kind KIND --workers N SCRIPT [-- ARGUMENTS]\n"
+        "       dlctl run [options] --kind KIND --workers N -m MODULE [-- ARGUMENTS]"
+    )
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="manifests, - for stdin; with --kind, a script",
+    )
+    add_script_arguments(parser)
     add_local_arguments(parser)
     parser.add_argument(
         "-n",
@@ -36,19 +52,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--record", type=Path, metavar="FILE", help="write the last screen to FILE as SVG"
     )
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, usage_error=parser.error)
 
 
 def run(args: argparse.Namespace) -> int:
     options = parse_local_options(args)
+    script = parse_script(args, options) if args.kind else None
+    if script and args.dry_run:
+        print(script.text(), end="")
+        return 0
+    if script:
+        print(f"Python of the script: {script.prefix} (--python PREFIX changes it)")
     from dlctl.cli.run_session import RunSession
 
     session = RunSession(
-        files=args.files,
-        options=options,
+        manifests=[script.manifest] if script else _manifests(args),
+        title=f"dlctl run {' '.join(Path(name).name for name in args.files)}",
+        options=script.applied(options) if script else options,
         namespace=args.namespace,
         timeout_s=args.timeout,
         keep=args.keep,
         record=args.record,
     )
     return run_until_signalled(session.run)
+
+
+def _manifests(args: argparse.Namespace) -> list[JSON]:
+    scripts = [name for name in args.files if name.endswith(".py")]
+    if scripts or args.module:
+        raise ConfigError(
+            f"{args.module or scripts[0]} is a program: say what kind of job runs it, "
+            "such as --kind pytorch"
+        )
+    if not args.files or args.program_arguments:
+        args.usage_error("name a manifest, or a script with --kind")
+    if args.dry_run:
+        raise ConfigError("--dry-run is for scripts; dlctl render prints the pods of a manifest")
+    return list(load(args.files))

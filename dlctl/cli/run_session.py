@@ -17,7 +17,7 @@ from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.local_cluster import LocalControlPlane, describe_network, local_control_plane, usage
 from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.log_file import log_file
-from dlctl.cli.manifests import JSON, job_kind, load
+from dlctl.cli.manifests import JSON, job_kind
 from dlctl.cli.outcome import failure_lines, status_yaml
 from dlctl.cli.screen import render_svg, screen
 from dlctl.cli.submission import SubmittedJob, submit
@@ -33,7 +33,8 @@ from dlctl.kube.errors import NotFoundError
 class RunSession:
     """The arguments of one ``dlctl run``; :meth:`run` executes it, once."""
 
-    files: Sequence[str]
+    manifests: Sequence[JSON]
+    title: str
     options: LocalOptions
     namespace: str = "default"
     timeout_s: float | None = None
@@ -43,16 +44,16 @@ class RunSession:
     async def run(self, interrupts: Interrupts) -> int:
         """Return the exit code; nothing is left running, however this ends."""
         served = served_kinds(loadable())
-        manifests = self._manifests(served)
+        self._check(served)
         with log_file() as log, interrupts.temporary_directory() as run_dir:
             interrupts.remove_if_killed(log.path)
             async with local_control_plane(
                 served, self.options, keep_logs=True, run_dir=run_dir
             ) as running:
-                jobs = await submit(running.client, served, manifests, self.namespace)
+                jobs = await submit(running.client, served, self.manifests, self.namespace)
                 succeeded = await self._follow(running, jobs)
                 if not succeeded:
-                    for line in unmapped_lines(self.options.images, manifests):
+                    for line in unmapped_lines(self.options.images, self.manifests):
                         print(line, file=sys.stderr)
                     log.keep()
                     print(f"the controller's log: {log.path}", file=sys.stderr)
@@ -64,12 +65,10 @@ class RunSession:
                     await interrupts.wait()
         return 0 if succeeded else 1
 
-    def _manifests(self, served: Sequence[Kind]) -> list[JSON]:
-        manifests = list(load(self.files))
-        if not any(job_kind(served, manifest) for manifest in manifests):
+    def _check(self, served: Sequence[Kind]) -> None:
+        if not any(job_kind(served, manifest) for manifest in self.manifests):
             raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
-        check_mappings_used(self.options.images, manifests)
-        return manifests
+        check_mappings_used(self.options.images, self.manifests)
 
     async def _follow(self, running: LocalControlPlane, jobs: Sequence[SubmittedJob]) -> bool:
         """Watch until the jobs finish or time out, and report; return whether all succeeded."""
@@ -83,8 +82,7 @@ class RunSession:
         print(statuses, end="", flush=True)
         if self.record:
             last = screen(follower.progress, follower.logs, SystemClock().now())
-            title = f"dlctl run {' '.join(Path(name).name for name in self.files)}"
-            svg = render_svg(last, title=title)
+            svg = render_svg(last, title=self.title)
             await asyncio.to_thread(self.record.write_text, svg)
         if self.timeout_s and not in_time:
             print(f"timed out after {describe_duration(self.timeout_s)}", file=sys.stderr)

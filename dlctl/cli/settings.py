@@ -5,7 +5,6 @@ A setting has one name in three spellings: ``--restart-backoff``, ``DLCTL_RESTAR
 """
 
 import argparse
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ import yaml
 
 from dlctl.cli.compat_flags import add_ignored_flags
 from dlctl.cli.et_operator import ALIASES
+from dlctl.cli.suggestions import did_you_mean
 from dlctl.cli.training_operator import VARIABLES
 from dlctl.errors import ConfigError
 from dlctl.options import Options, flag
@@ -116,7 +116,7 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Any
             and name != _CONFIG_VARIABLE
             and not _SERVICE_LINK.fullmatch(name)
         ):
-            raise ConfigError(f"{name}: unknown setting{_suggestion(name, known)}")
+            raise ConfigError(f"{name}: unknown setting{did_you_mean(name, known)}")
 
 
 def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
@@ -125,7 +125,7 @@ def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
     for name, text in _lines(path):
         origin = f"{path}: {name}"
         if name not in known:
-            raise ConfigError(f"{origin}: unknown setting{_suggestion(name, known)}")
+            raise ConfigError(f"{origin}: unknown setting{did_you_mean(name, known)}")
         if known[name].name in seen:
             raise ConfigError(f"{origin} is set twice")
         seen.add(known[name].name)
@@ -175,11 +175,6 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(text)
     return value
-
-
-def _suggestion(name: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 _PARSERS: Final[Mapping[type, Callable[[str], Any]]] = {

@@ -1,0 +1,57 @@
+"""``dlctl new``: print a short commented manifest of a kind, which ``dlctl run`` can run."""
+
+import argparse
+from typing import Final
+
+from dlctl.cli.job_forms import FORMS, JobForm, Program, job_form
+from dlctl.cli.manifest_text import commented
+
+_WORKERS: Final = 2
+_IMAGE: Final = "python:3.11"
+_NEEDS: Final = {
+    "MPIJob": "It needs Open MPI and kubectl on this machine. ",
+    "TrainingJob": "The sample shows the host file; horovodrun starts a real training. ",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Print a short commented manifest of a kind, to start from: "
+        "dlctl new pytorch > job.yaml && dlctl run job.yaml"
+    )
+    parser.add_argument(
+        "kind", metavar="KIND", help=f"one of {', '.join(form.names[0] for form in FORMS)}"
+    )
+    parser.add_argument("--name", help="name of the job (default: that of the kind)")
+    parser.set_defaults(command=new)
+
+
+def new(args: argparse.Namespace) -> int:
+    form = job_form(args.kind)
+    print(sample_text(form, args.name or form.names[0]), end="")
+    return 0
+
+
+def sample_text(form: JobForm, name: str) -> str:
+    """Return the manifest of a job that shows what its replicas know of each other."""
+    manifest = form.manifest(name, _WORKERS, Program(form.sample, _IMAGE))
+    manifest["spec"] = {**form.sample_spec, **manifest["spec"]}
+    header = [
+        f"{form.kind} with {_WORKERS} workers: {form.workers_note}.",
+        f"{_NEEDS.get(form.kind, '')}Run it on this machine as it is:",
+        "",
+        "    dlctl run job.yaml",
+    ]
+    return commented(manifest, header, _notes(form))
+
+
+def _notes(form: JobForm) -> dict[str, str]:
+    first, *_ = form.counts(_WORKERS)
+    return {
+        "launcherAttachMode": "without it, the launcher reaches its workers by ssh",
+        "slotsPerWorker": "processes in each worker",
+        first: "a type of replica; each has its own template",
+        "restartPolicy": "OnFailure, Always or ExitCode restart a replica",
+        "image": "on a laptop, --image NAME=PREFIX maps it to a Python environment",
+        "command": "your program; by default, the image's own",
+    }

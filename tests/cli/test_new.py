@@ -1,0 +1,57 @@
+"""Manifests to start from."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dlctl.cli.job_forms import FORMS, JobForm, Program, job_form
+from tests.cli.conftest import Dlctl
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.kind)
+def test_printed_manifest_becomes_two_workers(dlctl: Dlctl, tmp_path: Path, form: JobForm) -> None:
+    done = dlctl("new", form.names[0])
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"# {form.kind} with 2 workers")
+    path = tmp_path / "job.yaml"
+    path.write_text(done.out)
+    rendered = dlctl("render", str(path))
+    assert rendered.code == 0, rendered.err
+    pods = [doc for doc in yaml.safe_load_all(rendered.out) if doc["kind"] == "Pod"]
+    assert len(pods) == sum(form.counts(2).values())
+
+
+def test_printed_manifest_runs_as_it_is(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(dlctl("new", "jax", "--name", "try").out)
+    done = dlctl("run", str(path), "--timeout", "20")
+    assert done.code == 0, done.err
+    assert "process 1 of 2 meets the others at try-worker-0" in done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param("pytorch", "PyTorchJob", id="framework"),
+        pytest.param("TFJob", "TFJob", id="kind"),
+        pytest.param("TensorFlow", "TFJob", id="alias"),
+        pytest.param("trainingjob", "TrainingJob", id="kind in lower case"),
+    ],
+)
+def test_kind_has_the_names_that_users_type(name: str, kind: str) -> None:
+    assert job_form(name).kind == kind
+
+
+def test_unknown_kind_exits_2_with_the_known_ones(dlctl: Dlctl) -> None:
+    done = dlctl("new", "tensorflw")
+    assert done.code == 2
+    assert "did you mean tensorflow?" in done.err
+    assert "use one of pytorch, tf," in done.err
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.kind)
+def test_workers_count_the_master_and_no_launcher(form: JobForm) -> None:
+    counts = form.manifest("x", 4, Program(["true"], "image"))["spec"][form.specs_field]
+    training = {"Master", "Worker", "worker"}
+    assert sum(spec["replicas"] for type_, spec in counts.items() if type_ in training) == 4
