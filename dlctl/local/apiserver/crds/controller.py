@@ -4,8 +4,8 @@ A CRD is served as soon as it is stored, if its names are free; deleting it dele
 first. Conversion changes only the apiVersion.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Set
+from typing import Any, Final, Self
 
 import attrs
 
@@ -60,6 +60,22 @@ class DefinitionStrategy:
         return {**old, "metadata": new["metadata"], "status": new.get("status", {})}
 
 
+@attrs.frozen
+class _AcceptedNames:
+    """The names in a group that a CRD has, so that others cannot."""
+
+    group: str
+    plurals: Set[str]
+    kinds: Set[str]
+
+    @classmethod
+    def of(cls, crd: JSON) -> Self:
+        names = crd["status"].get("acceptedNames", {})
+        plurals = {names.get("plural"), names.get("singular"), *names.get("shortNames", ())}
+        kinds = {names.get("kind"), names.get("listKind")}
+        return cls(crd["spec"]["group"], plurals - {"", None}, kinds - {"", None})
+
+
 @attrs.define(eq=False)
 class CRDController:
     """Keeps the registry and the conditions of CRDs in sync with the storage.
@@ -71,6 +87,8 @@ class CRDController:
     registry: ResourceRegistry
     # The versions of each CRD that are in the registry.
     _served: dict[str, list[ServedResource]] = attrs.field(factory=dict)
+    # By the name of the CRD.
+    _accepted: dict[str, _AcceptedNames] = attrs.field(factory=dict)
 
     def attach(self) -> None:
         self.registry.add(
@@ -90,6 +108,7 @@ class CRDController:
         if change.table == table_of(CRDS):
             if change.new is None:
                 self._unserve(change.key.name)
+                self._accepted.pop(change.key.name, None)
                 self._recheck_names()
             else:
                 self._reconcile(change.new)
@@ -108,8 +127,10 @@ class CRDController:
         now = timestamp(self.objects.clock.now())
         done = {**crd, "status": updated_status(crd, self._taken_names(crd), now)}
         if done["status"] != crd["status"]:
-            # The observer is called again for this write, and finds nothing left to do.
+            # The observer is called again for this write, and does the rest.
             self.objects.storage.update(CRDS, current, done)
+            return
+        self._accepted[stored.key.name] = _AcceptedNames.of(crd)
         if is_true(done, "Established"):
             self._serve(done)
 
@@ -135,16 +156,11 @@ class CRDController:
     def _taken_names(self, crd: JSON) -> tuple[set[str], set[str]]:
         """Return the resource names and kinds of the group that other CRDs have."""
         plurals, kinds = set[str](), set[str]()
-        for stored in self.objects.storage.objects(CRDS):
-            other = stored.decoded(CRDS)
-            if stored.key.name == crd["metadata"]["name"]:
-                continue
-            if other["spec"]["group"] == crd["spec"]["group"]:
-                names = other["status"].get("acceptedNames", {})
-                plurals |= {names.get("plural", ""), names.get("singular", "")}
-                plurals |= set(names.get("shortNames", ()))
-                kinds |= {names.get("kind", ""), names.get("listKind", "")}
-        return plurals - {""}, kinds - {""}
+        for name, accepted in self._accepted.items():
+            if name != crd["metadata"]["name"] and accepted.group == crd["spec"]["group"]:
+                plurals |= accepted.plurals
+                kinds |= accepted.kinds
+        return plurals, kinds
 
     def _terminate(self, crd: JSON, stored: StoredObject) -> None:
         if not is_true(crd, "Terminating"):

@@ -4,7 +4,7 @@ Rules are compiled once per CRD. They run only on values that the schema itself 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -16,6 +16,8 @@ from dlctl.local.apiserver.schemas.validation import ABSENT, ROOT, is_unchanged,
 from dlctl.local.apiserver.status import FieldError
 
 KEY = "x-kubernetes-validations"
+# A schema without any of these has no rules.
+_WITH_RULES: Final = frozenset({KEY, "properties", "items", "additionalProperties", "allOf"})
 
 
 @attrs.frozen
@@ -120,6 +122,7 @@ def _compile(rules: JSON, schema: JSON, root: bool) -> Rules:
             name: compiled
             for name, field in rules.get("properties", {}).items()
             if name in properties
+            and not field.keys().isdisjoint(_WITH_RULES)
             and (compiled := _compile(field, properties[name], bool(field.get(EMBEDDED))))
         },
         items=_compile(items, schema["items"], False) if items and "items" in schema else None,

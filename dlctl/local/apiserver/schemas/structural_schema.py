@@ -18,6 +18,9 @@ from dlctl.local.apiserver.status import FieldError
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _LIST_TYPES: Final = ("atomic", "set", "map")
 _MAP_TYPES: Final = ("atomic", "granular")
+# Most of a schema: scalars with nothing that could be wrong.
+_SCALARS: Final = frozenset({"boolean", "integer", "number", "string"})
+_PLAIN: Final = frozenset({"type", "description", "format", "nullable", "maxLength", "minimum"})
 _UNSUPPORTED: Final = ("additionalItems", "definitions", "dependencies", "patternProperties", "id")
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 # Not allowed inside allOf, anyOf, oneOf and not.
@@ -58,6 +61,8 @@ def schema_errors(schema: JSON, path: str) -> Iterator[FieldError]:
 
 
 def _node(schema: JSON, path: str) -> Iterator[FieldError]:
+    if schema.get("type") in _SCALARS and schema.keys() <= _PLAIN:
+        return
     yield from _type(schema, path)
     yield from _list_type(schema, path)
     yield from _values(schema, path)
