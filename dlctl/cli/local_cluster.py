@@ -12,14 +12,17 @@ from pathlib import Path
 
 import attrs
 
-from dlctl.api.meta import CRDS
+from dlctl.api.meta import CRDS, ObjectKey
 from dlctl.cli.directory_options import deleted_claims_line, shared_files_lines
 from dlctl.cli.local_options import LocalOptions
+from dlctl.cli.manifests import JSON
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
+from dlctl.kube.errors import AlreadyExistsError
 from dlctl.local.cluster import LocalCluster
+from dlctl.local.data_directory import DataDirectory
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.kubelet import KubeletOptions
 from dlctl.local.node.sandboxes import Network
@@ -46,6 +49,7 @@ async def local_control_plane(
     controller: bool = True,
     keep_logs: bool = False,
     run_dir: Path | None = None,
+    data: DataDirectory | None = None,
 ) -> AsyncIterator[LocalControlPlane]:
     """Run the cluster for the duration of the block; no process of it is left afterwards.
 
@@ -60,17 +64,26 @@ async def local_control_plane(
     async with AsyncExitStack() as stack:
         try:
             cluster = await stack.enter_async_context(
-                LocalCluster(node, run_dir=run_dir, port=options.port)
+                LocalCluster(node, run_dir=run_dir, data=data, port=options.port)
             )
         except OSError as error:
             raise ConfigError(f"no API server on port {options.port}: {error}") from error
         client = await stack.enter_async_context(Client(cluster.config(), user_agent="dlctl-cli"))
         for definition in (each for kind in kinds for each in kind_crds(kind)):
-            await client.create(CRDS, "", definition)
+            await _install(client, definition)
         if controller:
             await stack.enter_async_context(_controller(cluster, kinds))
         stack.enter_context(_directories_explained(cluster, options.directories))
         yield LocalControlPlane(cluster, client)
+
+
+async def _install(client: Client, definition: JSON) -> None:
+    """Create a definition, or bring the one of a former cluster up to date."""
+    try:
+        await client.create(CRDS, "", definition)
+    except AlreadyExistsError:
+        key = ObjectKey("", definition["metadata"]["name"])
+        await client.patch(CRDS, key, {"spec": definition["spec"]})
 
 
 @asynccontextmanager
@@ -103,8 +116,17 @@ def _directories_explained(cluster: LocalCluster, directories: NodeDirectories) 
 
 
 def usage(kubeconfig: Path) -> str:
-    """Return the shell commands that use the cluster."""
-    return f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}\n  kubectl get pods --watch"
+    """Return the shell commands that use the cluster, and the lines of Python."""
+    path = shlex.quote(str(kubeconfig))
+    return f"""\
+In another shell:
+  export KUBECONFIG={path}
+  kubectl apply -f job.yaml
+  dlctl get
+  dlctl logs -f NAME
+In Python:
+  kubeflow.training.TrainingClient(config_file={str(kubeconfig)!r})
+  kubernetes.config.load_kube_config({str(kubeconfig)!r})"""
 
 
 def describe_network(network: Network) -> str:

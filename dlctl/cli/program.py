@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "run": "run jobs on this machine and watch them",
     "new": "print a manifest to start from",
     "up": "run a cluster on this machine, for kubectl",
+    "down": "end a cluster that runs in the background",
     "get": "list jobs, or print some of them",
     "logs": "print the output of a job's replicas",
     "why": "explain what a job did, why it failed and what it waits for",

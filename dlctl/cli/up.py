@@ -1,20 +1,36 @@
-"""``dlctl up``: run the embedded cluster until Ctrl-C.
+"""``dlctl up``: run the embedded cluster until Ctrl-C, or in the background.
 
 Imports little; the work is in :mod:`dlctl.cli.up_session`.
 """
 
 import argparse
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+from dlctl.cli.detached import detach
 from dlctl.cli.interrupts import run_until_signalled
 from dlctl.cli.local_options import add_local_arguments, parse_local_options
+from dlctl.cli.named_clusters import DEFAULT_NAME, NamedCluster
+from dlctl.local.file_lock import write_holder
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Run an embedded cluster and the controller in the foreground, until Ctrl-C."
+        "Run an embedded cluster and the controller until Ctrl-C, or with --detach until "
+        "`dlctl down`. Several may run side by side."
     )
     add_local_arguments(parser)
+    parser.add_argument(
+        "-d", "--detach", action="store_true", help="run in the background, until `dlctl down`"
+    )
+    parser.add_argument("--name", default=DEFAULT_NAME, help="its name with --detach (%(default)s)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="keep all objects and PersistentVolumeClaims in DIR, and continue with them",
+    )
     parser.add_argument(
         "--kubeconfig", type=Path, metavar="PATH", help="also write the kubeconfig to PATH"
     )
@@ -22,7 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--port",
         type=int,
         default=0,
-        help="port of the API server; 0 picks a free one (%(default)s)",
+        help="port of the API server; 0 picks a free one, or that of the last time in DIR "
+        "(%(default)s)",
     )
     parser.add_argument(
         "--no-controller",
@@ -35,7 +52,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def up(args: argparse.Namespace) -> int:
     options = parse_local_options(args, port=args.port)
-    from dlctl.cli.up_session import UpSession
+    with ExitStack() as stack:
+        announce: Callable[[str], None] = _print
+        end, kubeconfig = "Press Ctrl-C to stop.", args.kubeconfig
+        if args.detach:
+            cluster = NamedCluster.of(args.name)
+            lock = stack.enter_context(cluster.claimed())
+            announce = detach(cluster.log)
+            write_holder(lock)
+            end = f"It runs in the background until `{cluster.end_command}`; log: {cluster.log}"
+            kubeconfig = kubeconfig or cluster.kubeconfig
+        from dlctl.cli.up_session import UpSession
 
-    foreground = UpSession(options, args.kubeconfig, controller=args.controller)
-    return run_until_signalled(foreground.run)
+        session = UpSession(
+            options=options,
+            kubeconfig=kubeconfig,
+            data=args.data.expanduser().absolute() if args.data else None,
+            controller=args.controller,
+            announce=announce,
+            end=end,
+        )
+        return run_until_signalled(session.run)
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
@@ -16,33 +16,54 @@ from dlctl.cli.local_cluster import LocalControlPlane, describe_network, local_c
 from dlctl.cli.local_options import LocalOptions
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
+from dlctl.local.data_directory import DataDirectory
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class UpSession:
     """The arguments of one ``dlctl up``; :meth:`run` executes it, once."""
 
     options: LocalOptions
     kubeconfig: Path | None = None
-    controller: bool = attrs.field(default=True, kw_only=True)
+    data: Path | None = None
+    controller: bool = True
+    # Called once the cluster is ready, with how to use it.
+    announce: Callable[[str], None]
+    # How to end it.
+    end: str
 
     async def run(self, interrupts: Interrupts) -> int:
-        """Run until Ctrl-C; nothing is left running, however this ends."""
+        """Run until the first signal; nothing is left running, however this ends."""
         logs.configure(sys.stderr, format_=logs.LogFormat.CONSOLE)
         served = served_kinds(loadable())
         async with AsyncExitStack() as stack:
             run_dir = stack.enter_context(interrupts.temporary_directory())
+            data = stack.enter_context(DataDirectory.open(self.data)) if self.data else None
             running = await stack.enter_async_context(
                 local_control_plane(
-                    served, self.options, controller=self.controller, run_dir=run_dir
+                    served,
+                    self._options(data),
+                    controller=self.controller,
+                    run_dir=run_dir,
+                    data=data,
                 )
             )
-            with _copy(running.kubeconfig, self.kubeconfig) as path:
+            to = self.kubeconfig or (data.kubeconfig if data else None)
+            with _copy(running.kubeconfig, to) as path:
                 names = ", ".join(kind.resource.group_resource for kind in served)
-                print(self._usage(running, names, path), flush=True)
+                self.announce(self._usage(running, names, path))
                 await interrupts.wait()
                 print("ending", file=sys.stderr)
         return 0
+
+    def _options(self, data: DataDirectory | None) -> LocalOptions:
+        """Return the options, with the claims in the data directory unless they are elsewhere."""
+        directories = self.options.directories
+        if data is None or directories.claims is not None:
+            return self.options
+        data.volumes.mkdir(mode=0o700, exist_ok=True)
+        kept = attrs.evolve(directories, claims=data.volumes)
+        return attrs.evolve(self.options, directories=kept)
 
     def _usage(self, running: LocalControlPlane, names: str, kubeconfig: Path) -> str:
         facts = {
@@ -50,9 +71,10 @@ class UpSession:
             "network": describe_network(running.cluster.network),
             "kinds": names,
             "controller": "running" if self.controller else "none; run `dlctl controller`",
+            "data": f"kept in {self.data}" if self.data else "deleted at the end; --data keeps it",
         }
         lines = [f"{name:<12}{fact}" for name, fact in facts.items()]
-        return "\n".join([*lines, "", usage(kubeconfig), "", "Press Ctrl-C to stop."])
+        return "\n".join([*lines, "", usage(kubeconfig), "", self.end])
 
 
 @contextmanager

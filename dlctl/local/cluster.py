@@ -6,6 +6,7 @@ unless the caller chose it. Controllers are not included: they connect as to any
 
 import asyncio
 import os
+import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -16,15 +17,19 @@ from typing import Final, Self
 import yaml
 from yarl import URL
 
-from dlctl.api.meta import ObjectKey
+from dlctl.api.meta import PODS, ObjectKey
 from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.endpoints.execs import PodExecOptions
 from dlctl.local.apiserver.endpoints.subresources import LogRequest
 from dlctl.local.apiserver.server import ApiServer, serve
+from dlctl.local.apiserver.storage.journal import Journal
+from dlctl.local.apiserver.storage.objects import Objects
+from dlctl.local.data_directory import DataDirectory
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
+from dlctl.local.node.interrupted_pods import interrupted_pod
 from dlctl.local.node.kubelet import Kubelet, KubeletOptions, LogUnavailableError
 from dlctl.local.node.logs import LogOptions
 from dlctl.local.node.pod_worker import Connection
@@ -52,11 +57,13 @@ class LocalCluster:
         options: KubeletOptions | None = None,
         *,
         run_dir: Path | None = None,
+        data: DataDirectory | None = None,
         port: int = 0,
         tls: bool = True,
     ) -> None:
         self._options = options or KubeletOptions()
         self._kept_dir = run_dir
+        self._data = data
         self._port = port
         self._tls = tls
         self._running = self._run()
@@ -90,7 +97,7 @@ class LocalCluster:
         try:
             async with AsyncExitStack() as stack:
                 self.run_dir = stack.enter_context(_directory(self._kept_dir))
-                self.server = await stack.enter_async_context(serve(port=self._port, tls=self._tls))
+                self.server = await self._serve(stack)
                 content = yaml.safe_dump(self.server.kubeconfig())
                 await asyncio.to_thread(_write_private, self.kubeconfig_path, content)
                 client = await stack.enter_async_context(
@@ -114,6 +121,21 @@ class LocalCluster:
                         part.cancel()
         except BaseExceptionGroup as failures:
             raise first_failure(failures) from failures
+
+    async def _serve(self, stack: AsyncExitStack) -> ApiServer:
+        """Start the API server, with what the data directory has kept."""
+        data = self._data
+        if data is None:
+            return await stack.enter_async_context(serve(port=self._port, tls=self._tls))
+        journal = stack.enter_context(Journal.open(data.journal))
+        # A port that somebody else has taken meanwhile is no reason not to start.
+        port = self._port or (data.port if _is_free(data.port) else 0)
+        server = await stack.enter_async_context(
+            serve(port=port, tls=self._tls, identity=data.identity(), journal=journal)
+        )
+        data.keep_port(URL(server.url).port or 0)
+        _end_interrupted_pods(server.objects)
+        return server
 
     async def _wait_until_ready(self) -> None:
         async with asyncio.timeout(_START_TIMEOUT_S):
@@ -159,6 +181,24 @@ def _access(server: ApiServer) -> ApiAccess | None:
     if server.ca_pem is None or url.host is None or url.port is None:
         return None
     return ApiAccess(url.host, url.port, server.ca_pem)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _end_interrupted_pods(objects: Objects) -> None:
+    """Mark the pods that ran when the last cluster of the directory ended: no program is left."""
+    for stored in objects.storage.objects(PODS):
+        ended = interrupted_pod(stored.decoded(PODS), objects.clock.now())
+        if ended is not None:
+            objects.storage.update(PODS, stored, ended)
 
 
 @contextmanager

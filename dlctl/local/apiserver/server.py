@@ -1,11 +1,10 @@
 """The API server as a whole: request handling, reactions to writes, and access for clients.
 
-Each :func:`serve` runs one; everything lives in memory and ends with the block.
+Each :func:`serve` runs one, which ends with the block; without a journal, so do its objects.
 """
 
 import asyncio
 import base64
-import secrets
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -14,10 +13,12 @@ from contextlib import asynccontextmanager
 import attrs
 from aiohttp import web
 
+from dlctl.api.meta import ObjectKey
 from dlctl.clock import Clock, SystemClock
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver.auth import certificates, reviews
 from dlctl.local.apiserver.auth.authentication import Tokens
+from dlctl.local.apiserver.auth.identity import Identity
 from dlctl.local.apiserver.auth.rbac import Authorizer
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
 from dlctl.local.apiserver.builtins import strategies
@@ -34,6 +35,7 @@ from dlctl.local.apiserver.resources import JSON, ResourceRegistry
 from dlctl.local.apiserver.storage import namespaces
 from dlctl.local.apiserver.storage.cluster_ips import ClusterIPAllocator
 from dlctl.local.apiserver.storage.garbage_collector import GarbageCollector
+from dlctl.local.apiserver.storage.journal import Journal
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.apiserver.storage.storage import WINDOW, Storage
 from dlctl.local.apiserver.validation import scheduling_gates
@@ -55,11 +57,11 @@ class ApiServer:
     audit: Counter[AuditKey]
     _subresources: Subresources
     _runner: web.ServerRunner
-    _identity: certificates.ServingCertificate | None
+    _serving: certificates.ServingCertificate | None
 
     async def listen_on(self, listening: socket.socket) -> None:
         """Serve requests on another socket, which the server then owns."""
-        context = self._identity.context if self._identity else None
+        context = self._serving.context if self._serving else None
         await web.SockSite(self._runner, listening, ssl_context=context).start()
 
     @property
@@ -123,23 +125,31 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
     window: int = WINDOW,
     bookmark_interval_s: float = 60.0,
     clock: Clock | None = None,
+    identity: Identity | None = None,
+    journal: Journal | None = None,
 ) -> AsyncIterator[ApiServer]:
-    """Serve the API for the duration of the block, with an empty storage."""
-    clock = clock or SystemClock()
+    """Serve the API for the duration of the block, with the objects of the journal if there is one.
+
+    :raises ConfigError: if the journal is damaged.
+    """
+    clock, identity = clock or SystemClock(), identity or Identity()
     objects, registry = Objects(Storage(window), clock), ResourceRegistry()
     collector = _install_resources(objects, registry)
-    tokens = Tokens(token or secrets.token_urlsafe(24), objects.storage, clock)
+    if journal is not None:
+        journal.attach(objects.storage)
+    _create_namespaces(objects, registry)
+    tokens = Tokens(token or identity.token, objects.storage, clock, identity.signing_key)
     endpoints = Endpoints(objects, table_convertor(clock), bookmark_interval_s)
     subresources = Subresources(endpoints, TokenRequests(tokens))
     handler = _request_handler(registry, tokens, subresources, faults or Faults())
-    identity = certificates.issue_serving_certificate(host) if tls else None
-    context = identity.context if identity else None
+    serving = certificates.issue_serving_certificate(identity.authority, host) if tls else None
+    context = serving.context if serving else None
     async with _http_runner(handler) as runner:
         await web.TCPSite(runner, host, port, ssl_context=context).start()
         server = ApiServer(
             url=f"{'https' if tls else 'http'}://{host}:{runner.addresses[0][1]}",
             token=tokens.admin_token,
-            ca_pem=identity.ca_pem if identity else None,
+            ca_pem=serving.ca_pem if serving else None,
             storage=objects.storage,
             registry=registry,
             objects=objects,
@@ -147,7 +157,7 @@ async def serve(  # noqa: PLR0913 - each is set by some test.
             audit=handler.audit,
             subresources=subresources,
             runner=runner,
-            identity=identity,
+            serving=serving,
         )
         async with asyncio.TaskGroup() as tasks:
             collecting = tasks.create_task(collector.run(), name="garbage collector")
@@ -168,9 +178,7 @@ def _install_resources(objects: Objects, registry: ResourceRegistry) -> GarbageC
         "services": ClusterIPAllocator(objects.storage).prepare_for_create,
     }
     objects.prepare_for_update["namespaces"] = namespaces.prepare_for_update
-    collector = GarbageCollector(objects, registry, lifecycle)
-    _create_namespaces(objects, registry)
-    return collector
+    return GarbageCollector(objects, registry, lifecycle)
 
 
 def _request_handler(
@@ -211,4 +219,5 @@ def _create_namespaces(objects: Objects, registry: ResourceRegistry) -> None:
     served = registry.find("", "v1", "namespaces")
     assert served is not None
     for name in _START_NAMESPACES:
-        objects.create(served, "", {"metadata": {"name": name}})
+        if objects.storage.get(served.resource, ObjectKey("", name)) is None:
+            objects.create(served, "", {"metadata": {"name": name}})

@@ -8,7 +8,6 @@ import base64
 import datetime
 import hashlib
 import hmac
-import secrets
 from typing import Any, Final
 
 import attrs
@@ -32,7 +31,7 @@ class Tokens:
     admin_token: str
     storage: Storage
     clock: Clock
-    _key: bytes = attrs.field(factory=lambda: secrets.token_bytes(32))
+    _key: bytes = attrs.field(repr=False)
 
     def authenticate(self, token: str) -> User | None:
         """Return the user of the token; None if it is invalid."""

@@ -1,4 +1,4 @@
-"""A self-signed serving certificate, because kubectl sends no token without TLS.
+"""The serving certificate, because kubectl sends no token without TLS.
 
 Private keys live in memory and, while they are loaded, in a file that only the owner can read.
 """
@@ -28,10 +28,9 @@ class ServingCertificate:
     ca_pem: bytes
 
 
-def issue_serving_certificate(host: str) -> ServingCertificate:
-    """Create an authority and a certificate for the host, for this machine and for pods."""
+def issue_serving_certificate(authority: trustme.CA, host: str) -> ServingCertificate:
+    """Issue a certificate for the host, for this machine and for pods."""
     names = dict.fromkeys(("localhost", "127.0.0.1", host, *_IN_CLUSTER_NAMES))
-    authority = trustme.CA()
     certificate = authority.issue_cert(*(name for name in names if not _is_wildcard(name)))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

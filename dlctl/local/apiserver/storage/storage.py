@@ -77,6 +77,8 @@ class Storage:
         # History up to this revision is gone, except for current objects.
         self.compacted = 0
         self.observers: list[Callable[[StorageEvent], None]] = []
+        # Called before each write; if it raises, nothing is written.
+        self.persist: Callable[[StorageEvent], None] = lambda _: None
         self._window = window
         self._tables: dict[TableName, _Table] = {}
         self._pending_events: deque[StorageEvent] = deque()
@@ -118,7 +120,6 @@ class Storage:
         at = sort_key(stored.key)
         if at in table.objects:
             raise status.already_exists(resource, stored.key.name)
-        insort(table.order, at)
         self._commit(StorageEvent(table_of(resource), stored.key, stored.revision, None, stored))
         return stored
 
@@ -145,11 +146,36 @@ class Storage:
         if current is not old:
             raise status.conflict(resource, old.key.name)
 
+    def restore(
+        self, objects: Mapping[tuple[TableName, ObjectKey], StoredObject], revision: int
+    ) -> None:
+        """Fill an empty storage with the objects of a former one, as of its last revision."""
+        for (name, key), stored in objects.items():
+            table, at = self._table(name), sort_key(key)
+            table.objects[at] = stored
+            insort(table.order, at)
+        self.revision = max(self.revision, revision)
+        self.compact(self.revision)
+
+    def replay(self) -> None:
+        """Show observers the objects that were restored, as if each had just been created."""
+        for name, stored in list(self.all_objects()):
+            self._observe(StorageEvent(name, stored.key, stored.revision, None, stored))
+
+    def all_objects(self) -> Iterator[tuple[TableName, StoredObject]]:
+        """Iterate over the objects of all tables."""
+        for name, table in self._tables.items():
+            for key in table.order:
+                yield name, table.objects[key]
+
     def _commit(self, change: StorageEvent) -> None:
         table = self._tables[change.table]
         at = sort_key(change.key)
+        self.persist(change)
         self.revision = change.revision
         if change.new is not None:
+            if change.old is None:
+                insort(table.order, at)
             table.objects[at] = change.new
         else:
             del table.objects[at]

@@ -81,6 +81,18 @@ class StoredObject:
         key = ObjectKey(meta.get("namespace") or "", meta["name"])
         return cls(key, revision, body, meta.get("labels") or {}, meta["uid"])
 
+    @classmethod
+    def restored(cls, key: ObjectKey, revision: int, content: bytes) -> Self:
+        """Return an object from what :meth:`content` has returned."""
+        body = content.removeprefix(_OPENING)
+        unlabelled = cls(key, revision, body, {}, "")
+        meta = unlabelled.meta
+        return cls(key, revision, body, meta.labels or {}, meta.uid)
+
+    def content(self) -> bytes:
+        """Return its JSON without kind, apiVersion and resourceVersion."""
+        return _OPENING + self.body
+
     @cached_property
     def meta(self) -> StoredMeta:
         with DeepCalls():

@@ -1,0 +1,41 @@
+"""``dlctl down``: end a cluster that ``dlctl up --detach`` has started."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from typing import Final
+
+from dlctl.cli.named_clusters import DEFAULT_NAME, NamedCluster, running_clusters
+
+_TIMEOUT_S: Final = 30.0
+_PAUSE_S: Final = 0.05
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = "End a cluster that `dlctl up --detach` has started, with all of its pods."
+    parser.add_argument(
+        "--name", default=DEFAULT_NAME, help="the name it was started with (%(default)s)"
+    )
+    parser.set_defaults(command=down)
+
+
+def down(args: argparse.Namespace) -> int:
+    """Return once its process has ended; 1 if there is none, or it does not end."""
+    cluster = NamedCluster.of(args.name)
+    process = cluster.process
+    if process is None:
+        others = ", ".join(running_clusters())
+        known = f"; those that run: {others}" if others else ""
+        print(f"dlctl: no cluster named {args.name} is running{known}", file=sys.stderr)
+        return 1
+    os.kill(process, signal.SIGTERM)
+    deadline = time.monotonic() + _TIMEOUT_S
+    while cluster.process == process:
+        if time.monotonic() > deadline:
+            print(f"dlctl: process {process} has not ended; see {cluster.log}", file=sys.stderr)
+            return 1
+        time.sleep(_PAUSE_S)
+    print(f"cluster {args.name} has ended")
+    return 0

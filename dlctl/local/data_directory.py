@@ -1,0 +1,62 @@
+"""The directory that keeps a cluster over restarts, for one process at a time."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+import attrs
+
+from dlctl.errors import ConfigError
+from dlctl.local.apiserver.auth.identity import Identity
+from dlctl.local.file_lock import HeldError, exclusive_lock
+
+
+@attrs.frozen
+class DataDirectory:
+    """Where the parts of a cluster are kept; only the owner may read them."""
+
+    path: Path
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> "Iterator[Self]":
+        """Create the directory if need be, and lock it for the duration of the block.
+
+        :raises ConfigError: if another process uses it.
+        """
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.chmod(0o700)
+            with exclusive_lock(path / "lock"):
+                yield cls(path)
+        except HeldError:
+            raise ConfigError(f"{path}: another `dlctl up` uses this directory") from None
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "objects.jsonl"
+
+    @property
+    def volumes(self) -> Path:
+        return self.path / "volumes"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.path / "kubeconfig"
+
+    def identity(self) -> Identity:
+        return Identity.kept_in(self.path / "identity.json")
+
+    @property
+    def port(self) -> int:
+        """Return the port of the last time, so that kubeconfigs stay valid; 0 at the first time."""
+        with suppress(OSError, ValueError):
+            return int((self.path / "port").read_text())
+        return 0
+
+    def keep_port(self, port: int) -> None:
+        file = os.open(self.path / "port", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(file, "w", encoding="utf-8") as written:
+            written.write(f"{port}\n")
