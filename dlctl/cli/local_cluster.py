@@ -59,6 +59,8 @@ async def local_control_plane(
         images=options.images,
         network=options.network,
         keep_logs=keep_logs,
+        node_labels=options.node_labels,
+        hand_out_gpus=options.hand_out_gpus,
         directories=options.directories,
     )
     async with AsyncExitStack() as stack:

@@ -30,6 +30,8 @@ class LocalOptions:
     images: Mapping[str, Path] = attrs.field(factory=dict)
     network: NetworkChoice = "auto"
     port: int = 0
+    node_labels: Mapping[str, str] = attrs.field(factory=dict)
+    hand_out_gpus: bool = True
     directories: NodeDirectories = attrs.field(factory=NodeDirectories)
 
 
@@ -49,6 +51,18 @@ def add_local_arguments(parser: argparse.ArgumentParser) -> None:
         help="isolated: every pod has its own address (Linux); host: pods share this machine's "
         "ports; auto: isolated where the machine allows it (%(default)s)",
     )
+    parser.add_argument(
+        "--ignore-gpus",
+        action="store_true",
+        help="start pods that request GPUs without reserving any: all pods see all GPUs, if any",
+    )
+    parser.add_argument(
+        "--node-label",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a label of this machine, for pods with node selectors; repeatable",
+    )
     add_directory_arguments(parser)
 
 
@@ -61,7 +75,14 @@ def parse_local_options(args: argparse.Namespace, *, port: int = 0) -> LocalOpti
     if not 0 <= port <= _MAX_PORT:
         raise ConfigError(f"--port is {port}: use a number between 0 and {_MAX_PORT}")
     images = dict(_image(text) for text in args.image)
-    return LocalOptions(images, args.network, port, parse_directories(args))
+    return LocalOptions(
+        images=images,
+        network=args.network,
+        port=port,
+        node_labels=dict(_label(text) for text in args.node_label),
+        hand_out_gpus=not args.ignore_gpus,
+        directories=parse_directories(args),
+    )
 
 
 def require_local_packages() -> None:
@@ -72,6 +93,13 @@ def require_local_packages() -> None:
             "the embedded cluster needs optional packages: pip install 'dlctl[local]' "
             f"(missing: {', '.join(missing)})"
         )
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ConfigError(f"--node-label {text}: write NAME=VALUE, such as accelerator=a100")
+    return name, value
 
 
 def _image(text: str) -> tuple[str, Path]:

@@ -28,6 +28,7 @@ from dlctl.local.apiserver.storage.journal import Journal
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.node.api_access import ApiAccess
+from dlctl.local.node.devices import DEVICE_RESOURCES
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.interrupted_pods import interrupted_pod
 from dlctl.local.node.kubelet import Kubelet, KubeletOptions, LogUnavailableError
@@ -104,7 +105,13 @@ class LocalCluster:
                     Client(self.config(), user_agent=USER_AGENT)
                 )
                 self.node = Kubelet(client, self.run_dir, self._options, api=_access(self.server))
-                scheduler = Scheduler(client, self.node.pods, self._options.name, self.node.clock)
+                scheduler = Scheduler(
+                    client,
+                    self.node.pods,
+                    self._options.name,
+                    self.node.clock,
+                    devices=DEVICE_RESOURCES if self._options.hand_out_gpus else (),
+                )
                 self.server.log_source = self._log
                 self.server.exec_source = self._exec
                 self.server.port_forward_source = self._connect

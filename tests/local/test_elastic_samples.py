@@ -124,7 +124,9 @@ async def staged(prefix: Path) -> AsyncIterator[RunningSample]:
     program.chmod(0o755)
     sample = yaml.safe_load((FOLDER / "training_job.yaml").read_text())
     (container,) = sample["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"]
-    async with local_control_plane(KINDS, LocalOptions({container["image"]: prefix})) as running:
+    async with local_control_plane(
+        KINDS, LocalOptions({container["image"]: prefix}, hand_out_gpus=False)
+    ) as running:
         if not running.cluster.network.isolated:
             pytest.skip(f"no namespaces: {running.cluster.network.reason}")
         yield RunningSample(running, History(running.cluster.server), end)

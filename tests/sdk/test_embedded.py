@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from kubeflow.training import TrainingClient
+from kubernetes.client import CoreV1Api
+from kubernetes.config import new_client_from_config
 
 from tests.sdk.jobs import IMAGE, KINDS, client_of, job, manifest, master
 
@@ -40,6 +42,12 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=STARTUP_S)
+
+
+def test_official_client_reads_the_node(kubeconfig: Path) -> None:
+    with new_client_from_config(str(kubeconfig)) as client:
+        [node] = CoreV1Api(client).list_node().items
+    assert node.status.node_info.operating_system == "linux"
 
 
 def until(probe: Callable[[], object]) -> None:

@@ -1,7 +1,7 @@
 """The projections that the node reads: far more of a pod than the controller needs.
 
-Never written back. Fields that a node of plain processes cannot honour (resources, probes, security
-contexts) are omitted on purpose.
+Never written back. Fields that a node of plain processes cannot honour, such as security contexts,
+are omitted on purpose.
 """
 
 from typing import Any
@@ -75,6 +75,13 @@ class VolumeMount(Projection, frozen=True, gc=False):
     read_only: bool | None = None
 
 
+class ResourceRequirements(Projection, frozen=True, gc=False):
+    """What a container requests, and what it may use at most."""
+
+    limits: dict[str, Any] | None = None
+    requests: dict[str, Any] | None = None
+
+
 class Container(Projection, frozen=True, gc=False):
     """One container of a pod."""
 
@@ -88,6 +95,7 @@ class Container(Projection, frozen=True, gc=False):
     volume_mounts: list[VolumeMount] | None = None
     termination_message_path: str | None = None
     termination_message_policy: str | None = None
+    resources: ResourceRequirements | None = None
     readiness_probe: dict[str, Any] | None = None
 
 
@@ -157,6 +165,41 @@ class Volume(Projection, frozen=True, gc=False):
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
 
 
+class NodeSelectorRequirement(Projection, frozen=True, gc=False):
+    """A condition on one label or field of a node."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class NodeSelectorTerm(Projection, frozen=True, gc=False):
+    """Conditions that a node has to meet together."""
+
+    match_expressions: list[NodeSelectorRequirement] | None = None
+    match_fields: list[NodeSelectorRequirement] | None = None
+
+
+class NodeSelector(Projection, frozen=True, gc=False):
+    """Terms of which a node has to meet one."""
+
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+class NodeAffinity(Projection, frozen=True, gc=False):
+    """The nodes that a pod needs; preferences make no difference with one node."""
+
+    required: NodeSelector | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Projection, frozen=True, gc=False):
+    """Where a pod may run; other pods make no difference with one node."""
+
+    node_affinity: NodeAffinity | None = None
+
+
 class NodePodSpec(Projection, frozen=True, gc=False):
     """The supported part of a pod's spec."""
 
@@ -165,6 +208,8 @@ class NodePodSpec(Projection, frozen=True, gc=False):
     volumes: list[Volume] | None = None
     restart_policy: str | None = None
     node_name: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
     scheduler_name: str | None = None
     scheduling_gates: list[PodSchedulingGate] | None = None
     hostname: str | None = None

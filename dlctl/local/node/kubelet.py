@@ -4,7 +4,7 @@ In isolated networks each pod has its own ports; in the machine's own network th
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sized
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from dlctl.local.node.addresses import AddressPool
 from dlctl.local.node.agent_process import open_sandboxes
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.devices import DevicePool, find_devices
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.etc_files import machine_hosts, write_etc
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
@@ -63,6 +64,9 @@ class KubeletOptions:
     crash_loop: Backoff = CRASH_LOOP
     name: str = NODE_NAME
     keep_logs: bool = False
+    node_labels: Mapping[str, str] = attrs.field(factory=dict)
+    # Without this, requests for GPUs are ignored, and every pod sees all of them.
+    hand_out_gpus: bool = True
     directories: NodeDirectories = attrs.field(factory=NodeDirectories)
 
 
@@ -101,7 +105,9 @@ class Kubelet:
         await asyncio.to_thread(self._run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
         names = HostsFiles(self._services.store, await asyncio.to_thread(machine_hosts))
         self._services.add_handler(lambda _: names.services_changed())
-        events = PodEvents(self._client, self.options.name, self.clock)
+        source = {"component": "kubelet", "host": self.options.name}
+        events = PodEvents(self._client, source, self.clock)
+        devices = await asyncio.to_thread(find_devices) if self.options.hand_out_gpus else {}
         async with (
             open_sandboxes(self._run_dir / "agent.log", choice=self.options.network) as sandboxes,
             asyncio.TaskGroup() as group,
@@ -120,6 +126,7 @@ class Kubelet:
                 sandboxes=sandboxes,
                 names=names,
                 addresses=AddressPool(),
+                devices=DevicePool(devices),
                 services=self._services.store,
                 etc=etc,
                 pod_api=PodApi(self._client),
@@ -143,7 +150,7 @@ class Kubelet:
                 relay = relay_connections(self.sockets.relay)
                 group.create_task(relay, name="node: connections to the outside")
                 group.create_task(answer_queries(self.sockets.dns), name="node: DNS")
-            await self._register(context.host_ip)
+            await self._register(context.host_ip, devices)
             await self._services.wait_synced()
             self.pods.add_handler(lambda change: self._on_pod_change(change, context, group))
             for informer in self._contents:
@@ -219,8 +226,10 @@ class Kubelet:
             for worker in self._workers.values():
                 worker.content_changed(kind, change.new.key)
 
-    async def _register(self, address: str) -> None:
-        body = node_object(self.options.name, address, self.clock.now())
+    async def _register(self, address: str, devices: Mapping[str, Sized]) -> None:
+        body = node_object(
+            self.options.name, address, self.clock.now(), self.options.node_labels, devices
+        )
         with suppress(AlreadyExistsError):
             await self._client.create(NODES, "", body)
         key = ObjectKey("", self.options.name)

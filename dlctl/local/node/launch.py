@@ -110,6 +110,8 @@ class PodRuntime:
     # Variables with the address of the API server; empty where pods cannot reach it.
     api: Mapping[str, str]
     account: ServiceAccountFiles | None
+    # Variables by container that restrict it to its devices.
+    device_env: Mapping[str, Mapping[str, str]]
     warn: Callable[[str, str], None]
 
     def start_request(self, container: Container, image: Image, log_path: Path) -> StartContainer:
@@ -124,7 +126,7 @@ class PodRuntime:
             container=f"{self.pod.metadata.uid}/{container.name}/{log_path.stem}",
             pod=self.pod.metadata.uid,
             argv=[replace(word, replacements) for word in argv],
-            env=self._env(given, image),
+            env=self._env(container, given, image),
             cwd=self._directory(container, image, replacements),
             log_path=str(log_path),
             hostname=self.pod.hostname,
@@ -147,10 +149,11 @@ class PodRuntime:
         shown = [*mounted, *account, *self.directories.mounts]
         return dict(self.names) | volume_paths((m.target, Path(m.source)) for m in shown)
 
-    def _env(self, given: Mapping[str, str], image: Image) -> dict[str, str]:
+    def _env(self, container: Container, given: Mapping[str, str], image: Image) -> dict[str, str]:
         env = {name: os.environ[name] for name in INHERITED if name in os.environ}
         # The output of a Python program is seen as it is written, unless the manifest objects.
         env |= {"HOSTNAME": self.pod.hostname, "PYTHONUNBUFFERED": "1", **self.api}
+        env |= self.device_env.get(container.name, {})
         if self.account and not self.isolated:
             env["KUBECONFIG"] = str(self.account.kubeconfig)
         env |= given

@@ -3,19 +3,30 @@
 import datetime
 import os
 import platform
-from typing import Any
+from collections.abc import Mapping, Sized
+from pathlib import Path
+from typing import Any, Final
 
 from dlctl.clock import timestamp
 
-_POD_LIMIT = "1000"
+_POD_LIMIT: Final = "1000"
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+_VERSION: Final = "v1.33.0"
 
 
-def node_object(name: str, address: str, now: datetime.datetime) -> dict[str, Any]:
+def node_object(
+    name: str,
+    address: str,
+    now: datetime.datetime,
+    labels: Mapping[str, str],
+    devices: Mapping[str, Sized],
+) -> dict[str, Any]:
     """Return a ready node; in a cluster of one process, heartbeats are not needed."""
     capacity = {
         "cpu": str(os.cpu_count() or 1),
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 1024}Ki",
         "pods": _POD_LIMIT,
+        **{resource: str(len(found)) for resource, found in devices.items()},
     }
     ready = {
         "type": "Ready",
@@ -25,17 +36,17 @@ def node_object(name: str, address: str, now: datetime.datetime) -> dict[str, An
         "lastHeartbeatTime": timestamp(now),
         "lastTransitionTime": timestamp(now),
     }
+    architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": name,
             "labels": {
+                **labels,
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
-                "kubernetes.io/arch": {"x86_64": "amd64", "aarch64": "arm64"}.get(
-                    platform.machine(), platform.machine()
-                ),
+                "kubernetes.io/arch": architecture,
             },
         },
         "status": {
@@ -46,13 +57,31 @@ def node_object(name: str, address: str, now: datetime.datetime) -> dict[str, An
                 {"type": "InternalIP", "address": address},
                 {"type": "Hostname", "address": name},
             ],
-            "nodeInfo": {
-                "architecture": platform.machine(),
-                "containerRuntimeVersion": "dlctl://processes",
-                "kernelVersion": platform.release(),
-                "kubeletVersion": "v1.33.0",
-                "operatingSystem": "linux",
-                "osImage": platform.platform(),
-            },
+            "nodeInfo": _node_info(architecture),
         },
     }
+
+
+def _node_info(architecture: str) -> dict[str, str]:
+    """Return all fields: typed clients reject a node that lacks one."""
+    return {
+        "architecture": architecture,
+        "bootID": _first_line("/proc/sys/kernel/random/boot_id"),
+        "containerRuntimeVersion": "dlctl://processes",
+        "kernelVersion": platform.release(),
+        # There is no kube-proxy.
+        "kubeProxyVersion": "",
+        "kubeletVersion": _VERSION,
+        "machineID": _first_line("/etc/machine-id"),
+        "operatingSystem": "linux",
+        "osImage": platform.platform(),
+        # Only root may read it.
+        "systemUUID": _first_line("/sys/class/dmi/id/product_uuid"),
+    }
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").partition("\n")[0]
+    except (OSError, UnicodeDecodeError):
+        return ""

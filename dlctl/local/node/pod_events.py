@@ -1,4 +1,4 @@
-"""Warnings about pods as Event objects, for ``kubectl describe pod``.
+"""Warnings of the node and of the scheduler about pods, for ``kubectl describe pod``.
 
 Best effort: a warning is written once per pod and text, and dropped if the server rejects it.
 """
@@ -6,6 +6,7 @@ Best effort: a warning is written once per pod and text, and dropped if the serv
 import asyncio
 import logging
 import secrets
+from collections.abc import Mapping
 from typing import Final, NoReturn
 
 import attrs
@@ -27,7 +28,7 @@ class PodEvents:
     """A queue of warnings; :meth:`run` writes them."""
 
     client: Client
-    node_name: str
+    source: Mapping[str, str]
     clock: Clock
     _queue: asyncio.Queue[tuple[NodePod, str, str]] = attrs.field(
         init=False, factory=lambda: asyncio.Queue(_QUEUE_LIMIT)
@@ -78,6 +79,6 @@ class PodEvents:
             "count": 1,
             "firstTimestamp": now,
             "lastTimestamp": now,
-            "source": {"component": "kubelet", "host": self.node_name},
+            "source": self.source,
         }
         await self.client.create(EVENTS, namespace, body)

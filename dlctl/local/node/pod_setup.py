@@ -15,6 +15,7 @@ from dlctl.clock import Clock
 from dlctl.local.node.addresses import LOOPBACK_IP, NODE_IP, AddressPool
 from dlctl.local.node.api_access import ApiAccess, ServiceAccountFiles
 from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.devices import DevicePool
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.env import PodPlacement
 from dlctl.local.node.hosts_files import HostsFiles, PodAddress
@@ -39,6 +40,7 @@ class NodeContext:
     sandboxes: Sandboxes
     names: HostsFiles
     addresses: AddressPool
+    devices: DevicePool
     services: Iterable[NodeService]
     etc: Mapping[str, Path]
     pod_api: PodApi
@@ -122,6 +124,7 @@ class PodSetup:
             else service_names(context.services, namespace, pod.spec.subdomain or ""),
             api=context.api.env if context.api else {},
             account=account,
+            device_env=context.devices.allocate(pod),
             warn=warn_from_thread,
         )
 
@@ -145,6 +148,7 @@ class PodSetup:
     async def tear_down(self) -> None:
         uid = self.pod.metadata.uid
         self.context.names.set_finished(uid)
+        self.context.devices.release(uid)
         if not self._allocated_ip:
             return
         try:

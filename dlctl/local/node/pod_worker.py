@@ -16,6 +16,7 @@ from dlctl.api.meta import CONFIG_MAPS, ObjectKey
 from dlctl.local.node.addresses import LOOPBACK_IP, NoAddressError
 from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
+from dlctl.local.node.devices import NoDeviceError
 from dlctl.local.node.env import MissingReferenceError, references
 from dlctl.local.node.exec_sessions import (
     ContainerSession,
@@ -180,7 +181,7 @@ class PodWorker:
                 self._state.ip = self._state.ip or await self._pod_setup.join_network()
                 self._mark_changed()
                 self._runtime = await self._pod_setup.create_volumes(self._state.ip, self._warn)
-            except (StartError, NoAddressError) as failure:
+            except (StartError, NoAddressError, NoDeviceError) as failure:
                 self._warn("FailedCreatePodSandBox", str(failure))
             except (MissingReferenceError, UnsupportedVolumeError) as failure:
                 self._warn("FailedMount", str(failure))

@@ -1,21 +1,27 @@
-"""A scheduler for one node: binds every pod that may be scheduled.
+"""A scheduler for one node: binds every pod that the node can take.
 
-Resources, selectors and affinity are ignored, since there is no other node. A pod with scheduling
-gates waits; one with another scheduler's name is marked unschedulable.
+A pod with scheduling gates waits. One that does not fit, or that names another scheduler, is marked
+unschedulable; it is tried again when a pod has ended or the node has changed.
 """
 
 import asyncio
-from typing import Final, NoReturn
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
 
 import attrs
 
-from dlctl.api.meta import PODS, ObjectKey, Resource
+from dlctl.api.meta import PODS, UID, ObjectKey, Resource
+from dlctl.api.nodes import NODES
 from dlctl.clock import Clock, timestamp
 from dlctl.informers.handlers import Change
 from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import ApiError, UnreachableError
 from dlctl.local.node.api_types import NodePod
+from dlctl.local.node.pod_events import PodEvents
+from dlctl.local.node.resource_requests import pod_requests
+from dlctl.local.node.scheduling_filters import SchedulableNode, rejection
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 _RETRY_S: Final = 1.0
@@ -23,36 +29,70 @@ _RETRY_S: Final = 1.0
 
 @attrs.define(eq=False)
 class Scheduler:
-    """Binds pods in order of arrival."""
+    """Binds pods in order of arrival; those that wait for room do not hold up others."""
 
     client: Client
     pods: Informer[NodePod]
     node_name: str
     clock: Clock
+    # Resources that count even while the node does not list them.
+    devices: Collection[str] = ()
+    _nodes: Informer[SchedulableNode] = attrs.field(init=False)
+    _events: PodEvents = attrs.field(init=False)
     _waiting: asyncio.Queue[ObjectKey] = attrs.field(init=False, factory=asyncio.Queue)
+    # In order of arrival.
+    _unschedulable: dict[ObjectKey, None] = attrs.field(init=False, factory=dict)
+    # Bound, but the informer has not seen it yet.
+    _bound: dict[UID, NodePod] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
+        self._nodes = Informer(self.client, NODES, SchedulableNode, clock=self.clock)
+        self._events = PodEvents(self.client, {"component": DEFAULT_SCHEDULER}, self.clock)
         self.pods.add_handler(self._on_change)
+        self._nodes.add_handler(lambda _: self._retry())
 
     def _on_change(self, change: Change[NodePod]) -> None:
-        pod = change.new
-        if pod is not None and not pod.spec.node_name and not pod.metadata.is_terminating:
+        old, pod = change.old, change.new
+        if old is not None and (pod is None or pod.metadata.uid != old.metadata.uid):
+            self._bound.pop(old.metadata.uid, None)
+            self._retry()
+        if pod is None:
+            return
+        if pod.spec.node_name:
+            self._bound.pop(pod.metadata.uid, None)
+        elif not pod.metadata.is_terminating:
             self._waiting.put_nowait(pod.key)
+        if pod.finished:
+            self._retry()
 
-    async def run(self) -> NoReturn:
-        while True:
-            key = await self._waiting.get()
-            pod = self.pods.store.get(key)
-            if pod is None or pod.spec.node_name or pod.metadata.is_terminating:
-                continue
-            try:
-                await self._schedule(pod)
-            except UnreachableError:
-                await asyncio.sleep(_RETRY_S)
-                self._waiting.put_nowait(key)
-            except ApiError:
-                # Bound or deleted by another client meanwhile: a watch event follows.
-                continue
+    def _retry(self) -> None:
+        for key in self._unschedulable:
+            self._waiting.put_nowait(key)
+        self._unschedulable.clear()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._nodes.run(), name="scheduler: nodes")
+            group.create_task(self._events.run(), name="scheduler: events")
+            await self._nodes.wait_synced()
+            while True:
+                await self._schedule_next()
+
+    async def _schedule_next(self) -> None:
+        key = await self._waiting.get()
+        pod = self.pods.store.get(key)
+        if pod is None or pod.spec.node_name or pod.metadata.is_terminating:
+            return
+        if pod.metadata.uid in self._bound:
+            return
+        try:
+            await self._schedule(pod)
+        except UnreachableError:
+            await asyncio.sleep(_RETRY_S)
+            self._waiting.put_nowait(key)
+        except ApiError:
+            # Bound or deleted by another client meanwhile: a watch event follows.
+            return
 
     async def _schedule(self, pod: NodePod) -> None:
         if pod.spec.scheduling_gates:
@@ -60,11 +100,32 @@ class Scheduler:
             return
         if pod.spec.scheduler_name not in (None, "", DEFAULT_SCHEDULER):
             name = pod.spec.scheduler_name
-            await self._mark_unschedulable(
-                pod, "Unschedulable", f'this cluster has no scheduler "{name}"'
-            )
+            await self._mark_unschedulable(pod, f'this cluster has no scheduler "{name}"')
+        elif message := self._rejection(pod):
+            self._unschedulable[pod.key] = None
+            self._events.warn(pod, "FailedScheduling", message)
+            await self._mark_unschedulable(pod, message)
         else:
-            await self._bind(pod)
+            # Before the watch event, which may be faster than the response.
+            self._bound[pod.metadata.uid] = pod
+            try:
+                await self._bind(pod)
+            except (UnreachableError, ApiError):
+                self._bound.pop(pod.metadata.uid, None)
+                raise
+
+    def _rejection(self, pod: NodePod) -> str:
+        node = self._nodes.store.get(ObjectKey("", self.node_name))
+        if node is None:
+            return "no nodes available to schedule pods"
+        used: Counter[str] = Counter()
+        if pod_requests(pod):
+            running = [
+                each for each in self.pods.store if each.spec.node_name and not each.finished
+            ]
+            for other in (*running, *self._bound.values()):
+                used.update(pod_requests(other))
+        return rejection(pod, node, used, self.devices)
 
     async def _bind(self, pod: NodePod) -> None:
         body = {
@@ -77,17 +138,17 @@ class Scheduler:
         binding = Resource("", "v1", f"pods/{pod.metadata.name}/binding", "Binding")
         await self.client.create(binding, pod.metadata.namespace or "", body)
 
-    async def _mark_unschedulable(self, pod: NodePod, reason: str, message: str) -> None:
-        conditions = (pod.status or {}).get("conditions") or []
-        if any(c.get("type") == "PodScheduled" and c.get("reason") == reason for c in conditions):
-            return
+    async def _mark_unschedulable(self, pod: NodePod, message: str) -> None:
         condition = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": reason,
+            "reason": "Unschedulable",
             "message": message,
-            "lastTransitionTime": timestamp(self.clock.now()),
         }
+        conditions = (pod.status or {}).get("conditions") or []
+        if any(condition.items() <= each.items() for each in conditions):
+            return
+        condition["lastTransitionTime"] = timestamp(self.clock.now())
         others = [c for c in conditions if c.get("type") != "PodScheduled"]
         body = {"status": {"phase": "Pending", "conditions": [*others, condition]}}
         await self.client.patch(PODS, pod.key, body, subresource="status")
