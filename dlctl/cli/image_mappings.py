@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dlctl.cli.manifests import JSON, images
+from dlctl.cli.manifests import Manifest, images
 from dlctl.errors import ConfigError
 from dlctl.local.node.images import find, unused
 
 
-def check_mappings_used(mappings: Mapping[str, Path], manifests: Sequence[JSON]) -> None:
+def check_mappings_used(mappings: Mapping[str, Path], manifests: Sequence[Manifest]) -> None:
     """Raise a ConfigError if a mapping applies to no container."""
-    names = list(dict.fromkeys(images(manifests)))
+    names = list(dict.fromkeys(images([manifest.obj for manifest in manifests])))
     for name in unused(mappings, names):
         raise ConfigError(
             f"--image {name}={mappings[name]}: no container uses this image; the manifests name "
@@ -18,9 +18,9 @@ def check_mappings_used(mappings: Mapping[str, Path], manifests: Sequence[JSON])
         )
 
 
-def unmapped_lines(mappings: Mapping[str, Path], manifests: Sequence[JSON]) -> Iterator[str]:
+def unmapped_lines(mappings: Mapping[str, Path], manifests: Sequence[Manifest]) -> Iterator[str]:
     """Yield images that are not mapped: a program may have missed a module because of it."""
-    for name in dict.fromkeys(images(manifests)):
+    for name in dict.fromkeys(images([manifest.obj for manifest in manifests])):
         if find(mappings, name).target is None:
             yield (
                 f"image {name} is not mapped: its containers ran this machine's programs; "

@@ -1,42 +1,106 @@
 """Load manifests: YAML or JSON, several documents, ``-`` for stdin."""
 
+import pathlib
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, Final
 
+import attrs
 import msgspec
 import yaml
 
 from dlctl.api.job import JobObject
+from dlctl.cli.yaml_lines import DuplicateFieldError, Path, child, documents, line_of
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
 from dlctl.errors import ConfigError
 
 JSON = dict[str, Any]
+# Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
+_SUFFIX: Final = "x5c7v"
+_MAX_PREFIX_CHARS: Final = 58
 
 
-def load(files: Iterable[str]) -> Iterator[JSON]:
+@attrs.frozen(eq=False)
+class _Place:
+    """Where an object was read."""
+
+    file: str
+    # The number of its document, if the file has several.
+    document: int | None
+    node: yaml.Node
+
+    def __str__(self) -> str:
+        return self.of(())
+
+    def of(self, path: Path) -> str:
+        """Return the place of a field: file, document, line."""
+        document = f", document {self.document}" if self.document else ""
+        return f"{self.file}{document}, line {line_of(self.node, path)}"
+
+    def items(self) -> Iterator["_Place"]:
+        """Yield the places of the items of a ``List``."""
+        node = child(self.node, "items")
+        for item in node.value if isinstance(node, yaml.SequenceNode) else ():
+            yield attrs.evolve(self, node=item)
+
+
+@attrs.frozen(eq=False)
+class Manifest:
+    """An object, and where it was read; None for one that no file has."""
+
+    obj: JSON
+    place: _Place | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the kind and name, for messages."""
+        metadata = self.obj.get("metadata") or {}
+        return f"{self.obj.get('kind')} {metadata.get('name') or metadata.get('generateName')}"
+
+    def titled(self, path: Path = ()) -> str:
+        """Return the title, after the place of a field, if it is known."""
+        return f"{self.place.of(path)}: {self.title}" if self.place else self.title
+
+
+def load(files: Iterable[str]) -> Iterator[Manifest]:
     """Yield the objects of the files in order, and the items of a ``List``.
 
     :raises ConfigError: if a file cannot be read, or contains something else than objects.
     """
     for name in files:
-        for document in _documents(name):
-            if not isinstance(document, dict) or not document.get("kind"):
-                raise ConfigError(
-                    f"{name}: a document has no kind; each must be a Kubernetes object"
-                )
-            if document["kind"] == "List":
-                yield from document.get("items") or []
+        read = _documents(name)
+        for number, (value, node) in enumerate(read, 1):
+            document = _Place(name, number if len(read) > 1 else None, node)
+            if isinstance(value, dict) and value.get("kind") == "List":
+                items = zip(value.get("items") or [], document.items(), strict=False)
+                yield from (_manifest(item, place) for item, place in items)
             else:
-                yield document
+                yield _manifest(value, document)
+
+
+def _manifest(value: Any, place: _Place) -> Manifest:
+    if not isinstance(value, dict) or not value.get("kind"):
+        raise ConfigError(f"{place}: a document has no kind; each must be a Kubernetes object")
+    if not isinstance(value.get("metadata"), dict | NoneType):
+        raise ConfigError(f"{place.of(('metadata',))}: metadata must be a mapping")
+    return Manifest(value, place)
 
 
 def namespaced(manifest: JSON, default: str) -> JSON:
     """Return the manifest with its namespace filled in."""
     metadata = {"namespace": default, **(manifest.get("metadata") or {})}
     return {**manifest, "metadata": metadata}
+
+
+def with_example_name(manifest: JSON) -> JSON:
+    """Return a manifest that has only a ``generateName`` with a name like the server's."""
+    metadata = manifest.get("metadata") or {}
+    prefix = metadata.get("generateName")
+    if metadata.get("name") or not isinstance(prefix, str) or not prefix:
+        return manifest
+    return {**manifest, "metadata": {**metadata, "name": prefix[:_MAX_PREFIX_CHARS] + _SUFFIX}}
 
 
 def job_kind(kinds: Iterable[Kind], manifest: JSON) -> Kind | None:
@@ -68,14 +132,16 @@ def _list(manifest: JSON, field: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _documents(name: str) -> list[Any]:
+def _documents(name: str) -> list[tuple[Any, yaml.Node]]:
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text()
-        return [document for document in yaml.safe_load_all(text) if document is not None]
+        text = sys.stdin.read() if name == "-" else pathlib.Path(name).read_text()
+        return list(documents(text))
     except OSError as error:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"cannot read {name}: {error}") from error
+    except DuplicateFieldError as error:
+        raise ConfigError(f"{name}: {_in_one_line(error)}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{name} is not YAML: {_in_one_line(error)}") from error
 

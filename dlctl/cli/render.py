@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import yaml
@@ -12,19 +12,17 @@ from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job
 from dlctl.api.meta import UID
 from dlctl.cli.frameworks import loadable
-from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced
+from dlctl.cli.manifest_checks import check
+from dlctl.cli.manifests import as_job_object, job_kind, load, namespaced, with_example_name
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
-from dlctl.errors import ConfigError, InvalidJobError
+from dlctl.errors import ConfigError
 from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.membership.plan_membership import with_members
 from dlctl.reconcilers.membership.selection import initial_membership
 
 # Stands for the UID that the server assigns; cannot be mistaken for a real one.
 OFFLINE_UID = UID("00000000-0000-0000-0000-000000000000")
-# Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
-_SUFFIX: Final = "x5c7v"
-_MAX_PREFIX_CHARS: Final = 58
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,10 +41,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def render(args: argparse.Namespace) -> int:
     served = served_kinds(loadable())
     children: list[dict[str, Any]] = []
-    for manifest in load(args.files):
-        kind = job_kind(served, manifest)
+    manifests = list(load(args.files))
+    check(served, manifests, args.namespace)
+    for manifest in manifests:
+        kind = job_kind(served, manifest.obj)
         if kind is not None:
-            children += _children(kind, _named(kind, namespaced(manifest, args.namespace)))
+            children += _children(kind, _named(kind, namespaced(manifest.obj, args.namespace)))
     if not children:
         raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
     yaml.safe_dump_all(children, sys.stdout, sort_keys=False)
@@ -63,27 +63,25 @@ def with_all_workers_listed(job: Job) -> Job:
 
 def _named(kind: Kind, manifest: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest with a name like one that the server generates."""
-    metadata = manifest["metadata"]
-    prefix = metadata.get("generateName")
-    if metadata.get("name") or not isinstance(prefix, str) or not prefix:
-        return manifest
-    name = prefix[:_MAX_PREFIX_CHARS] + _SUFFIX
-    print(
-        f"dlctl: {kind.singular} {prefix}: the API server generates the name of each job; "
-        f"it is {name} here",
-        file=sys.stderr,
-    )
-    return {**manifest, "metadata": {**metadata, "name": name}}
+    named = with_example_name(manifest)
+    if named is not manifest:
+        print(
+            f"dlctl: {kind.singular} {manifest['metadata']['generateName']}: the API server "
+            f"generates the name of each job; it is {named['metadata']['name']} here",
+            file=sys.stderr,
+        )
+    return named
+
+
+def job_renderer(kind: Kind, manifest: dict[str, Any]) -> Renderer:
+    """Return the renderer of a valid job that has a name and a namespace, but no UID yet."""
+    manifest["metadata"].setdefault("uid", OFFLINE_UID)
+    obj = kind.decode(as_job_object(manifest))
+    return Renderer(with_all_workers_listed(kind.read(obj)), obj.dialect)
 
 
 def _children(kind: Kind, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    manifest["metadata"].setdefault("uid", OFFLINE_UID)
-    obj = kind.decode(as_job_object(manifest))
-    try:
-        job = kind.read(obj)
-    except InvalidJobError as error:
-        raise ConfigError(f"{kind.singular} {obj.metadata.name}: {error}") from error
-    renderer = Renderer(with_all_workers_listed(job), obj.dialect)
+    renderer = job_renderer(kind, manifest)
     for dependent in renderer.dependents(()):
         yield renderer.dependent(dependent)
     for replica in renderer.replicas_with_service():

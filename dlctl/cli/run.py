@@ -10,7 +10,7 @@ from dlctl.cli.arguments import CommandParser
 from dlctl.cli.durations import duration_s
 from dlctl.cli.interrupts import run_until_signalled
 from dlctl.cli.local_options import add_local_arguments, parse_local_options
-from dlctl.cli.manifests import JSON, load
+from dlctl.cli.manifests import Manifest, load
 from dlctl.cli.script_options import add_script_arguments, parse_script
 from dlctl.errors import ConfigError
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from dlctl.cli.run_session import RunSession
 
     session = RunSession(
-        manifests=[script.manifest] if script else _manifests(args),
+        manifests=[Manifest(script.manifest)] if script else _manifests(args),
         title=f"dlctl run {' '.join(Path(name).name for name in args.files)}",
         options=script.applied(options) if script else options,
         namespace=args.namespace,
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     return run_until_signalled(session.run)
 
 
-def _manifests(args: argparse.Namespace) -> list[JSON]:
+def _manifests(args: argparse.Namespace) -> list[Manifest]:
     scripts = [name for name in args.files if name.endswith(".py")]
     if scripts or args.module:
         raise ConfigError(

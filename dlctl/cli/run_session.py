@@ -17,9 +17,11 @@ from dlctl.cli.interrupts import Interrupts
 from dlctl.cli.local_cluster import LocalControlPlane, describe_network, local_control_plane, usage
 from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.log_file import log_file
-from dlctl.cli.manifests import JSON, job_kind
+from dlctl.cli.manifest_checks import check, report
+from dlctl.cli.manifests import Manifest, job_kind
 from dlctl.cli.outcome import failure_lines, status_yaml
 from dlctl.cli.screen import render_svg, screen
+from dlctl.cli.start_checks import HopelessStartError, StartChecks
 from dlctl.cli.submission import SubmittedJob, submit
 from dlctl.cli.views import progress_view
 from dlctl.clock import SystemClock
@@ -33,7 +35,7 @@ from dlctl.kube.errors import NotFoundError
 class RunSession:
     """The arguments of one ``dlctl run``; :meth:`run` executes it, once."""
 
-    manifests: Sequence[JSON]
+    manifests: Sequence[Manifest]
     title: str
     options: LocalOptions
     namespace: str = "default"
@@ -66,9 +68,12 @@ class RunSession:
         return 0 if succeeded else 1
 
     def _check(self, served: Sequence[Kind]) -> None:
-        if not any(job_kind(served, manifest) for manifest in self.manifests):
+        check(served, self.manifests, self.namespace)
+        if not any(job_kind(served, manifest.obj) for manifest in self.manifests):
             raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
         check_mappings_used(self.options.images, self.manifests)
+        checks = StartChecks(served, self.manifests, self.namespace, self.options.images)
+        report(checks.problems(), HopelessStartError)
 
     async def _follow(self, running: LocalControlPlane, jobs: Sequence[SubmittedJob]) -> bool:
         """Watch until the jobs finish or time out, and report; return whether all succeeded."""

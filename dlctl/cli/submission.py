@@ -3,16 +3,19 @@
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from dlctl.api.meta import CRDS, NAMESPACES, Object, ObjectKey, Resource
-from dlctl.cli.manifests import JSON, job_kind, namespaced
+from dlctl.cli.manifests import Manifest, job_kind, namespaced
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, ApiError, NotFoundError
+
+# As kubectl does: unknown fields are errors.
+_STRICT: Final = {"fieldValidation": "Strict"}
 
 
 @attrs.frozen
@@ -24,15 +27,15 @@ class SubmittedJob:
 
 
 async def submit(
-    client: Client, kinds: Sequence[Kind], manifests: Iterable[JSON], namespace: str
+    client: Client, kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str
 ) -> list[SubmittedJob]:
     """Create all objects, jobs last, after the namespaces they mention.
 
     :raises ConfigError: if the server does not serve a kind, or rejects an object.
     """
-    jobs: list[tuple[Kind, JSON]] = []
+    jobs: list[tuple[Kind, Manifest]] = []
     for manifest in manifests:
-        kind = job_kind(kinds, manifest)
+        kind = job_kind(kinds, manifest.obj)
         if kind is not None:
             jobs.append((kind, manifest))
         else:
@@ -43,8 +46,8 @@ async def submit(
     ]
 
 
-async def _resource(client: Client, manifest: JSON) -> Resource:
-    api_version, kind = str(manifest.get("apiVersion")), str(manifest["kind"])
+async def _resource(client: Client, manifest: Manifest) -> Resource:
+    api_version, kind = str(manifest.obj.get("apiVersion")), str(manifest.obj["kind"])
     group, _, version = api_version.rpartition("/")
     try:
         response = await client.get_raw(f"/apis/{api_version}" if group else f"/api/{api_version}")
@@ -54,22 +57,25 @@ async def _resource(client: Client, manifest: JSON) -> Resource:
         if served["kind"] == kind and "/" not in served["name"]:
             return Resource(group, version, served["name"], kind, namespaced=served["namespaced"])
     raise ConfigError(
-        f"{_title(manifest)}: the cluster does not serve kind {kind} in {api_version}"
+        f"{manifest.titled(('kind',))}: the cluster does not serve kind {kind} in {api_version}"
     )
 
 
-async def _create(client: Client, resource: Resource, manifest: JSON, namespace: str) -> ObjectKey:
-    body: dict[str, Any] = namespaced(manifest, namespace) if resource.namespaced else manifest
+async def _create(
+    client: Client, resource: Resource, manifest: Manifest, namespace: str
+) -> ObjectKey:
+    obj = manifest.obj
+    body: dict[str, Any] = namespaced(obj, namespace) if resource.namespaced else obj
     home = body["metadata"]["namespace"] if resource.namespaced else ""
     try:
         if home:
             await ensure_namespace(client, home)
-        created = await client.create(resource, home, body, Object)
+        created = await client.create(resource, home, body, Object, params=_STRICT)
     except ApiError as error:
         if resource == CRDS and isinstance(error, AlreadyExistsError):
             # One of our own CRDs, which users may list beside their jobs.
             return ObjectKey("", body["metadata"]["name"])
-        raise ConfigError(f"{_title(manifest)} is rejected: {error}") from error
+        raise ConfigError(f"{manifest.titled()} is rejected: {error}") from error
     return created.key
 
 
@@ -77,8 +83,3 @@ async def ensure_namespace(client: Client, name: str) -> None:
     """Create a namespace unless it exists."""
     with suppress(AlreadyExistsError):
         await client.create(NAMESPACES, "", {"metadata": {"name": name}})
-
-
-def _title(manifest: JSON) -> str:
-    metadata = manifest.get("metadata") or {}
-    return f"{manifest.get('kind')} {metadata.get('name') or metadata.get('generateName')}"

@@ -77,7 +77,7 @@ def _bad_count() -> dict[str, Any]:
     ("manifest", "message"),
     [
         pytest.param(
-            _bad_count(), "mxjob linear: spec.replicaSpecs[0].replicas", id="invalid field"
+            _bad_count(), "line 11: MXJob linear: spec.replicaSpecs[0].replicas", id="invalid field"
         ),
         pytest.param({"kind": "ConfigMap", "apiVersion": "v1"}, "none of the manifests", id="none"),
         pytest.param(["no", "object"], "has no kind", id="no object"),

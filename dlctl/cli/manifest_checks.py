@@ -1,0 +1,90 @@
+"""What is wrong with manifests, before anything is created: with file, line, field and fix."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from dlctl.cli.manifests import Manifest, as_job_object, job_kind, namespaced, with_example_name
+from dlctl.cli.served_kinds import unserved_reason
+from dlctl.cli.unknown_fields import unknown_fields
+from dlctl.cli.yaml_lines import Path
+from dlctl.dialects.kind import Kind
+from dlctl.errors import ConfigError, InvalidJobError
+
+
+@attrs.frozen
+class Problem:
+    """One error in a manifest; ``message`` names the field, unless the path is empty."""
+
+    manifest: Manifest
+    path: Path
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.manifest.titled(self.path)}: {self.message}"
+
+
+def check(kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str) -> None:
+    """Raise a ConfigError that lists the problems of all manifests, one per line."""
+    report(manifest_problems(kinds, manifests, namespace), ConfigError)
+
+
+def report(problems: Iterable[Problem], error: type[Exception]) -> None:
+    """Raise the error if there are problems: one line for each."""
+    lines = [str(problem) for problem in problems]
+    if len(lines) > 1:
+        lines.insert(0, f"{len(lines)} problems:")
+    if lines:
+        raise error("\n  ".join(lines))
+
+
+def manifest_problems(
+    kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str
+) -> Iterator[Problem]:
+    """Yield what the API server or the controller would reject, and fields that are unknown."""
+    jobs: dict[tuple[str, str], Manifest] = {}
+    for manifest in manifests:
+        kind = job_kind(kinds, manifest.obj)
+        if kind is None:
+            if reason := unserved_reason(kinds, manifest.obj):
+                yield Problem(manifest, ("kind",), reason)
+            continue
+        yield from _job_problems(kind, manifest, namespace)
+        metadata = namespaced(manifest.obj, namespace)["metadata"]
+        key = (metadata["namespace"], metadata.get("name", ""))
+        first = jobs.setdefault(key, manifest)
+        if key[1] and first is not manifest:
+            in_ = f" in {first.place}" if first.place else ""
+            message = f"metadata.name: {first.title}{in_} has it as well"
+            yield Problem(manifest, ("metadata", "name"), f"{message}: give each job its own")
+
+
+def _job_problems(kind: Kind, manifest: Manifest, namespace: str) -> Iterator[Problem]:
+    named = with_example_name(namespaced(manifest.obj, namespace))
+    obj = kind.decode(as_job_object(named))
+    unknown = list(unknown_fields(manifest.obj, obj.dialect))
+    for field in unknown:
+        yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
+    if unknown:
+        # What is missing may be what is misspelt.
+        return
+    if not obj.metadata.name:
+        yield Problem(manifest, ("metadata",), "metadata.name: is missing: name the job")
+        return
+    try:
+        kind.read(obj)
+    except InvalidJobError as error:
+        yield Problem(manifest, parsed(error.field), f"{error}")
+
+
+def dotted(path: Path) -> str:
+    """Return a path as messages show it: ``spec.replicaSpecs[0].template``."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
+def parsed(field: str) -> Path:
+    """Return the path of a field that a message shows."""
+    steps = re.findall(r"[^.\[\]]+", field)
+    return tuple(int(step) if step.isdigit() else step for step in steps)

@@ -1,0 +1,48 @@
+"""Whether dlctl serves the kind of a manifest, and what it serves instead."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from dlctl.cli.suggestions import did_you_mean
+from dlctl.dialects.kind import Kind
+
+# Jobs of other operators, by group or version and by kind, with what to do about them.
+_OTHER_OPERATORS: Final[Mapping[tuple[str, str], str]] = {
+    ("kubeflow.org/v2beta1", "MPIJob"): (
+        "it is mpi-operator's MPIJob, whose fields have other meanings: write it as "
+        "kubeflow.org/v1, or let mpi-operator run it in a cluster"
+    ),
+    ("trainer.kubeflow.org", "TrainJob"): (
+        "Kubeflow Trainer runs it by runtimes of its cluster: write it as the kind of its "
+        "framework, such as PyTorchJob in kubeflow.org/v1"
+    ),
+}
+
+
+def unserved_reason(kinds: Sequence[Kind], manifest: Mapping[str, Any]) -> str:
+    """Return why a manifest that looks like a job is none; empty for all other objects."""
+    api_version, name = str(manifest.get("apiVersion")), str(manifest.get("kind"))
+    group, _, version = api_version.rpartition("/")
+    same_group = [kind for kind in kinds if kind.resource.group == group]
+    if any(name in _names(kind) and version in kind.dialects for kind in same_group):
+        return ""
+    title = f"dlctl does not serve {name} in {api_version}"
+    other = _OTHER_OPERATORS.get((api_version, name)) or _OTHER_OPERATORS.get((group, name))
+    if other:
+        return f"{title}: {other}"
+    versions = [f"{kind.resource.group}/{v}" for kind in kinds for v in _versions(kind, name)]
+    if versions:
+        return f"{title}; it serves {name} in {', '.join(versions)}"
+    suggestion = did_you_mean(name, [n for kind in kinds for n in _names(kind)])
+    if same_group or suggestion:
+        listed = sorted({n for kind in same_group or kinds for n in _names(kind)})
+        return f"{title}{suggestion or '; it serves ' + ', '.join(listed) + ' there'}"
+    return ""
+
+
+def _names(kind: Kind) -> list[str]:
+    return [kind.resource.kind, *(scaler.kind for scaler in kind.scalers)]
+
+
+def _versions(kind: Kind, name: str) -> list[str]:
+    return list(kind.dialects) if name in _names(kind) else []

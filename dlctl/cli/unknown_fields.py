@@ -1,0 +1,64 @@
+"""Fields of a job that its kind does not have, as ``kubectl apply`` refuses them, and more.
+
+The server keeps unknown fields where newer versions of Kubernetes may add some, such as in
+containers; a field misspelt there would be ignored in silence, so it is refused here as well. Pure.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dlctl.api.core_types.type_tables import pod_types
+from dlctl.cli.suggestions import did_you_mean
+from dlctl.cli.yaml_lines import Path
+from dlctl.dialects.dialect import Dialect
+
+JSON = Mapping[str, Any]
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+# Of a whole object; status is the server's.
+_OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
+
+
+@attrs.frozen
+class UnknownField:
+    """Where the field is, and what it may have meant."""
+
+    path: Path
+    suggestion: str = ""
+
+    @property
+    def message(self) -> str:
+        return f"unknown field {self.path[-1]!r}{self.suggestion}"
+
+
+def unknown_fields(manifest: JSON, dialect: Dialect) -> Iterator[UnknownField]:
+    """Yield the unknown fields of a job; ``status`` is not looked into."""
+    top: JSON = {
+        "properties": {
+            **{name: {} for name in _OBJECT_FIELDS},
+            "metadata": {"properties": {name: {} for name in pod_types()["ObjectMeta"].fields}},
+            "spec": dialect.spec_schema(),
+        }
+    }
+    yield from _unknown(manifest, top, ())
+
+
+def _unknown(value: Any, schema: JSON, path: Path) -> Iterator[UnknownField]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown(item, schema.get("items", {}), (*path, index))
+    if not isinstance(value, dict):
+        return
+    properties = schema.get("properties", {})
+    others = schema.get("additionalProperties")
+    # Where the server keeps unknown fields, the controller reads names in any case.
+    names = {name.lower(): name for name in properties} if schema.get(_PRESERVE) else {}
+    for key, item in value.items():
+        name = names.get(str(key).lower(), key)
+        if name in properties:
+            yield from _unknown(item, properties[name], (*path, key))
+        elif isinstance(others, Mapping):
+            yield from _unknown(item, others, (*path, key))
+        elif properties:
+            yield UnknownField((*path, key), did_you_mean(str(key), properties))

@@ -1,0 +1,82 @@
+"""YAML documents with the lines of their fields."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+
+
+class DuplicateFieldError(yaml.MarkedYAMLError):
+    """A mapping has a key twice; the last one would win in silence."""
+
+
+def documents(text: str) -> Iterator[tuple[Any, yaml.Node]]:
+    """Yield the decoded documents that are not empty, with their nodes.
+
+    :raises yaml.YAMLError: if the text is malformed.
+    :raises DuplicateFieldError: if a mapping has a key twice.
+    """
+    loader = yaml.SafeLoader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            assert node is not None, "there is one"
+            _check_keys(node)
+            value = loader.construct_document(node)
+            if value is not None:
+                yield value, node
+    finally:
+        loader.dispose()
+
+
+def line_of(node: yaml.Node, path: Path) -> int:
+    """Return the line of a field, counted from 1; of the last part of the path that exists."""
+    line = node.start_mark.line
+    for step in path:
+        found = _child(node, step)
+        if found is None:
+            break
+        line, node = found
+    return int(line) + 1
+
+
+def child(node: yaml.Node, step: str | int) -> yaml.Node | None:
+    """Return the node of an item or a field, if there is one."""
+    found = _child(node, step)
+    return found and found[1]
+
+
+def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        item = node.value[step]
+        return item.start_mark.line, item
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value.lower() == str(step).lower():
+                return key.start_mark.line, value
+    return None
+
+
+def _check_keys(root: yaml.Node) -> None:
+    """Raise an error for a key that a mapping has twice."""
+    pending, seen = [root], set[int]()
+    while pending:
+        node = pending.pop()
+        # An alias is the node of its anchor.
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))
+        if not isinstance(node, yaml.MappingNode):
+            pending += node.value
+            continue
+        keys = set[str]()
+        for key, value in node.value:
+            pending.append(value)
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in keys:
+                    raise DuplicateFieldError(
+                        problem=f"field {key.value!r} is set twice", problem_mark=key.start_mark
+                    )
+                keys.add(key.value)

@@ -1,0 +1,212 @@
+"""Wrong manifests end a run or a rendering with file, document, line, field and fix."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import mxjob
+from tests.cli.conftest import Dlctl, Written, script_job
+
+CONFIG = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: first}
+---
+"""
+JOB = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata:
+  name: train
+spec:
+  runPolicy:
+    cleanPodPolicy: None
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: python
+              command: ["true"]
+"""
+CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]"
+
+
+@pytest.mark.parametrize("command", ["run", "render"])
+@pytest.mark.parametrize(
+    ("old", "new", "messages"),
+    [
+        pytest.param(
+            "command:",
+            "commandz:",
+            [
+                f"document 2, line 20: PyTorchJob train: {CONTAINER}.commandz",
+                "did you mean command?",
+            ],
+            id="container",
+        ),
+        pytest.param(
+            "cleanPodPolicy",
+            "cleanPodPolicie",
+            ["document 2, line 11", "spec.runPolicy.cleanPodPolicie", "mean cleanPodPolicy?"],
+            id="policy",
+        ),
+        pytest.param(
+            "name: train",
+            "name: train\n  labelz: {a: b}",
+            ["document 2, line 9", "metadata.labelz", "did you mean labels?"],
+            id="metadata",
+        ),
+        pytest.param(
+            "replicas: 1",
+            "replicas: -1",
+            ["document 2, line 14", "spec.pytorchReplicaSpecs.Master.replicas: is -1"],
+            id="value",
+        ),
+        pytest.param(
+            "kind: PyTorchJob",
+            "kind: PytorchJob",
+            ["document 2, line 6", "PytorchJob in kubeflow.org/v1; did you mean PyTorchJob?"],
+            id="kind",
+        ),
+        pytest.param(
+            "kubeflow.org/v1",
+            "kubeflow.org/v2",
+            ["does not serve PyTorchJob in kubeflow.org/v2; it serves", "kubeflow.org/v1,"],
+            id="version",
+        ),
+        pytest.param(
+            "kubeflow.org/v1\nkind: PyTorchJob",
+            "kubeflow.org/v2beta1\nkind: MPIJob",
+            ["does not serve MPIJob in kubeflow.org/v2beta1", "write it as kubeflow.org/v1"],
+            id="MPIJob v2beta1",
+        ),
+        pytest.param(
+            "kubeflow.org/v1\nkind: PyTorchJob",
+            "trainer.kubeflow.org/v1alpha1\nkind: TrainJob",
+            ["does not serve TrainJob", "such as PyTorchJob in kubeflow.org/v1"],
+            id="TrainJob",
+        ),
+        pytest.param("  name: train\n", "  {}\n", ["metadata.name: is missing"], id="no name"),
+        pytest.param(
+            "      replicas: 1",
+            "      replicas: 1\n      replicas: 1",
+            ["line 15, column 7: field 'replicas' is set twice"],
+            id="field set twice",
+        ),
+    ],
+)
+def test_wrong_manifest_exits_2_with_line_field_and_fix(
+    dlctl: Dlctl, tmp_path: Path, command: str, old: str, new: str, messages: list[str]
+) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(CONFIG + JOB.replace(old, new))
+    done = dlctl(command, str(path))
+    assert done.code == 2
+    assert done.err.startswith(f"dlctl: {path}")
+    assert [text for text in messages if text not in done.err] == []
+
+
+def test_all_problems_are_listed(dlctl: Dlctl, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace("image:", "imag:").replace("command:", "commandz:"))
+    done = dlctl("render", str(path))
+    assert done.err.startswith("dlctl: 2 problems:\n  ")
+    assert done.err.count(str(path)) == 2
+
+
+def test_two_jobs_of_one_name_are_named(dlctl: Dlctl, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.write_text(JOB)
+    two.write_text(JOB)
+    done = dlctl("run", str(one), str(two))
+    assert done.code == 2
+    assert f"{two}, line 4: PyTorchJob train: metadata.name" in done.err
+    assert f"PyTorchJob train in {one}, line 1 has it as well" in done.err
+
+
+def test_names_in_any_case_are_known_where_the_controller_reads_them(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = mxjob(workers=1)
+    template = job["spec"]["replicaSpecs"][0]["template"]
+    template["spec"]["Containers"] = template["spec"].pop("containers")
+    assert dlctl("render", written(job)).code == 0
+
+
+def _worker(job: dict[str, Any]) -> dict[str, Any]:
+    pod = job["spec"]["replicaSpecs"][-1]["template"]["spec"]
+    assert isinstance(pod, dict)
+    return pod
+
+
+def _without_command(pod: dict[str, Any]) -> None:
+    del pod["containers"][0]["command"]
+
+
+def _volume(**source: Any) -> Any:
+    return lambda pod: pod.update(volumes=[{"name": "v", **source}])
+
+
+def _variable(**source: Any) -> Any:
+    env = [{"name": "TOKEN", "valueFrom": source}]
+    return lambda pod: pod["containers"][0].update(env=env)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        pytest.param(_without_command, "(--image python=PREFIX)", id="command"),
+        pytest.param(
+            _volume(configMap={"name": "nowhere"}),
+            'volumes[0].configMap.name: configmap "nowhere" not found: add it to the manifests',
+            id="ConfigMap of a volume",
+        ),
+        pytest.param(
+            _volume(projected={"sources": [{"secret": {"name": "nowhere"}}]}),
+            'volumes[0].projected.sources[0].secret.name: secret "nowhere" not found',
+            id="projected Secret",
+        ),
+        pytest.param(
+            _variable(secretKeyRef={"name": "nowhere", "key": "k"}),
+            'env[0].valueFrom.secretKeyRef.name: secret "nowhere" not found',
+            id="Secret of a variable",
+        ),
+        pytest.param(
+            _variable(configMapKeyRef={"name": "there", "key": "tokn"}),
+            'key "tokn" not found in configmap "there"; it has token',
+            id="key",
+        ),
+        pytest.param(
+            lambda pod: pod.update(serviceAccountName="robot"),
+            'serviceAccountName: serviceaccount "robot" not found',
+            id="service account",
+        ),
+        pytest.param(
+            _volume(hostPath={"path": "/nowhere"}), "/nowhere does not exist", id="hostPath"
+        ),
+        pytest.param(_volume(nfs={"server": "s", "path": "/"}), "volumes[0].nfs", id="volume type"),
+    ],
+)
+def test_start_without_hope_ends_at_once_with_exit_code_1(
+    dlctl: Dlctl, written: Written, spoil: Any, message: str
+) -> None:
+    job = script_job("")
+    spoil(_worker(job))
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}}
+    done = dlctl("run", written(job, {**config, "data": {"token": "x"}}))
+    assert done.code == 1
+    assert message in done.err
+    # Nothing was started.
+    assert done.out == ""
+
+
+def test_optional_references_may_be_missing(dlctl: Dlctl, written: Written) -> None:
+    job = script_job("print('ready')")
+    pod = _worker(job)
+    pod["volumes"] = [{"name": "v", "secret": {"secretName": "nowhere", "optional": True}}]
+    done = dlctl("run", written(job), "--timeout", "20")
+    assert done.code == 0, done.err
