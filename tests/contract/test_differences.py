@@ -8,19 +8,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.contract.api import CRDS, Api
-from tests.contract.definitions import V1, definition, gadget, version_of
-from tests.contract.objects import config_map, pod
+from tests.contract.definitions import definition, version_of
+from tests.contract.objects import pod
 from tests.local.apiserver.raw_client import Answer
 
 Ask = Callable[[Api], Awaitable[Answer]]
-
-
-async def apply(api: Api) -> Answer:
-    body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}'
-    apply_patch = "application/apply-patch+yaml"
-    return await api.call(
-        "PATCH", api.path("configmaps", "a"), body, type_=apply_patch, fieldManager="me"
-    )
 
 
 async def yaml(api: Api) -> Answer:
@@ -31,12 +23,6 @@ async def deployment(api: Api) -> Answer:
     return await api.get(api.path("deployments", group="apps/v1"))
 
 
-async def unused_kind_of_patch(gadget_api: Api) -> Answer:
-    path = gadget_api.path("gadgets", group=V1)
-    await gadget_api.create(path, gadget())
-    return await gadget_api.patch(f"{path}/a", {}, "application/x")
-
-
 async def costly_rule(api: Api) -> Answer:
     rules = [{"rule": "self.all(x, self.all(y, x == y))"}]
     items = {"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": rules}
@@ -45,21 +31,11 @@ async def costly_rule(api: Api) -> Answer:
     return await api.post(CRDS, crd, dryRun="All")
 
 
-async def two_owners_of_fields(api: Api) -> Answer:
-    created = await api.post(api.path("configmaps"), config_map())
-    assert ("managedFields" in created.body["metadata"]) == api.is_real
-    return created
-
-
 async def priority(api: Api) -> Answer:
     return await api.post(api.path("pods"), pod(priorityClassName="nobody-defined-it"))
 
 
 DIFFERENCES = [
-    # Field management is a large feature that neither jobs nor their operator need.
-    pytest.param(apply, 415, 201, id="server-side apply"),
-    pytest.param(two_owners_of_fields, 201, 201, id="managed fields"),
-    pytest.param(unused_kind_of_patch, 415, 415, id="apply among the kinds of patches"),
     # Clients of jobs use JSON.
     pytest.param(yaml, 406, 200, id="answers in YAML"),
     # Nothing would use them.

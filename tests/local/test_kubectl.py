@@ -286,6 +286,26 @@ async def test_kubectl_diff_and_replace_work(kubectl: Kubectl) -> None:
     assert lines(await kubectl("get", "svc", "web", "-o", "wide"))[1][-1] == "app=other"
 
 
+async def test_server_side_apply_names_conflicts_and_takes_over(kubectl: Kubectl) -> None:
+    await kubectl.apply(definition())
+    await kubectl("apply", "-f", "-", stdin=gadget(size=1))
+    # From here on kubectl applies on the server what it has applied by itself.
+    applied = await kubectl("apply", "--server-side", "-f", "-", stdin=gadget(size=2))
+    assert applied == "gadget.test.io/a serverside-applied\n"
+    other = ("apply", "--server-side", "--field-manager=other", "-f", "-")
+    said = await kubectl(*other, stdin=gadget(size=3), code=1)
+    assert 'conflict with "kubectl": .spec.size' in said
+    await kubectl(*other, "--force-conflicts", stdin=gadget(size=3))
+    shown = await kubectl("get", "gadget", "a", "-o", "yaml", "--show-managed-fields")
+    managers = yaml.safe_load(shown)["metadata"]["managedFields"]
+    assert {"f:size": {}}.items() <= next(
+        each["fieldsV1"]["f:spec"] for each in managers if each["manager"] == "other"
+    ).items()
+    assert "+  size: 4" in await kubectl(
+        "diff", "--server-side", "--field-manager=other", "-f", "-", stdin=gadget(size=4), code=1
+    )
+
+
 async def test_server_reports_its_version_and_paths(kubectl: Kubectl) -> None:
     assert "Server Version: v1.36" in await kubectl("version")
     assert "apiextensions.k8s.io/v1\n" in await kubectl("api-versions")

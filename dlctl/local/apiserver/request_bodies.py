@@ -30,6 +30,7 @@ _YAML: Final = "application/yaml"
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+_APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 _decode_json = msgspec.json.Decoder().decode
 
@@ -129,10 +130,8 @@ def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[J
     accepted = [_JSON_PATCH, _MERGE_PATCH]
     if resource_traits.is_built_in(served.resource):
         accepted.append(_STRATEGIC_PATCH)
-    if media == "application/apply-patch+yaml":
-        message = "server-side apply is not served by the embedded cluster; it takes: "
-        raise status.unsupported_media_type(message + ", ".join(accepted))
     if media not in accepted:
+        accepted.append(_APPLY_PATCH)
         message = _UNKNOWN + ", ".join(accepted)
         # Built-in resources are behind a layer of their own that checks the media type.
         if resource_traits.is_built_in(served.resource):
@@ -153,6 +152,33 @@ def patch(body: bytes, content_type: str, served: ServedResource) -> Callable[[J
     if media == _MERGE_PATCH:
         return lambda obj: _object(merged(obj, value), served)
     return lambda obj: _object(apply_strategic_merge_patch(obj, value, served.merge_keys), served)
+
+
+def applies(content_type: str) -> bool:
+    """Return whether a patch is a configuration for server-side apply."""
+    return content_type.partition(";")[0].strip().lower() == _APPLY_PATCH
+
+
+def configuration(body: bytes, served: ServedResource) -> JSON:
+    """Return the configuration in the body of an apply patch."""
+    resource = served.resource
+    try:
+        nesting_depth.check(body)
+        value = _decode_json(body) if body.lstrip().startswith(b"{") else yaml.safe_load(body)
+    except (msgspec.DecodeError, yaml.YAMLError, RecursionError) as error:
+        problem = f"error decoding YAML: error converting YAML to JSON: {error}"
+        raise status.bad_request(problem) from None
+    if not isinstance(value, dict | None):
+        go_type = "map[string]interface {}"
+        problem = decoding_errors.wrong_type(value, go_type)
+        message = f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {problem}"
+        raise status.bad_request(message)
+    config = value or {}
+    version, kind = config.get("apiVersion") or "", config.get("kind") or ""
+    if (version, kind) != (resource.api_version, resource.kind):
+        group_version = version if "/" in version else f"/{version}"
+        raise status.bad_request(f"invalid object type: {group_version}, Kind={kind}")
+    return config
 
 
 def _check_size(operations: Any) -> None:

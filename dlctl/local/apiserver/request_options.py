@@ -3,7 +3,7 @@
 Invalid ones are rejected with kube-apiserver's messages; nothing is looked up.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Self
 
 import attrs
@@ -14,6 +14,7 @@ from dlctl.local.apiserver import status
 from dlctl.local.apiserver.status import FieldError
 
 _VALIDATIONS: Final = ("Ignore", "Warn", "Strict")
+_MANAGER_BYTES: Final = 128
 _PROPAGATIONS: Final = ("Foreground", "Background", "Orphan")
 
 
@@ -73,17 +74,38 @@ class WriteRequestOptions:
 
     dry_run: bool = False
     field_validation: str = ""
+    field_manager: str = ""
+    force: bool = False
 
     @classmethod
-    def read(cls, query: Mapping[str, str], dry_run: Sequence[str], kind: str) -> Self:
-        validation = query.get("fieldValidation", "")
-        errors = _dry_run_errors(dry_run)
+    def read(
+        cls, query: Mapping[str, str], dry_run: Sequence[str], kind: str, *, applies: bool = False
+    ) -> Self:
+        validation, manager = query.get("fieldValidation", ""), query.get("fieldManager", "")
+        force = boolean(query, "force")
+        errors = list(_manager_errors(manager, applies=applies))
+        if force is not None and kind == "PatchOptions" and not applies:
+            detail = "may not be specified for non-apply patch"
+            errors.append(FieldError.forbidden("force", detail))
+        errors += _dry_run_errors(dry_run)
         if validation not in ("", *_VALIDATIONS):
             errors.append(
                 FieldError.unsupported("fieldValidation", validation, sorted(["", *_VALIDATIONS]))
             )
         _reject(kind, errors)
-        return cls(bool(dry_run), validation)
+        return cls(bool(dry_run), validation, manager, bool(force))
+
+
+def _manager_errors(manager: str, *, applies: bool) -> Iterator[FieldError]:
+    field = "fieldManager"
+    if applies and not manager:
+        yield FieldError.required(field, "is required for apply patch")
+    if len(manager.encode()) > _MANAGER_BYTES:
+        yield FieldError.too_long(field, _MANAGER_BYTES)
+    for index, character in enumerate(manager):
+        if not character.isprintable():
+            detail = f"invalid character U+{ord(character):04X} (at position {index})"
+            yield FieldError.invalid(field, manager, detail)
 
 
 def _dry_run_errors(values: Sequence[str]) -> list[FieldError]:

@@ -152,6 +152,25 @@ def conflict(resource: Resource, name: str, message: str = MODIFIED) -> StatusEr
     return StatusError(409, "Conflict", message, _details(resource, name))
 
 
+def apply_conflict(conflicts: Sequence[tuple[str, str]]) -> StatusError:
+    """Return the error for fields of other managers: each manager as text, and a field of it."""
+    count = len(conflicts)
+    if count == 1:
+        ((manager, path),) = conflicts
+        message = f"1 conflict: conflict with {manager}: {path}"
+    else:
+        lines = []
+        for manager in dict.fromkeys(manager for manager, _ in conflicts):
+            lines += [f"conflicts with {manager}:"]
+            lines += [f"- {path}" for name, path in conflicts if name == manager]
+        message = f"{count} conflicts: " + "\n".join(lines)
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
+        for manager, path in conflicts
+    ]
+    return StatusError(409, "Conflict", f"Apply failed with {message}", {"causes": causes})
+
+
 def forbidden(resource: Resource, name: str, message: str) -> StatusError:
     subject = f'{resource.group_resource} "{name}"' if name else resource.group_resource
     return StatusError(

@@ -10,11 +10,16 @@ import attrs
 import msgspec
 
 from dlctl.api.meta import Resource
+from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.endpoints import lists, selectors
 from dlctl.local.apiserver.endpoints.representations import Presenter, negotiate
 from dlctl.local.apiserver.endpoints.watches import BOOKMARK_INTERVAL_S, Watch
+from dlctl.local.apiserver.fieldmanager.field_manager import FieldManager, tracker_of
+from dlctl.local.apiserver.fieldmanager.managers import APPLY, UPDATE, Manager
+from dlctl.local.apiserver.fieldmanager.merge_schemas import MergeSchemas
 from dlctl.local.apiserver.printing.tables import TableConvertor
+from dlctl.local.apiserver.request_info import RequestInfo
 from dlctl.local.apiserver.request_options import (
     DeleteRequestOptions,
     ListRequestOptions,
@@ -47,6 +52,7 @@ class Endpoints:
     objects: Objects
     tables: TableConvertor
     bookmark_interval_s: float = BOOKMARK_INTERVAL_S
+    merge_schemas: MergeSchemas = attrs.field(factory=MergeSchemas)
 
     def get(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         wanted = parse_object_version(request.query.get("resourceVersion", ""), "resourceVersion")
@@ -84,7 +90,13 @@ class Endpoints:
         presenter = self._presenter(served, request)
         obj = _sent_object(served, request)
         _check_fields(served, request, obj, options)
-        stored = self.objects.create(served, request.info.namespace, obj, dry_run=options.dry_run)
+        stored = self.objects.create(
+            served,
+            request.info.namespace,
+            obj,
+            track=self._field_manager(served, request, options).track,
+            dry_run=options.dry_run,
+        )
         return BufferedResponse(presenter.one(stored), 201)
 
     def update(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
@@ -100,13 +112,18 @@ class Endpoints:
             and resource_traits.allows_create_on_update(resource)
             and not request.info.subresource
         ):
-            stored = self.objects.create_by_update(served, key, obj, dry_run=options.dry_run)
+            track = self._field_manager(served, request, options).track
+            stored = self.objects.create_by_update(
+                served, key, obj, track=track, dry_run=options.dry_run
+            )
             return BufferedResponse(presenter.one(stored), 201)
         return BufferedResponse(
             presenter.one(self._update(served, request, lambda _: obj, options))
         )
 
     def patch(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        if request_bodies.applies(request.content_type):
+            return self._apply(served, request)
         options = _write_options(request, _OptionsKind.PATCH)
         presenter = self._presenter(served, request)
         change = request_bodies.patch(request.body, request.content_type, served)
@@ -127,6 +144,34 @@ class Endpoints:
                 _undecodable_patch_result(patched, error.problem) if error.problem else error
             ) from None
         return BufferedResponse(presenter.one(stored))
+
+    def _apply(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
+        """Serve a server-side apply, which may create the object."""
+        target = request.info
+        options = WriteRequestOptions.read(
+            request.query, request.dry_run, _OptionsKind.PATCH, applies=True
+        )
+        presenter = self._presenter(served, request)
+        config = request_bodies.configuration(request.body, served)
+        manager = self._field_manager(served, request, options, applies=True)
+        if target.subresource or self.objects.storage.get(served.resource, target.key):
+
+            def applied(obj: JSON) -> JSON:
+                result = manager.apply(obj, config, force=options.force)
+                request_bodies.check_name(result, target)
+                return result
+
+            stored = self.objects.update(
+                served,
+                target.key,
+                applied,
+                subresource=target.subresource,
+                dry_run=options.dry_run,
+            )
+            return BufferedResponse(presenter.one(stored))
+        obj = manager.apply({}, _for_creation(config, served, target), force=options.force)
+        stored = self.objects.create(served, target.namespace, obj, dry_run=options.dry_run)
+        return BufferedResponse(presenter.one(stored), 201)
 
     def delete(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         options = _delete_options(request)
@@ -162,7 +207,25 @@ class Endpoints:
             change,
             subresource=target.subresource,
             guarded_by_uid=guarded_by_uid,
+            track=self._field_manager(served, request, options).track,
             dry_run=options.dry_run,
+        )
+
+    def _field_manager(
+        self,
+        served: ServedResource,
+        request: ApiRequest,
+        options: WriteRequestOptions,
+        *,
+        applies: bool = False,
+    ) -> FieldManager:
+        name = options.field_manager or request.user_agent.partition("/")[0] or "unknown"
+        now = timestamp(self.objects.clock.now())
+        subresource, operation = request.info.subresource, APPLY if applies else UPDATE
+        return FieldManager(
+            tracker_of(served, subresource, self.merge_schemas[served]),
+            Manager(name, operation, served.resource.api_version, subresource),
+            now,
         )
 
     def _presenter(self, served: ServedResource, request: ApiRequest) -> Presenter:
@@ -172,6 +235,19 @@ class Endpoints:
             message = f"Unable to convert to Table as requested: includeObject: {shown}"
             raise status.bad_request(message)
         return Presenter(served, negotiate(request.accept), self.tables, include)
+
+
+def _for_creation(config: JSON, served: ServedResource, target: RequestInfo) -> JSON:
+    """Return the configuration of a new object, without a resource version."""
+    request_bodies.check_name(config, target)
+    meta = config["metadata"]
+    if uid := meta.get("uid"):
+        message = (
+            f"uid mismatch: the provided object specified uid {uid}, and no existing object was "
+            "found"
+        )
+        raise status.conflict(served.resource, target.name, message)
+    return {**config, "metadata": {k: v for k, v in meta.items() if k != "resourceVersion"}}
 
 
 def _selector(served: ServedResource, options: ListRequestOptions) -> selectors.Selector:

@@ -18,7 +18,8 @@ from dlctl.local.apiserver.serialization.builtin_types import kinds
 from dlctl.local.apiserver.serialization.decoding_errors import cannot_handle, wrong_type
 
 _DROPPED: Final = object()
-_DROPPED_METADATA: Final = ("managedFields", "selfLink")
+# Without a type here: field management reads the first one, and nobody the other one.
+_UNTYPED_METADATA: Final = ("managedFields", "selfLink")
 _GO_NAMES: Final = {
     "str": "string",
     "bool": "bool",
@@ -67,9 +68,11 @@ class TypedDecoder:
             if not built_in:
                 raise cannot_handle(self.resource, wrong_type(value, "v1.ObjectMeta"))
             raise self._mismatch(value, f"{self.resource.kind}.metadata", "v1.ObjectMeta")
-        # Field management belongs to server-side apply, which is not supported.
-        kept = {key: each for key, each in value.items() if key not in _DROPPED_METADATA}
-        return self._struct(kept, kinds()["ObjectMeta"], "metadata", "metadata" if built_in else "")
+        typed = {key: each for key, each in value.items() if key not in _UNTYPED_METADATA}
+        go_path = "metadata" if built_in else ""
+        result = self._struct(typed, kinds()["ObjectMeta"], "metadata", go_path)
+        managed = value.get("managedFields")
+        return result | ({"managedFields": managed} if isinstance(managed, list) else {})
 
     def _struct(self, value: JSON, kind: TypeDefinition, path: str, go_path: str) -> JSON:
         result = {}

@@ -24,6 +24,8 @@ from dlctl.local.apiserver.validation import metadata
 PrepareForCreate = Callable[[JSON], JSON]
 # The same before an update, from the old object and the new one.
 PrepareForUpdate = Callable[[JSON, JSON], JSON]
+# Returns the new object with its field managers, from the old one, empty if there was none.
+TrackFields = Callable[[JSON, JSON], JSON]
 _GENERATE_TRIES = 8
 _IMMUTABLE_METADATA = (
     "name",
@@ -31,6 +33,10 @@ _IMMUTABLE_METADATA = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
+
+
+def _untracked(_old: JSON, new: JSON) -> JSON:
+    return new
 
 
 @attrs.define
@@ -52,7 +58,13 @@ class Objects:
         return stored
 
     def create(
-        self, served: ServedResource, namespace: str, obj: JSON, *, dry_run: bool = False
+        self,
+        served: ServedResource,
+        namespace: str,
+        obj: JSON,
+        *,
+        track: TrackFields = _untracked,
+        dry_run: bool = False,
     ) -> StoredObject:
         """Store a new object under its own or a generated name."""
         resource = served.resource
@@ -65,14 +77,16 @@ class Objects:
         self.check_namespace(served, obj)
         prefix = meta.get("generateName", "")
         if meta.get("name") or not prefix:
-            return self._create_named(served, obj, dry_run=dry_run)
+            return self._create_named(served, obj, track, dry_run=dry_run)
         for _ in range(_GENERATE_TRIES - 1):
             named = {**obj, "metadata": meta | {"name": metadata.generated_name(prefix)}}
             if self.storage.get(resource, _key(named)) is None:
-                return self._create_named(served, named, dry_run=dry_run)
+                return self._create_named(served, named, track, dry_run=dry_run)
         raise status.no_free_name(resource, prefix)
 
-    def _create_named(self, served: ServedResource, obj: JSON, *, dry_run: bool) -> StoredObject:
+    def _create_named(
+        self, served: ServedResource, obj: JSON, track: TrackFields, *, dry_run: bool
+    ) -> StoredObject:
         resource = served.resource
         meta = {
             **obj["metadata"],
@@ -90,6 +104,7 @@ class Objects:
         obj = _admit_unless_invalid(
             wrong, resource, obj, lambda: served.strategy.admit_create(sent)
         )
+        obj = track({}, obj)
         if prepare := self.prepare_for_create.get(resource.group_resource):
             obj = prepare(obj)
         if self.storage.get(resource, _key(obj)) is not None:
@@ -97,7 +112,13 @@ class Objects:
         return StoredObject.of(obj, 0) if dry_run else self.storage.create(resource, obj)
 
     def create_by_update(
-        self, served: ServedResource, key: ObjectKey, obj: JSON, *, dry_run: bool = False
+        self,
+        served: ServedResource,
+        key: ObjectKey,
+        obj: JSON,
+        *,
+        track: TrackFields = _untracked,
+        dry_run: bool = False,
     ) -> StoredObject:
         """Create the object of an update that found none; its resource version is ignored.
 
@@ -106,9 +127,10 @@ class Objects:
         obj = decode_metadata(obj, served.resource)
         _check_uid(served.resource, key, "", obj)
         meta = {name: v for name, v in obj["metadata"].items() if name != "resourceVersion"}
-        return self.create(served, key.namespace, {**obj, "metadata": meta}, dry_run=dry_run)
+        obj = {**obj, "metadata": meta}
+        return self.create(served, key.namespace, obj, track=track, dry_run=dry_run)
 
-    def update(
+    def update(  # noqa: PLR0913 - each is set by some endpoint.
         self,
         served: ServedResource,
         key: ObjectKey,
@@ -116,6 +138,7 @@ class Objects:
         *,
         subresource: str = "",
         guarded_by_uid: bool = True,
+        track: TrackFields = _untracked,
         dry_run: bool = False,
     ) -> StoredObject:
         """Store the result of ``change`` on the current object; equal content is not written.
@@ -129,7 +152,7 @@ class Objects:
         if guarded_by_uid:
             _check_uid(served.resource, key, old_stored.uid, sent)
         self._check_version(served, old_stored, sent)
-        new = self._admit(served, old, sent, subresource)
+        new = track(old, self._admit(served, old, sent, subresource))
         return self._commit(served, old_stored, new, dry_run=dry_run)
 
     def _commit(

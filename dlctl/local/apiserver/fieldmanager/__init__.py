@@ -1,0 +1,1 @@
+"""Field management: which manager owns which fields, and server-side apply."""

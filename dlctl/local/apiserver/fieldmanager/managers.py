@@ -1,0 +1,113 @@
+"""The managers of an object's fields, as ``metadata.managedFields`` lists them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from dlctl.local.apiserver.fieldmanager.field_sets import FieldSet, difference, union
+from dlctl.local.apiserver.resources import JSON
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+
+
+@attrs.frozen
+class Manager:
+    """Who writes, how, and in which version and subresource."""
+
+    name: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        # An applier owns its fields in whatever version it last applied them.
+        version = "" if self.operation == APPLY else self.api_version
+        return self.name, self.operation, version, self.subresource
+
+    def text(self) -> str:
+        """Return the manager as conflicts name it."""
+        text = f'"{self.name}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        return text if self.operation == APPLY else f"{text} using {self.api_version}"
+
+
+@attrs.frozen
+class ManagedFields:
+    """The fields of one manager, and when it last changed them."""
+
+    manager: Manager
+    fields: FieldSet
+    time: str = ""
+
+
+Managed = Sequence[ManagedFields]
+
+
+def decode(entries: Any) -> Managed | None:
+    """Return the managers of wire entries; None if one of them is malformed."""
+    decoded = [_decoded(entry) for entry in entries]
+    found = [entry for entry in decoded if entry is not None]
+    return found if len(found) == len(decoded) else None
+
+
+def _decoded(entry: Any) -> ManagedFields | None:
+    fields = entry.get("fieldsV1") if isinstance(entry, dict) else None
+    if not isinstance(fields, dict) or entry.get("operation") not in (APPLY, UPDATE):
+        return None
+    names = ("manager", "operation", "apiVersion", "subresource")
+    words = [str(entry.get(name) or "") for name in names]
+    return ManagedFields(Manager(*words), fields, str(entry.get("time") or ""))
+
+
+def encode(managed: Managed) -> list[JSON]:
+    """Return the wire entries, appliers first, then by time and name."""
+    ordered = sorted(managed, key=_order)
+    return [_encoded(each) for each in ordered]
+
+
+def _order(managed: ManagedFields) -> tuple[str, ...]:
+    manager = managed.manager
+    return manager.operation, managed.time, *attrs.astuple(manager)
+
+
+def _encoded(managed: ManagedFields) -> JSON:
+    manager = managed.manager
+    entry: JSON = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": manager.api_version,
+        "time": managed.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": managed.fields,
+        "subresource": manager.subresource,
+    }
+    return {name: value for name, value in entry.items() if value != ""}
+
+
+def find(managed: Managed, manager: Manager) -> ManagedFields | None:
+    return next((each for each in managed if each.manager.identity == manager.identity), None)
+
+
+def replace(managed: Managed, entry: ManagedFields) -> Managed:
+    """Return the managers with an entry in place of its former one, or without it if empty."""
+    others = [each for each in managed if each.manager.identity != entry.manager.identity]
+    return [*others, entry] if entry.fields else others
+
+
+def release(managed: Managed, fields: FieldSet) -> Managed:
+    """Return the managers without some fields."""
+    if not fields:
+        return managed
+    kept = [attrs.evolve(each, fields=difference(each.fields, fields)) for each in managed]
+    return [each for each in kept if each.fields]
+
+
+def all_fields(managed: Iterable[ManagedFields]) -> FieldSet:
+    result: FieldSet = {}
+    for each in managed:
+        result = union(result, each.fields)
+    return result
