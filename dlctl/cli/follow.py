@@ -4,6 +4,7 @@ Read-only: objects come through the API, as with kubectl, and logs from the embe
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +15,11 @@ import attrs
 from dlctl.api.job import JobObject
 from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, UID, Resource
 from dlctl.api.pods import Pod
-from dlctl.cli.log_tails import Logs, LogTails
+from dlctl.cli.log_selection import LogSelection
+from dlctl.cli.log_tails import LogTails, last_lines
 from dlctl.cli.pod_warnings import PodWarnings
 from dlctl.cli.progress import JobProgress, job_progress
+from dlctl.cli.restart_limit import replica_beyond
 from dlctl.cli.submission import SubmittedJob
 from dlctl.cli.views import ProgressView
 from dlctl.clock import Clock, SystemClock
@@ -29,6 +32,15 @@ _PAUSE_S: Final = 0.1
 _TICK_S: Final = 0.5
 # A job finishes with its chief; its other programs are about to exit by themselves.
 _FINISH_TIMEOUT_S: Final = 3.0
+_RECENT_LINES: Final = 10
+
+
+@attrs.frozen
+class FollowOptions:
+    """Whose logs are shown, and from how many restarts on a job is given up."""
+
+    selection: LogSelection = attrs.field(factory=LogSelection)
+    max_restarts: int | None = None
 
 
 class Follower:
@@ -39,13 +51,14 @@ class Follower:
         client: Client,
         run_dir: Path,
         submitted: Sequence[SubmittedJob],
-        view: ProgressView,
+        options: FollowOptions,
         clock: Clock | None = None,
     ) -> None:
         self._run_dir = run_dir
         self._submitted = submitted
-        self._view = view
+        self._options = options
         self._clock = clock or SystemClock()
+        self._started = self._clock.now()
         self._changed = asyncio.Event()
         self._pods: Informer[Pod] = Informer(client, PODS, Pod, label_selector=MANAGED_BY_SELECTOR)
         self._jobs: dict[Resource, Informer[JobObject]] = {
@@ -53,15 +66,16 @@ class Follower:
         }
         self._warnings = PodWarnings(client)
         self.progress = [JobProgress(job.kind.singular, job.key) for job in submitted]
-        self.logs: Logs = {}
+        # The lines shown last.
+        self.recent: deque[tuple[JobProgress, str, str]] = deque(maxlen=_RECENT_LINES)
         # Pods deleted since the last refresh: their terminations would be missed otherwise.
         self._gone: list[Pod] = []
 
-    async def follow(self) -> None:
+    async def follow(self, view: ProgressView) -> None:
         """Return once all jobs have finished and their programs have exited or run out of time."""
+        self._view = view
         async with asyncio.TaskGroup() as group:
-            tails = LogTails(self._run_dir, group, self._on_log_line)
-            self.logs = tails.lines
+            tails = LogTails(self._run_dir, group, self._options.selection, self._on_log_lines)
             informers: list[Informer[Any]] = [
                 self._pods,
                 *self._jobs.values(),
@@ -70,13 +84,13 @@ class Follower:
             for informer in informers:
                 informer.add_handler(self._on_change)
             watches = [group.create_task(informer.run()) for informer in informers]
-            await self._watch(tails, lambda job: job.finished)
+            await self._watch(tails, lambda job: job.finished or self._is_hopeless(job))
             with suppress(TimeoutError):
                 async with asyncio.timeout(_FINISH_TIMEOUT_S):
-                    await self._watch(tails, lambda job: job.settled)
+                    await self._watch(tails, lambda job: job.settled or self._is_hopeless(job))
             self._refresh(tails)
             await tails.finish()
-            self._view.show(self.progress, self.logs, self._clock.now())
+            self._view.show(self.progress, self._clock.now())
             for watch in watches:
                 watch.cancel()
 
@@ -92,12 +106,15 @@ class Follower:
             await asyncio.sleep(_PAUSE_S)
 
     def _refresh(self, tails: LogTails) -> None:
-        now = self._clock.now()
-        for index, (job, before) in enumerate(zip(self._submitted, self.progress, strict=True)):
+        for index, job in enumerate(self._submitted):
+            before = self.progress[index]
+            if not before.finished:
+                elapsed = self._clock.now() - self._started
+                before = attrs.evolve(before, elapsed_s=elapsed.total_seconds())
             self.progress[index] = self._with_warning(self._progress(job, before, tails))
             tails.follow(self.progress[index])
         self._gone.clear()
-        self._view.show(self.progress, self.logs, now)
+        self._view.show(self.progress, self._clock.now())
 
     def _progress(self, job: SubmittedJob, before: JobProgress, tails: LogTails) -> JobProgress:
         informer = self._jobs[job.kind.resource]
@@ -125,14 +142,31 @@ class Follower:
         )
         return attrs.evolve(job, replicas=replicas)
 
+    def last_lines(self, job: JobProgress, replica: str, count: int) -> list[str]:
+        """Return the last lines of a replica, of its last run that has written any."""
+        found = job.replica(replica)
+        if found is None:
+            return []
+        ended = [end.run for end in reversed(found.exits)]
+        # A run that has just been started explains nothing.
+        last = [found.run] if found.run and not found.may_write_log else []
+        runs = dict.fromkeys([*last, *ended, *filter(None, [found.run])])
+        return next(filter(None, (last_lines(self._run_dir, run, count) for run in runs)), [])
+
+    def _is_hopeless(self, job: JobProgress) -> bool:
+        return replica_beyond(job, self._options.max_restarts) is not None
+
     def _on_change(self, change: Change[Any]) -> None:
         if change.new is None and isinstance(change.old, Pod):
             self._gone.append(change.old)
         self._changed.set()
 
-    def _on_log_line(self, job: JobProgress, replica: str, line: str) -> None:
-        self._view.log_line(job, replica, line)
+    async def _on_log_lines(
+        self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
+    ) -> None:
         self._changed.set()
+        self.recent.extend((job, replica, line) for line in lines[-_RECENT_LINES:])
+        await self._view.log_lines(job, replica, lines, unfinished)
 
 
 def _owner(pod: Pod) -> UID | None:

@@ -19,7 +19,8 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _STDERR: Final = 2
 _SHOW_CURSOR: Final = b"\x1b[?25h"
 # Programs of pods are killed within milliseconds; a removal that cannot succeed does not hang.
-_REMOVAL_TIMEOUT_S: Final = 3.0
+_REMOVAL_TIMEOUT_S: Final = 5.0
+_POLL_S: Final = 0.01
 
 
 class Interrupts:
@@ -64,11 +65,21 @@ class Interrupts:
         # Processes of pods end when their connection to this process closes.
         os.closerange(_STDERR + 1, os.sysconf("SC_OPEN_MAX"))
         deadline = time.monotonic() + _REMOVAL_TIMEOUT_S
+        while _has_children() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
         for path in self._temporary:
             # Programs that are ending may still create files.
             while path.exists() and time.monotonic() < deadline:
                 _remove(path)
         os._exit(128 + number)
+
+
+def _has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _remove(path: Path) -> None:

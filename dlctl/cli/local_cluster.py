@@ -61,6 +61,7 @@ async def local_control_plane(
         keep_logs=keep_logs,
         node_labels=options.node_labels,
         hand_out_gpus=options.hand_out_gpus,
+        log_dir=options.log_dir,
         directories=options.directories,
     )
     async with AsyncExitStack() as stack:

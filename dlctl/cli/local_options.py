@@ -33,6 +33,8 @@ class LocalOptions:
     node_labels: Mapping[str, str] = attrs.field(factory=dict)
     hand_out_gpus: bool = True
     directories: NodeDirectories = attrs.field(factory=NodeDirectories)
+    # Keeps all logs.
+    log_dir: Path | None = None
 
 
 def add_local_arguments(parser: argparse.ArgumentParser) -> None:

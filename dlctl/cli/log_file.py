@@ -26,10 +26,16 @@ class LogFile:
 
 
 @contextmanager
-def log_file() -> Iterator[LogFile]:
-    """Write the log to its own file; delete it afterwards unless kept or after a crash."""
-    fd, name = tempfile.mkstemp(prefix="dlctl-", suffix=".log")
-    log = LogFile(Path(name))
+def log_file(path: Path | None = None) -> Iterator[LogFile]:
+    """Write the log to this file, or to a temporary one.
+
+    That is deleted afterwards unless kept, or after a crash.
+    """
+    if path is not None:
+        fd, log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), LogFile(path, True)
+    else:
+        fd, name = tempfile.mkstemp(prefix="dlctl-", suffix=".log")
+        log = LogFile(Path(name))
     with open(fd, "w", encoding="utf-8") as stream, _restore_root_logger():
         logs.configure(stream, format_=logs.LogFormat.CONSOLE)
         try:

@@ -5,44 +5,47 @@ disappears with its pod, possibly before it is read.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from dlctl.api.meta import UID
+from dlctl.cli.log_lines import LineSplitter
+from dlctl.cli.log_selection import LogSelection
 from dlctl.cli.progress import ContainerRun, JobProgress
 from dlctl.local.node import logs
 from dlctl.local.node.launch import PodPaths
 from dlctl.local.node.logs import LogFiles, LogOptions
 
-# The last lines by job and replica, both as printed.
-Logs = Mapping[tuple[str, str], Sequence[str]]
+# New lines of a replica of a job, and the beginning of its next line.
+OnLines = Callable[[JobProgress, str, Sequence[str], str], Awaitable[None]]
 
-KEPT_LINES: Final = 50
-# Longer lines are cut, so that a program that prints dots cannot fill the memory.
-_LINE_BYTES: Final = 4096
+_TAIL_BYTES: Final = 1 << 16
 
 
 @attrs.define(eq=False)
 class LogTails:
-    """Follows each run of each replica to its end, in tasks of the given group."""
+    """Follows each run of the selected replicas to its end, in tasks of the given group.
+
+    Reads on only when ``on_lines`` has returned.
+    """
 
     run_dir: Path
     group: asyncio.TaskGroup
-    on_line: Callable[[JobProgress, str, str], None]
-    lines: dict[tuple[str, str], deque[str]] = attrs.field(init=False, factory=dict)
+    selection: LogSelection
+    on_lines: OnLines
     _followed: dict[ContainerRun, "asyncio.Task[None]"] = attrs.field(init=False, factory=dict)
     _running: dict[tuple[str, str], ContainerRun] = attrs.field(init=False, factory=dict)
 
     def follow(self, job: JobProgress) -> None:
         """Follow the runs that are new, and finish those that have ended."""
+        shown = set(self.selection.shown([replica.name for replica in job.replicas]))
         for replica in job.replicas:
             name = (str(job), replica.name)
             self._running.pop(name, None)
-            if replica.run is None or not replica.has_log:
+            if replica.run is None or not replica.has_log or replica.name not in shown:
                 continue
             if replica.may_write_log:
                 self._running[name] = replica.run
@@ -64,33 +67,30 @@ class LogTails:
         return (run,) if not run.number or before in self._followed else (before, run)
 
     async def _tail(self, job: JobProgress, replica: str, runs: Sequence[ContainerRun]) -> None:
-        name = (str(job), replica)
-        kept = self.lines.setdefault(name, deque(maxlen=KEPT_LINES))
         for run in runs:
-            async for line in _lines(self._chunks(name, run)):
-                kept.append(line)
-                self.on_line(job, replica, line)
+            splitter = LineSplitter()
+            async for chunk in self._chunks((str(job), replica), run):
+                lines = splitter.feed(chunk)
+                await self.on_lines(job, replica, lines, splitter.unfinished)
+            await self.on_lines(job, replica, splitter.finish(), "")
 
     def _chunks(self, name: tuple[str, str], run: ContainerRun) -> AsyncIterator[bytes]:
-        directory = PodPaths.of(self.run_dir, UID(run.pod_uid)).logs(run.container)
-        path = LogFiles(directory).path(run.number)
+        path = _path(self.run_dir, run)
         return logs.read(path, LogOptions(follow=True), lambda: self._running.get(name) != run)
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    rest = b""
-    async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield _text(line)
-        if len(rest) > _LINE_BYTES:
-            yield _text(rest)
-            rest = b""
-    if rest:
-        yield _text(rest)
+def last_lines(run_dir: Path, run: ContainerRun, count: int) -> list[str]:
+    """Return the last lines of a run; blocking, but it reads little."""
+    path = _path(run_dir, run)
+    try:
+        with path.open("rb") as file:
+            start = logs.tail_position(path, count)
+            file.seek(max(start, path.stat().st_size - _TAIL_BYTES))
+            splitter = LineSplitter()
+            return [*splitter.feed(file.read()), *splitter.finish()][-count:]
+    except FileNotFoundError:
+        return []
 
 
-def _text(line: bytes) -> str:
-    """Return the line for display: the last state of a progress bar, no control sequences."""
-    last = line.rstrip(b"\r").rpartition(b"\r")[2][:_LINE_BYTES].decode(errors="replace")
-    return "".join(char if char.isprintable() else " " for char in last.expandtabs())
+def _path(run_dir: Path, run: ContainerRun) -> Path:
+    return LogFiles(PodPaths.of(run_dir, UID(run.pod_uid)).logs(run.container)).path(run.number)

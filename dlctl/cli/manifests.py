@@ -14,7 +14,7 @@ from dlctl.api.job import JobObject
 from dlctl.cli.yaml_lines import DuplicateFieldError, Path, child, documents, line_of
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
-from dlctl.errors import ConfigError
+from dlctl.errors import ConfigError, InvalidJobError
 
 JSON = dict[str, Any]
 # Like the suffix that the server appends to a ``generateName``, of which it keeps 58 characters.
@@ -113,6 +113,17 @@ def as_job_object(manifest: JSON) -> JobObject:
         return msgspec.json.decode(msgspec.json.encode(manifest), type=JobObject)
     except msgspec.ValidationError as error:
         raise ConfigError(f"the metadata of the manifest is malformed: {error}") from error
+
+
+def replica_names(kind: Kind, manifest: JSON) -> list[str]:
+    """Return the names of a job's replicas; empty if they are not known yet."""
+    obj = kind.decode(as_job_object(namespaced(manifest, "default")))
+    try:
+        job = kind.read(obj)
+    except InvalidJobError:
+        return []
+    # Replicas of a job that scales come and go.
+    return [] if job.elasticity else [str(replica) for replica in job.replicas]
 
 
 def images(manifest: Any) -> Iterator[str]:

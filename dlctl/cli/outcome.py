@@ -1,55 +1,136 @@
-"""Outcomes of jobs for people: the status as kubectl prints it, and the cause of a failure."""
+"""Outcomes of jobs for people: one closing line, and the cause of what was no success. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
 import yaml
 
-from dlctl.cli.log_tails import Logs
-from dlctl.cli.progress import JobProgress
+from dlctl.cli.durations import describe_duration
+from dlctl.cli.hints import hints
+from dlctl.cli.log_selection import chief_first
+from dlctl.cli.progress import JobProgress, ReplicaProgress
+from dlctl.cli.restart_limit import describe_restarts, replica_beyond
+
+# The last lines of a replica of a job, at most that many.
+LastLines = Callable[[JobProgress, str, int], Sequence[str]]
 
 _MAX_LINES: Final = 20
+_MAX_REPLICAS: Final = 10
+# Of a job that has not finished, and of which no replica has failed.
+_MAX_LOGS: Final = 3
+
+
+@attrs.frozen
+class RunEnd:
+    """Why jobs are no longer followed, unless they have finished."""
+
+    timeout_s: float | None = None
+    interrupted: bool = False
+    max_restarts: int | None = None
+
+    def reason(self, job: JobProgress) -> str:
+        if self.interrupted:
+            return f"interrupted after {describe_duration(job.elapsed_s)}"
+        if self.timeout_s is not None:
+            return f"timed out after {describe_duration(self.timeout_s)}"
+        return "no longer followed"
 
 
 def status_yaml(obj: Mapping[str, Any]) -> str:
-    """Return an object's status as ``kubectl get -o yaml`` prints it."""
-    return yaml.safe_dump({"status": obj.get("status") or {}}, width=120, allow_unicode=True)
+    """Return an object's identity and status as a YAML document."""
+    metadata = obj["metadata"]
+    shown = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": {name: metadata[name] for name in ("name", "namespace") if name in metadata},
+        "status": obj.get("status") or {},
+    }
+    return yaml.safe_dump(shown, width=120, allow_unicode=True, explicit_start=True)
 
 
-def failure_lines(job: JobProgress, logs: Logs) -> Iterator[str]:
-    """Yield lines that explain why a job did not succeed: first failure, meaning, last log lines.
-
-    Yields nothing for a success.
-    """
+def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:
+    """Yield the outcome in one line; without a success also its cause, with log lines and hints."""
+    took = describe_duration(job.elapsed_s)
     if job.succeeded:
-        return
-    if job.failure is not None:
+        yield f"{job} succeeded in {took}{_never_started(job)}"
+    elif job.failure is not None:
         failure = job.failure
-        yield f"{job} failed: {failure.replica} (pod {failure.pod}): {failure.message}"
-        yield from _last_lines(failure.replica, logs.get((str(job), failure.replica), ()))
+        where = _where(failure.replica, failure.pod)
+        yield f"{job} failed after {took}: {where}: {failure.message}"
+        yield from _restarts(job, failure.replica)
+        yield from _explained(job, failure.replica, last_lines)
     elif job.deleted:
         yield f"{job} was deleted before it finished"
     elif job.finished:
-        yield f"{job} failed: {job.reason}"
+        yield f"{job} failed after {took}: {job.reason}"
+    elif replica := replica_beyond(job, end.max_restarts):
+        yield (
+            f"{job} failed after {took}: {_where(replica.name, replica.pod)} "
+            f"{describe_restarts(replica)}; --max-restarts allows {end.max_restarts}"
+        )
+        yield from _explained(job, replica.name, last_lines)
     else:
-        yield f"{job} has not finished: it is {job.phase or 'not started'}"
-        yield from _unfinished(job, logs)
+        yield f"{job} has not finished: {end.reason(job)}, it is {job.phase or 'not started'}"
+        yield from _unfinished(job, end, last_lines)
 
 
-def _unfinished(job: JobProgress, logs: Logs) -> Iterator[str]:
+def _never_started(job: JobProgress) -> str:
+    names = job.never_started
+    if not names:
+        return ""
+    more = f" and {len(names) - _MAX_REPLICAS} more" if len(names) > _MAX_REPLICAS else ""
+    return f"; {', '.join(names[:_MAX_REPLICAS])}{more} never started"
+
+
+def _where(replica: str, pod: str) -> str:
+    return f"{replica} (pod {pod})" if replica else "the job"
+
+
+def _restarts(job: JobProgress, name: str) -> Iterator[str]:
+    replica = job.replica(name)
+    if replica and replica.restarts:
+        yield f"  {name} {describe_restarts(replica)}"
+
+
+def _unfinished(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Iterator[str]:
     if job.notice:
         yield f"  {job.notice}"
-    for replica in job.replicas:
+    order = chief_first([replica.name for replica in job.replicas])
+    # Those with trouble first, then the chief.
+    replicas = sorted(job.replicas, key=lambda r: (not _has_trouble(r), order.index(r.name)))
+    for replica in replicas[:_MAX_REPLICAS]:
         trouble = f": {replica.waiting_message}" if replica.waiting_message else ""
-        yield f"  {replica.name} (pod {replica.pod or 'missing'}): {replica.phase}{trouble}"
-    for replica in job.replicas:
-        if not replica.settled:
-            yield from _last_lines(replica.name, logs.get((str(job), replica.name), ()))
+        restarts = f", {describe_restarts(replica)}" if replica.restarts else ""
+        pod = replica.pod or "missing"
+        yield f"  {replica.name} (pod {pod}): {replica.phase}{restarts}{trouble}"
+    if len(replicas) > _MAX_REPLICAS:
+        yield f"  and {len(replicas) - _MAX_REPLICAS} more"
+    failing = [replica for replica in replicas if _has_failed(replica)]
+    if failing:
+        yield from _explained(job, failing[0].name, last_lines)
+    elif not end.interrupted:
+        for replica in [r for r in replicas if not r.settled][:_MAX_LOGS]:
+            yield from _log_lines(replica.name, last_lines(job, replica.name, _MAX_LINES))
 
 
-def _last_lines(replica: str, lines: Sequence[str]) -> Iterator[str]:
-    shown = list(lines)[-_MAX_LINES:]
-    if shown:
+def _has_failed(replica: ReplicaProgress) -> bool:
+    return any(end.exit_code for end in replica.exits)
+
+
+def _has_trouble(replica: ReplicaProgress) -> bool:
+    return _has_failed(replica) or bool(replica.waiting_message)
+
+
+def _explained(job: JobProgress, replica: str, last_lines: LastLines) -> Iterator[str]:
+    lines = last_lines(job, replica, _MAX_LINES)
+    yield from _log_lines(replica, lines)
+    for hint in hints(lines):
+        yield f"hint: {hint}"
+
+
+def _log_lines(replica: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
         yield f"last lines of {replica}:"
-    for line in shown:
+    for line in lines:
         yield f"  | {line}"

@@ -20,6 +20,7 @@ from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, observe
 
 _STOPPED: Final = "Stopped"
+_KEPT_EXITS: Final = 20
 _PHASE_BY_STATE: Final[Mapping[ReplicaState, str]] = {
     ReplicaState.MISSING: "Waiting",
     ReplicaState.PENDING: "Pending",
@@ -47,6 +48,14 @@ class ContainerRun:
 
 
 @attrs.frozen
+class ContainerExit:
+    """How a run ended."""
+
+    run: ContainerRun
+    exit_code: int
+
+
+@attrs.frozen
 class ReplicaProgress:
     """One replica: its current or last pod, and the state of its program."""
 
@@ -59,6 +68,8 @@ class ReplicaProgress:
     started: datetime.datetime | None = None
     ended: datetime.datetime | None = None
     run: ContainerRun | None = None
+    # How its last runs ended, in order.
+    exits: tuple[ContainerExit, ...] = ()
     # Why its program does not start, as the node reports it.
     waiting_message: str = ""
 
@@ -94,6 +105,8 @@ class JobProgress:
     notice: str = ""
     replicas: tuple[ReplicaProgress, ...] = ()
     deleted: bool = False
+    # Since it was submitted, until it finished.
+    elapsed_s: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
@@ -110,6 +123,15 @@ class JobProgress:
     def settled(self) -> bool:
         """Return whether nothing about the job is going to change any more."""
         return self.finished and all(replica.settled for replica in self.replicas)
+
+    @property
+    def never_started(self) -> list[str]:
+        """Return the replicas whose programs have not run."""
+        return [
+            replica.name
+            for replica in self.replicas
+            if replica.started is None and replica.phase not in _FINAL
+        ]
 
     def replica(self, name: str) -> ReplicaProgress | None:
         return next((r for r in self.replicas if r.name == name), None)
@@ -171,8 +193,22 @@ def _replica(
         started=start.started_at if start else None,
         ended=ended.finished_at if ended else None,
         run=run,
+        exits=_exits(last, run, status, exit_.exit_code if exit_ else None),
         waiting_message=_waiting_message(observed, state),
     )
+
+
+def _exits(
+    last: ReplicaProgress, run: ContainerRun, status: ContainerStatus | None, code: int | None
+) -> tuple[ContainerExit, ...]:
+    """Return the ends of runs, with those that the status shows: of this run and the one before."""
+    seen = {end.run: end.exit_code for end in last.exits}
+    before = _last_termination(status)
+    if run.number and code is None and before:
+        seen.setdefault(attrs.evolve(run, number=run.number - 1), before.exit_code)
+    if code is not None:
+        seen[run] = code
+    return tuple(ContainerExit(*end) for end in seen.items())[-_KEPT_EXITS:]
 
 
 def _last_termination(status: ContainerStatus | None) -> ContainerStateTerminated | None:

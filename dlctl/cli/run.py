@@ -4,13 +4,14 @@ Imports little; the work is in :mod:`dlctl.cli.run_session`.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from dlctl.cli.arguments import CommandParser
-from dlctl.cli.durations import duration_s
 from dlctl.cli.interrupts import run_until_signalled
 from dlctl.cli.local_options import add_local_arguments, parse_local_options
 from dlctl.cli.manifests import Manifest, load
+from dlctl.cli.output_options import add_output_arguments, parse_output_options
 from dlctl.cli.script_options import add_script_arguments, parse_script
 from dlctl.errors import ConfigError
 
@@ -40,12 +41,7 @@ def configure(parser: CommandParser) -> None:
         default="default",
         help="namespace of objects that set none (%(default)s)",
     )
-    parser.add_argument(
-        "--timeout",
-        type=duration_s,
-        metavar="TIME",
-        help="fail if the jobs take longer: 90, 90s, 1m30s, 2h",
-    )
+    add_output_arguments(parser)
     parser.add_argument(
         "--keep", action="store_true", help="keep the cluster running afterwards, until Ctrl-C"
     )
@@ -62,7 +58,10 @@ def run(args: argparse.Namespace) -> int:
         print(script.text(), end="")
         return 0
     if script:
-        print(f"Python of the script: {script.prefix} (--python PREFIX changes it)")
+        print(
+            f"Python of the script: {script.prefix} (--python PREFIX changes it)",
+            file=sys.stderr if args.output else sys.stdout,
+        )
     from dlctl.cli.run_session import RunSession
 
     session = RunSession(
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         title=f"dlctl run {' '.join(Path(name).name for name in args.files)}",
         options=script.applied(options) if script else options,
         namespace=args.namespace,
-        timeout_s=args.timeout,
+        output=parse_output_options(args),
         keep=args.keep,
         record=args.record,
     )

@@ -4,13 +4,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import attrs
-from rich.console import Console
+from rich.console import Group
+from rich.text import Text
 
-from dlctl.cli.durations import describe_duration
-from dlctl.cli.follow import Follower
+from dlctl.cli.follow import Follower, FollowOptions
 from dlctl.cli.frameworks import loadable
 from dlctl.cli.image_mappings import check_mappings_used, unmapped_lines
 from dlctl.cli.interrupts import Interrupts
@@ -18,12 +18,13 @@ from dlctl.cli.local_cluster import LocalControlPlane, describe_network, local_c
 from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.log_file import log_file
 from dlctl.cli.manifest_checks import check, report
-from dlctl.cli.manifests import Manifest, job_kind
-from dlctl.cli.outcome import failure_lines, status_yaml
+from dlctl.cli.manifests import Manifest, job_kind, replica_names
+from dlctl.cli.outcome import RunEnd, closing_lines, status_yaml
+from dlctl.cli.output_options import OutputOptions
 from dlctl.cli.screen import render_svg, screen
 from dlctl.cli.start_checks import HopelessStartError, StartChecks
 from dlctl.cli.submission import SubmittedJob, submit
-from dlctl.cli.views import progress_view
+from dlctl.cli.views import ProgressView, progress_view
 from dlctl.clock import SystemClock
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import served_kinds
@@ -39,7 +40,7 @@ class RunSession:
     title: str
     options: LocalOptions
     namespace: str = "default"
-    timeout_s: float | None = None
+    output: OutputOptions = attrs.field(factory=OutputOptions)
     keep: bool = False
     record: Path | None = None
 
@@ -47,60 +48,112 @@ class RunSession:
         """Return the exit code; nothing is left running, however this ends."""
         served = served_kinds(loadable())
         self._check(served)
-        with log_file() as log, interrupts.temporary_directory() as run_dir:
-            interrupts.remove_if_killed(log.path)
+        logs = self.output.logs
+        with (
+            log_file(logs / "controller.log" if logs else None) as log,
+            interrupts.temporary_directory() as run_dir,
+        ):
+            if not log.kept:
+                interrupts.remove_if_killed(log.path)
+            options = attrs.evolve(self.options, log_dir=logs)
             async with local_control_plane(
-                served, self.options, keep_logs=True, run_dir=run_dir
+                served, options, keep_logs=True, run_dir=run_dir
             ) as running:
                 jobs = await submit(running.client, served, self.manifests, self.namespace)
-                succeeded = await self._follow(running, jobs)
+                succeeded = await self._follow(running, jobs, interrupts)
                 if not succeeded:
                     for line in unmapped_lines(self.options.images, self.manifests):
                         print(line, file=sys.stderr)
                     log.keep()
                     print(f"the controller's log: {log.path}", file=sys.stderr)
                 if self.keep:
-                    print(
-                        f"\nThe cluster runs until Ctrl-C:\n{usage(running.kubeconfig)}",
-                        flush=True,
-                    )
+                    self._print(f"\nThe cluster runs until Ctrl-C:\n{usage(running.kubeconfig)}")
                     await interrupts.wait()
         return 0 if succeeded else 1
 
     def _check(self, served: Sequence[Kind]) -> None:
         check(served, self.manifests, self.namespace)
-        if not any(job_kind(served, manifest.obj) for manifest in self.manifests):
+        jobs = [(kind, each.obj) for each in self.manifests if (kind := job_kind(served, each.obj))]
+        if not jobs:
             raise ConfigError("none of the manifests is a job of a kind that dlctl serves")
         check_mappings_used(self.options.images, self.manifests)
         checks = StartChecks(served, self.manifests, self.namespace, self.options.images)
         report(checks.problems(), HopelessStartError)
+        for kind, job in jobs:
+            self._check_selection(replica_names(kind, job))
 
-    async def _follow(self, running: LocalControlPlane, jobs: Sequence[SubmittedJob]) -> bool:
+    def _check_selection(self, names: Sequence[str]) -> None:
+        selection = self.output.selection
+        for wanted in selection.unmatched(names) if names else ():
+            raise ConfigError(f"--replica {wanted}: the job has {', '.join(names)}")
+        shown = selection.shown(names)
+        if len(shown) < len(names) and not (selection.quiet or selection.wanted):
+            self._print(
+                f"showing the log of {shown[0]}, one of {len(names)} replicas: "
+                "--replica NAME shows others, --replica all shows all"
+            )
+
+    async def _follow(
+        self, running: LocalControlPlane, jobs: Sequence[SubmittedJob], interrupts: Interrupts
+    ) -> bool:
         """Watch until the jobs finish or time out, and report; return whether all succeeded."""
-        console = Console(highlight=False, markup=False)
-        console.print(f"network {describe_network(running.cluster.network)}", style="dim")
-        shown = progress_view(console)
-        follower = Follower(running.client, running.cluster.run_dir, jobs, shown)
-        with shown:
-            in_time = await _follow_with_timeout(follower, self.timeout_s)
-        statuses = "".join([await _status(running, job) for job in jobs])
-        print(statuses, end="", flush=True)
+        self._print(f"network {describe_network(running.cluster.network)}")
+        limits = FollowOptions(self.output.selection, self.output.max_restarts)
+        end = RunEnd(max_restarts=self.output.max_restarts)
+        follower = Follower(running.client, running.cluster.run_dir, jobs, limits)
+        try:
+            async with progress_view(self._stream) as view:
+                if not await _follow_with_timeout(follower, view, self.output.timeout_s):
+                    end = attrs.evolve(end, timeout_s=self.output.timeout_s)
+        except asyncio.CancelledError:
+            if interrupts.caught is not None:
+                self._close(follower, attrs.evolve(end, interrupted=True))
+            raise
+        closing = self._close(follower, end)
+        if self.output.yaml:
+            for job in jobs:
+                print(await _status(running, job), end="", flush=True)
         if self.record:
-            last = screen(follower.progress, follower.logs, SystemClock().now())
-            svg = render_svg(last, title=self.title)
-            await asyncio.to_thread(self.record.write_text, svg)
-        if self.timeout_s and not in_time:
-            print(f"timed out after {describe_duration(self.timeout_s)}", file=sys.stderr)
-        for job in follower.progress:
-            for line in failure_lines(job, follower.logs):
-                print(line, file=sys.stderr)
+            await asyncio.to_thread(self._record, self.record, follower, closing)
         return all(job.succeeded for job in follower.progress)
 
+    def _close(self, follower: Follower, end: RunEnd) -> list[str]:
+        """Print how each job ended, and where the logs are; return the first line of each."""
+        first: list[str] = []
+        for job in follower.progress:
+            lines = list(closing_lines(job, end, follower.last_lines))
+            first.append(lines[0])
+            stream = self._stream if job.succeeded else sys.stderr
+            print("\n".join(lines), file=stream, flush=True)
+        if self.output.logs:
+            self._print(f"the logs are in {self.output.logs}")
+        return first
 
-async def _follow_with_timeout(follower: Follower, timeout_s: float | None) -> bool:
+    def _record(self, path: Path, follower: Follower, closing: Sequence[str]) -> None:
+        several = len(follower.progress) > 1
+        logs = [
+            (f"{job.key.name} {replica}" if several else replica, line)
+            for job, replica, line in follower.recent
+        ]
+        end = Text("\n" + "\n".join(closing))
+        shown = Group(screen(follower.progress, SystemClock().now()), end)
+        path.write_text(render_svg(logs, shown, title=self.title), encoding="utf-8")
+
+    @property
+    def _stream(self) -> TextIO:
+        """Return where people read: with ``-o`` stdout is for programs."""
+        return sys.stderr if self.output.yaml else sys.stdout
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+async def _follow_with_timeout(
+    follower: Follower, view: ProgressView, timeout_s: float | None
+) -> bool:
     try:
         async with asyncio.timeout(timeout_s):
-            await follower.follow()
+            await follower.follow(view)
     except TimeoutError:
         return False
     return True
@@ -110,5 +163,5 @@ async def _status(running: LocalControlPlane, job: SubmittedJob) -> str:
     try:
         obj = await running.client.get(job.kind.resource, job.key, dict[str, Any])
     except NotFoundError:
-        return f"# {job.kind.singular} {job.key} is gone\n"
-    return f"# {job.kind.singular} {job.key}\n{status_yaml(obj)}"
+        return ""
+    return status_yaml(obj)

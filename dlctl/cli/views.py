@@ -1,102 +1,197 @@
-"""Two ways to watch jobs: a screen that is redrawn, and lines that are appended.
+"""Two ways to watch jobs: log lines above a table that is redrawn, and lines alone.
 
-A terminal gets the screen; a pipe or a file gets the lines, free of control sequences.
+A terminal gets the table; a pipe or a file gets the lines, free of control sequences.
 """
 
 import datetime
-import sys
+import io
+import os
 import time
-from collections.abc import Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, Protocol, TextIO
 
-from rich.console import Console
+import attrs
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
+from rich.segment import Segment
+from rich.text import Text
 
 from dlctl.cli.diff import diff_lines
-from dlctl.cli.log_tails import Logs
+from dlctl.cli.log_lines import LogPrefixes
+from dlctl.cli.output import Output
 from dlctl.cli.progress import JobProgress
 from dlctl.cli.screen import screen
 
+# Lines that wait for the next frame; more than these are written at once.
+_MAX_PENDING_CHARS: Final = 1 << 17
+# Rows that a terminal keeps for the log, and for what is around a table.
+_LOG_ROWS: Final = 8
+_FRAME_ROWS: Final = 4
+_MAX_UNFINISHED: Final = 4
+# Without a terminal, how often the state of a progress bar becomes a line.
+_UNFINISHED_S: Final = 10.0
+
 
 class ProgressView(Protocol):
-    """Shows the progress of jobs for the duration of a ``with`` block."""
+    """Shows the progress of jobs."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-
-    def show(self, jobs: Sequence[JobProgress], logs: Logs, now: datetime.datetime) -> None:
+    def show(self, jobs: Sequence[JobProgress], now: datetime.datetime) -> None:
         """Show the current state of all jobs."""
         ...
 
-    def log_line(self, job: JobProgress, replica: str, line: str) -> None:
-        """Show a log line of a replica at once."""
+    async def log_lines(
+        self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
+    ) -> None:
+        """Show lines of a replica, and the beginning of its next one; wait for a slow reader."""
         ...
 
 
+@attrs.define(eq=False)
 class ScreenView:
-    """Redraws one frame in place; the last one stays on the terminal."""
+    """Prints lines above a frame that it redraws; the last frame stays on the terminal."""
 
-    def __init__(self, console: Console) -> None:
+    _output: Output
+    _live: Live = attrs.field(init=False)
+    _jobs: Sequence[JobProgress] = attrs.field(init=False, default=())
+    _now: datetime.datetime = attrs.field(init=False, default=datetime.datetime.min)
+    _prefixes: LogPrefixes = attrs.field(init=False, default=LogPrefixes({}))
+    _pending: list[str] = attrs.field(init=False, factory=list)
+    _pending_chars: int = attrs.field(init=False, default=0)
+    _unfinished: dict[str, str] = attrs.field(init=False, factory=dict)
+    _ended: bool = attrs.field(init=False, default=False)
+
+    def __attrs_post_init__(self) -> None:
+        console = Console(
+            file=self._output,  # type: ignore[arg-type]
+            force_terminal=True,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
         # Drawn on change only: no thread redraws by itself.
-        self._live = Live(console=console, auto_refresh=False, vertical_overflow="ellipsis")
+        self._live = Live(self, console=console, auto_refresh=False, vertical_overflow="ellipsis")
 
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        return self
+    def show(self, jobs: Sequence[JobProgress], now: datetime.datetime) -> None:
+        names = [_label(job, name, jobs) for job in jobs for name in _names(job)]
+        if names != list(self._prefixes.by_name):
+            self._prefixes = LogPrefixes.of(names, Console(file=io.StringIO(), force_terminal=True))
+        self._jobs, self._now = tuple(jobs), now
+        if not self._output.full:
+            self._draw()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+    async def log_lines(
+        self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
     ) -> None:
-        self._live.__exit__(kind, error, traceback)
+        label = _label(job, replica, self._jobs)
+        self._unfinished.pop(label, None)
+        if unfinished:
+            self._unfinished[label] = unfinished
+        if lines:
+            text = self._prefixes.lines(label, lines)
+            self._pending.append(text)
+            self._pending_chars += len(text)
+        if self._pending_chars > _MAX_PENDING_CHARS:
+            self._draw()
+        await self._output.drained()
 
-    def show(self, jobs: Sequence[JobProgress], logs: Logs, now: datetime.datetime) -> None:
-        self._live.update(screen(jobs, logs, now), refresh=True)
+    def start(self) -> None:
+        self._live.start()
 
-    def log_line(self, job: JobProgress, replica: str, line: str) -> None:
-        """Do nothing: the next frame includes the line from the logs."""
+    def stop(self) -> None:
+        self._ended = True
+        self._draw()
+        self._live.stop()
+
+    def _draw(self) -> None:
+        text = "".join(self._pending)
+        self._pending.clear()
+        self._pending_chars = 0
+        # Not wrapped and not cropped: the terminal does, and the lines can be copied whole.
+        self._live.console.print(_Verbatim(text), end="", crop=False)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the frame, in a size that leaves room for the log."""
+        max_rows = max(console.height - _LOG_ROWS, console.height // 2)
+        max_rows = max(max_rows // max(len(self._jobs), 1) - _FRAME_ROWS, 2)
+        if self._ended:
+            yield screen(self._jobs, self._now, width=options.max_width)
+            return
+        yield screen(self._jobs, self._now, width=options.max_width, max_rows=max_rows)
+        for label, text in list(self._unfinished.items())[:_MAX_UNFINISHED]:
+            yield Text.assemble((f"{label} | ", "dim"), text, no_wrap=True, overflow="ellipsis")
 
 
+@attrs.define(eq=False)
 class LineView:
     """One line per change, prefixed with the seconds since the start."""
 
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._last: dict[str, JobProgress] = {}
+    _output: Output
+    _started: float = attrs.field(init=False, factory=time.monotonic)
+    _last: dict[str, JobProgress] = attrs.field(init=False, factory=dict)
+    # When each replica's last line was written.
+    _written: dict[str, float] = attrs.field(init=False, factory=dict)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        sys.stdout.flush()
-
-    def show(self, jobs: Sequence[JobProgress], logs: Logs, now: datetime.datetime) -> None:
+    def show(self, jobs: Sequence[JobProgress], now: datetime.datetime) -> None:
         for job in jobs:
             last = self._last.get(str(job), JobProgress(job.kind, job.key))
-            for line in diff_lines(last, job):
-                self._print(line)
+            self._write(f"{line}\n" for line in diff_lines(last, job))
             self._last[str(job)] = job
 
-    def log_line(self, job: JobProgress, replica: str, line: str) -> None:
-        self._print(f"{job.key.name} {replica} | {line}")
+    async def log_lines(
+        self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
+    ) -> None:
+        label, now = f"{job.key.name} {replica}", time.monotonic()
+        if unfinished and not lines and now > self._written.setdefault(label, now) + _UNFINISHED_S:
+            lines = [unfinished]
+        if lines:
+            self._written[label] = now
+            self._write(f"{label} | {line}\n" for line in lines)
+        await self._output.drained()
 
-    def _print(self, line: str) -> None:
-        print(f"{time.monotonic() - self._started:6.1f} s  {line}", flush=True)
+    def _write(self, lines: Iterator[str]) -> None:
+        prefix = f"{time.monotonic() - self._started:6.1f} s  "
+        self._output.write("".join([prefix + line for line in lines]))
 
 
-def progress_view(console: Console) -> ScreenView | LineView:
-    return ScreenView(console) if console.is_terminal else LineView()
+@attrs.frozen
+class _Verbatim:
+    """Text that reaches the terminal as it is."""
+
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Segment(self.text)
+
+
+def is_screen(stream: TextIO) -> bool:
+    """Return whether the stream is a terminal that can redraw lines."""
+    return stream.isatty() and os.environ.get("TERM", "dumb").lower() not in ("dumb", "unknown")
+
+
+@asynccontextmanager
+async def progress_view(stream: TextIO) -> AsyncIterator[ProgressView]:
+    """Yield a view for the stream; all of it has been written when the block ends."""
+    output = Output(stream)
+    try:
+        if is_screen(stream):
+            view = ScreenView(output)
+            view.start()
+            try:
+                yield view
+            finally:
+                view.stop()
+        else:
+            yield LineView(output)
+        await output.drained(0)
+    finally:
+        output.close()
+
+
+def _names(job: JobProgress) -> list[str]:
+    return [replica.name for replica in job.replicas]
+
+
+def _label(job: JobProgress, replica: str, jobs: Sequence[JobProgress]) -> str:
+    """Return the name of a replica, with that of its job if there are several."""
+    return replica if len(jobs) < 2 else f"{job.key.name} {replica}"

@@ -178,3 +178,44 @@ def test_permanently_failed_worker_is_shown(state: dict[str, Any] | None, phase:
     seen = worker(elastic([0], *pods))
     assert seen.phase == phase
     assert seen.settled
+
+
+def test_each_observed_end_of_a_replica_is_kept() -> None:
+    state = look(make_pod(JOB, WORKER, state=RUNNING, metadata=with_uid("1")))
+    state = look(
+        make_pod(
+            JOB,
+            WORKER,
+            state=RUNNING,
+            last_state=exited(137),
+            restart_count=1,
+            metadata=with_uid("1"),
+        ),
+        before=state,
+    )
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    state = look(
+        make_pod(
+            JOB,
+            WORKER,
+            state=waiting,
+            last_state=exited(143),
+            restart_count=1,
+            metadata=with_uid("1"),
+        ),
+        before=state,
+    )
+    assert [end.exit_code for end in worker(state).exits] == [137, 143]
+    state = look(make_pod(JOB, WORKER, state=RUNNING, metadata=with_uid("2")), before=state)
+    assert [(end.run.pod_uid, end.run.number) for end in worker(state).exits] == [
+        ("1", 0),
+        ("1", 1),
+    ]
+
+
+def test_replica_whose_program_has_not_run_never_started() -> None:
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    state = look(make_pod(JOB, WORKER, state=waiting), make_pod(JOB, Replica("worker", 1)))
+    running = look(make_pod(JOB, WORKER, state=RUNNING))
+    assert "worker-0" in state.never_started
+    assert "worker-0" not in running.never_started

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.builders import mxjob
 from tests.cli.conftest import Dlctl, Finished, Written, script_job
+from tests.cli.terminal import run_in_terminal
 
 GREET = """
 import os
@@ -20,18 +22,35 @@ print("role", os.environ["DMLC_ROLE"])
 """
 
 
+_NUMBERS = re.compile(rb"worker-0 \| (\d{6}) ")
+
+
+def pytorch_job(script: str) -> dict[str, Any]:
+    """Return a job of a master that is restarted in place."""
+    container = {"name": "pytorch", "image": "python", "command": ["python3", "-c", script]}
+    master = {"restartPolicy": "OnFailure", "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "sum"},
+        "spec": {"pytorchReplicaSpecs": {"Master": master}},
+    }
+
+
 def kept_log(done: Finished) -> Path:
     return Path(done.err.split("the controller's log: ")[1].strip())
 
 
 def test_job_that_succeeds_exits_0_and_prints_its_status(dlctl: Dlctl, written: Written) -> None:
-    done = dlctl("run", written(script_job(GREET)), "--timeout", "20")
+    done = dlctl("run", written(script_job(GREET)), "--timeout", "20s", "-o", "yaml")
     assert done.code == 0, done.err
-    assert "linear worker-0 | role worker" in done.out
-    assert "mxjob default/linear: Done, Succeeded" in done.out
-    assert "\x1b" not in done.out
-    status = yaml.safe_load(done.out[done.out.index("# mxjob default/linear") :])
-    assert status["status"]["state"] == "Succeeded"
+    assert "linear worker-0 | role worker" in done.err
+    assert "mxjob default/linear: Done, Succeeded" in done.err
+    assert re.search(r"^mxjob default/linear succeeded in \d+\.\d s$", done.err, re.MULTILINE)
+    assert "\x1b" not in done.err
+    job = yaml.safe_load(done.out)
+    assert (job["kind"], job["metadata"]["name"]) == ("MXJob", "linear")
+    assert job["status"]["state"] == "Succeeded"
 
 
 def test_job_with_generate_name_is_followed_under_its_name(dlctl: Dlctl, written: Written) -> None:
@@ -51,7 +70,9 @@ def test_failed_job_exits_1_with_the_first_cause(dlctl: Dlctl, written: Written)
     """
     done = dlctl("run", written(script_job(script)), "--timeout", "20")
     assert done.code == 1
-    assert "mxjob default/linear failed: worker-1 (pod linear-worker-" in done.err
+    assert re.search(
+        r"mxjob default/linear failed after [\d.]+ s: worker-1 \(pod linear-worker-", done.err
+    )
     assert "exit code 1 (general error)" in done.err
     assert "last lines of worker-1:\n  | no such data set\n" in done.err
     assert done.err.count("image python is not mapped") == 1
@@ -68,6 +89,99 @@ def test_job_beyond_the_time_limit_exits_1_and_shows_its_state(
     assert done.code == 1
     assert "timed out after 1.5 s" in done.err
     assert "mxjob default/linear has not finished" in done.err
+
+
+def test_replica_that_crashes_more_often_than_allowed_ends_the_run(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = pytorch_job("import sys; print('no data set', file=sys.stderr); sys.exit(3)")
+    done = dlctl("run", written(job), "--max-restarts", "0")
+    kept_log(done).unlink()
+    assert done.code == 1
+    assert "(pod sum-master-0) was restarted 1 time; exit code 3" in done.err
+    assert "--max-restarts allows 0" in done.err
+    assert "last lines of master-0:\n  | no data set\n" in done.err
+
+
+def test_replica_that_never_started_is_named_beside_the_success(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = script_job(GREET)
+    scheduler = job["spec"]["replicaSpecs"][0]["template"]["spec"]
+    scheduler["schedulingGates"] = [{"name": "dlctl.dev/never"}]
+    done = dlctl("run", written(job), "--timeout", "20")
+    assert done.code == 0, done.err
+    assert "; scheduler-0 never started\n" in done.out
+
+
+def test_logs_of_each_start_are_kept_also_of_a_success(
+    dlctl: Dlctl, written: Written, tmp_path: Path
+) -> None:
+    kept = tmp_path / "logs"
+    script = "import os; print('start'); os.path.exists('f') or os._exit(os.mkdir('f') or 1)"
+    done = dlctl("run", written(pytorch_job(script)), "--logs", str(kept), "-q")
+    assert done.code == 0, done.err
+    assert " | " not in done.out
+    assert f"the logs are in {kept}" in done.out
+    for number in (0, 1):
+        assert (kept / "sum-master-0" / f"pytorch-{number}.log").read_text() == "start\n"
+    assert "controller started" in (kept / "controller.log").read_text()
+
+
+def test_replica_that_the_job_does_not_have_exits_2(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("run", written(script_job("")), "--replica", "wroker-0")
+    assert done.code == 2
+    assert "--replica wroker-0: the job has scheduler-0, worker-0, worker-1" in done.err
+
+
+def test_terminal_of_80_columns_shows_logs_above_the_table(written: Written) -> None:
+    script = r"""
+        import sys
+        print("\N{EURO SIGN}", flush=True)
+        sys.stdout.buffer.write(b"\x1b[2J\x1b[31mred\xff\n" + b"x" * 200 + b"\n")
+        for percent in range(0, 101):
+            print(f"\r{percent}%", end="", flush=True)
+    """
+    code, terminal = run_in_terminal("run", written(script_job(script)), columns=80)
+    lines = [line for line in terminal.lines if line]
+    assert code == 0, lines
+    assert lines[0].startswith("network ")
+    logs = [line for line in lines if "worker-0" in line and " | " in line]
+    assert logs == [
+        "worker-0    | \N{EURO SIGN}",
+        "worker-0    | red\N{REPLACEMENT CHARACTER}",
+        "worker-0    | " + "x" * 66,
+        "worker-0    | 100%",
+    ]
+    assert [line.split()[0] for line in lines[-6:]] == [
+        *("mxjob", "REPLICA", "worker-0", "scheduler-0", "worker-1", "mxjob")
+    ]
+    assert " POD " not in "\n".join(lines)
+
+
+def test_40_mb_of_output_take_bounded_memory_and_reach_the_reader(
+    written: Written, tmp_path: Path
+) -> None:
+    script = r"""
+        import os, sys
+        print("hello")
+        for number in range(400_000 if os.environ["HOSTNAME"].endswith("-0") else 0):
+            sys.stdout.buffer.write(b"%06d " % number + b"x" * 93 + b"\n")
+    """
+    command = [sys.executable, "-m", "dlctl", "run", written(script_job(script))]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [*command, "--replica", "worker-0"], stdout=subprocess.PIPE, env=env
+    ) as process:
+        assert process.stdout is not None
+        written_out = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert [int(number) for number in _NUMBERS.findall(written_out)] == list(range(400_000))
+    # Of the others nothing was asked for.
+    assert written_out.count(b" | hello") == 1
+    assert usage.ru_maxrss < 300_000  # KiB; 40 MB held as lines would take more.
 
 
 def test_files_of_a_config_map_reach_the_program(dlctl: Dlctl, written: Written) -> None:
@@ -203,11 +317,12 @@ def test_interrupt_exits_130_and_leaves_no_process(
 def test_second_interrupt_leaves_no_process_and_no_file(written: Written, tmp_path: Path) -> None:
     # Ignores SIGTERM, so that the first interrupt takes a while, and keeps creating files.
     script = """
-        import itertools, pathlib, signal
+        import itertools, pathlib, signal, time
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         print("ready", flush=True)
         for number in itertools.count():
             pathlib.Path(str(number)).touch()
+            time.sleep(0.001)
     """
     command = [sys.executable, "-m", "dlctl", "run", written(script_job(script))]
     with subprocess.Popen(

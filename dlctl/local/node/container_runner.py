@@ -15,7 +15,7 @@ from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.env import MissingReferenceError
 from dlctl.local.node.images import Image, NoCommandError
 from dlctl.local.node.launch import DEFAULT_MESSAGE_PATH, PodPaths
-from dlctl.local.node.logs import LogFiles, tail_position
+from dlctl.local.node.logs import LogArchive, LogFiles, tail_position
 from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.restarts import CrashLoopBackoff, should_restart
 from dlctl.local.node.sandboxes import Sandboxes, StartError
@@ -44,6 +44,7 @@ class ContainerRunner:
     backoff: CrashLoopBackoff
     clock: Clock
     changed: Callable[[], None]
+    log_archive: LogArchive | None = None
     record: ContainerRecord = attrs.field(init=False)
     _running: str = attrs.field(init=False, default="")
     _stopping: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
@@ -141,6 +142,8 @@ class ContainerRunner:
 
     def _rotate_logs(self) -> None:
         self.logs.rotate(self.record.restarts)
+        if self.log_archive:
+            self.log_archive.keep(self._log_path, self.pod.key, self.container.name)
         self.paths.message(self.container.name).write_bytes(b"")
 
     async def _record_start_failure(self, failure: StartError) -> Terminated:

@@ -32,7 +32,7 @@ from dlctl.local.node.etc_files import machine_hosts, write_etc
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.hosts_files import HostsFiles
 from dlctl.local.node.internet import relay_connections
-from dlctl.local.node.logs import LogOptions
+from dlctl.local.node.logs import LogArchive, LogOptions
 from dlctl.local.node.name_server import answer_queries
 from dlctl.local.node.node_object import node_object
 from dlctl.local.node.pod_api import PodApi
@@ -64,6 +64,8 @@ class KubeletOptions:
     crash_loop: Backoff = CRASH_LOOP
     name: str = NODE_NAME
     keep_logs: bool = False
+    # Keeps the log of each start of each container, also after the run directory is removed.
+    log_dir: Path | None = None
     node_labels: Mapping[str, str] = attrs.field(factory=dict)
     # Without this, requests for GPUs are ignored, and every pod sees all of them.
     hand_out_gpus: bool = True
@@ -133,6 +135,7 @@ class Kubelet:
                 events=events,
                 clock=self.clock,
                 keep_logs=self.options.keep_logs,
+                log_archive=LogArchive(self.options.log_dir) if self.options.log_dir else None,
                 directories=self.options.directories,
                 api=api,
             )

@@ -1,15 +1,19 @@
 """The output of containers: one file per start, read as ``kubectl logs`` requests it.
 
-The last two starts are kept. Lines have no timestamps, because the program writes the file itself.
+The last two starts are kept, or all of them in an archive. Lines have no timestamps, because the
+program writes the file itself.
 """
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
 import attrs
+
+from dlctl.api.meta import ObjectKey
 
 _CHUNK_BYTES: Final = 1 << 16
 # Delay until a new line of a followed log is seen.
@@ -41,6 +45,33 @@ class LogFiles:
         self.directory.mkdir(parents=True, exist_ok=True)
         if start >= _KEPT_LOGS:
             self.path(start - _KEPT_LOGS).unlink(missing_ok=True)
+
+
+@attrs.define
+class LogArchive:
+    """A directory that keeps each log of each container: ``POD/CONTAINER-NUMBER.log``.
+
+    Numbers count the starts in all pods of that name. Files of an earlier cluster are replaced.
+    """
+
+    directory: Path
+    _starts: dict[tuple[str, str], int] = attrs.field(init=False, factory=dict)
+
+    def keep(self, log: Path, pod: ObjectKey, container: str) -> None:
+        """Make the log of a start, which does not exist yet, a link to a file of the archive."""
+        if log.is_symlink():
+            return
+        # As on a real node; a name contains no underscore.
+        name = pod.name if pod.namespace == "default" else f"{pod.namespace}_{pod.name}"
+        directory = self.directory / name
+        directory.mkdir(parents=True, exist_ok=True)
+        number = self._starts.get((name, container), 0)
+        if number == 0:
+            for old in directory.iterdir():
+                if re.fullmatch(re.escape(container) + r"-\d+\.log", old.name):
+                    old.unlink()
+        self._starts[name, container] = number + 1
+        log.symlink_to(directory.absolute() / f"{container}-{number}.log")
 
 
 async def read(path: Path, query: LogOptions, ended: Callable[[], bool]) -> AsyncIterator[bytes]:

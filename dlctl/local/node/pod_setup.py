@@ -20,6 +20,7 @@ from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.env import PodPlacement
 from dlctl.local.node.hosts_files import HostsFiles, PodAddress
 from dlctl.local.node.launch import PodPaths, PodRuntime
+from dlctl.local.node.logs import LogArchive
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.sandboxes import Sandboxes, StartError
@@ -47,6 +48,7 @@ class NodeContext:
     events: PodEvents
     clock: Clock
     keep_logs: bool = False
+    log_archive: LogArchive | None = None
     directories: NodeDirectories = attrs.field(factory=NodeDirectories)
     # None where pods cannot reach the API server.
     api: ApiAccess | None = None

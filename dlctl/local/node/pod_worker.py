@@ -210,6 +210,7 @@ class PodWorker:
             backoff=CrashLoopBackoff(context.crash_loop),
             clock=context.clock,
             changed=self._mark_changed,
+            log_archive=context.log_archive,
         )
 
     async def _start_request(

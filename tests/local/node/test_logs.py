@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dlctl.local.node.logs import LogFiles, LogOptions, read
+from dlctl.api.meta import ObjectKey
+from dlctl.local.node.logs import LogArchive, LogFiles, LogOptions, read
 
 
 async def text(path: Path, query: LogOptions) -> str:
@@ -59,3 +60,41 @@ def test_logs_of_the_last_two_runs_are_kept(tmp_path: Path) -> None:
         files.rotate(start)
         files.path(start).write_text(str(start))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2.log", "3.log"]
+
+
+def _start(archive: LogArchive, node: Path, pod: ObjectKey, number: int, text: str) -> None:
+    log = node / f"{pod.namespace}-{number}.log"
+    archive.keep(log, pod, "main")
+    # A second preparation of the same start changes nothing.
+    archive.keep(log, pod, "main")
+    log.write_text(text)
+
+
+def test_archive_keeps_each_start_in_its_own_file(tmp_path: Path) -> None:
+    archive = LogArchive(tmp_path / "kept")
+    node = tmp_path / "node"
+    node.mkdir()
+    for number in range(3):
+        _start(archive, node, ObjectKey("default", "sum-master-0"), number, f"start {number}\n")
+    _start(archive, node, ObjectKey("lab", "sum-master-0"), 0, "another namespace\n")
+    found = {str(p.relative_to(tmp_path)): p.read_text() for p in tmp_path.glob("kept/*/*")}
+    assert found == {
+        "kept/sum-master-0/main-0.log": "start 0\n",
+        "kept/sum-master-0/main-1.log": "start 1\n",
+        "kept/sum-master-0/main-2.log": "start 2\n",
+        "kept/lab_sum-master-0/main-0.log": "another namespace\n",
+    }
+
+
+def test_archive_replaces_files_of_an_earlier_cluster_and_no_others(tmp_path: Path) -> None:
+    kept, node = tmp_path / "kept" / "sum-master-0", tmp_path / "node"
+    node.mkdir()
+    kept.mkdir(parents=True)
+    for name in ("main-0.log", "main-7.log", "main-a-0.log", "notes.txt"):
+        (kept / name).write_text("old")
+    _start(LogArchive(kept.parent), node, ObjectKey("default", "sum-master-0"), 0, "new")
+    assert {path.name: path.read_text() for path in kept.iterdir()} == {
+        "main-0.log": "new",
+        "main-a-0.log": "old",
+        "notes.txt": "old",
+    }

@@ -1,0 +1,34 @@
+"""What a user can do about a failure, by the last lines of a program. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import Final
+
+_CANNOT_START: Final = re.compile(r"cannot start the container: (.+): No such file or directory")
+_NO_SCRIPT: Final = re.compile(r"can't open file '([^']+)': \[Errno 2\]")
+_NO_FILE: Final = re.compile(r"FileNotFoundError: .*No such file or directory: '(/[^']+)'")
+_NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
+_PORT_IN_USE: Final = re.compile(r"Address already in use|EADDRINUSE")
+
+
+def hints(lines: Iterable[str]) -> Iterator[str]:
+    """Yield what helps, the most specific first, each once."""
+    text = "\n".join(lines)
+    if found := _CANNOT_START.search(text):
+        yield f"no such file: {found[1]}: is the image mapped? see --image; own code needs --mount"
+    for pattern in (_NO_SCRIPT, _NO_FILE):
+        if found := pattern.search(text):
+            parent = PurePosixPath(found[1]).parent
+            yield (
+                f"no such file: {found[1]}: --mount DIR:{parent} shows a directory of this machine "
+                "there"
+            )
+    if found := _NO_MODULE.search(text):
+        module = found[1].partition(".")[0]
+        yield (
+            f"the container's Python has no module {module}: map the image to an environment that "
+            "has it, see --image"
+        )
+    if _PORT_IN_USE.search(text):
+        yield "a port is in use: on the host network, pods share those of this machine"

@@ -1,0 +1,47 @@
+"""The limit of restarts of ``dlctl run``, whatever the policy of a replica. Pure."""
+
+import argparse
+from typing import Final
+
+from dlctl.api.exit_codes import describe_exit_code
+from dlctl.cli.progress import JobProgress, ReplicaProgress
+
+DEFAULT: Final = 3
+_UNLIMITED: Final = "unlimited"
+_CRASHED: Final = "CrashLoopBackOff"
+_LOST: Final = "Lost"
+
+
+def max_restarts(text: str) -> int | None:
+    """Return the limit, None for none; the type of an argument."""
+    if text == _UNLIMITED:
+        return None
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number or {_UNLIMITED}")
+    return int(text)
+
+
+def replica_beyond(job: JobProgress, limit: int | None) -> ReplicaProgress | None:
+    """Return a replica that has been restarted more often, or waits for a restart too many."""
+    if limit is None or job.finished:
+        return None
+    return next((r for r in job.replicas if _restarts_allowed(job, r) > limit), None)
+
+
+def _restarts_allowed(job: JobProgress, replica: ReplicaProgress) -> int:
+    # A notice about a replica that has failed says that the controller restarts it.
+    waits = replica.phase == _CRASHED or (replica.phase == _LOST and bool(job.notice))
+    return replica.restarts + waits
+
+
+def describe_restarts(replica: ReplicaProgress) -> str:
+    """Return how often the replica was restarted, and how its programs ended."""
+    codes = [end.exit_code for end in replica.exits]
+    times = f"{replica.restarts} time{'' if replica.restarts == 1 else 's'}"
+    restarted = f"was restarted {times}" if replica.restarts else "was not restarted"
+    if not codes:
+        return restarted
+    if len(set(codes)) > 1:
+        return f"{restarted}; exit codes {', '.join(map(str, codes))}"
+    each = " each time" if len(codes) > 1 else ""
+    return f"{restarted}; exit code {codes[0]} ({describe_exit_code(codes[0])}){each}"
