@@ -21,6 +21,11 @@ class Problem:
     path: Path
     message: str
 
+    @property
+    def line(self) -> int | None:
+        """Return the line of the field, if the manifest comes from a file."""
+        return self.manifest.place.line(self.path) if self.manifest.place else None
+
     def __str__(self) -> str:
         return f"{self.manifest.titled(self.path)}: {self.message}"
 

@@ -37,7 +37,11 @@ class _Place:
     def of(self, path: Path) -> str:
         """Return the place of a field: file, document, line."""
         document = f", document {self.document}" if self.document else ""
-        return f"{self.file}{document}, line {line_of(self.node, path)}"
+        return f"{self.file}{document}, line {self.line(path)}"
+
+    def line(self, path: Path) -> int:
+        """Return the line of a field, counted from 1."""
+        return line_of(self.node, path)
 
     def items(self) -> Iterator["_Place"]:
         """Yield the places of the items of a ``List``."""

@@ -16,6 +16,7 @@ from dlctl.errors import ConfigError, DlctlError, InvalidJobError
 # One module each, imported on demand: some import a lot.
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "run jobs on this machine and watch them",
+    "check": "say what manifests are and what is wrong with them, offline",
     "new": "print a manifest to start from",
     "up": "run a cluster on this machine, for kubectl",
     "down": "end a cluster that runs in the background",

@@ -33,10 +33,9 @@ def unserved_reason(kinds: Sequence[Kind], manifest: Mapping[str, Any]) -> str:
     versions = [f"{kind.resource.group}/{v}" for kind in kinds for v in _versions(kind, name)]
     if versions:
         return f"{title}; it serves {name} in {', '.join(versions)}"
-    suggestion = did_you_mean(name, [n for kind in kinds for n in _names(kind)])
-    if same_group or suggestion:
-        listed = sorted({n for kind in same_group or kinds for n in _names(kind)})
-        return f"{title}{suggestion or '; it serves ' + ', '.join(listed) + ' there'}"
+    if same_group:
+        names = sorted({n for kind in same_group for n in _names(kind)})
+        return f"{title}{did_you_mean(name, names) or '; it serves ' + ', '.join(names) + ' there'}"
     return ""
 
 

@@ -1,0 +1,141 @@
+"""``dlctl check``: what manifests are, what is wrong with them, what differs; offline."""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from dlctl.cli.frameworks import loadable
+from dlctl.cli.manifest_checks import Problem, dotted, manifest_problems
+from dlctl.cli.manifests import Manifest, job_kind, load
+from dlctl.cli.operators import operator_of
+from dlctl.cli.pod_references import containers, templates
+from dlctl.cli.start_checks import StartChecks
+from dlctl.dialects.kind import Kind
+from dlctl.dialects.kinds import served_kinds
+
+# Fields of pods and of containers that a node of plain processes does not act on.
+_IGNORED_HERE: Final = frozenset(
+    "affinity dnsConfig dnsPolicy hostIPC hostPID imagePullSecrets priorityClassName "
+    "runtimeClassName securityContext tolerations topologySpreadConstraints".split()
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Say what each manifest is, which operator it was written for, what differs under dlctl, "
+        "and what is wrong with it, as strictly as kubectl apply. No cluster is needed. "
+        "Exit code: 0 if the manifests are valid, 1 if not, 2 if a file cannot be read."
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="manifests, - for stdin")
+    parser.add_argument(
+        "-n", "--namespace", default="default", help="namespace of jobs that set none (%(default)s)"
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="(%(default)s)"
+    )
+    parser.set_defaults(command=check)
+
+
+def check(args: argparse.Namespace) -> int:
+    served = served_kinds(loadable())
+    reports = list(_reports(served, list(load(args.files)), args.namespace))
+    if args.output == "json":
+        print(json.dumps([report.wire for report in reports], indent=2))
+    else:
+        for report in reports:
+            print("\n".join(report.lines()))
+    return 1 if any(report.problems for report in reports) else 0
+
+
+@attrs.frozen(kw_only=True)
+class _Report:
+    """What there is to say about one manifest."""
+
+    manifest: Manifest
+    problems: Sequence[Problem]
+    # None for objects that are no jobs.
+    operator: str | None = None
+    page: str = ""
+    differences: Sequence[str] = ()
+    ignored: Sequence[str] = ()
+    # Why it would not start on this machine as it is.
+    start_problems: Sequence[Problem] = ()
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        obj, place = self.manifest.obj, self.manifest.place
+        metadata = obj.get("metadata") or {}
+        return {
+            "file": place.file if place else None,
+            "document": (place.document or 1) if place else None,
+            "line": place.line(()) if place else None,
+            "apiVersion": obj.get("apiVersion"),
+            "kind": obj.get("kind"),
+            "name": metadata.get("name") or metadata.get("generateName"),
+            "operator": self.operator,
+            "differences": list(self.differences),
+            "ignoredOnLaptops": list(self.ignored),
+            "problems": [_wire(problem) for problem in self.problems],
+            "startProblems": [_wire(problem) for problem in self.start_problems],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report for people."""
+        verdict = f"{len(self.problems)} problems" if len(self.problems) > 1 else "1 problem"
+        version = self.manifest.obj.get("apiVersion")
+        valid = "valid" if self.operator else "not a job, not checked"
+        yield f"{self.manifest.titled()} ({version}): {verdict if self.problems else valid}"
+        for problem in self.problems:
+            line = problem.line
+            yield f"  problem: {f'line {line}: ' if line else ''}{problem.message}"
+        if self.operator:
+            yield f"  written for: {self.operator} ({self.page})"
+        for difference in self.differences:
+            yield f"  differs: {difference}"
+        if self.ignored:
+            yield f"  ignored by dlctl run: {', '.join(self.ignored)}"
+        for problem in self.start_problems:
+            yield f"  dlctl run would refuse it: {problem.message}"
+
+
+def _wire(problem: Problem) -> dict[str, Any]:
+    return {
+        "line": problem.line,
+        "field": dotted(problem.path),
+        "message": problem.message,
+    }
+
+
+def _reports(
+    kinds: Sequence[Kind], manifests: Sequence[Manifest], namespace: str
+) -> Iterator[_Report]:
+    problems = list(manifest_problems(kinds, manifests, namespace))
+    checks = StartChecks(kinds, manifests, namespace, {})
+    # Jobs with problems cannot be rendered.
+    hopeless = [] if problems else list(checks.problems())
+    for manifest in manifests:
+        own = [problem for problem in problems if problem.manifest is manifest]
+        if job_kind(kinds, manifest.obj) is None:
+            yield _Report(manifest=manifest, problems=own)
+            continue
+        operator = operator_of(manifest.obj)
+        yield _Report(
+            manifest=manifest,
+            problems=own,
+            operator=operator.name,
+            page=operator.page,
+            differences=operator.differences_of(manifest.obj),
+            ignored=_ignored(manifest),
+            start_problems=[problem for problem in hopeless if problem.manifest is manifest],
+        )
+
+
+def _ignored(manifest: Manifest) -> list[str]:
+    found: set[str] = set()
+    for path, spec in templates(manifest.obj):
+        for fields in (spec, *(container for _, container in containers(spec, path))):
+            found |= _IGNORED_HERE.intersection(fields)
+    return sorted(found)

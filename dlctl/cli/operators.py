@@ -1,0 +1,157 @@
+"""The operators that manifests were written for, and what differs under dlctl. Pure.
+
+The pages under docs/migrate have all differences; here are those that a single job may notice.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+JSON = Mapping[str, Any]
+
+
+@attrs.frozen
+class Difference:
+    """A difference, for jobs to which it applies."""
+
+    text: str
+    applies: Callable[[JSON], bool] = lambda _: True
+
+
+@attrs.frozen
+class Operator:
+    """An operator, the page about it, and what differs under dlctl."""
+
+    name: str
+    page: str
+    differences: Sequence[Difference] = ()
+
+    def differences_of(self, job: JSON) -> list[str]:
+        """Return the differences that a job may notice."""
+        return [each.text for each in self.differences if each.applies(job)]
+
+
+def operator_of(job: JSON) -> Operator:
+    """Return the operator that a served job was written for."""
+    group, _, version = str(job["apiVersion"]).rpartition("/")
+    for key in ((group, version, job["kind"]), (group, version, ""), (group, "", "")):
+        if key in _OPERATORS:
+            return _OPERATORS[key]
+    return Operator("a framework of your own", "docs/extend/framework.md")
+
+
+def _values(value: Any, field: str) -> list[Any]:
+    """Return the values of a field, wherever in the job it is."""
+    if isinstance(value, list):
+        return [found for item in value for found in _values(item, field)]
+    if not isinstance(value, dict):
+        return []
+    here = [value[field]] if field in value else []
+    return here + [found for item in value.values() for found in _values(item, field)]
+
+
+def _has(field: str, *wanted: Any) -> Callable[[JSON], bool]:
+    return lambda job: any(value in wanted for value in _values(job.get("spec"), field))
+
+
+def _is(*kinds: str) -> Callable[[JSON], bool]:
+    return lambda job: job["kind"] in kinds
+
+
+def _restarts_of(*kinds: str) -> Callable[[JSON], bool]:
+    restarts = _has("restartPolicy", "OnFailure", "Always")
+    return lambda job: job["kind"] in kinds and restarts(job)
+
+
+_BACKOFF: Final = Difference(
+    "a failed replica restarts after 10 s, doubling to 5 min, instead of at once",
+    _has("restartPolicy", "OnFailure", "Always", "ExitCode"),
+)
+_INTERRUPTED: Final = Difference(
+    "a replica whose pod is deleted, drained or preempted is restarted, and does not count as "
+    "failed"
+)
+_TRAINING: Final = (
+    Difference(
+        "restartPolicy ExitCode: 128, 139 and OOMKilled end the job as well; the annotation "
+        "dlctl.dev/exit-code-policy: kubeflow restores the plain split at 128",
+        _has("restartPolicy", "ExitCode"),
+    ),
+    Difference(
+        "a failed replica is restarted under OnFailure and Always, instead of failing the job",
+        _restarts_of("XGBoostJob", "MXJob", "MPIJob"),
+    ),
+    Difference("the launcher is held back until all workers run", _is("MPIJob")),
+    Difference(
+        "without a chief, the job fails if worker 0 does", _has("enableDynamicWorker", True)
+    ),
+    Difference("jobMode MXTune ends with its tuners", _has("jobMode", "MXTune")),
+    _BACKOFF,
+    _INTERRUPTED,
+)
+_CLEAN_UP: Final = Difference(
+    "cleanPodPolicy is None by default, as in v1, instead of Running",
+    lambda job: not _values(job.get("spec"), "cleanPodPolicy"),
+)
+_NAMES: Final = Difference("pods are named by replica, without a random suffix")
+_ENV: Final = Difference("the framework's variables are appended; your own values win")
+_PERMANENT: Final = Difference("a permanent exit code of any replica fails the job at once")
+_KUBEFLOW: Final = "kubeflow.org"
+_OLDER: Final = "docs/kinds/older-versions.md"
+_TF: Final = Operator(
+    "Kubeflow tf-operator", "docs/migrate/tf-operator.md", (_CLEAN_UP, *_TRAINING)
+)
+_MX: Final = (_ENV, _NAMES, _PERMANENT, _BACKOFF)
+_OPERATORS: Final[Mapping[tuple[str, str, str], Operator]] = {
+    (_KUBEFLOW, "v1", ""): Operator(
+        "Kubeflow training-operator v1", "docs/migrate/training-operator.md", _TRAINING
+    ),
+    **{(_KUBEFLOW, version, "TFJob"): _TF for version in ("v1alpha2", "v1beta1", "v1beta2")},
+    (_KUBEFLOW, "v1alpha1", "TFJob"): Operator(
+        "Kubeflow tf-operator v1alpha1", "docs/migrate/tf-operator.md", _MX
+    ),
+    (_KUBEFLOW, "v1alpha1", "PyTorchJob"): Operator(
+        "Kubeflow pytorch-operator v1alpha1", _OLDER, _MX
+    ),
+    **{
+        (_KUBEFLOW, version, "PyTorchJob"): Operator("Kubeflow pytorch-operator", _OLDER, _TRAINING)
+        for version in ("v1alpha2", "v1beta1", "v1beta2")
+    },
+    (_KUBEFLOW, "v1alpha1", "MXJob"): Operator(
+        "mx-operator (jzp1025)", "docs/migrate/mx-operators.md", _MX
+    ),
+    **{
+        (_KUBEFLOW, version, "MXJob"): Operator("Kubeflow mxnet-operator", _OLDER, _TRAINING)
+        for version in ("v1alpha2", "v1beta1")
+    },
+    (_KUBEFLOW, "v1alpha2", "MPIJob"): Operator("mpi-operator v1alpha2", _OLDER, _TRAINING),
+    ("fioravanzo.org", "", ""): Operator(
+        "mx-operator (StefanoFioravanzo)",
+        "docs/migrate/mx-operators.md",
+        (*_MX, Difference("services are headless")),
+    ),
+    ("mpba.fbk.eu", "", ""): Operator(
+        "dl-operator",
+        "docs/migrate/dl-operator.md",
+        (
+            Difference("pods belong to the job, and are named <job>-<type>-<RuntimeId>-<index>"),
+            Difference("the whole pod template counts, and all containers of it"),
+            _ENV,
+        ),
+    ),
+    ("kai.alibabacloud.com", "", ""): Operator(
+        "et-operator",
+        "docs/migrate/et-operator.md",
+        (
+            Difference(
+                "the launcher starts when all workers are ready, or minReplicas after 120 s"
+            ),
+            Difference("replacements of workers back off, and have the worker's backoffLimit"),
+            Difference(
+                "a whole-job restart backs off, and none follows a permanent exit code",
+                _has("restartPolicy", "OnFailure"),
+            ),
+        ),
+    ),
+}

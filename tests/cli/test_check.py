@@ -1,0 +1,109 @@
+"""What ``dlctl check`` says about manifests, without a cluster."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dlctl.cli.operators import operator_of
+from tests.builders import KINDS, mxjob
+from tests.cli.conftest import Dlctl, Written
+from tests.dialects.et_operator.manifests import elastic_job
+from tests.docs.pages import ROOT
+
+
+def pytorch_job(**spec: Any) -> dict[str, Any]:
+    container = {"name": "pytorch", "image": "python", "command": ["true"]}
+    master = {"restartPolicy": "ExitCode", "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "train"},
+        "spec": {"pytorchReplicaSpecs": {"Master": master}, **spec},
+    }
+
+
+def test_valid_job_exits_0_with_its_operator_and_differences(
+    dlctl: Dlctl, written: Written
+) -> None:
+    done = dlctl("check", written(pytorch_job()))
+    assert (done.code, done.err) == (0, "")
+    assert "line 1: PyTorchJob train (kubeflow.org/v1): valid" in done.out
+    assert "written for: Kubeflow training-operator v1 (docs/migrate/" in done.out
+    assert "differs: restartPolicy ExitCode: 128, 139 and OOMKilled" in done.out
+
+
+def test_problems_exit_1_and_are_listed_with_their_lines(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("check", written(pytorch_job(runpolicy={}), pytorch_job()))
+    assert done.code == 1
+    assert "PyTorchJob train (kubeflow.org/v1): 1 problem\n" in done.out
+    assert "spec.runpolicy: unknown field 'runpolicy'; did you mean runPolicy?" in done.out
+    # The second has the name of the first.
+    assert "metadata.name: PyTorchJob train in" in done.out
+
+
+def test_json_has_an_entry_for_each_object(dlctl: Dlctl, written: Written) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    job = pytorch_job(runPolicy={"cleanPodPolicy": 1})
+    job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["tolerations"] = []
+    done = dlctl("check", "-o", "json", written(config, job))
+    assert done.code == 1
+    first, second = json.loads(done.out)
+    assert (first["kind"], first["operator"], first["problems"]) == ("ConfigMap", None, [])
+    assert (second["document"], second["name"]) == (2, "train")
+    assert second["ignoredOnLaptops"] == ["tolerations"]
+    (problem,) = second["problems"]
+    assert problem["field"] == "spec.runPolicy.cleanPodPolicy"
+    assert problem["line"] > second["line"]
+
+
+def test_what_a_run_would_refuse_is_no_problem_of_the_manifest(
+    dlctl: Dlctl, written: Written
+) -> None:
+    job = mxjob(workers=1)
+    done = dlctl("check", written(job))
+    assert done.code == 0
+    assert "dlctl run would refuse it: spec.replicaSpecs[0].template.spec.containers[0]" in done.out
+
+
+def test_job_of_another_operator_is_not_served(dlctl: Dlctl, written: Written) -> None:
+    done = dlctl("check", written({**pytorch_job(), "apiVersion": "kubeflow.org/v3"}))
+    assert done.code == 1
+    assert "does not serve PyTorchJob in kubeflow.org/v3; it serves" in done.out
+
+
+def test_object_that_is_no_job_is_left_alone(dlctl: Dlctl, written: Written) -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "plain"}}
+    done = dlctl("check", written(job))
+    assert done.code == 0
+    assert "not a job, not checked" in done.out
+
+
+def test_file_that_cannot_be_read_exits_2(dlctl: Dlctl) -> None:
+    assert dlctl("check", "/nowhere.yaml").code == 2
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        pytest.param(f"{kind.resource.group}/{version}", kind.resource.kind)
+        for kind in KINDS
+        for version in kind.dialects
+    ],
+)
+def test_operator_of_each_served_version_is_known(api_version: str, kind: str) -> None:
+    operator = operator_of({"apiVersion": api_version, "kind": kind, "spec": {}})
+    assert "operator" in operator.name
+
+
+def test_elastic_job_has_its_operator() -> None:
+    assert operator_of(elastic_job()).name == "et-operator"
+
+
+def test_pages_of_the_operators_exist() -> None:
+    pages = {
+        operator_of({"apiVersion": f"{k.resource.group}/{v}", "kind": k.resource.kind}).page
+        for k in KINDS
+        for v in k.dialects
+    }
+    assert [page for page in pages if not (ROOT / page).exists()] == []
