@@ -5,6 +5,7 @@ unless the caller chose it. Controllers are not included: they connect as to any
 """
 
 import asyncio
+import datetime
 import os
 import socket
 import tempfile
@@ -22,7 +23,7 @@ from dlctl.kube.client import Client
 from dlctl.kube.config import ClusterConfig
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.endpoints.execs import PodExecOptions
-from dlctl.local.apiserver.endpoints.subresources import LogRequest
+from dlctl.local.apiserver.endpoints.log_requests import LogRequest
 from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.local.apiserver.storage.journal import Journal
 from dlctl.local.apiserver.storage.objects import Objects
@@ -154,6 +155,8 @@ class LocalCluster:
         query = LogOptions(
             previous=request.previous,
             follow=request.follow,
+            timestamps=request.timestamps,
+            since=self._since(request),
             tail_lines=request.tail_lines,
             limit_bytes=request.limit_bytes,
         )
@@ -163,6 +166,11 @@ class LocalCluster:
             )
         except LogUnavailableError as reason:
             raise status.bad_request(str(reason)) from reason
+
+    def _since(self, request: LogRequest) -> datetime.datetime | None:
+        if request.since_s is None:
+            return request.since_time
+        return self.node.clock.now() - datetime.timedelta(seconds=request.since_s)
 
     @asynccontextmanager
     async def _exec(self, request: PodExecOptions) -> AsyncIterator[ContainerSession]:

@@ -15,7 +15,7 @@ import attrs
 import pytest
 import yaml
 
-from dlctl.local.apiserver.endpoints.subresources import LogRequest
+from dlctl.local.apiserver.endpoints.log_requests import LogRequest
 from dlctl.local.apiserver.server import ApiServer, serve
 from tests.local.apiserver.definitions import definition, gadget
 

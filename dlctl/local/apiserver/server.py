@@ -25,9 +25,10 @@ from dlctl.local.apiserver.builtins import strategies
 from dlctl.local.apiserver.crds.controller import CRDController
 from dlctl.local.apiserver.discovery.documents import documents
 from dlctl.local.apiserver.endpoints.execs import ExecSource
+from dlctl.local.apiserver.endpoints.log_requests import LogSource
 from dlctl.local.apiserver.endpoints.port_forwards import PortForwardSource
 from dlctl.local.apiserver.endpoints.resource_endpoints import Endpoints
-from dlctl.local.apiserver.endpoints.subresources import LogSource, Subresources
+from dlctl.local.apiserver.endpoints.subresources import Subresources
 from dlctl.local.apiserver.faults import Faults
 from dlctl.local.apiserver.handler import AuditKey, LargeRequest, RequestHandler
 from dlctl.local.apiserver.printing.tables import table_convertor

@@ -32,6 +32,7 @@ from dlctl.local.node.etc_files import machine_hosts, write_etc
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.hosts_files import HostsFiles
 from dlctl.local.node.internet import relay_connections
+from dlctl.local.node.log_times import LogTimes
 from dlctl.local.node.logs import LogArchive, LogOptions
 from dlctl.local.node.name_server import answer_queries
 from dlctl.local.node.node_object import node_object
@@ -101,6 +102,7 @@ class Kubelet:
         self._client = client
         self._run_dir = run_dir
         self._workers: dict[UID, PodWorker] = {}
+        self._log_times = LogTimes(self.clock)
 
     async def run(self) -> None:
         """Run pods until cancelled, or until the agent, the parent of all containers, is lost."""
@@ -111,6 +113,7 @@ class Kubelet:
         events = PodEvents(self._client, source, self.clock)
         devices = await asyncio.to_thread(find_devices) if self.options.hand_out_gpus else {}
         async with (
+            self._log_times.observed(),
             open_sandboxes(self._run_dir / "agent.log", choice=self.options.network) as sandboxes,
             asyncio.TaskGroup() as group,
         ):
@@ -134,6 +137,7 @@ class Kubelet:
                 pod_api=PodApi(self._client),
                 events=events,
                 clock=self.clock,
+                log_times=self._log_times,
                 keep_logs=self.options.keep_logs,
                 log_archive=LogArchive(self.options.log_dir) if self.options.log_dir else None,
                 directories=self.options.directories,
@@ -180,7 +184,9 @@ class Kubelet:
                     f'container "{runner.container.name}" in pod "{pod.name}" is waiting to '
                     f"start: {runner.record.state.reason}"
                 )
-        return logs.read(runner.logs.path(start), query, lambda: not runner.is_at(start))
+        path = runner.logs.path(start)
+        times = self._log_times.of(path)
+        return logs.read(path, query, lambda: not runner.is_at(start), times)
 
     def session(
         self, pod: ObjectKey, container: str, command: ExecCommand

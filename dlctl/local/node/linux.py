@@ -22,6 +22,9 @@ MS_BIND: Final = 4096
 MS_REC: Final = 16384
 MS_PRIVATE: Final = 1 << 18
 
+IN_MODIFY: Final = 0x2
+IN_IGNORED: Final = 0x8000
+
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_CAP_AMBIENT: Final = 47
@@ -60,6 +63,20 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
 def sethostname(name: str) -> None:
     encoded = name.encode()
     _check(_libc.sethostname(encoded, len(encoded)), "sethostname")
+
+
+def inotify_init() -> int:
+    """Return a descriptor that announces changes of files; reading it never waits."""
+    fd: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    _check(min(fd, 0), "inotify_init")
+    return fd
+
+
+def inotify_add_watch(fd: int, path: str, mask: int) -> int:
+    """Return the number by which events name the file."""
+    watch: int = _libc.inotify_add_watch(fd, path.encode(), ctypes.c_uint32(mask))
+    _check(min(watch, 0), f"inotify {path}")
+    return watch
 
 
 def die_with_parent(signal: int) -> None:

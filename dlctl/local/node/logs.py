@@ -1,10 +1,10 @@
 """The output of containers: one file per start, read as ``kubectl logs`` requests it.
 
-The last two starts are kept, or all of them in an archive. Lines have no timestamps, because the
-program writes the file itself.
+The last two starts are kept, or all of them in an archive.
 """
 
 import asyncio
+import datetime
 import os
 import re
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +14,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.meta import ObjectKey
+from dlctl.local.node.log_times import LineTimes
 
 _CHUNK_BYTES: Final = 1 << 16
 # Delay until a new line of a followed log is seen.
@@ -23,10 +24,12 @@ _KEPT_LOGS: Final = 2
 
 @attrs.frozen
 class LogOptions:
-    """The requested part of a log."""
+    """The requested part of a log; times are known only of the node's own."""
 
     previous: bool = False
     follow: bool = False
+    timestamps: bool = False
+    since: datetime.datetime | None = None
     tail_lines: int | None = None
     limit_bytes: int | None = None
 
@@ -74,23 +77,77 @@ class LogArchive:
         log.symlink_to(directory.absolute() / f"{container}-{number}.log")
 
 
-async def read(path: Path, query: LogOptions, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def read(
+    path: Path, query: LogOptions, ended: Callable[[], bool], times: LineTimes | None = None
+) -> AsyncIterator[bytes]:
     """Yield the file; with ``follow``, also what is appended until ``ended``."""
     left = query.limit_bytes
-    position = await asyncio.to_thread(tail_position, path, query.tail_lines)
-    while left is None or left > 0:
+    start = await asyncio.to_thread(_start, path, query, times)
+    output = _contents(path, start, lambda: not query.follow or ended())
+    if query.timestamps and times is not None:
+        output = _with_times(output, start, times)
+    async for data in output:
+        if left is None:
+            yield data
+            continue
+        yield data[:left]
+        left -= len(data)
+        if left <= 0:
+            return
+
+
+async def _contents(path: Path, position: int, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
+    while True:
         # Checked before reading: the program's last output was written before it ended.
-        last = not query.follow or ended()
-        data = await asyncio.to_thread(_read, path, position, left)
+        last = ended()
+        data = await asyncio.to_thread(_read, path, position)
         position += len(data)
-        if left is not None:
-            left -= len(data)
         if data:
             yield data
         elif last:
             return
         else:
             await asyncio.sleep(_POLL_S)
+
+
+async def _with_times(
+    output: AsyncIterator[bytes], position: int, times: LineTimes
+) -> AsyncIterator[bytes]:
+    """Yield the lines, each after its time; unfinished ones last."""
+    rest = b""
+    async for data in output:
+        *lines, rest = (rest + data).split(b"\n")
+        stamped = []
+        for line in lines:
+            position += len(line) + 1
+            stamped.append(_stamp(times.at(position)) + line + b"\n")
+        if stamped:
+            yield b"".join(stamped)
+    if rest:
+        yield _stamp(times.at(position + len(rest))) + rest
+
+
+def _stamp(time: datetime.datetime) -> bytes:
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
+
+
+def _start(path: Path, query: LogOptions, times: LineTimes | None) -> int:
+    """Return the offset of the first requested line."""
+    position = tail_position(path, query.tail_lines)
+    if query.since is None or times is None:
+        return position
+    return max(position, _line_start(path, times.size_before(query.since)))
+
+
+def _line_start(path: Path, position: int) -> int:
+    """Return the offset at which the line of a position begins."""
+    while position > 0:
+        begin = max(position - _CHUNK_BYTES, 0)
+        found = _read(path, begin)[: position - begin].rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        position = begin
+    return 0
 
 
 def tail_position(path: Path, lines: int | None) -> int:
@@ -117,13 +174,12 @@ def tail_position(path: Path, lines: int | None) -> int:
     return 0
 
 
-def _read(path: Path, position: int, left: int | None) -> bytes:
-    size = _CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES)
+def _read(path: Path, position: int) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return b""
     try:
-        return os.pread(fd, size, position)
+        return os.pread(fd, _CHUNK_BYTES, position)
     finally:
         os.close(fd)

@@ -20,6 +20,7 @@ from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.env import PodPlacement
 from dlctl.local.node.hosts_files import HostsFiles, PodAddress
 from dlctl.local.node.launch import PodPaths, PodRuntime
+from dlctl.local.node.log_times import LogTimes
 from dlctl.local.node.logs import LogArchive
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
@@ -47,6 +48,7 @@ class NodeContext:
     pod_api: PodApi
     events: PodEvents
     clock: Clock
+    log_times: LogTimes
     keep_logs: bool = False
     log_archive: LogArchive | None = None
     directories: NodeDirectories = attrs.field(factory=NodeDirectories)

@@ -217,6 +217,7 @@ class PodWorker:
         self, container: Container, image: Image, log_path: Path
     ) -> StartContainer:
         assert self._runtime is not None, "containers run only once the pod is set up"
+        self._context.log_times.watch(log_path)
         sources = await self._context.pod_api.sources(self.pod)
         setting = attrs.evolve(self._runtime, pod=self.pod, sources=sources)
         return await asyncio.to_thread(setting.start_request, container, image, log_path)

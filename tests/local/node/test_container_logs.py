@@ -1,13 +1,14 @@
 """Logs through the API server, as kubectl requests them."""
 
 import asyncio
+import datetime
 
 import pytest
 
 from dlctl.api.meta import PODS
 from dlctl.kube.errors import ApiError
 from tests.local.node.builders import make_container
-from tests.local.node.harness import NodeHarness
+from tests.local.node.harness import NodeHarness, container
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -21,6 +22,31 @@ async def test_log_can_be_limited_to_its_last_lines(harness: NodeHarness) -> Non
 async def test_log_holds_both_output_streams_in_their_order(harness: NodeHarness) -> None:
     await harness.run("both", command=["sh", "-c", "echo a; echo b >&2; echo c"])
     assert await harness.log("both") == "a\nb\nc\n"
+
+
+async def test_lines_have_the_times_at_which_they_were_written(harness: NodeHarness) -> None:
+    script = "echo first; until test -e go; do sleep 0.01; done; printf 'half\\nlast'"
+    await harness.start("timed", command=["sh", "-c", script])
+    await harness.until("timed", lambda status: status["phase"] == "Running")
+    assert await harness.first_line("timed") == "first"
+    # The clocks of this test and of the node are the same.
+    between = datetime.datetime.now(datetime.UTC)
+    work = harness.cluster.run_dir / "pods" / harness.uid("timed") / "work"
+    await asyncio.to_thread((work / "go").touch)
+    status = await harness.finished("timed")
+
+    lines = (await harness.log("timed", timestamps="true")).splitlines()
+    times, texts = zip(*(line.split(" ", 1) for line in lines), strict=True)
+    assert texts == ("first", "half", "last")
+    first, half, last = (datetime.datetime.fromisoformat(time) for time in times)
+    started = container(status)["state"]["terminated"]["startedAt"]
+    assert datetime.datetime.fromisoformat(started) <= first
+    assert first <= between <= half <= last
+    assert await harness.log("timed", sinceTime=between.isoformat()) == "half\nlast"
+    assert await harness.log("timed", sinceSeconds="3600") == "first\nhalf\nlast"
+    assert await harness.log("timed", sinceSeconds="3600", tailLines="1") == "last"
+    limited = await harness.log("timed", timestamps="true", limitBytes="5")
+    assert limited == times[0][:5]
 
 
 async def test_log_of_the_previous_run_is_kept(harness: NodeHarness) -> None:

@@ -3,7 +3,7 @@
 Only the paths of built-in and scaled resources differ; the rest goes to the ordinary verbs.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -15,13 +15,14 @@ from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
 from dlctl.local.apiserver.endpoints import execs
 from dlctl.local.apiserver.endpoints.execs import ExecSource, exec_response
+from dlctl.local.apiserver.endpoints.log_requests import LogRequest, LogSource
 from dlctl.local.apiserver.endpoints.port_forwards import (
     PortForwardSource,
     port_forward_response,
 )
 from dlctl.local.apiserver.endpoints.resource_endpoints import Endpoints
 from dlctl.local.apiserver.endpoints.scales import apply_scale, check_scale, scale_of
-from dlctl.local.apiserver.request_options import DeleteRequestOptions, boolean, integer
+from dlctl.local.apiserver.request_options import DeleteRequestOptions
 from dlctl.local.apiserver.requests import (
     ApiRequest,
     ApiResponse,
@@ -42,23 +43,6 @@ _CREATED: Final = {
     "status": "Success",
     "code": 201,
 }
-
-
-@attrs.frozen
-class LogRequest:
-    """The requested lines of a container's log."""
-
-    namespace: str
-    pod: str
-    container: str
-    previous: bool = False
-    follow: bool = False
-    tail_lines: int | None = None
-    since_s: int | None = None
-    limit_bytes: int | None = None
-
-
-LogSource = Callable[[LogRequest], AsyncIterator[bytes]]
 
 
 @attrs.define
@@ -182,21 +166,12 @@ class Subresources:
         return BufferedResponse(msgspec.json.encode(_CREATED), 201)
 
     def _log(self, served: ServedResource, api_request: ApiRequest) -> StreamedResponse:
+        request = LogRequest.read(api_request)
         pod = self._pod(served, api_request)
-        query = api_request.query
-        container = _container(pod, query.get("container", ""))
+        container = _container(pod, api_request.query.get("container", ""))
         if self.log_source is None:
             raise status.bad_request(f"no node serves the logs of pod {api_request.info.name}")
-        request = LogRequest(
-            namespace=api_request.info.namespace,
-            pod=api_request.info.name,
-            container=container,
-            previous=bool(boolean(query, "previous")),
-            follow=bool(boolean(query, "follow")),
-            tail_lines=integer(query, "tailLines"),
-            since_s=integer(query, "sinceSeconds"),
-            limit_bytes=integer(query, "limitBytes"),
-        )
+        request = attrs.evolve(request, container=container)
         return StreamedResponse(self.log_source(request), "text/plain")
 
     def _token(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from dlctl.local.apiserver.endpoints.subresources import LogRequest
+from dlctl.local.apiserver.endpoints.log_requests import LogRequest
 from tests.local.apiserver.raw_client import CRDS, PODS, WIDGETS, RawClient, pod, widget, widget_crd
 
 BINDING = {
