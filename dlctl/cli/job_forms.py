@@ -13,15 +13,21 @@ from dlctl.errors import ConfigError
 
 JSON = dict[str, Any]
 Counts = Mapping[str, int]
+# Of all kinds; the others start, coordinate or serve parameters.
+_TRAINING_TYPES: Final = ("master", "worker")
 
 
 @attrs.frozen
 class Program:
-    """What the replicas run; ``env`` is added to what their framework sets."""
+    """What the replicas run; ``env`` is added to what their framework sets.
+
+    ``limits`` are the resources of each process that trains.
+    """
 
     command: Sequence[str]
     image: str
     env: Mapping[str, str] = attrs.field(factory=dict)
+    limits: Mapping[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -64,6 +70,8 @@ class JobForm:
                 container["command"] = list(program.command)
             if env:
                 container["env"] = env
+            if program.limits and type_.lower() in _TRAINING_TYPES:
+                container["resources"] = {"limits": dict(program.limits)}
             specs[type_] = self._replica(count, container)
         return {
             "apiVersion": self.api_version,

@@ -15,6 +15,7 @@ from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.manifest_text import commented
 from dlctl.errors import ConfigError
 
+_GPU: Final = "nvidia.com/gpu"
 _PLACEHOLDER: Final = "registry.example.com/my-training:latest"
 # With room for what children add: ``-worker-9999``.
 _MAX_NAME_CHARS: Final = 40
@@ -47,6 +48,11 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME[=VALUE]",
         help="set a variable, by default to its value here; repeatable",
+    )
+    group.add_argument(
+        "--gpus",
+        metavar="N",
+        help=f"GPUs of each worker; of {_GPU}, or as another resource: amd.com/gpu=N",
     )
     group.add_argument("--name", help="name of the job (default: that of the script)")
     group.add_argument(
@@ -111,6 +117,7 @@ def parse_script(args: argparse.Namespace, options: LocalOptions) -> ScriptJob:
         form.started([_literal(word) for word in command], args.workers),
         args.container_image or _PLACEHOLDER,
         dict(_variable(text) for text in args.env),
+        _gpus(args.gpus) if args.gpus else {},
     )
     return ScriptJob(
         form=form,
@@ -148,11 +155,16 @@ def _prefix(given: str | None, environment: Mapping[str, str]) -> Path:
         found = (Path(path) for path in active if path and _has_python(Path(path)))
         return next(found, Path(sys.prefix))
     path = Path(given).expanduser().absolute()
-    if path.is_file() and path.parent.name == "bin":
+    if path.is_file() and _is_python_of(path, path.parent.parent):
         path = path.parent.parent
     if not _has_python(path):
         raise ConfigError(f"--python {given}: it has no bin/python3; name a Python environment")
     return path
+
+
+def _is_python_of(program: Path, prefix: Path) -> bool:
+    """Return whether a program is the ``python3`` of an environment, and no other version."""
+    return _has_python(prefix) and program.samefile(prefix / "bin" / "python3")
 
 
 def _has_python(prefix: Path) -> bool:
@@ -164,6 +176,13 @@ def _variable(text: str) -> tuple[str, str]:
     if not equals and name not in os.environ:
         raise ConfigError(f"--env {name}: it is not set here; write {name}=VALUE")
     return name, _literal(value if equals else os.environ[name])
+
+
+def _gpus(text: str) -> dict[str, int]:
+    resource, equals, count = text.rpartition("=")
+    if not count.isdecimal() or (equals and "/" not in resource):
+        raise ConfigError(f"--gpus {text}: write a number, or a resource such as amd.com/gpu=1")
+    return {resource or _GPU: int(count)}
 
 
 def _literal(text: str) -> str:

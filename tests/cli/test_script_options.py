@@ -63,6 +63,16 @@ def test_printed_manifest_says_what_to_change_for_a_cluster(dlctl: Dlctl, script
     assert {"name": "LOCAL_RANK", "value": "0"} in env
 
 
+def test_processes_that_train_get_the_gpus(dlctl: Dlctl, script: Path) -> None:
+    _, job = dry_run(dlctl, "--kind", "mpi", "--gpus", "2", str(script))
+    worker = container(job, "mpiReplicaSpecs", "Worker")
+    assert worker["resources"] == {"limits": {"nvidia.com/gpu": 2}}
+    assert "resources" not in container(job, "mpiReplicaSpecs", "Launcher")
+    _, job = dry_run(dlctl, "--kind", "tf", "--gpus", "amd.com/gpu=1", str(script))
+    limits = container(job, "tfReplicaSpecs", "Worker")["resources"]["limits"]
+    assert limits == {"amd.com/gpu": 1}
+
+
 def test_launcher_starts_the_script_in_the_workers(dlctl: Dlctl, script: Path) -> None:
     chosen = ("--workers", "4", "--container-image", "my/mpi:1", "--name", "sum")
     _, job = dry_run(dlctl, "--kind", "mpi", *chosen, str(script))
@@ -112,6 +122,7 @@ def test_active_environment_is_used_unless_another_is_named(
         pytest.param(
             ["--kind", "jax", "-m", "x", "--python", "/nowhere"], "no bin/python3", id="python"
         ),
+        pytest.param(["--kind", "jax", "-m", "x", "--gpus", "all"], "amd.com/gpu=1", id="GPUs"),
         pytest.param(["--kind", "jax", "-m", "x", "-e", "NO_SUCH"], "NO_SUCH=VALUE", id="variable"),
         pytest.param(["--dry-run", "job.yaml"], "dlctl render", id="dry run of a manifest"),
     ],

@@ -62,13 +62,18 @@ class VolumeManager:
         if volume.host_path is not None:
             return _host_path(volume.host_path)
         if volume.persistent_volume_claim is not None:
-            path = self.claims / volume.persistent_volume_claim.claim_name
-            path.mkdir(parents=True, exist_ok=True)
-            return path
+            return self._claim(volume.persistent_volume_claim.claim_name)
         path = self.directory / volume.name
         path.mkdir(parents=True, exist_ok=True)
         if volume.empty_dir is None:
             self._fill(volume)
+        return path
+
+    def _claim(self, name: str) -> Path:
+        path = self.claims / name
+        if path.parent != self.claims or name == "..":
+            raise UnsupportedVolumeError(f"claimName {name!r} is no name of a claim")
+        path.mkdir(parents=True, exist_ok=True)
         return path
 
     def refresh(self, sources: ConfigSources) -> None:

@@ -87,8 +87,13 @@ def test_volume_can_be_written_over_itself(tmp_path: Path) -> None:
             UnsupportedVolumeError,
             "is outside",
         ),
+        (
+            {"persistentVolumeClaim": {"claimName": "../x"}},
+            UnsupportedVolumeError,
+            "no name of a claim",
+        ),
     ],
-    ids=["missing", "no such path", "unknown kind", "path with dots"],
+    ids=["missing", "no such path", "unknown kind", "path with dots", "claim with dots"],
 )
 def test_failed_volume_is_named(
     volume: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
