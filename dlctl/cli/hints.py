@@ -8,6 +8,8 @@ from typing import Final
 _CANNOT_START: Final = re.compile(r"cannot start the container: (.+): No such file or directory")
 _NO_SCRIPT: Final = re.compile(r"can't open file '([^']+)': \[Errno 2\]")
 _NO_FILE: Final = re.compile(r"FileNotFoundError: .*No such file or directory: '(/[^']+)'")
+# Where the node starts containers that have no working directory.
+_IN_WORK: Final = re.compile(r"/pods/[^/]+/work/(.+)$")
 _NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
 _PORT_IN_USE: Final = re.compile(r"Address already in use|EADDRINUSE")
 
@@ -17,8 +19,10 @@ def hints(lines: Iterable[str]) -> Iterator[str]:
     text = "\n".join(lines)
     if found := _CANNOT_START.search(text):
         yield f"no such file: {found[1]}: is the image mapped? see --image; own code needs --mount"
-    for pattern in (_NO_SCRIPT, _NO_FILE):
-        if found := pattern.search(text):
+    for found in (_NO_SCRIPT.search(text), _NO_FILE.search(text)):
+        if found and (relative := _IN_WORK.search(found[1])):
+            yield f"no such file: {relative[1]}: --workdir DIR is where containers start"
+        elif found:
             parent = PurePosixPath(found[1]).parent
             yield (
                 f"no such file: {found[1]}: --mount DIR:{parent} shows a directory of this machine "

@@ -10,7 +10,7 @@ from dlctl.cli.durations import describe_duration
 from dlctl.cli.hints import hints
 from dlctl.cli.log_selection import chief_first
 from dlctl.cli.progress import JobProgress, ReplicaProgress
-from dlctl.cli.restart_limit import describe_restarts, replica_beyond
+from dlctl.cli.restart_limit import cannot_start, describe_restarts, replica_beyond
 
 # The last lines of a replica of a job, at most that many.
 LastLines = Callable[[JobProgress, str, int], Sequence[str]]
@@ -65,9 +65,10 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
     elif job.finished:
         yield f"{job} failed after {took}: {job.reason}"
     elif replica := replica_beyond(job, end.max_restarts):
-        yield (
-            f"{job} failed after {took}: {_where(replica.name, replica.pod)} "
-            f"{describe_restarts(replica)}; --max-restarts allows {end.max_restarts}"
+        yield f"{job} failed after {took}: {_where(replica.name, replica.pod)} " + (
+            "cannot start"
+            if cannot_start(replica)
+            else f"{describe_restarts(replica)}; --max-restarts allows {end.max_restarts}"
         )
         yield from _explained(job, replica.name, last_lines)
     else:

@@ -21,6 +21,7 @@ from dlctl.reconcilers.observe import Children, ObservedReplica, ReplicaState, o
 
 _STOPPED: Final = "Stopped"
 _KEPT_EXITS: Final = 20
+_START_ERROR: Final = "StartError"
 _PHASE_BY_STATE: Final[Mapping[ReplicaState, str]] = {
     ReplicaState.MISSING: "Waiting",
     ReplicaState.PENDING: "Pending",
@@ -53,6 +54,8 @@ class ContainerExit:
 
     run: ContainerRun
     exit_code: int
+    # It could not be executed, as where there is no such file.
+    not_executed: bool = False
 
 
 @attrs.frozen
@@ -202,13 +205,15 @@ def _exits(
     last: ReplicaProgress, run: ContainerRun, status: ContainerStatus | None, code: int | None
 ) -> tuple[ContainerExit, ...]:
     """Return the ends of runs, with those that the status shows: of this run and the one before."""
-    seen = {end.run: end.exit_code for end in last.exits}
+    seen = {end.run: end for end in last.exits}
     before = _last_termination(status)
+    failed_start = before is not None and before.reason == _START_ERROR
     if run.number and code is None and before:
-        seen.setdefault(attrs.evolve(run, number=run.number - 1), before.exit_code)
+        ended = attrs.evolve(run, number=run.number - 1)
+        seen.setdefault(ended, ContainerExit(ended, before.exit_code, failed_start))
     if code is not None:
-        seen[run] = code
-    return tuple(ContainerExit(*end) for end in seen.items())[-_KEPT_EXITS:]
+        seen[run] = ContainerExit(run, code, failed_start)
+    return tuple(seen.values())[-_KEPT_EXITS:]
 
 
 def _last_termination(status: ContainerStatus | None) -> ContainerStateTerminated | None:

@@ -22,13 +22,21 @@ def max_restarts(text: str) -> int | None:
 
 
 def replica_beyond(job: JobProgress, limit: int | None) -> ReplicaProgress | None:
-    """Return a replica that has been restarted more often, or waits for a restart too many."""
+    """Return a replica that has been restarted more often, or waits for a restart too many.
+
+    Restarts do not help one whose program cannot be executed: it is found at once.
+    """
     if limit is None or job.finished:
         return None
-    return next((r for r in job.replicas if _restarts_allowed(job, r) > limit), None)
+    return next((r for r in job.replicas if _needed(job, r) > limit or cannot_start(r)), None)
 
 
-def _restarts_allowed(job: JobProgress, replica: ReplicaProgress) -> int:
+def cannot_start(replica: ReplicaProgress) -> bool:
+    """Return whether the last program of the replica could not be executed."""
+    return bool(replica.exits) and replica.exits[-1].not_executed
+
+
+def _needed(job: JobProgress, replica: ReplicaProgress) -> int:
     # A notice about a replica that has failed says that the controller restarts it.
     waits = replica.phase == _CRASHED or (replica.phase == _LOST and bool(job.notice))
     return replica.restarts + waits

@@ -97,6 +97,15 @@ def test_replica_that_crashes_again_and_again_is_the_cause_with_each_exit_code()
     ]
 
 
+def test_replica_whose_program_cannot_be_executed_cannot_start() -> None:
+    ends = tuple(ContainerExit(attrs.evolve(RUN, number=n), 127, not_executed=True) for n in (0, 1))
+    job = attrs.evolve(RUNNING, replicas=(attrs.evolve(CRASHING, exits=ends), WORKER_1))
+    first = closing(job)[0]
+    assert first == (
+        "mxjob ml/linear failed after 12 s: worker-0 (pod linear-worker-x-0) cannot start"
+    )
+
+
 def test_restarts_of_the_failed_replica_are_counted_with_their_exit_codes() -> None:
     exits = tuple(
         ContainerExit(attrs.evolve(RUN, number=n), code) for n, code in ((0, 137), (1, 1))
@@ -160,6 +169,17 @@ def test_deleted_job_is_reported_as_such() -> None:
             "hint: no such file: /opt/app/train.py: --mount DIR:/opt/app shows a directory of this"
             " machine there",
             id="script",
+        ),
+        pytest.param(
+            "python3: can't open file '/tmp/dlctl-a1/pods/b-2/work/train.py': [Errno 2] No such",
+            "hint: no such file: train.py: --workdir DIR is where containers start",
+            id="relative script",
+        ),
+        pytest.param(
+            "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.csv'",
+            "hint: no such file: /data/train.csv: --mount DIR:/data shows a directory of this"
+            " machine there",
+            id="file",
         ),
         pytest.param(
             "ModuleNotFoundError: No module named 'torch.nn'",

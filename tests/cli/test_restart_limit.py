@@ -5,7 +5,7 @@ import pytest
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status import JobPhase
-from dlctl.cli.progress import JobProgress, ReplicaProgress
+from dlctl.cli.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
 from dlctl.cli.restart_limit import max_restarts, replica_beyond
 
 JOB = JobProgress("mxjob", ObjectKey("ml", "linear"), phase=JobPhase.RUNNING)
@@ -39,6 +39,16 @@ def test_replica_is_hopeless_once_it_needs_more_restarts_than_allowed(
 def test_lost_replica_counts_once_the_controller_restarts_it() -> None:
     assert not found(0, "Lost", 0)
     assert found(0, "Lost", 0, notice="worker-0 is restarted in 10 s")
+
+
+@pytest.mark.parametrize(("limit", "hopeless"), [(3, True), (None, False)])
+def test_replica_whose_program_cannot_be_executed_is_hopeless_at_once(
+    limit: int | None, hopeless: bool
+) -> None:
+    end = ContainerExit(ContainerRun("uid-1", "mxnet"), 127, not_executed=True)
+    replica = ReplicaProgress("worker-0", "worker", phase="CrashLoopBackOff", exits=(end,))
+    job = attrs.evolve(JOB, replicas=(replica,))
+    assert (replica_beyond(job, limit) is replica) is hopeless
 
 
 def test_job_that_has_finished_has_its_own_outcome() -> None:
