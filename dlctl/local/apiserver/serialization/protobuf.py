@@ -1,15 +1,18 @@
-"""Decoding of protobuf objects, which kubectl sends when it creates kinds it knows.
+"""Decoding of protobuf objects, which kubectl and Helm send of kinds they know.
 
 Reads only the kinds of ``kinds/numbers.txt``: responses are JSON, which every client understands.
-Empty fields are omitted, as in JSON.
+Empty fields are omitted, as in JSON; not those that may be unset instead, marked by ``*`` there.
 """
 
 import base64
 import datetime
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
+
+import msgspec
 
 from dlctl.api.core_types.type_tables import Field
 from dlctl.clock import timestamp
@@ -43,17 +46,24 @@ def decode(body: bytes) -> JSON:
 
 @lru_cache(maxsize=1)
 def _fields_by_number() -> Mapping[str, Mapping[int, str]]:
-    """Return the fields of each message by number: their position in the line, from 1."""
+    """Return the fields of each message by number: their position in the line, from 1.
+
+    ``+Name`` stands for a message whose fields belong to the one around it.
+    """
     lines = (files(__package__) / "kinds" / "numbers.txt").read_text().splitlines()
     pairs = (line.split(" = ") for line in lines)
     return {name: dict(enumerate(words.split(), start=1)) for name, words in pairs}
 
 
-def _message(kind: str, data: bytes) -> JSON:
+def _message(kind: str, data: bytes, message: str = "") -> JSON:
     result: JSON = {}
-    names = _fields_by_number().get(kind, {})
+    names = _fields_by_number().get(message or kind, {})
     for number, raw in _fields(data):
-        field = kinds()[kind].fields.get(names.get(number, ""))
+        name = names.get(number, "")
+        if name.startswith("+"):
+            result |= _message(kind, raw, name[1:])
+            continue
+        field = kinds()[kind].fields.get(name.rstrip("*"))
         if field is None:
             continue
         if field.shape[:1] == ("{}",):
@@ -62,7 +72,7 @@ def _message(kind: str, data: bytes) -> JSON:
             result.setdefault(field.name, {})[entry.get(1, b"").decode()] = value
         elif field.shape:
             result.setdefault(field.name, []).append(_single(field, raw))
-        elif (value := _single(field, raw)) not in ("", 0, {}, None):
+        elif (value := _single(field, raw)) not in ("", 0, None) or name.endswith("*"):
             result[field.name] = value
     return result
 
@@ -70,29 +80,58 @@ def _message(kind: str, data: bytes) -> JSON:
 def _single(field: Field, raw: Any) -> Any:
     if field.type in kinds():
         return _message(field.type, raw)
-    match field.type:
-        case "str":
-            return raw.decode()
-        case "bytes":
-            return base64.b64encode(raw).decode()
-        case "bool":
-            return bool(raw)
-        case "int32" | "int64":
-            # Negative numbers are encoded as their complement in 64 bits.
-            return raw - 2**64 if raw >= 2**63 else raw
-        case "time":
-            return _time(dict(_fields(raw)))
-        case "intstr":
-            parts = dict(_fields(raw))
-            return parts.get(3, b"").decode() if parts.get(1) else parts.get(2, 0)
-        case _:
-            return None
+    return _DECODERS[field.type](raw)
 
 
-def _time(parts: Mapping[int, Any]) -> str:
+def _integer(raw: int) -> int:
+    # Negative numbers are encoded as their complement in 64 bits.
+    return raw - 2**64 if raw >= 2**63 else raw
+
+
+def _time(raw: bytes) -> str:
+    parts = dict(_fields(raw))
+    return timestamp(_datetime(parts)) if parts.get(1) else ""
+
+
+def _microtime(raw: bytes) -> str:
+    parts = dict(_fields(raw))
     if not parts.get(1):
         return ""
-    return timestamp(datetime.datetime.fromtimestamp(parts[1], datetime.UTC))
+    return f"{_datetime(parts):%Y-%m-%dT%H:%M:%S}.{parts.get(2, 0) // 1000:06}Z"
+
+
+def _datetime(parts: Mapping[int, Any]) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(parts[1], datetime.UTC)
+
+
+def _integer_or_string(raw: bytes) -> int | str:
+    parts = dict(_fields(raw))
+    if parts.get(1):
+        return str(parts.get(3, b"").decode())
+    return int(parts.get(2, 0))
+
+
+def _quantity(raw: bytes) -> str:
+    return str(dict(_fields(raw)).get(1, b"").decode())
+
+
+def _any(raw: bytes) -> Any:
+    return msgspec.json.decode(dict(_fields(raw)).get(1, b"null"))
+
+
+_DECODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "any": _any,
+    "bool": bool,
+    "bytes": lambda raw: base64.b64encode(raw).decode(),
+    "float": lambda raw: struct.unpack("<d", raw)[0],
+    "int32": _integer,
+    "int64": _integer,
+    "intstr": _integer_or_string,
+    "microtime": _microtime,
+    "quantity": _quantity,
+    "str": bytes.decode,
+    "time": _time,
+}
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from dlctl.local.apiserver.serialization.protobuf import MEDIA_TYPE, ProtobufError, decode
-from tests.local.apiserver.raw_client import RawClient
+from tests.local.apiserver.raw_client import PODS, RawClient, pod
 
 
 def field(number: int, value: bytes | int | str) -> bytes:
@@ -49,6 +49,37 @@ def test_ports_of_a_service_are_numbers_or_names() -> None:
         {"port": 80, "targetPort": 88},
         {"port": 81, "targetPort": "http"},
     ]
+
+
+def test_pod_keeps_what_could_be_unset_and_fields_of_messages_inside() -> None:
+    limit = field(1, "cpu") + field(2, field(1, "500m"))
+    container = field(1, "main") + field(2, "i") + field(8, field(1, limit))
+    volume = field(1, "v") + field(2, field(2, field(1, "")))
+    # terminationGracePeriodSeconds may be unset, stdin may not.
+    spec = field(1, volume) + field(2, container + b"\x80\x01\x00") + field(4, 0)
+
+    assert decode(envelope("Pod", field(1, meta("p")) + field(2, spec)))["spec"] == {
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "containers": [{"name": "main", "image": "i", "resources": {"limits": {"cpu": "500m"}}}],
+        "terminationGracePeriodSeconds": 0,
+    }
+
+
+def test_times_of_a_lease_have_microseconds() -> None:
+    time = field(1, 60) + bytes([2 << 3, 0xE8, 0x07])
+    assert decode(envelope("Lease", field(2, field(4, time))))["spec"] == {
+        "renewTime": "1970-01-01T00:01:00.000001Z"
+    }
+
+
+async def test_options_of_a_deletion_are_read(api: RawClient) -> None:
+    await api.create(PODS, pod("a", node="n"))
+    options = envelope("DeleteOptions", field(1, 0))
+
+    answer = await api.call("DELETE", f"{PODS}/a", options, type_=MEDIA_TYPE)
+
+    assert answer.code == 200
+    assert (await api.get(f"{PODS}/a")).code == 404
 
 
 @pytest.mark.parametrize(
