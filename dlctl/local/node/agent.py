@@ -10,6 +10,7 @@ import selectors
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -97,7 +98,9 @@ class Agent:
             self._stop(request)
             return
         if isinstance(request, KillExec):
-            self._forward_to_init(request, [])
+            # The container may just have ended, and the command with it.
+            with suppress(OSError):
+                self._forward_to_init(request, [])
             return
         try:
             if isinstance(request, ExecInContainer):
@@ -211,7 +214,12 @@ class Agent:
         return True
 
     def _forward_to_node(self, line: socket.socket) -> None:
-        if data := line.recv(REQUEST_BYTES):
+        try:
+            data = line.recv(REQUEST_BYTES)
+        except ConnectionResetError:
+            # The container ended before it read its last request.
+            data = b""
+        if data:
             self._node.sendall(data + b"\n")
         else:
             self._selector.unregister(line)

@@ -10,6 +10,7 @@ import msgspec
 
 from dlctl.api.meta import Object, ObjectMeta, Projection
 from dlctl.api.pods import PodSchedulingGate
+from dlctl.local.node.handler_types import ContainerPort, Lifecycle, Probe
 
 DEFAULT_GRACE_S = 30
 
@@ -95,8 +96,18 @@ class Container(Projection, frozen=True, gc=False):
     volume_mounts: list[VolumeMount] | None = None
     termination_message_path: str | None = None
     termination_message_policy: str | None = None
+    restart_policy: str | None = None
+    ports: list[ContainerPort] | None = None
     resources: ResourceRequirements | None = None
-    readiness_probe: dict[str, Any] | None = None
+    startup_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+    liveness_probe: Probe | None = None
+    lifecycle: Lifecycle | None = None
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Return whether this init container runs beside the containers of the pod."""
+        return self.restart_policy == "Always"
 
 
 class KeyToPath(Projection, frozen=True, gc=False):

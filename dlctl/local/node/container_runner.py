@@ -4,6 +4,7 @@ Its record is what gets reported; it does not access the API server.
 """
 
 import asyncio
+import datetime
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
@@ -11,11 +12,15 @@ from typing import Final
 import attrs
 
 from dlctl.clock import Clock
+from dlctl.errors import DlctlError
 from dlctl.local.node.api_types import Container, NodePod
 from dlctl.local.node.env import MissingReferenceError
+from dlctl.local.node.handler_types import Handler, Probe
+from dlctl.local.node.handlers import Handlers
 from dlctl.local.node.images import Image, NoCommandError
 from dlctl.local.node.launch import DEFAULT_MESSAGE_PATH, PodPaths
 from dlctl.local.node.logs import LogArchive, LogFiles, tail_position
+from dlctl.local.node.probes import ContainerProbes
 from dlctl.local.node.protocol import StartContainer
 from dlctl.local.node.restarts import CrashLoopBackoff, should_restart
 from dlctl.local.node.sandboxes import Sandboxes, StartError
@@ -24,6 +29,8 @@ from dlctl.local.node.volumes import UnsupportedVolumeError
 
 # Errors that may be fixed from outside, such as a ConfigMap created later, are retried.
 CONFIG_RETRY_S: Final = 1.0
+# Kubelets wait without end for a hook after the start.
+_HOOK_TIMEOUT_S: Final = 24 * 3600.0
 _MESSAGE_BYTES: Final = 4096
 _MESSAGE_LINES: Final = 80
 
@@ -44,15 +51,22 @@ class ContainerRunner:
     backoff: CrashLoopBackoff
     clock: Clock
     changed: Callable[[], None]
+    handlers: Handlers
     log_archive: LogArchive | None = None
     record: ContainerRecord = attrs.field(init=False)
     _running: str = attrs.field(init=False, default="")
     _stopping: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
     _killed: bool = attrs.field(init=False, default=False)
+    _started: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
 
     def __attrs_post_init__(self) -> None:
         name, image = self.container.name, self.container.image or ""
-        self.record = ContainerRecord(name, image, Waiting("ContainerCreating"))
+        waiting = Waiting("ContainerCreating")
+        self.record = ContainerRecord(name, image, waiting, sidecar=self.sidecar)
+
+    @property
+    def sidecar(self) -> bool:
+        return self.init and self.container.is_sidecar
 
     @property
     def logs(self) -> LogFiles:
@@ -67,12 +81,21 @@ class ContainerRunner:
         """Return whether this start of the program is in progress."""
         return self.record.running and self.record.restarts == start
 
+    @property
+    def program(self) -> str:
+        """Return the agent's name of the program, also while its ``postStart`` hook runs."""
+        return self._running
+
     def stop(self, *, kill: bool) -> None:
-        """Send SIGTERM, or SIGKILL with ``kill``; the program is not restarted."""
+        """End the program, with ``kill`` by SIGKILL at once; it is not restarted."""
         self._stopping.set()
         self._killed = self._killed or kill
-        if self._running:
-            self.sandboxes.stop(self._running, kill=kill)
+        if self._running and kill:
+            self.sandboxes.stop(self._running, kill=True)
+
+    async def started(self) -> None:
+        """Wait until the container has started, by its startup probe, or is done."""
+        await self._started.wait()
 
     async def run(self) -> None:
         """Run until there is no further start; the record has the outcome."""
@@ -82,12 +105,13 @@ class ContainerRunner:
                 break
             self.record.state = ended
             if self._stopping.is_set() or not should_restart(
-                self.pod, ended.exit_code, init=self.init
+                self.pod, ended.exit_code, init=self.init, sidecar=self.sidecar
             ):
                 break
             ran_s = (ended.finished_at - ended.started_at).total_seconds()
             await self._back_off(ended, self.backoff.delay_s(ran_s))
         self.record.done = True
+        self._started.set()
         self.changed()
 
     async def _back_off(self, ended: Terminated, wait_s: float) -> None:
@@ -113,13 +137,81 @@ class ContainerRunner:
         if exit_code is None:
             return None
         since = self.clock.now()
-        self.record.state = Running(since)
-        self.changed()
-        code = await exit_code
+        if not self._post_start:
+            self._record_running(since)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in (self._attend(since), self._end())]
+            code = await exit_code
+            for task in tasks:
+                task.cancel()
         self._running = ""
         message = await asyncio.to_thread(self._message, code)
         reason = "Error" if code else "Completed"
         return Terminated(code, reason, since, self.clock.now(), message)
+
+    @property
+    def _post_start(self) -> Handler | None:
+        lifecycle = self.container.lifecycle
+        return lifecycle.post_start if lifecycle else None
+
+    async def _attend(self, since: datetime.datetime) -> None:
+        """Run the hook after the start, and the probes."""
+        if self._post_start:
+            try:
+                await self.handlers.perform(self._post_start, _HOOK_TIMEOUT_S)
+            except DlctlError as failure:
+                self.warn("FailedPostStartHook", f"PostStartHook failed: {failure}")
+                await self._terminate(self.pod.grace_s)
+                return
+            self._record_running(since)
+        await ContainerProbes(
+            container=self.container,
+            handlers=self.handlers,
+            record=self.record,
+            changed=self._on_probe,
+            warn=self.warn,
+            kill=self._kill_unhealthy,
+        ).run()
+
+    def _record_running(self, since: datetime.datetime) -> None:
+        self.record.state = Running(since)
+        self.record.started = self.container.startup_probe is None
+        self.record.passing = self.container.readiness_probe is None
+        self._on_probe()
+
+    def _on_probe(self) -> None:
+        if self.record.started:
+            self.record.ever_started = True
+            self._started.set()
+        self.changed()
+
+    async def _kill_unhealthy(self, probe: Probe) -> None:
+        seconds = probe.termination_grace_period_seconds
+        await self._terminate(self.pod.grace_s if seconds is None else seconds)
+
+    async def _end(self) -> None:
+        """End the program once the container is to stop; SIGKILL comes from :meth:`stop`."""
+        await self._stopping.wait()
+        if not self._killed:
+            await self._request_end(self.pod.grace_s)
+
+    async def _terminate(self, grace_s: float) -> None:
+        """End the program, so that the restart policy applies."""
+        running = self._running
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._request_end(grace_s))
+            await asyncio.sleep(grace_s)
+            self.sandboxes.stop(running, kill=True)
+
+    async def _request_end(self, grace_s: float) -> None:
+        """Run the hook before the stop, and send SIGTERM."""
+        hook = self.container.lifecycle and self.container.lifecycle.pre_stop
+        if hook:
+            try:
+                await self.handlers.perform(hook, grace_s)
+            except DlctlError as failure:
+                self.warn("FailedPreStopHook", f"PreStopHook failed: {failure}")
+        self.sandboxes.stop(self._running, kill=False)
 
     async def _start(self) -> "asyncio.Future[int] | None":
         while not self._stopping.is_set():
@@ -134,9 +226,9 @@ class ContainerRunner:
                 continue
             exit_code = await self.sandboxes.start(start)
             self._running = start.container
-            if self._stopping.is_set():
+            if self._killed:
                 # stop() was called when there was nothing to stop yet.
-                self.sandboxes.stop(start.container, kill=self._killed)
+                self.sandboxes.stop(start.container, kill=True)
             return exit_code
         return None
 

@@ -16,7 +16,11 @@ import attrs
 from dlctl.api.meta import UID
 from dlctl.errors import DlctlError
 from dlctl.local.node.api_types import NodePod
-from dlctl.local.node.resource_requests import container_requests, pod_requests
+from dlctl.local.node.resource_requests import (
+    concurrent_containers,
+    container_requests,
+    pod_requests,
+)
 
 _TIMEOUT_S: Final = 20.0
 
@@ -146,16 +150,17 @@ class DevicePool:
         self, pod: NodePod, held: Mapping[str, tuple[str, ...]]
     ) -> dict[str, dict[str, str]]:
         env: dict[str, dict[str, str]] = {}
+        together, one_by_one = concurrent_containers(pod)
         for kind in DEVICE_TYPES:
             if kind.resource not in self._devices:
                 continue
             mine = held[kind.resource]
             start = 0
-            for container in pod.spec.containers:
+            for container in together:
                 count = container_requests(container).get(kind.resource, 0)
                 env.setdefault(container.name, {}).update(kind.env(mine[start : start + count]))
                 start += count
-            for container in pod.spec.init_containers or ():
+            for container in one_by_one:
                 count = container_requests(container).get(kind.resource, 0)
                 env.setdefault(container.name, {}).update(kind.env(mine[:count]))
         return env

@@ -6,7 +6,9 @@ One task per pod, from its binding until its object is gone. Plain calls announc
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from dlctl.local.node.exec_sessions import (
     NotRunningError,
     open_session,
 )
+from dlctl.local.node.handlers import Handlers
 from dlctl.local.node.images import Image, find
 from dlctl.local.node.launch import PodPaths, PodRuntime
 from dlctl.local.node.pod_setup import NodeContext, PodSetup
@@ -97,10 +100,16 @@ class PodWorker:
         runner = self.runner(container)
         if runner is None or not runner.running or self._runtime is None:
             raise NotRunningError(f'container not found ("{container}")')
-        words = self._runtime.exec_argv(runner.container, command.argv)
+        return self._open_session(runner.container, runner.running, command)
+
+    def _open_session(
+        self, container: Container, program: str, command: ExecCommand
+    ) -> AbstractAsyncContextManager[ContainerSession]:
+        assert self._runtime is not None, "containers run only once the pod is set up"
+        words = self._runtime.exec_argv(container, command.argv)
         return open_session(
             self._context.sandboxes,
-            runner.running,
+            program,
             attrs.evolve(command, argv=words),
             self._paths.sessions / uuid.uuid4().hex,
         )
@@ -151,15 +160,55 @@ class PodWorker:
 
     async def _run_pod(self) -> None:
         await self._set_up()
-        for runner in self._init_runners:
-            if not self._terminating.is_set():
-                await runner.run()
-            if not runner.record.succeeded:
-                self._give_up()
-                return
+        async with asyncio.TaskGroup() as beside:
+            sidecars: list[tuple[ContainerRunner, asyncio.Task[None]]] = []
+            for runner in self._init_runners:
+                if runner.sidecar and not self._terminating.is_set():
+                    name = f"sidecar {runner.container.name}"
+                    sidecars.append((runner, beside.create_task(runner.run(), name=name)))
+                    await self._started(runner)
+                elif not self._terminating.is_set():
+                    await runner.run()
+                if not runner.record.initialized:
+                    self._give_up()
+                    break
+            else:
+                await self._run_containers()
+            await self._stop_sidecars(sidecars)
+
+    async def _started(self, sidecar: ContainerRunner) -> None:
+        """Wait until a sidecar has started, or the pod stops."""
+        waiting = [
+            asyncio.ensure_future(each()) for each in (sidecar.started, self._terminating.wait)
+        ]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+
+    async def _run_containers(self) -> None:
         async with asyncio.TaskGroup() as group:
             for runner in self._runners:
                 group.create_task(runner.run(), name=f"container {runner.container.name}")
+
+    async def _stop_sidecars(
+        self, sidecars: Sequence[tuple[ContainerRunner, asyncio.Task[None]]]
+    ) -> None:
+        """End the sidecars, the last one first, within the pod's grace period."""
+        async with asyncio.TaskGroup() as group:
+            killing = group.create_task(self._kill_after(self.pod.grace_s, sidecars))
+            for runner, task in reversed(sidecars):
+                runner.stop(kill=False)
+                await asyncio.wait([task])
+            killing.cancel()
+
+    async def _kill_after(
+        self, seconds: float, sidecars: Sequence[tuple[ContainerRunner, asyncio.Task[None]]]
+    ) -> None:
+        await asyncio.sleep(seconds)
+        for runner, _ in sidecars:
+            runner.stop(kill=True)
 
     async def _refresh_volumes(self) -> None:
         while True:
@@ -210,8 +259,22 @@ class PodWorker:
             backoff=CrashLoopBackoff(context.crash_loop),
             clock=context.clock,
             changed=self._mark_changed,
+            handlers=Handlers(
+                container=container,
+                pod_ip=lambda: self._state.ip,
+                exec=partial(self._exec, container),
+                open_socket=lambda: context.sandboxes.open_socket(self.pod.metadata.uid),
+            ),
             log_archive=context.log_archive,
         )
+
+    def _exec(
+        self, container: Container, argv: Sequence[str]
+    ) -> AbstractAsyncContextManager[ContainerSession]:
+        """Run the command of a probe or a hook."""
+        runner = self.runner(container.name)
+        assert runner is not None, "every container has a runner"
+        return self._open_session(container, runner.program, ExecCommand(argv))
 
     async def _start_request(
         self, container: Container, image: Image, log_path: Path
@@ -241,7 +304,9 @@ class PodWorker:
         """Send SIGTERM to all now, SIGKILL later; a second, shorter period replaces the first."""
         self._terminating.set()
         for runner in [*self._init_runners, *self._runners]:
-            runner.stop(kill=grace_s <= 0)
+            # Sidecars end after the others, unless time is up.
+            if grace_s <= 0 or not runner.sidecar:
+                runner.stop(kill=grace_s <= 0)
         if self._kill_timer:
             self._kill_timer.cancel()
         if grace_s > 0:

@@ -29,8 +29,10 @@ class CrashLoopBackoff:
         return self.backoff.delay_s(self._restarts - 1)
 
 
-def should_restart(pod: NodePod, exit_code: int, *, init: bool) -> bool:
-    """Return whether the pod's policy restarts a container with this exit code."""
+def should_restart(pod: NodePod, exit_code: int, *, init: bool, sidecar: bool = False) -> bool:
+    """Return whether a container with this exit code is restarted; sidecars always are."""
+    if sidecar:
+        return True
     policy = pod.spec.restart_policy or "Always"
     if init and policy == "Always":
         # An init container has to succeed once.

@@ -54,10 +54,25 @@ class ContainerRecord:
     last: Terminated | None = None
     restarts: int = 0
     done: bool = False
+    sidecar: bool = False
+    # By its startup and readiness probes, in the present run.
+    started: bool = True
+    passing: bool = True
+    # In any run.
+    ever_started: bool = False
 
     @property
     def running(self) -> bool:
         return isinstance(self.state, Running)
+
+    @property
+    def ready(self) -> bool:
+        return self.running and self.started and self.passing
+
+    @property
+    def initialized(self) -> bool:
+        """Return whether this init container lets the next one start."""
+        return self.ever_started if self.sidecar else self.succeeded
 
     @property
     def succeeded(self) -> bool:
@@ -84,11 +99,12 @@ class PodState:
 
     @property
     def initialized(self) -> bool:
-        return all(record.succeeded for record in self.init_containers)
+        return all(record.initialized for record in self.init_containers)
 
     @property
     def ready(self) -> bool:
-        return self.initialized and all(record.running for record in self.containers)
+        sidecars = [record for record in self.init_containers if record.sidecar]
+        return self.initialized and all(record.ready for record in (*self.containers, *sidecars))
 
 
 def phase(pod_state: PodState) -> str:
@@ -101,7 +117,8 @@ def phase(pod_state: PodState) -> str:
 
 def _outcome(pod_state: PodState) -> str:
     """Return the terminal phase that the pod is heading for; empty while it continues."""
-    if pod_state.failure_reason or any(record.failed for record in pod_state.init_containers):
+    init = [record for record in pod_state.init_containers if not record.sidecar]
+    if pod_state.failure_reason or any(record.failed for record in init):
         return "Failed"
     if not pod_state.initialized or not all(record.done for record in pod_state.containers):
         return ""
@@ -175,8 +192,8 @@ def _container(record: ContainerRecord, pod: NodePod) -> JSON:
         "image": record.image,
         "imageID": "",
         "containerID": f"dlctl://{pod.metadata.uid}/{record.name}/{record.restarts}",
-        "ready": record.running or (record.succeeded and record.name in _init_names(pod)),
-        "started": record.running,
+        "ready": record.ready or (record.succeeded and record.name in _init_names(pod)),
+        "started": record.running and record.started,
         "restartCount": record.restarts,
         "state": _state(record.state),
         "lastState": _state(record.last) if record.last else {},
