@@ -32,8 +32,8 @@ def replica_beyond(job: JobProgress, limit: int | None) -> ReplicaProgress | Non
 
 
 def cannot_start(replica: ReplicaProgress) -> bool:
-    """Return whether the last program of the replica could not be executed."""
-    return bool(replica.exits) and replica.exits[-1].not_executed
+    """Return whether the replica is restarted although its program could not be executed."""
+    return bool(replica.exits) and replica.exits[-1].not_executed and not replica.settled
 
 
 def _needed(job: JobProgress, replica: ReplicaProgress) -> int:

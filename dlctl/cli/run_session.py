@@ -89,8 +89,8 @@ class RunSession:
         shown = selection.shown(names)
         if len(shown) < len(names) and not (selection.quiet or selection.wanted):
             self._print(
-                f"showing the log of {shown[0]}, one of {len(names)} replicas: "
-                "--replica NAME shows others, --replica all shows all"
+                f"log of {shown[0]} alone, of {len(names)} replicas; "
+                "--replica NAME chooses others, --replica all shows all"
             )
 
     async def _follow(

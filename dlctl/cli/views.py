@@ -7,7 +7,7 @@ import datetime
 import io
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Protocol, TextIO
 
@@ -127,10 +127,14 @@ class LineView:
     """One line per change, prefixed with the seconds since the start."""
 
     _output: Output
-    _started: float = attrs.field(init=False, factory=time.monotonic)
+    _clock_s: Callable[[], float] = time.monotonic
+    _started: float = attrs.field(init=False)
     _last: dict[str, JobProgress] = attrs.field(init=False, factory=dict)
     # When each replica's last line was written.
     _written: dict[str, float] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._started = self._clock_s()
 
     def show(self, jobs: Sequence[JobProgress], now: datetime.datetime) -> None:
         for job in jobs:
@@ -141,7 +145,7 @@ class LineView:
     async def log_lines(
         self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
     ) -> None:
-        label, now = f"{job.key.name} {replica}", time.monotonic()
+        label, now = f"{job.key.name} {replica}", self._clock_s()
         if unfinished and not lines and now > self._written.setdefault(label, now) + _UNFINISHED_S:
             lines = [unfinished]
         if lines:
@@ -150,7 +154,7 @@ class LineView:
         await self._output.drained()
 
     def _write(self, lines: Iterator[str]) -> None:
-        prefix = f"{time.monotonic() - self._started:6.1f} s  "
+        prefix = f"{self._clock_s() - self._started:6.1f} s  "
         self._output.write("".join([prefix + line for line in lines]))
 
 

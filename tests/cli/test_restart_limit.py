@@ -49,6 +49,9 @@ def test_replica_whose_program_cannot_be_executed_is_hopeless_at_once(
     replica = ReplicaProgress("worker-0", "worker", phase="CrashLoopBackOff", exits=(end,))
     job = attrs.evolve(JOB, replicas=(replica,))
     assert (replica_beyond(job, limit) is replica) is hopeless
+    # Where nothing restarts it, the job has an outcome of its own.
+    failed = attrs.evolve(JOB, replicas=(attrs.evolve(replica, phase="Failed"),))
+    assert replica_beyond(failed, limit) is None
 
 
 def test_job_that_has_finished_has_its_own_outcome() -> None:

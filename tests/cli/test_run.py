@@ -309,6 +309,7 @@ def test_interrupt_exits_130_and_leaves_no_process(
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=15)
     assert process.returncode == 130, err
+    assert "mxjob default/linear has not finished: interrupted after" in err
     assert before
     assert [pid for pid in before if _lives(pid)] == []
     assert list(tmp_path.glob("dlctl-*")) == []

@@ -12,8 +12,9 @@ import pytest
 
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status import JobPhase
+from dlctl.cli.output import Output
 from dlctl.cli.progress import JobProgress, ReplicaProgress
-from dlctl.cli.views import ProgressView, progress_view
+from dlctl.cli.views import LineView, ProgressView, progress_view
 from tests.builders import NOW
 from tests.cli.terminal import Terminal
 
@@ -147,6 +148,22 @@ async def test_pipe_gets_plain_lines_and_changes_of_status() -> None:
         "sum master-0: Running, pod sum-master-0",
         "sum worker-0: Running, pod sum-worker-0",
         "sum master-0 | epoch 1",
+    ]
+
+
+async def test_progress_bar_in_a_pipe_is_a_line_every_ten_seconds() -> None:
+    stream = io.StringIO()
+    output = Output(stream)
+    now = 0.0
+    view = LineView(output, lambda: now)
+    for second in range(35):
+        now = float(second)
+        await view.log_lines(JOB, "master-0", [], f"{second}%")
+    await view.log_lines(JOB, "master-0", ["100%"], "")
+    await output.drained(0)
+    output.close()
+    assert [line.split("| ")[1] for line in stream.getvalue().splitlines()] == [
+        *("11%", "22%", "33%", "100%")
     ]
 
 
