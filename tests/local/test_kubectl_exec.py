@@ -9,7 +9,7 @@ import pytest
 
 from dlctl.kube.client import Client
 from dlctl.local.cluster import LocalCluster
-from tests.local.node.exec_streams import start
+from tests.local.node.exec_streams import V5, ExecStream, session, start
 from tests.local.node.harness import NodeHarness
 from tests.local.node.rbac import grant, rule
 
@@ -58,6 +58,28 @@ async def test_kubectl_runs_commands(harness: NodeHarness) -> None:
     code, _, err = await kubectl(harness, "exec", "web", "--", "no-such-program")
     assert code == 1
     assert "no-such-program: No such file or directory" in err
+
+
+async def test_kubectl_attaches_to_a_running_container(harness: NodeHarness) -> None:
+    script = "echo early; until test -e go; do echo tick; sleep 0.01; done; echo late"
+    await harness.start("shown", command=["sh", "-c", script])
+    await harness.until("shown", lambda status: status["phase"] == "Running")
+    assert await harness.first_line("shown") == "early"
+    async with session(harness) as client:
+        url = "/api/v1/namespaces/default/pods/shown/attach"
+        async with client.ws_connect(url, params={"stdout": "true"}, protocols=[V5]) as socket:
+            attached = ExecStream(socket)
+            await attached.until(b"tick")
+            work = harness.cluster.run_dir / "pods" / harness.uid("shown") / "work"
+            await asyncio.to_thread((work / "go").touch)
+            assert (await attached.end())["status"] == "Success"
+    assert attached.out.endswith("late\n")
+    assert "early" not in attached.out
+
+    code, _, err = await kubectl(harness, "attach", "shown")
+    assert (code, "completed pod" in err) == (1, True)
+    code, _, err = await kubectl(harness, "debug", "shown", "--image=x", "--", "sh")
+    assert (code, "ephemeral containers are disabled for this cluster" in err) == (1, True)
 
 
 async def test_pod_can_exec_into_another_if_its_account_may(harness: NodeHarness) -> None:

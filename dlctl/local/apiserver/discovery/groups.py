@@ -185,6 +185,11 @@ def _subresources(served: ServedResource) -> list[JSON]:
     found: list[tuple[str, JSON, Sequence[str]]] = []
     if served.resource == PODS:
         found += [
+            (
+                "attach",
+                {"group": "", "version": "v1", "kind": "PodAttachOptions"},
+                ("create", "get"),
+            ),
             ("binding", {"group": "", "version": "v1", "kind": "Binding"}, ("create",)),
             ("eviction", {"group": "policy", "version": "v1", "kind": "Eviction"}, ("create",)),
             (

@@ -79,12 +79,7 @@ ExecSource = Callable[[PodExecOptions], AbstractAsyncContextManager[ExecSession]
 
 def parse_request(api_request: ApiRequest, container: str) -> PodExecOptions:
     """Return the request for a command; raise StatusError if it is incomplete."""
-    streams = {
-        name: bool(boolean(api_request.query, name))
-        for name in ("stdin", "stdout", "stderr", "tty")
-    }
-    if not any(streams[name] for name in ("stdin", "stdout", "stderr")):
-        raise status.bad_request("you must specify at least 1 of stdin, stdout, stderr")
+    streams = requested_streams(api_request)
     if not api_request.command:
         raise status.bad_request("you must specify a command")
     return PodExecOptions(
@@ -94,6 +89,15 @@ def parse_request(api_request: ApiRequest, container: str) -> PodExecOptions:
         tuple(api_request.command),
         **streams,
     )
+
+
+def requested_streams(request: ApiRequest) -> dict[str, bool]:
+    """Return which streams a request names, and whether they belong to a terminal."""
+    names = ("stdin", "stdout", "stderr")
+    streams = {name: bool(boolean(request.query, name)) for name in (*names, "tty")}
+    if not any(streams[name] for name in names):
+        raise status.bad_request("you must specify at least 1 of stdin, stdout, stderr")
+    return streams
 
 
 def exec_response(request: PodExecOptions, source: ExecSource) -> UpgradeResponse:

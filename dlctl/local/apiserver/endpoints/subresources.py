@@ -1,4 +1,4 @@
-"""Subresources: status and scale; for pods also binding, eviction, log, exec and port-forward.
+"""Subresources: status and scale; for pods also binding, eviction, log, and streams.
 
 Only the paths of built-in and scaled resources differ; the rest goes to the ordinary verbs.
 """
@@ -14,6 +14,7 @@ from dlctl.clock import timestamp
 from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
 from dlctl.local.apiserver.endpoints import execs
+from dlctl.local.apiserver.endpoints.attachments import attach_response
 from dlctl.local.apiserver.endpoints.execs import ExecSource, exec_response
 from dlctl.local.apiserver.endpoints.log_requests import LogRequest, LogSource
 from dlctl.local.apiserver.endpoints.port_forwards import (
@@ -68,6 +69,7 @@ class Subresources:
                 raise status.not_supported(served.resource, request.verb)
             raise status.method_not_allowed()
         particular: dict[str, VerbHandler] = {
+            "attach": self._attach,
             "binding": self._bind,
             "eviction": self._evict,
             "exec": self._exec,
@@ -86,7 +88,7 @@ class Subresources:
             allowed["scale"] = _STATUS_VERBS
         if served.resource == PODS:
             allowed |= {"binding": ("create",), "eviction": ("create",), "log": ("get",)}
-            allowed |= dict.fromkeys(("exec", "portforward"), ("get", "create"))
+            allowed |= dict.fromkeys(("attach", "exec", "portforward"), ("get", "create"))
         if served.resource.group_resource == "serviceaccounts":
             allowed["token"] = ("create",)
         if served.resource.group_resource == "namespaces":
@@ -173,6 +175,17 @@ class Subresources:
             raise status.bad_request(f"no node serves the logs of pod {api_request.info.name}")
         request = attrs.evolve(request, container=container)
         return StreamedResponse(self.log_source(request), "text/plain")
+
+    def _attach(self, served: ServedResource, request: ApiRequest) -> UpgradeResponse:
+        pod = self._pod(served, request)
+        container = _container(pod, request.query.get("container", ""))
+        _check_assigned(pod)
+        if self.log_source is None:
+            raise status.bad_request(f"no node shows the output of pod {request.info.name}")
+        execs.requested_streams(request)
+        target = request.info
+        output = LogRequest(target.namespace, target.name, container, follow=True, tail_lines=0)
+        return attach_response(output, self.log_source)
 
     def _token(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         account = self.endpoints.objects.get(served, request.info.key)
