@@ -91,13 +91,13 @@ class Store(Generic[T]):
         """Return the objects whose controller is the one with this UID."""
         return self._indexes[_OWNER][uid]
 
-    def count_owned_by(self, uid: UID) -> int:
-        """Return the length of :meth:`owned_by`, without making the list."""
-        return self._indexes[_OWNER].count(uid)
-
     def indexed(self, name: str, value: str) -> list[T]:
         """Return the objects with this value in an index; raise KeyError without that index."""
         return self._indexes[name][value]
+
+    def count(self, name: str, value: str) -> int:
+        """Return the length of :meth:`indexed`, without making the list."""
+        return self._indexes[name].count(value)
 
     def add_index(self, name: str, values: Callable[[T], Iterable[str]]) -> None:
         """Add an index over existing and future objects; the function must be pure."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from dlctl.api.elastic import Scaler, ScalerObject
-from dlctl.api.meta import Object, ObjectKey, Resource
+from dlctl.api.meta import UID, Object, ObjectKey, Resource
 from dlctl.api.nodes import Node
-from dlctl.api.pods import Pod, PodPhase
+from dlctl.api.pods import Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
 from dlctl.informers.store import Store
 from dlctl.reconcilers.membership.reconciler import scale_target
@@ -21,16 +21,21 @@ LOW_PRIORITY: Final = -100
 # How long a job waits for more of the changes that its own writes cause: children appear and start
 # in numbers, and one reconcile with one status serves them all.
 SETTLE_S: Final = 0.1
-# Large jobs wait longer: they take longer to start, and each reconcile looks at every pod.
-_PODS_PER_S: Final = 2000
-_MAX_SETTLE_S: Final = 2.0
+# While other pods of the job are still to start, it waits longer, large jobs most of all: each of
+# its reconciles looks at every pod.
+STARTING_SETTLE_S: Final = 0.5
+_STARTING_PODS_PER_S: Final = 500
+MAX_SETTLE_S: Final = 2.0
+# The index of the pods that are still to start, by the UID of their job.
+STARTING: Final = "starting"
 
 
 def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
     """Return a handler that enqueues the changed job."""
 
     def handler(change: Change[Object]) -> None:
-        delay_s = SETTLE_S if _is_status_write(change) else 0.0
+        # The executor asks for what its own status makes possible.
+        delay_s = MAX_SETTLE_S if _is_status_write(change) else 0.0
         queue.add_after(change.key, delay_s, priority=_priority(change))
 
     return handler
@@ -42,7 +47,7 @@ def enqueue_owner(
     """Return a handler that enqueues the owner of a changed child, in the queue of its kind.
 
     ``queues`` are by group and kind of the owner: a child may name a version that is no longer
-    served.
+    served. ``pods`` have the index :data:`STARTING`.
     """
 
     def handler(change: Change[Object]) -> None:
@@ -54,7 +59,7 @@ def enqueue_owner(
                 continue
             key = ObjectKey(obj.metadata.namespace or "", ref.name)
             if key != last:
-                delay_s = _settle_s(change, pods.count_owned_by(ref.uid))
+                delay_s = _settle_s(change, pods.count(STARTING, ref.uid))
                 queue.add_after(key, delay_s, priority=_priority(change))
             last = key
 
@@ -101,6 +106,14 @@ def enqueue_jobs_on_node(
     return handler
 
 
+def index_starting(pod: Pod) -> tuple[UID, ...]:
+    """Return the job of a pod whose containers are still to start."""
+    owner = pod.metadata.controller
+    if owner is None or pod.metadata.is_terminating or pod.is_gated:
+        return ()
+    return (owner.uid,) if pod.phase is PodPhase.PENDING else ()
+
+
 def _is_status_write(change: Change[Object]) -> bool:
     """Return whether nothing but the status has changed, which jobs have from dlctl."""
     old, new = change.old, change.new
@@ -119,13 +132,15 @@ def _is_expected(change: Change[Object]) -> bool:
     return not isinstance(new, Pod) or not _has_ended(new)
 
 
-def _settle_s(change: Change[Object], pods: int) -> float:
-    """Return how long a job of this many pods waits after a change of one of its children."""
+def _settle_s(change: Change[Object], starting: int) -> float:
+    """Return how long a job waits after a change of a child, by its pods still to start."""
     if not _is_expected(change):
         return 0.0
     if _is_binding(change):
-        return _MAX_SETTLE_S
-    return min(SETTLE_S + pods / _PODS_PER_S, _MAX_SETTLE_S)
+        return MAX_SETTLE_S
+    if not starting and not isinstance(change.new, Service):
+        return SETTLE_S
+    return min(STARTING_SETTLE_S + starting / _STARTING_PODS_PER_S, MAX_SETTLE_S)
 
 
 def _is_binding(change: Change[Object]) -> bool:

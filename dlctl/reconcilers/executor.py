@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.job import Job
 from dlctl.api.status import JobPhase
 from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
@@ -15,6 +16,7 @@ from dlctl.reconcilers.child_writer import ChildWriter
 from dlctl.reconcilers.children.creation import CreateResult
 from dlctl.reconcilers.content_error_log import ContentErrorLog
 from dlctl.reconcilers.content_errors import ContentError
+from dlctl.reconcilers.event_handlers import SETTLE_S
 from dlctl.reconcilers.events.job_events import JobEvents
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_writer import JobWriter
@@ -74,7 +76,10 @@ class Executor:
         left_s = self._backoff_left_s(context)
         if plan.has_more and not wait_s and not left_s:
             return Result(requeue_after_s=0)
-        return Result(requeue_after_s=earliest(wait_s or None, left_s, plan.requeue_after_s))
+        settle_s = None if _is_settled(job, plan) else SETTLE_S
+        return Result(
+            requeue_after_s=earliest(wait_s or None, left_s, plan.requeue_after_s, settle_s)
+        )
 
     async def _write_statuses(self, context: ReconcileContext, plan: Plan) -> ReconcileContext:
         """Write the statuses; return the context with the updated job."""
@@ -137,3 +142,11 @@ class Executor:
     def _backoff_left_s(self, context: ReconcileContext) -> float | None:
         """Return the seconds until rejected children may be retried."""
         return context.cache.rejected.left_s(context.job.generation, self.clock.monotonic())
+
+
+def _is_settled(job: Job, plan: Plan) -> bool:
+    """Return whether a plan made from its own status is the same, or is made later anyway."""
+    if plan.status == job.status:
+        return True
+    started = plan.status.phase in _ACTIVE_PHASES and job.elasticity is None
+    return started and (job.status.phase in _ACTIVE_PHASES or bool(plan.pods))

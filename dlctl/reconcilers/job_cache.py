@@ -26,6 +26,8 @@ class JobCache:
     event_dedup: EventDedup = attrs.field(factory=EventDedup)
     secrets: SecretState = attrs.field(factory=SecretState)
     status_written_s: float = float("-inf")
+    # How often in a row the stores did not show dlctl's own writes.
+    stale_count: int = 0
     # The last valid spec, while the job has pods.
     last_good_spec: msgspec.Raw | None = None
     # The last logged error in its content.

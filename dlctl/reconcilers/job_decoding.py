@@ -5,11 +5,14 @@ valid spec if it is known, else with the valid parts of the current one.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 import msgspec
+from cachetools import LRUCache
 
 from dlctl.api.job import Job, JobObject
+from dlctl.api.meta import UID
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.dialects import lenient_reader
 from dlctl.dialects.dialect import DecodedObject
@@ -18,6 +21,9 @@ from dlctl.errors import InvalidJobError
 from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 
 DecodingFailure = InvalidJobError | ContentError
+# Decoded jobs are kept up to this total of their specs' bytes, and of some for what each job has.
+_CACHE_BYTES: Final = 512 << 10
+_BYTES_PER_JOB: Final = 1024
 
 
 @attrs.frozen
@@ -30,6 +36,58 @@ class DecodedJob:
     obj: DecodedObject
     status: JobStatus
     error: DecodingFailure | None = None
+
+
+@attrs.define(eq=False)
+class _Cached:
+    stored: JobObject
+    obj: DecodedObject
+    # None until it is known to be valid.
+    job: DecodedJob | None = None
+
+
+@attrs.define(eq=False)
+class JobDecoder:
+    """Decodes the objects of one kind; those used last are decoded only once.
+
+    Most reconciles are caused by pods, and see the same object as the one before.
+    """
+
+    kind: Kind
+    _cached: LRUCache[UID, _Cached] = attrs.field(
+        init=False, factory=lambda: LRUCache(_CACHE_BYTES, getsizeof=_size)
+    )
+
+    def decode(self, stored: JobObject) -> DecodedObject:
+        """Decode the spec of an object."""
+        cached = self._cached.get(stored.metadata.uid)
+        if cached is not None and cached.stored is stored:
+            return cached.obj
+        cached = _Cached(stored, self.kind.decode(stored))
+        self.forget(stored.metadata.uid)
+        if _size(cached) <= _CACHE_BYTES:
+            self._cached[stored.metadata.uid] = cached
+        return cached.obj
+
+    def read(self, obj: DecodedObject, last_good_spec: msgspec.Raw | None) -> DecodedJob:
+        """Read the job of an object: see :func:`decode_job`."""
+        cached = self._cached.get(obj.metadata.uid)
+        if cached is None or cached.obj is not obj:
+            return decode_job(self.kind, obj, last_good_spec)
+        if cached.job is not None:
+            return cached.job
+        read = decode_job(self.kind, obj, last_good_spec)
+        if read.error is None:
+            cached.job = read
+        return read
+
+    def forget(self, uid: UID) -> None:
+        """Drop an object that is gone."""
+        self._cached.pop(uid, None)
+
+
+def _size(cached: _Cached) -> int:
+    return _BYTES_PER_JOB + len(bytes(cached.stored.readable_spec))
 
 
 def decode_job(

@@ -13,6 +13,7 @@ import msgspec
 from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import ObjectKey
 from dlctl.api.status import JobStatus
+from dlctl.backoff import Backoff
 from dlctl.clock import Clock
 from dlctl.controller.worker_loop import Result
 from dlctl.dialects import lenient_reader
@@ -29,7 +30,7 @@ from dlctl.reconcilers.content_errors import ContentError, wrap_content_errors
 from dlctl.reconcilers.crd_check import OutdatedCRDError
 from dlctl.reconcilers.executor import Executor
 from dlctl.reconcilers.job_cache import JobCache
-from dlctl.reconcilers.job_decoding import DecodedJob, decode_job
+from dlctl.reconcilers.job_decoding import DecodedJob, JobDecoder
 from dlctl.reconcilers.job_metrics import JobMetrics
 from dlctl.reconcilers.job_stores import JobStores
 from dlctl.reconcilers.job_writer import JobGoneError
@@ -48,8 +49,8 @@ from dlctl.reconcilers.status.status_conflicts import restore_own_status
 from dlctl.reconcilers.status.status_debounce import debounce_counts
 from dlctl.reconcilers.status_guard import StatusGuard
 
-# Fallback for a missing event: usually the event of dlctl's own write wakes the job earlier.
-STALE_RETRY_S: Final = 5.0
+# While the stores do not show dlctl's own writes; their events may wake the job later than this.
+_STALE_BACKOFF: Final = Backoff(base_s=0.25, cap_s=5.0)
 
 
 @attrs.define
@@ -67,6 +68,9 @@ class JobReconciler:
     clock: Clock
     policy: Policy = attrs.field(factory=Policy)
     _caches: dict[ObjectKey, JobCache] = attrs.field(init=False, factory=dict)
+    _decoder: JobDecoder = attrs.field(
+        init=False, default=attrs.Factory(lambda self: JobDecoder(self.kind), takes_self=True)
+    )
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Take one job one step further: get, read, observe, plan, apply. Idempotent."""
@@ -75,8 +79,10 @@ class JobReconciler:
         if stored is None or cache is None or stored.metadata.is_terminating:
             return Result()
         if not self.stores.show_own_writes(stored.metadata.uid):
-            return Result(requeue_after_s=STALE_RETRY_S)
-        obj = self.kind.decode(stored)
+            cache.stale_count += 1
+            return Result(requeue_after_s=_STALE_BACKOFF.delay_s(cache.stale_count))
+        cache.stale_count = 0
+        obj = self._decoder.decode(stored)
         try:
             try:
                 if (held := self._held_back(obj, cache)) is not None:
@@ -116,7 +122,7 @@ class JobReconciler:
 
     async def _read(self, stored: JobObject, obj: DecodedObject, cache: JobCache) -> DecodedJob:
         """Decode a job; its status is the stored one, with what another operator's cannot hold."""
-        read = decode_job(self.kind, obj, cache.last_good_spec)
+        read = self._decoder.read(obj, cache.last_good_spec)
         if isinstance(read.error, ContentError):
             self.content_errors.report(cache, read.error)
         self.metrics.phase_changed(obj.key.namespace, cache.phase, read.status.phase)
@@ -246,6 +252,7 @@ class JobReconciler:
         cache = self._caches.get(key)
         if cache and (obj is None or obj.metadata.uid != cache.uid):
             self.stores.expectations.forget(cache.uid)
+            self._decoder.forget(cache.uid)
             self.membership.tasks.forget(key)
             self.metrics.phase_changed(key.namespace, cache.phase, None)
             del self._caches[key]

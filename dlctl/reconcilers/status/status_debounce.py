@@ -10,7 +10,7 @@ import attrs
 
 from dlctl.api.conditions import Condition
 from dlctl.api.job import Job
-from dlctl.api.status import JobStatus
+from dlctl.api.status import JobState, JobStatus
 from dlctl.reconcilers.plan import Plan, earliest
 
 # Bounds of the interval between two such writes, in seconds; small jobs have the minimum.
@@ -24,7 +24,7 @@ def debounce_counts(job: Job, plan: Plan, since_write_s: float) -> Plan:
 
     ``since_write_s`` are the seconds since the last status write.
     """
-    wait_s = _interval_s(job) - since_write_s
+    wait_s = _interval_s(job, plan.status) - since_write_s
     if wait_s <= 0 or not _differs_in_counts_only(job, plan.status):
         return plan
     # The events about the change are recorded with the delayed write.
@@ -32,10 +32,13 @@ def debounce_counts(job: Job, plan: Plan, since_write_s: float) -> Plan:
     return attrs.evolve(plan, status=job.status, notes=(), requeue_after_s=wake_s)
 
 
-def _interval_s(job: Job) -> float:
+def _interval_s(job: Job, new: JobStatus) -> float:
     progress = job.messages.progress_conditions
     if any(condition.type in progress for condition in job.status.conditions):
         # Elastic jobs: changes of members are written at once, and counts matter less.
+        return MAX_INTERVAL_S
+    if _counted(new) < job.total_replicas:
+        # Others are still to start, which one status is to report.
         return MAX_INTERVAL_S
     return min(max(job.total_replicas / _REPLICAS_PER_S, MIN_INTERVAL_S), MAX_INTERVAL_S)
 
@@ -50,6 +53,12 @@ def _differs_in_counts_only(job: Job, new: JobStatus) -> bool:
         replica_statuses=old.replica_statuses,
         conditions=_without_progress(job, new),
     )
+
+
+def _counted(status: JobStatus) -> int:
+    """Return the number of replicas that have started."""
+    counts = (replica.count_by_state.items() for replica in status.replica_statuses)
+    return sum(n for of_type in counts for state, n in of_type if state is not JobState.UNKNOWN)
 
 
 def _completed(status: JobStatus) -> Mapping[str, frozenset[int]]:

@@ -7,7 +7,7 @@ from dlctl.api.job import Job
 from dlctl.api.status import JobPhase, JobState, JobStatus, ReplicaStatus
 from dlctl.reconcilers.event_note import EventNote
 from dlctl.reconcilers.plan import Plan
-from dlctl.reconcilers.status.status_debounce import debounce_counts
+from dlctl.reconcilers.status.status_debounce import MAX_INTERVAL_S, debounce_counts
 from tests.builders import make_job, mxjob
 
 NOTE = EventNote("Normal", "Reason", "message")
@@ -37,14 +37,30 @@ def test_status_that_differs_only_in_counts_is_delayed(
     workers: int, since_write_s: float, held_back_s: float
 ) -> None:
     job = running_job(workers, 1)
-    plan = debounce_counts(job, Plan(status(2), notes=(NOTE,)), since_write_s)
+    plan = debounce_counts(job, Plan(status(job.total_replicas), notes=(NOTE,)), since_write_s)
     assert (plan.status, plan.notes) == (job.status, ())
     assert plan.requeue_after_s == pytest.approx(held_back_s, abs=0.05)
 
 
+@pytest.mark.parametrize("waiting", [JobState.UNKNOWN, None], ids=["counted", "not counted"])
+def test_counts_wait_longer_while_replicas_are_still_to_start(waiting: JobState | None) -> None:
+    job = running_job(workers=2, active=1)
+    some = status(2)
+    if waiting:
+        worker = attrs.evolve(
+            some.replica_statuses[0], count_by_state={JobState.RUNNING: 2, waiting: 2}
+        )
+        some = attrs.evolve(some, replica_statuses=(worker,))
+    plan = debounce_counts(job, Plan(some), 1.1)
+    assert plan.status == job.status
+    assert plan.requeue_after_s == pytest.approx(MAX_INTERVAL_S - 1.1)
+    assert debounce_counts(job, Plan(some), MAX_INTERVAL_S).status == some
+
+
 def test_counts_are_written_after_the_interval() -> None:
-    plan = Plan(status(2), notes=(NOTE,))
-    assert debounce_counts(running_job(2, 1), plan, 1.1) == plan
+    job = running_job(2, 1)
+    plan = Plan(status(job.total_replicas), notes=(NOTE,))
+    assert debounce_counts(job, plan, 1.1) == plan
 
 
 @pytest.mark.parametrize(
