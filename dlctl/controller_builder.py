@@ -92,7 +92,7 @@ class ControllerBuilder:
         self.metrics.dlctl_writes_waiting.set_function(lambda: limiter.waiting_count)
         self._writer = ObjectWriter(self.client, Expectations(self.clock))
         self._pods = self._child_informer(PODS, Pod)
-        self._pods.store.add_index(event_handlers.STARTING, event_handlers.index_starting)
+        event_handlers.add_indexes(self._pods.store)
         self._services = self._child_informer(SERVICES, Service)
 
     def _record_malformed(self, resource: Resource, obj: Malformed) -> None:

@@ -31,7 +31,10 @@ async def fill_s(server: ApiServer, name: str, replicas: int, *, writers: int = 
 
 
 async def replace_s(server: ApiServer, pods: int) -> float:
-    """Return the seconds in which they delete this many running pods and create them again."""
+    """Return the seconds in which they delete this many running pods and create them again.
+
+    Each has a service, as a rank has, and the last one follows once the others run, as a launcher.
+    """
     async with namespace(server) as name:
         base = f"/api/v1/namespaces/{name}/pods"
 
@@ -41,13 +44,18 @@ async def replace_s(server: ApiServer, pods: int) -> float:
         async def delete(number: int) -> None:
             await server.delete(f"{base}/plain-{number}")
 
-        await each(range(pods), create)
-        running = f"{base}?fieldSelector=status.phase%3DRunning"
-        while len(await server.metadata(running)) < pods:  # noqa: ASYNC110 - not in the clock.
-            await asyncio.sleep(_POLL_S)
+        async def run(count: int) -> None:
+            running = f"{base}?fieldSelector=status.phase%3DRunning"
+            while len(await server.metadata(running)) < count:  # noqa: ASYNC110 - as a user does.
+                await asyncio.sleep(_POLL_S)
+
+        await fill_s(server, name, pods)
+        await run(pods)
         start = time.perf_counter()
         await each(range(pods), delete)
         while await server.metadata(base):  # noqa: ASYNC110 - the last ones are gone at once.
             await asyncio.sleep(_POLL_S)
-        await each(range(pods), create)
+        await each(range(1, pods), create)
+        await run(pods - 1)
+        await create(0)
         return time.perf_counter() - start

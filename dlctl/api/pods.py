@@ -2,6 +2,8 @@
 
 import datetime
 import enum
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -23,6 +25,9 @@ class PodPhase(enum.StrEnum):
     @property
     def finished(self) -> bool:
         return self in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+
+_PHASES: Final[Mapping[str, PodPhase]] = {phase.value: phase for phase in PodPhase}
 
 
 class ContainerStateWaiting(Projection, frozen=True, gc=False):
@@ -122,7 +127,7 @@ class Pod(Object, frozen=True, gc=False):
     def phase(self) -> PodPhase:
         """Return the phase: Pending if absent, Unknown if not a known one."""
         phase = (self.status.phase if self.status else None) or PodPhase.PENDING
-        return PodPhase(phase) if phase in PodPhase.__members__.values() else PodPhase.UNKNOWN
+        return _PHASES.get(phase, PodPhase.UNKNOWN)
 
     def container_status(self, name: str) -> ContainerStatus | None:
         """Return the status of a container by name, if the kubelet has reported it."""

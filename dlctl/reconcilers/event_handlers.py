@@ -26,8 +26,11 @@ SETTLE_S: Final = 0.1
 STARTING_SETTLE_S: Final = 0.5
 _STARTING_PODS_PER_S: Final = 500
 MAX_SETTLE_S: Final = 2.0
-# The index of the pods that are still to start, by the UID of their job.
+# Of many pods that are being deleted, the job waits for more to be gone.
+_LEAVING_PODS_PER_S: Final = 500
+# The indexes of the pods that are still to start, or about to be gone, by the UID of their job.
 STARTING: Final = "starting"
+LEAVING: Final = "leaving"
 
 
 def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
@@ -47,7 +50,7 @@ def enqueue_owner(
     """Return a handler that enqueues the owner of a changed child, in the queue of its kind.
 
     ``queues`` are by group and kind of the owner: a child may name a version that is no longer
-    served. ``pods`` have the index :data:`STARTING`.
+    served. ``pods`` have the indexes that :func:`add_indexes` adds.
     """
 
     def handler(change: Change[Object]) -> None:
@@ -59,7 +62,7 @@ def enqueue_owner(
                 continue
             key = ObjectKey(obj.metadata.namespace or "", ref.name)
             if key != last:
-                delay_s = _settle_s(change, pods.count(STARTING, ref.uid))
+                delay_s = _settle_s(change, pods, ref.uid)
                 queue.add_after(key, delay_s, priority=_priority(change))
             last = key
 
@@ -106,12 +109,21 @@ def enqueue_jobs_on_node(
     return handler
 
 
-def index_starting(pod: Pod) -> tuple[UID, ...]:
-    """Return the job of a pod whose containers are still to start."""
+def add_indexes(pods: Store[Pod]) -> None:
+    """Add the indexes by which handlers know what else a job is waiting for."""
+    pods.add_index(STARTING, lambda pod: _owner(pod) if _is_starting(pod) else ())
+    pods.add_index(LEAVING, lambda pod: _owner(pod) if pod.metadata.is_terminating else ())
+
+
+def _owner(pod: Pod) -> tuple[UID, ...]:
     owner = pod.metadata.controller
-    if owner is None or pod.metadata.is_terminating or pod.is_gated:
-        return ()
-    return (owner.uid,) if pod.phase is PodPhase.PENDING else ()
+    return () if owner is None else (owner.uid,)
+
+
+def _is_starting(pod: Pod) -> bool:
+    """Return whether the containers of a pod are still to start, and nothing holds them back."""
+    is_held = pod.metadata.is_terminating or pod.is_gated
+    return not is_held and pod.phase is PodPhase.PENDING
 
 
 def _is_status_write(change: Change[Object]) -> bool:
@@ -132,15 +144,31 @@ def _is_expected(change: Change[Object]) -> bool:
     return not isinstance(new, Pod) or not _has_ended(new)
 
 
-def _settle_s(change: Change[Object], starting: int) -> float:
-    """Return how long a job waits after a change of a child, by its pods still to start."""
+def _settle_s(change: Change[Object], pods: Store[Pod], job: UID) -> float:
+    """Return how long a job waits after a change of one of its children."""
+    if _is_leaving(change):
+        others = pods.count(LEAVING, job) - (change.new is not None)
+        return min(others / _LEAVING_PODS_PER_S, MAX_SETTLE_S)
     if not _is_expected(change):
         return 0.0
     if _is_binding(change):
         return MAX_SETTLE_S
+    starting = pods.count(STARTING, job)
     if not starting and not isinstance(change.new, Service):
         return SETTLE_S
     return min(STARTING_SETTLE_S + starting / _STARTING_PODS_PER_S, MAX_SETTLE_S)
+
+
+def _is_leaving(change: Change[Object]) -> bool:
+    """Return whether a pod has begun to leave or is gone, and how it ended is known already."""
+    old, new = change.old, change.new
+    if not isinstance(old, Pod):
+        return False
+    if not isinstance(new, Pod):
+        return old.metadata.is_terminating
+    if old.metadata.uid != new.metadata.uid or not new.metadata.is_terminating:
+        return False
+    return old.metadata.is_terminating or _has_ended(old) or not _has_ended(new)
 
 
 def _is_binding(change: Change[Object]) -> bool:

@@ -50,7 +50,7 @@ from dlctl.reconcilers.status.status_debounce import debounce_counts
 from dlctl.reconcilers.status_guard import StatusGuard
 
 # While the stores do not show dlctl's own writes; their events may wake the job later than this.
-_STALE_BACKOFF: Final = Backoff(base_s=0.25, cap_s=5.0)
+_STALE_BACKOFF: Final = Backoff(base_s=0.1, cap_s=5.0)
 
 
 @attrs.define

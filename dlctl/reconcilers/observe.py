@@ -3,6 +3,7 @@
 import datetime
 import enum
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
@@ -201,24 +202,25 @@ def _observe_replica(
     discarded, status = _is_discarded(job, pod), pod.container_status(spec.container)
     restarts = _restart_count(status)
     in_place = 0 if discarded else restarts + sum(map(_restart_count, pod.regular_init_statuses))
-    one = ObservedReplica(replica, ReplicaState.PENDING, pod, restarts_in_place=in_place)
+    observed = partial(ObservedReplica, replica, pod=pod, restarts_in_place=in_place)
     if not discarded and (wait_s := phase_wait_s(pod, spec.container, now)):
-        return attrs.evolve(one, phase_wait_s=wait_s)
+        return observed(state=ReplicaState.PENDING, phase_wait_s=wait_s)
     terminating = pod.metadata.is_terminating
     terminated = (
         None if discarded else termination(pod, spec.container, rule=spec.retry_policy, now=now)
     )
     if terminated and (terminated.exit_class is not ExitClass.RETRYABLE or not terminating):
-        return attrs.evolve(
-            one, state=_STATE_BY_EXIT_CLASS[terminated.exit_class], termination=terminated
-        )
+        state = _STATE_BY_EXIT_CLASS[terminated.exit_class]
+        return observed(state=state, termination=terminated)
     if terminating:
-        return attrs.evolve(one, state=ReplicaState.TERMINATING)
+        return observed(state=ReplicaState.TERMINATING)
     container_state = status.state if status else None
     if container_state and container_state.running:
-        return attrs.evolve(one, state=ReplicaState.RUNNING)
+        return observed(state=ReplicaState.RUNNING)
     restarting = bool(status and (restarts or _has_terminated(status)))
-    return attrs.evolve(one, is_restarting=restarting, waiting_reason=_waiting_reason(pod))
+    return observed(
+        state=ReplicaState.PENDING, is_restarting=restarting, waiting_reason=_waiting_reason(pod)
+    )
 
 
 def _restart_count(status: ContainerStatus | None) -> int:

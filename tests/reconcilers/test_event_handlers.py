@@ -45,7 +45,7 @@ def decode(as_: Any, name: str, *, version: str = "1", **fields: Any) -> Any:
 
 def store_of(*pods: Pod) -> Store[Pod]:
     store = Store[Pod]()
-    store.add_index(event_handlers.STARTING, event_handlers.index_starting)
+    event_handlers.add_indexes(store)
     for each in pods:
         store.put(each)
     return store
@@ -239,6 +239,37 @@ async def test_job_waits_longer_for_a_pod_while_others_are_still_to_start(
     enqueue_owner(queue, started, *others)(Change(worker(0), started))
     assert await taken(queue, after_s=settle_s - 0.01) == []
     assert await taken(queue, after_s=0.02) == [MNIST]
+
+
+def leaving(number: int, **status: Any) -> Pod:
+    metadata = OWNED | DELETED
+    found: Pod = decode(Pod, f"mnist-worker-{number}", metadata=metadata, status=status)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "others", "settle_s"),
+    [
+        pytest.param(Change(worker(0), leaving(0)), 0, 0.0, id="one is deleted"),
+        pytest.param(Change(leaving(0), None), 0, 0.0, id="the last one is gone"),
+        pytest.param(Change(worker(0), leaving(0)), 250, 0.5, id="many are deleted"),
+        pytest.param(Change(leaving(0), None), 250, 0.5, id="many are still to go"),
+        pytest.param(Change(leaving(0), None), 5000, 2.0, id="no longer than this"),
+        pytest.param(
+            Change(worker(0), leaving(0, phase="Failed")), 250, 0.0, id="has ended besides"
+        ),
+        pytest.param(Change(worker(0), None), 250, 0.0, id="gone without a warning"),
+    ],
+)
+async def test_job_waits_for_all_pods_that_are_being_deleted(
+    change: Change[Pod], others: int, settle_s: float, queue: Queue
+) -> None:
+    now = [change.new] if change.new else []
+    enqueue_owner(queue, *now, *(leaving(number) for number in range(1, others + 1)))(change)
+    assert await taken(queue, after_s=settle_s - 0.01 if settle_s else 0) == [MNIST] * (
+        not settle_s
+    )
+    assert await taken(queue, after_s=0.02) == [MNIST] * bool(settle_s)
 
 
 def job_with(**metadata: Any) -> Object:

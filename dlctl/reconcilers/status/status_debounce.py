@@ -37,7 +37,7 @@ def _interval_s(job: Job, new: JobStatus) -> float:
     if any(condition.type in progress for condition in job.status.conditions):
         # Elastic jobs: changes of members are written at once, and counts matter less.
         return MAX_INTERVAL_S
-    if _counted(new) < job.total_replicas:
+    if not progress and _counted(new) < job.total_replicas:
         # Others are still to start, which one status is to report.
         return MAX_INTERVAL_S
     return min(max(job.total_replicas / _REPLICAS_PER_S, MIN_INTERVAL_S), MAX_INTERVAL_S)
