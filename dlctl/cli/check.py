@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def check(args: argparse.Namespace) -> int:
     served = served_kinds(loadable())
-    reports = list(_reports(served, list(load(args.files)), args.namespace))
+    reports = list(manifest_reports(served, list(load(args.files)), args.namespace))
     if args.output == "json":
         print(json.dumps([report.wire for report in reports], indent=2))
     else:
@@ -51,7 +51,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 @attrs.frozen(kw_only=True)
-class _Report:
+class Report:
     """What there is to say about one manifest."""
 
     manifest: Manifest
@@ -109,9 +109,9 @@ def _wire(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _reports(
+def manifest_reports(
     kinds: Sequence[Kind], manifests: Sequence[Manifest], namespace: str
-) -> Iterator[_Report]:
+) -> Iterator[Report]:
     problems = list(manifest_problems(kinds, manifests, namespace))
     checks = StartChecks(kinds, manifests, namespace, {})
     # Jobs with problems cannot be rendered.
@@ -119,10 +119,10 @@ def _reports(
     for manifest in manifests:
         own = [problem for problem in problems if problem.manifest is manifest]
         if job_kind(kinds, manifest.obj) is None:
-            yield _Report(manifest=manifest, problems=own)
+            yield Report(manifest=manifest, problems=own)
             continue
         operator = operator_of(manifest.obj)
-        yield _Report(
+        yield Report(
             manifest=manifest,
             problems=own,
             operator=operator.name,

@@ -57,7 +57,7 @@ def manifest_problems(
             continue
         yield from _job_problems(kind, manifest, namespace)
         metadata = namespaced(manifest.obj, namespace)["metadata"]
-        key = (metadata["namespace"], metadata.get("name", ""))
+        key = (str(metadata["namespace"]), str(metadata.get("name") or ""))
         first = jobs.setdefault(key, manifest)
         if key[1] and first is not manifest:
             in_ = f" in {first.place}" if first.place else ""
@@ -67,7 +67,11 @@ def manifest_problems(
 
 def _job_problems(kind: Kind, manifest: Manifest, namespace: str) -> Iterator[Problem]:
     named = with_example_name(namespaced(manifest.obj, namespace))
-    obj = kind.decode(as_job_object(named))
+    try:
+        obj = kind.decode(as_job_object(named))
+    except ConfigError as error:
+        yield Problem(manifest, ("metadata",), str(error))
+        return
     unknown = list(unknown_fields(manifest.obj, obj.dialect))
     for field in unknown:
         yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")

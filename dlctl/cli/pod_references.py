@@ -39,30 +39,44 @@ def templates(value: Any, path: Path = ()) -> Iterator[tuple[Path, JSON]]:
 def containers(spec: JSON, path: Path) -> Iterator[tuple[Path, JSON]]:
     """Yield the containers of a pod, also the init containers, with their paths."""
     for field in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(field) or ()):
+        for index, container in entries(spec, field):
             yield (*path, field, index), container
+
+
+def entries(value: JSON, field: str) -> Iterator[tuple[int, JSON]]:
+    """Yield the objects in a list of a manifest, with their indexes; others are invalid."""
+    items = value.get(field)
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, dict):
+            yield index, item
+
+
+def entry(value: JSON, field: str) -> JSON:
+    """Return an object of a manifest; empty if it is missing or invalid."""
+    found = value.get(field)
+    return found if isinstance(found, dict) else {}
 
 
 def references(spec: JSON, path: Path) -> Iterator[Reference]:
     """Yield the references of a pod that are not optional."""
     if account := spec.get("serviceAccountName"):
         yield Reference((*path, "serviceAccountName"), "ServiceAccount", account)
-    for index, volume in enumerate(spec.get("volumes") or ()):
+    for index, volume in entries(spec, "volumes"):
         where = (*path, "volumes", index)
         yield from _of_files(volume, where)
-        for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+        for number, source in entries(entry(volume, "projected"), "sources"):
             yield from _of_files(source, (*where, "projected", "sources", number))
     for where, container in containers(spec, path):
-        for index, source in enumerate(container.get("envFrom") or ()):
+        for index, source in entries(container, "envFrom"):
             yield from _of_variables(source, (*where, "envFrom", index), _BULK)
-        for index, variable in enumerate(container.get("env") or ()):
-            source = variable.get("valueFrom") or {}
+        for index, variable in entries(container, "env"):
+            source = entry(variable, "valueFrom")
             yield from _of_variables(source, (*where, "env", index, "valueFrom"), _KEYS)
 
 
 def _of_files(source: JSON, path: Path) -> Iterator[Reference]:
     for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
-        found = source.get(field)
+        found = entry(source, field)
         if found and not found.get("optional"):
             name = "secretName" if "secretName" in found else "name"
             yield Reference((*path, field, name), kind, found.get(name) or "")
@@ -70,7 +84,7 @@ def _of_files(source: JSON, path: Path) -> Iterator[Reference]:
 
 def _of_variables(source: JSON, path: Path, kinds: Mapping[str, str]) -> Iterator[Reference]:
     for field, kind in kinds.items():
-        found = source.get(field)
+        found = entry(source, field)
         if found and not found.get("optional"):
             where = (*path, field, "name")
             yield Reference(where, kind, found.get("name") or "", found.get("key"))

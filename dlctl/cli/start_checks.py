@@ -8,7 +8,7 @@ import attrs
 
 from dlctl.cli.manifest_checks import Problem, dotted
 from dlctl.cli.manifests import JSON, Manifest, job_kind, namespaced, with_example_name
-from dlctl.cli.pod_references import Reference, containers, references, templates
+from dlctl.cli.pod_references import Reference, containers, entries, entry, references, templates
 from dlctl.cli.render import job_renderer
 from dlctl.cli.yaml_lines import Path as FieldPath
 from dlctl.dialects.kind import Kind
@@ -69,16 +69,15 @@ class StartChecks:
     ) -> Iterator[tuple[FieldPath, str]]:
         """Yield the containers without a command that the controller gives none either."""
         bare = [
-            (container["name"], container.get("image"))
+            (container.get("name"), container.get("image"))
             for pod in pods
             for _, container in containers(pod["spec"], ())
             if not container.get("command")
         ]
         for where, container in containers(spec, path):
-            image = container.get("image", "")
-            if (container["name"], container.get("image")) in bare:
+            if (container.get("name"), container.get("image")) in bare:
                 try:
-                    find(self.images, image).command(None, None)
+                    find(self.images, container.get("image") or "").command(None, None)
                 except NoCommandError as error:
                     yield where, str(error)
 
@@ -106,15 +105,15 @@ def _fix(reference: Reference) -> str:
 
 
 def _volumes(spec: Spec, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
-    for index, volume in enumerate(spec.get("volumes") or ()):
+    for index, volume in entries(spec, "volumes"):
         where = (*path, "volumes", index)
         types = [name for name in volume if name != "name"]
         if types and not _VOLUME_TYPES.intersection(types):
             message = "this machine has no such volume: use hostPath or persistentVolumeClaim"
             yield (*where, types[0]), message
-        source = volume.get("hostPath") or {}
+        source = entry(volume, "hostPath")
         created = str(source.get("type") or "").endswith("OrCreate")
-        if source and not created and not Path(source.get("path", "")).exists():
+        if source and not created and not Path(str(source.get("path"))).exists():
             missing = f"{source.get('path')} does not exist on this machine"
             fix = "create it, or set type: DirectoryOrCreate"
             yield (*where, "hostPath", "path"), f"{missing}: {fix}"
