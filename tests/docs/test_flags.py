@@ -14,7 +14,7 @@ _NAMED: Final = re.compile(r"`(?:dlctl [a-z]+ )?(--[a-z][a-z-]+)")
 _FLAG: Final = re.compile(r"--[a-z][a-z-]+")
 # Of kubectl, docker and horovodrun.
 _OTHERS: Final = {
-    *("--as", "--server-side", "--since", "--replicas"),
+    *("--as", "--server-side", "--since", "--since-time", "--replicas"),
     *("--build-arg", "--host-discovery-script"),
 }
 
