@@ -66,7 +66,7 @@ def closing_lines(job: JobProgress, end: RunEnd, last_lines: LastLines) -> Itera
         yield f"{job} failed after {took}: {job.reason}"
     elif replica := replica_beyond(job, end.max_restarts):
         yield f"{job} failed after {took}: {_where(replica.name, replica.pod)} " + (
-            "cannot start"
+            f"cannot start{f': {replica.waiting_message}' if replica.waiting_message else ''}"
             if cannot_start(replica)
             else f"{describe_restarts(replica)}; --max-restarts allows {end.max_restarts}"
         )

@@ -1,6 +1,7 @@
 """The limit of restarts of ``dlctl run``, whatever the policy of a replica. Pure."""
 
 import argparse
+import re
 from typing import Final
 
 from dlctl.api.exit_codes import describe_exit_code
@@ -10,6 +11,8 @@ DEFAULT: Final = 3
 _UNLIMITED: Final = "unlimited"
 _CRASHED: Final = "CrashLoopBackOff"
 _LOST: Final = "Lost"
+# In the words of the node's scheduler; GPUs that are in use may become free.
+_NEVER_FITS: Final = re.compile("Insufficient .* and this machine has")
 
 
 def max_restarts(text: str) -> int | None:
@@ -24,7 +27,7 @@ def max_restarts(text: str) -> int | None:
 def replica_beyond(job: JobProgress, limit: int | None) -> ReplicaProgress | None:
     """Return a replica that has been restarted more often, or waits for a restart too many.
 
-    Restarts do not help one whose program cannot be executed: it is found at once.
+    Restarts and waiting do not help one that cannot start: it is found at once.
     """
     if limit is None or job.finished:
         return None
@@ -32,8 +35,12 @@ def replica_beyond(job: JobProgress, limit: int | None) -> ReplicaProgress | Non
 
 
 def cannot_start(replica: ReplicaProgress) -> bool:
-    """Return whether the replica is restarted although its program could not be executed."""
-    return bool(replica.exits) and replica.exits[-1].not_executed and not replica.settled
+    """Return whether waiting is in vain: for another try of the program, or for more GPUs."""
+    if replica.settled:
+        return False
+    if _NEVER_FITS.search(replica.waiting_message):
+        return True
+    return bool(replica.exits) and replica.exits[-1].not_executed
 
 
 def _needed(job: JobProgress, replica: ReplicaProgress) -> int:

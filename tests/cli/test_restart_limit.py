@@ -7,6 +7,9 @@ from dlctl.api.meta import ObjectKey
 from dlctl.api.status import JobPhase
 from dlctl.cli.progress import ContainerExit, ContainerRun, JobProgress, ReplicaProgress
 from dlctl.cli.restart_limit import max_restarts, replica_beyond
+from dlctl.local.node.scheduling_filters import rejection
+from tests.local.node.builders import make_container, make_pod
+from tests.local.node.test_scheduling_filters import GPU, make_node
 
 JOB = JobProgress("mxjob", ObjectKey("ml", "linear"), phase=JobPhase.RUNNING)
 
@@ -67,3 +70,13 @@ def test_limit_is_a_number_or_unlimited(text: str, limit: int | None) -> None:
 def test_other_limits_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="write a number or unlimited"):
         max_restarts(text)
+
+
+@pytest.mark.parametrize(("gpus", "used", "hopeless"), [(0, 0, True), (1, 0, True), (2, 2, False)])
+def test_replica_that_needs_more_gpus_than_there_are_is_hopeless(
+    gpus: int, used: int, hopeless: bool
+) -> None:
+    pod = make_pod(containers=[make_container(resources={"limits": {GPU: "2"}})])
+    message = rejection(pod, make_node(gpus=gpus), {GPU: used}, {GPU})
+    replica = ReplicaProgress("worker-0", "worker", phase="Pending", waiting_message=message)
+    assert (replica_beyond(attrs.evolve(JOB, replicas=(replica,)), 3) is replica) is hopeless
