@@ -43,7 +43,8 @@ def _nothing_blocks() -> Iterator[None]:
     The embedded cluster and the commands are for one user's laptop: they read files of their own.
     The registry of frameworks looks for packages before there is any work.
     """
-    excluded = ["dlctl.local", "dlctl.cli", "dlctl.frameworks.registry"]
+    laptop = ["dlctl.local", "dlctl.cli", "dlctl.embedded_cluster", "dlctl.blocking_cluster"]
+    excluded = [*laptop, "dlctl.frameworks.registry"]
     with blockbuster_ctx("dlctl", excluded_modules=excluded) as blocking:
         for function in blocking.functions.values():
             for file, name in _MAY_BLOCK:

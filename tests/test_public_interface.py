@@ -31,6 +31,8 @@ def test_package_exports_what_it_names_and_nothing_else(package: str) -> None:
     module = importlib.import_module(package)
     exported: Any = getattr(module, "__all__", ())
     assert exported == tuple(sorted(exported))
+    # Some are imported on first use.
+    assert all(hasattr(module, name) for name in exported)
     assert set(exported) == set(_public(module))
 
 

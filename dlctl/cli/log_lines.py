@@ -6,11 +6,12 @@ control sequence.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
-from rich.console import Console
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # A longer line is shown in pieces, so that a program that prints dots cannot fill the memory.
 LINE_BYTES: Final = 1 << 14
@@ -67,7 +68,7 @@ class LogPrefixes:
     by_name: Mapping[str, str]
 
     @classmethod
-    def of(cls, names: Iterable[str], console: Console | None = None) -> "LogPrefixes":
+    def of(cls, names: Iterable[str], console: "Console | None" = None) -> "LogPrefixes":
         """Return the prefixes of replicas; the console decides about colours."""
         names = list(names)
         width = max(map(len, names), default=0)
@@ -87,7 +88,10 @@ class LogPrefixes:
         return "".join([f"{prefix}{line}\n" for line in lines])
 
 
-def _coloured(console: Console, text: str, colour: str) -> str:
+def _coloured(console: "Console", text: str, colour: str) -> str:
+    # Commands that show no colours need no terminal library.
+    from rich.text import Text
+
     with console.capture() as captured:
         console.print(Text(text, style=colour), end="", soft_wrap=True)
     return captured.get()

@@ -74,14 +74,22 @@ def load(files: Iterable[str]) -> Iterator[Manifest]:
     :raises ConfigError: if a file cannot be read, or contains something else than objects.
     """
     for name in files:
-        read = _documents(name)
-        for number, (value, node) in enumerate(read, 1):
-            document = _Place(name, number if len(read) > 1 else None, node)
-            if isinstance(value, dict) and value.get("kind") == "List":
-                items = zip(value.get("items") or [], document.items(), strict=False)
-                yield from (_manifest(item, place) for item, place in items)
-            else:
-                yield _manifest(value, document)
+        yield from parse(_text(name), name)
+
+
+def parse(text: str, name: str) -> Iterator[Manifest]:
+    """Yield the objects of a file's text.
+
+    :raises ConfigError: if it contains something else than objects.
+    """
+    read = _documents(text, name)
+    for number, (value, node) in enumerate(read, 1):
+        document = _Place(name, number if len(read) > 1 else None, node)
+        if isinstance(value, dict) and value.get("kind") == "List":
+            items = zip(value.get("items") or [], document.items(), strict=False)
+            yield from (_manifest(item, place) for item, place in items)
+        else:
+            yield _manifest(value, document)
 
 
 def _manifest(value: Any, place: _Place) -> Manifest:
@@ -147,14 +155,18 @@ def _list(manifest: JSON, field: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _documents(name: str) -> list[tuple[Any, yaml.Node]]:
+def _text(name: str) -> str:
     try:
-        text = sys.stdin.read() if name == "-" else pathlib.Path(name).read_text()
-        return list(documents(text))
+        return sys.stdin.read() if name == "-" else pathlib.Path(name).read_text()
     except OSError as error:
         raise ConfigError(f"cannot read {name}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"cannot read {name}: {error}") from error
+
+
+def _documents(text: str, name: str) -> list[tuple[Any, yaml.Node]]:
+    try:
+        return list(documents(text))
     except DuplicateFieldError as error:
         raise ConfigError(f"{name}: {_in_one_line(error)}") from error
     except yaml.YAMLError as error:

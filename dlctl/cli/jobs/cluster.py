@@ -30,7 +30,7 @@ class JobNotFoundError(DlctlError):
 
 
 @attrs.frozen
-class Cluster:
+class TargetCluster:
     """A client, the served kinds, and the namespace of the command: empty for all."""
 
     client: Client
@@ -129,19 +129,23 @@ def add_cluster_arguments(parser: argparse.ArgumentParser, *, all_namespaces: bo
     parser.set_defaults(all_namespaces=False)
 
 
-def run_in_cluster(args: argparse.Namespace, command: "Callable[[Cluster], Awaitable[int]]") -> int:
+def run_in_cluster(
+    args: argparse.Namespace, command: "Callable[[TargetCluster], Awaitable[int]]"
+) -> int:
     """Run a command with the cluster of its arguments; return its exit code."""
     return asyncio.run(_run(args, command))
 
 
-async def _run(args: argparse.Namespace, command: "Callable[[Cluster], Awaitable[int]]") -> int:
+async def _run(
+    args: argparse.Namespace, command: "Callable[[TargetCluster], Awaitable[int]]"
+) -> int:
     cluster = await config.load(args.kubeconfig, args.context)
     async with Client(cluster, user_agent="dlctl-cli") as client:
         namespace = "" if args.all_namespaces else args.namespace or client.namespace
-        return await command(Cluster(client, served_kinds(loadable()), namespace))
+        return await command(TargetCluster(client, served_kinds(loadable()), namespace))
 
 
-def named_job(cluster: Cluster, text: str) -> Awaitable[JobSnapshot]:
+def named_job(cluster: TargetCluster, text: str) -> Awaitable[JobSnapshot]:
     """Return the job of a NAME or KIND/NAME.
 
     :raises ConfigError: if the kind is unknown.

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from typing import Final
 
-from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 
 _PAUSE_S: Final = 0.2
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: delete(it, args)))
 
 
-async def delete(cluster: Cluster, args: argparse.Namespace) -> int:
+async def delete(cluster: TargetCluster, args: argparse.Namespace) -> int:
     """Delete the jobs; all are looked up before the first is deleted."""
     jobs = [await named_job(cluster, text) for text in args.jobs]
     for job in jobs:
@@ -33,6 +33,6 @@ async def delete(cluster: Cluster, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _wait_until_gone(cluster: Cluster, job: JobSnapshot) -> None:
+async def _wait_until_gone(cluster: TargetCluster, job: JobSnapshot) -> None:
     while await cluster.again(job) or await cluster.pods(job):  # noqa: ASYNC110 - they are remote
         await asyncio.sleep(_PAUSE_S)

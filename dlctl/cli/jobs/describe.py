@@ -8,7 +8,7 @@ from typing import Final
 from dlctl.api.job import Job
 from dlctl.api.meta import PODS
 from dlctl.api.pods import Pod
-from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.explanation import FirstFailure, explain, first_failure
 from dlctl.cli.jobs.history import replica_names
 from dlctl.cli.jobs.job_events import JobEvent, events_of
@@ -90,7 +90,7 @@ def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[st
     parser.add_argument("job", metavar="JOB", help="NAME or KIND/NAME")
     add_cluster_arguments(parser)
 
-    async def run(cluster: Cluster, args: argparse.Namespace) -> int:
+    async def run(cluster: TargetCluster, args: argparse.Namespace) -> int:
         job = await named_job(cluster, args.job)
         pods = await cluster.pods(job)
         events = await events_of(cluster, job, replica_names(job, pods))
@@ -102,7 +102,9 @@ def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[st
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: run(it, args)))
 
 
-async def _last_lines(cluster: Cluster, job: JobSnapshot, failure: FirstFailure) -> Sequence[str]:
+async def _last_lines(
+    cluster: TargetCluster, job: JobSnapshot, failure: FirstFailure
+) -> Sequence[str]:
     """Return the end of what a failed program has written; nothing if its pod is gone."""
     options = LogOptions(tail=_MAX_LINES, previous=failure.previous)
     path = PODS.path(job.key.namespace, failure.pod, "log")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, run_in_cluster
+from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_selection
 from dlctl.cli.jobs.tables import job_table
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: get(it, args)))
 
 
-async def get(cluster: Cluster, args: argparse.Namespace) -> int:
+async def get(cluster: TargetCluster, args: argparse.Namespace) -> int:
     kinds, names = parse_selection(args.words, known_kinds(cluster.kinds))
     if names and not cluster.namespace:
         raise ConfigError("-A is for lists: give the namespace of a named job with -n")
@@ -49,7 +49,9 @@ async def get(cluster: Cluster, args: argparse.Namespace) -> int:
     return 0
 
 
-def _print(cluster: Cluster, jobs: Sequence[JobSnapshot], output: str | None, *, one: bool) -> None:
+def _print(
+    cluster: TargetCluster, jobs: Sequence[JobSnapshot], output: str | None, *, one: bool
+) -> None:
     if output in ("json", "yaml"):
         print(_dumped(jobs[0].manifest if one else _list(jobs), output), end="")
     elif output == "name":

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from dlctl.api.meta import EVENTS, Object
-from dlctl.cli.jobs.cluster import Cluster
+from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.pod_warnings import InvolvedObject
 
@@ -36,7 +36,9 @@ class JobEvent(Object, frozen=True, gc=False):
         return self.last_timestamp or self.first
 
 
-async def events_of(cluster: Cluster, job: JobSnapshot, pods: Collection[str]) -> list[JobEvent]:
+async def events_of(
+    cluster: TargetCluster, job: JobSnapshot, pods: Collection[str]
+) -> list[JobEvent]:
     """Return the events since the job was created, about it and pods of these names."""
     page = await cluster.client.list(EVENTS, JobEvent, namespace=job.key.namespace)
     names = {("Pod", name) for name in pods} | {(job.kind.resource.kind, job.key.name)}

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import attrs
 
 from dlctl.api import conditions
-from dlctl.api.job import Job, JobObject, Replica
+from dlctl.api.job import Job, JobObject
 from dlctl.api.meta import UID, ObjectKey
 from dlctl.api.status import JobPhase, JobState, JobStatus
 from dlctl.cli.manifests import as_job_object
@@ -113,12 +113,3 @@ class JobSnapshot:
         if status.start_time is None:
             return None
         return ((status.completion_time or now) - status.start_time).total_seconds()
-
-    @property
-    def chief(self) -> Replica | None:
-        """Return the replica that stands for the job."""
-        if isinstance(self.job, InvalidJobError):
-            return None
-        policy = self.job.success_policy
-        deciding = (*policy.success_replicas, *policy.running_replicas, *self.job.replicas)
-        return deciding[0] if deciding else None

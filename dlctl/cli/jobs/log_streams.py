@@ -1,15 +1,17 @@
 """The logs of a job's replicas over the API, each run of a program as one stream."""
 
 import asyncio
+import math
 import sys
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any, Final
 
 import attrs
 
 from dlctl.api.meta import PODS
-from dlctl.cli.jobs.cluster import Cluster
+from dlctl.cli.jobs.cluster import TargetCluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.log_lines import LineSplitter, LogPrefixes
 from dlctl.cli.progress import ContainerRun, JobProgress, ReplicaProgress, job_progress
 from dlctl.kube.errors import ApiError, NotFoundError, UnreachableError
 from dlctl.tasks import unwrap_exception_groups
@@ -25,7 +27,7 @@ class LogOptions:
 
     container: str = ""
     tail: int | None = None
-    since_s: int | None = None
+    since_s: float | None = None
     previous: bool = False
     timestamps: bool = False
 
@@ -34,7 +36,7 @@ class LogOptions:
         given = {
             "container": self.container or container,
             "tailLines": self.tail,
-            "sinceSeconds": self.since_s,
+            "sinceSeconds": math.ceil(self.since_s) if self.since_s else None,
             "previous": "true" if self.previous else None,
             "timestamps": "true" if self.timestamps else None,
         }
@@ -43,41 +45,36 @@ class LogOptions:
 
 @attrs.define
 class LogWriter:
-    """Writes to stdout; with a ``width``, each line begins with its replica's name."""
+    """Writes to stdout; lines of several replicas begin with their names."""
 
-    width: int = 0
+    # None: one replica, whose output is written as it is.
+    prefixes: LogPrefixes | None = None
 
     async def write(self, replica: str, chunks: AsyncIterator[bytes]) -> bool:
         """Write a stream to its end; return whether there was anything in it."""
-        rest, some = b"", False
+        splitter, some = LineSplitter(), False
         async for chunk in chunks:
             some = True
-            if not self.width:
-                self._flush(chunk)
-                continue
-            *lines, rest = (rest + chunk).split(b"\n")
-            self._flush(b"".join(self._prefixed(replica, lines)))
-        if rest:
-            self._flush(b"".join(self._prefixed(replica, [rest])))
+            if self.prefixes is None:
+                _write(chunk)
+            else:
+                _write(self.prefixes.lines(replica, splitter.feed(chunk)).encode())
+        if self.prefixes is not None:
+            _write(self.prefixes.lines(replica, splitter.finish()).encode())
         return some
 
-    def _prefixed(self, replica: str, lines: Collection[bytes]) -> Iterator[bytes]:
-        prefix = f"{replica:<{self.width}} | ".encode()
-        for line in lines:
-            # Of a progress bar, the last state.
-            yield prefix + line.rstrip(b"\r").rpartition(b"\r")[2] + b"\n"
 
-    def _flush(self, data: bytes) -> None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+def _write(data: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 @attrs.define
 class LogStreams:
     """Shows the logs of some replicas of a job, now or until it ends."""
 
-    cluster: Cluster
+    cluster: TargetCluster
     writer: LogWriter
     options: LogOptions
     replicas: Collection[str]

@@ -3,23 +3,21 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final
 
-from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, named_job, run_in_cluster
-from dlctl.cli.jobs.durations import parse_duration
+from dlctl.cli.durations import duration_s
+from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import LogOptions, LogStreams, LogWriter
+from dlctl.cli.log_lines import LogPrefixes
+from dlctl.cli.log_selection import MAX_SHOWN, LogSelection
 from dlctl.cli.progress import ReplicaProgress
 from dlctl.errors import ConfigError, InvalidJobError
-
-# More at once are unreadable: by default, the chief stands for them.
-_MAX_REPLICAS: Final = 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print the output of a job's replicas: of all, or of the chief alone if there are more "
-        f"than {_MAX_REPLICAS}. Lines begin with the replica's name unless only one is shown."
+        f"than {MAX_SHOWN}. Lines begin with the replica's name unless only one is shown."
     )
     parser.add_argument("job", metavar="JOB", help="NAME or KIND/NAME")
     parser.add_argument(
@@ -37,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tail", type=int, metavar="N", help="the last N lines of each replica")
     parser.add_argument(
-        "--since", type=parse_duration, metavar="TIME", help="of the last 90s, 5m, 1h30m"
+        "--since", type=duration_s, metavar="TIME", help="of the last 90s, 5m, 1h30m"
     )
     parser.add_argument(
         "-p", "--previous", action="store_true", help="of the program before its last restart"
@@ -50,12 +48,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: logs(it, args)))
 
 
-async def logs(cluster: Cluster, args: argparse.Namespace) -> int:
+async def logs(cluster: TargetCluster, args: argparse.Namespace) -> int:
     """Return 0 if there is a log, even if it is empty."""
     job = await named_job(cluster, args.job)
     names = select_replicas(job, args.replica)
     options = LogOptions(args.container, args.tail, args.since, args.previous, args.timestamps)
-    writer = LogWriter(max(map(len, names)) if len(names) > 1 else 0)
+    writer = LogWriter(LogPrefixes.of(names) if len(names) > 1 else None)
     streams = LogStreams(cluster, writer, options, names)
     if not args.replica:
         _report_others(job, names)
@@ -76,15 +74,11 @@ def select_replicas(job: JobSnapshot, wanted: Sequence[str]) -> list[str]:
     """
     if isinstance(job.job, InvalidJobError):
         raise ConfigError(f"{job} is invalid, so it has no replicas: {job.job}")
-    replicas = list(job.job.replicas)
-    if not wanted:
-        shown = replicas if len(replicas) <= _MAX_REPLICAS else [job.chief]
-        return [str(replica) for replica in shown]
-    for name in wanted:
-        if name != "all" and not any(name in (str(each), each.type) for each in replicas):
-            types = ", ".join(f"{s.type} ({s.replicas})" for s in job.job.replica_specs)
-            raise ConfigError(f"--replica {name}: {job} has the replicas {types}")
-    return [str(each) for each in replicas if {"all", str(each), each.type} & set(wanted)]
+    selection, names = LogSelection(tuple(wanted)), [str(each) for each in job.job.replicas]
+    for name in selection.unmatched(names):
+        types = ", ".join(f"{s.type} ({s.replicas})" for s in job.job.replica_specs)
+        raise ConfigError(f"--replica {name}: {job} has the replicas {types}")
+    return selection.shown(names)
 
 
 def silence(

@@ -11,9 +11,10 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.meta import PODS, Object, ObjectKey
-from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, run_in_cluster
+from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_replica
+from dlctl.cli.log_selection import chief_first
 from dlctl.errors import ConfigError
 from dlctl.kube.errors import ApiError, UnreachableError
 
@@ -61,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=lambda args: run_in_cluster(args, lambda it: forward(it, args)))
 
 
-async def forward(cluster: Cluster, args: argparse.Namespace) -> int:
+async def forward(cluster: TargetCluster, args: argparse.Namespace) -> int:
     """Listen on all ports until the command is interrupted."""
     name, replica = parse_replica(args.job, known_kinds(cluster.kinds))
     job = await cluster.job(name)
@@ -89,19 +90,18 @@ def pod_of(job: JobSnapshot, replica: str) -> ObjectKey:
     """
     if not isinstance(job.job, Job):
         raise ConfigError(f"{job} is invalid, so it has no replicas: {job.job}")
-    wanted = replica or str(job.chief)
-    for each in job.job.replicas:
-        if str(each) == wanted:
-            return ObjectKey(job.key.namespace, job.job.child_name(each))
-    names = ", ".join(str(each) for each in job.job.replicas)
-    raise ConfigError(f"{job} has no replica {wanted}; it has {names}")
+    pods = {str(each): job.job.child_name(each) for each in job.job.replicas}
+    wanted = replica or chief_first(list(pods))[0]
+    if wanted not in pods:
+        raise ConfigError(f"{job} has no replica {wanted}; it has {', '.join(pods)}")
+    return ObjectKey(job.key.namespace, pods[wanted])
 
 
 @attrs.frozen
 class _Forward:
     """One port of a pod."""
 
-    cluster: Cluster
+    cluster: TargetCluster
     pod: ObjectKey
     port: int
 

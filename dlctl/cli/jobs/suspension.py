@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from dlctl.cli.jobs.cluster import Cluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.errors import ConfigError
 
@@ -29,7 +29,7 @@ def _configure(parser: argparse.ArgumentParser, *, suspended: bool) -> None:
     )
 
 
-async def suspend(cluster: Cluster, names: list[str], *, suspended: bool) -> int:
+async def suspend(cluster: TargetCluster, names: list[str], *, suspended: bool) -> int:
     """Suspend or resume the jobs; all are looked up and checked before the first is changed."""
     jobs = [await named_job(cluster, text) for text in names]
     patches = [suspension_patch(job, suspended=suspended) for job in jobs]

@@ -42,6 +42,8 @@ def waiting_lines(
     by_reason: dict[str, list[str]] = {}
     for one in observe(job.job, Children(pods=pods), now).replicas:
         if reason := _reason(one, warnings, now):
+            if one.state is ReplicaState.MISSING and (problem := warnings.get("")):
+                reason = f"{reason}: {problem}"
             by_reason.setdefault(reason, []).append(str(one.replica))
     for reason, replicas in by_reason.items():
         yield f"{some_names(replicas)}: {reason}"
@@ -50,8 +52,8 @@ def waiting_lines(
 def _last_warnings(
     job: JobSnapshot, pods: Sequence[Pod], events: Sequence[JobEvent]
 ) -> Mapping[str, str]:
-    """Return the message of the last warning about each replica's pod."""
-    names = replica_names(job, pods)
+    """Return the message of the last warning about each replica's pod, and about the job."""
+    names = {**replica_names(job, pods), job.key.name: ""}
     return {
         names[event.involved_object.name]: event.message.strip()
         for event in sorted(events, key=lambda event: event.last)

@@ -169,6 +169,12 @@ def missing_secret() -> Situation:
     return Situation(job, pods, events)
 
 
+def name_taken() -> Situation:
+    job = snapshot(conditions=[CREATED], startTime=at(0))
+    message = 'pods "sum-worker-0" already exists, and belongs to tfjob sum'
+    return Situation(job, (), (event("FailedCreatePod", 2, message, type_="Warning"),))
+
+
 def suspended() -> Situation:
     return Situation(
         snapshot(conditions=[CREATED, condition("Suspended", 1, "PyTorchJob sum is suspended.")])
@@ -206,7 +212,7 @@ def succeeded() -> Situation:
 SITUATIONS = {
     made.__name__: made
     for made in (
-        *(failed, crash_loop, unschedulable, missing_secret),
+        *(failed, crash_loop, unschedulable, missing_secret, name_taken),
         *(suspended, unclaimed, invalid, succeeded),
     )
 }

@@ -32,7 +32,7 @@ def jobs(kubeconfig: Path) -> Sequence[str]:
         kubeconfig,
         command_job("PyTorchJob", "sum", script, Master=1, Worker=1),
         command_job("PyTorchJob", "broken", fails, Master=1),
-        command_job("TFJob", "sum", script.replace("RANK", "HOME"), Worker=1),
+        command_job("TFJob", "sum", script.replace("RANK", "HOME"), Chief=1),
         bare,
     )
     return ["pytorchjob/sum", "pytorchjob/broken", "tfjob/sum", "tfjob/bare"]

@@ -1,0 +1,133 @@
+"""The embedded cluster for programs without an event loop, and for notebooks that run one."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from dlctl.cli import restart_limit
+from dlctl.cli.local_options import NetworkChoice
+from dlctl.embedded_cluster import Cluster, JobResult, ManifestSource, OnLine
+
+T = TypeVar("T")
+_CLOSE_TIMEOUT_S: Final = 60.0
+
+
+class BlockingCluster:
+    """The blocking twin of :class:`dlctl.Cluster`: a ``with`` block, or open and close it.
+
+    It has a thread with an event loop of its own, so it works where a loop is running already, as
+    in notebooks.
+    """
+
+    def __init__(
+        self,
+        *,
+        images: Mapping[str, str | Path] | None = None,
+        network: NetworkChoice = "auto",
+        volumes: str | Path | None = None,
+    ) -> None:
+        self._cluster = Cluster(images=images, network=network, volumes=volumes)
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing = asyncio.Event()
+
+    def open(self) -> Self:
+        """Start the cluster, unless it runs; return once it is ready."""
+        if self._thread is None:
+            ready: Future[None] = Future()
+            # A daemon: a notebook that is closed waits for nothing. Pods end with the process.
+            self._thread = threading.Thread(
+                target=self._run, args=(ready,), name="dlctl", daemon=True
+            )
+            self._thread.start()
+            try:
+                ready.result()
+            except BaseException:
+                self.close()
+                raise
+        return self
+
+    def close(self) -> None:
+        """End the cluster with all of its pods."""
+        if self._thread is None:
+            return
+        if self._loop is not None and self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join(_CLOSE_TIMEOUT_S)
+        self._thread = self._loop = None
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Return the file with which kubectl and the clients of other packages find it."""
+        return self._cluster.kubeconfig
+
+    @property
+    def url(self) -> str:
+        """Return the address of the API server."""
+        return self._cluster.url
+
+    def run(
+        self,
+        manifest: ManifestSource | Sequence[ManifestSource],
+        *,
+        namespace: str = "default",
+        timeout_s: float | None = None,
+        max_restarts: int | None = restart_limit.DEFAULT,
+        on_line: OnLine | None = None,
+    ) -> JobResult:
+        """Run a job to its end, as :meth:`dlctl.Cluster.run`; a thread calls ``on_line``."""
+        return self._call(
+            lambda: self._cluster.run(
+                manifest,
+                namespace=namespace,
+                timeout_s=timeout_s,
+                max_restarts=max_restarts,
+                on_line=on_line,
+            )
+        )
+
+    def delete_namespace(self, name: str) -> None:
+        """Delete a namespace, and return once all of its objects are gone."""
+        self._call(lambda: self._cluster.delete_namespace(name))
+
+    def _call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self._loop is None:
+            raise RuntimeError("the cluster must be opened first")
+        future = asyncio.run_coroutine_threadsafe(make(), self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            # As when a notebook's cell is interrupted.
+            future.cancel()
+            raise
+
+    def _run(self, ready: "Future[None]") -> None:
+        try:
+            asyncio.run(self._serve(ready))
+        except BaseException as error:
+            if not ready.done():
+                ready.set_exception(error)
+            else:
+                raise
+
+    async def _serve(self, ready: "Future[None]") -> None:
+        self._closing = asyncio.Event()
+        async with self._cluster:
+            self._loop = asyncio.get_running_loop()
+            ready.set_result(None)
+            await self._closing.wait()

@@ -1,0 +1,259 @@
+"""The embedded cluster for Python programs: run jobs on this machine, and get their results."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import attrs
+
+from dlctl.api.meta import NAMESPACES, ObjectKey
+from dlctl.cli import restart_limit
+from dlctl.cli.follow import Follower, FollowOptions
+from dlctl.cli.frameworks import loadable
+from dlctl.cli.jobs.job_snapshot import JobSnapshot
+from dlctl.cli.local_cluster import LocalControlPlane, local_control_plane
+from dlctl.cli.local_options import LocalOptions, NetworkChoice
+from dlctl.cli.log_selection import LogSelection
+from dlctl.cli.manifests import JSON, Manifest, job_kind, load, namespaced, parse
+from dlctl.cli.outcome import RunEnd, closing_lines
+from dlctl.cli.progress import JobProgress
+from dlctl.cli.submission import SubmittedJob, submit
+from dlctl.dialects.kinds import served_kinds
+from dlctl.errors import ConfigError, DlctlError
+from dlctl.kube.errors import NotFoundError
+from dlctl.local.node.directories import NodeDirectories
+
+# An object, the text of some in YAML, or the path of a file with some.
+ManifestSource = Mapping[str, Any] | str | Path
+# Called with a replica's name and each line that it writes.
+OnLine = Callable[[str, str], None]
+# Of each replica, the last ones.
+_MAX_LINES: Final = 100_000
+_PAUSE_S: Final = 0.05
+
+
+class JobFailedError(DlctlError):
+    """A job has not succeeded; the message has the first cause and the last lines of output."""
+
+
+@attrs.frozen
+class JobResult:
+    """How a job ended."""
+
+    kind: str
+    name: str
+    namespace: str
+    succeeded: bool
+    #: The outcome in a line; for a failure, also the first cause and the last lines of its output.
+    message: str
+    #: As the API server has it.
+    status: Mapping[str, Any] = attrs.field(repr=False)
+    #: What each replica has written, by names such as ``worker-0``.
+    logs: Mapping[str, str] = attrs.field(repr=False)
+
+    def check(self) -> Self:
+        """Return the result of a job that has succeeded.
+
+        :raises JobFailedError: if it has not.
+        """
+        if not self.succeeded:
+            raise JobFailedError(self.message)
+        return self
+
+
+class Cluster:
+    """An embedded cluster with its controller, for the duration of an ``async with`` block.
+
+    ``images`` maps names of images to Python environments; ``network`` and ``volumes`` are those of
+    ``dlctl run``. No process is left after the block, whatever ends it.
+    """
+
+    def __init__(
+        self,
+        *,
+        images: Mapping[str, str | Path] | None = None,
+        network: NetworkChoice = "auto",
+        volumes: str | Path | None = None,
+    ) -> None:
+        paths = {name: Path(path).expanduser().absolute() for name, path in (images or {}).items()}
+        for name, path in paths.items():
+            if not path.exists():
+                raise ConfigError(f"image {name}: {path} does not exist")
+        claims = Path(volumes).expanduser().absolute() if volumes else None
+        self._options = LocalOptions(paths, network, directories=NodeDirectories(claims=claims))
+        self._stack = AsyncExitStack()
+        self._kinds = served_kinds({})
+        self._running: LocalControlPlane | None = None
+        # Names of jobs that nobody waits for, whatever their state.
+        self._left: set[ObjectKey] = set()
+
+    async def __aenter__(self) -> Self:
+        self._kinds = served_kinds(await asyncio.to_thread(loadable))
+        async with AsyncExitStack() as stack:
+            self._running = await stack.enter_async_context(
+                local_control_plane(self._kinds, self._options, keep_logs=True)
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        self._running = None
+        return await self._stack.__aexit__(kind, error, traceback)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Return the file with which kubectl and the clients of other packages find it."""
+        return self._control_plane.kubeconfig
+
+    @property
+    def url(self) -> str:
+        """Return the address of the API server."""
+        return self._control_plane.cluster.server.url
+
+    async def run(
+        self,
+        manifest: ManifestSource | Sequence[ManifestSource],
+        *,
+        namespace: str = "default",
+        timeout_s: float | None = None,
+        max_restarts: int | None = restart_limit.DEFAULT,
+        on_line: OnLine | None = None,
+    ) -> JobResult:
+        """Create a job and the objects beside it, and return its result once it has ended.
+
+        A replica that has been restarted more than ``max_restarts`` times ends the run, too. A job
+        of the same name that has ended, or that an earlier run has left, is deleted first.
+
+        :raises ConfigError: if there is not exactly one job, or an object is rejected.
+        :raises TimeoutError: if it takes longer than ``timeout_s``; the job is left as it is.
+        """
+        running = self._control_plane
+        manifests = await asyncio.to_thread(lambda: list(_manifests(manifest)))
+        jobs = [each for each in manifests if job_kind(self._kinds, each.obj)]
+        if len(jobs) != 1:
+            raise ConfigError(f"expected one job of a kind that dlctl serves, found {len(jobs)}")
+        await self._delete_ended(namespaced(jobs[0].obj, namespace))
+        (job,) = await submit(running.client, self._kinds, manifests, namespace)
+        limits = FollowOptions(LogSelection(("all",)), max_restarts)
+        try:
+            return await _followed(running, job, limits, timeout_s, on_line or _ignore)
+        finally:
+            self._left.add(job.key)
+
+    async def delete_namespace(self, name: str) -> None:
+        """Delete a namespace, and return once all of its objects are gone."""
+        client, key = self._control_plane.client, ObjectKey("", name)
+        await client.delete(NAMESPACES, key)
+        while True:
+            try:
+                await client.get(NAMESPACES, key, dict[str, Any])
+            except NotFoundError:
+                return
+            await asyncio.sleep(_PAUSE_S)
+
+    @property
+    def _control_plane(self) -> LocalControlPlane:
+        if self._running is None:
+            raise RuntimeError("the cluster must be used inside its `with` block")
+        return self._running
+
+    async def _delete_ended(self, manifest: JSON) -> None:
+        """Delete a job of the name that nobody waits for: a notebook runs a cell again."""
+        kind = job_kind(self._kinds, manifest)
+        metadata = manifest["metadata"]
+        key = ObjectKey(metadata["namespace"], metadata.get("name") or "")
+        if kind is None or not key.name:
+            return
+        client = self._control_plane.client
+        try:
+            found = await client.get(kind.resource, key, dict[str, Any])
+            if key not in self._left and not JobSnapshot.of(kind, found).is_finished:
+                raise ConfigError(f"{kind.singular} {key} is still running: choose another name")
+            self._left.discard(key)
+            await client.delete(kind.resource, key, propagation="Foreground")
+            while True:
+                await client.get(kind.resource, key, dict[str, Any])
+                await asyncio.sleep(_PAUSE_S)
+        except NotFoundError:
+            return
+
+
+def _manifests(source: ManifestSource | Sequence[ManifestSource]) -> Iterable[Manifest]:
+    """Yield the objects of any form of manifest; text with a line break is YAML."""
+    if isinstance(source, Mapping):
+        yield Manifest(dict(source))
+    elif isinstance(source, str) and "\n" in source:
+        yield from parse(source, "manifest")
+    elif isinstance(source, str | Path):
+        yield from load([str(source)])
+    else:
+        for each in source:
+            yield from _manifests(each)
+
+
+async def _followed(
+    running: LocalControlPlane,
+    job: SubmittedJob,
+    limits: FollowOptions,
+    timeout_s: float | None,
+    on_line: OnLine,
+) -> JobResult:
+    """Return the result of a job that has been created.
+
+    :raises TimeoutError: if it takes too long; the message says what it waits for.
+    """
+    output = _Output(on_line)
+    follower = Follower(running.client, running.cluster.run_dir, [job], limits)
+
+    def closing(end: RunEnd) -> str:
+        return "\n".join(closing_lines(follower.progress[0], end, follower.last_lines))
+
+    try:
+        async with asyncio.timeout(timeout_s):
+            await follower.follow(output)
+    except TimeoutError:
+        raise TimeoutError(closing(RunEnd(timeout_s=timeout_s))) from None
+    try:
+        found = await running.client.get(job.kind.resource, job.key, dict[str, Any])
+    except NotFoundError:
+        found = {}
+    return JobResult(
+        kind=job.kind.resource.kind,
+        name=job.key.name,
+        namespace=job.key.namespace,
+        succeeded=follower.progress[0].succeeded,
+        message=closing(RunEnd(max_restarts=limits.max_restarts)),
+        status=found.get("status") or {},
+        logs={name: "".join(f"{line}\n" for line in lines) for name, lines in output.lines.items()},
+    )
+
+
+def _ignore(replica: str, line: str) -> None:
+    """Show nothing."""
+
+
+@attrs.define(eq=False)
+class _Output:
+    """A view that keeps the output of a job's replicas."""
+
+    on_line: OnLine
+    lines: dict[str, deque[str]] = attrs.field(factory=dict)
+
+    def show(self, jobs: object, now: object) -> None:
+        """Show nothing: the result has it all."""
+
+    async def log_lines(
+        self, job: JobProgress, replica: str, lines: Sequence[str], unfinished: str
+    ) -> None:
+        self.lines.setdefault(replica, deque(maxlen=_MAX_LINES)).extend(lines)
+        for line in lines:
+            self.on_line(replica, line)

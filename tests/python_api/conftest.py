@@ -1,0 +1,24 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import dlctl
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[dlctl.BlockingCluster]:
+    with dlctl.BlockingCluster(network="host") as running:
+        yield running
+
+
+def job(name: str, script: str) -> dict[str, Any]:
+    """Return a PyTorchJob of one master that runs a script."""
+    container = {"name": "pytorch", "image": "any", "command": ["python3", "-uc", script]}
+    master = {"restartPolicy": "Never", "template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": name},
+        "spec": {"pytorchReplicaSpecs": {"Master": master}},
+    }

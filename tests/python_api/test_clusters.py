@@ -1,0 +1,111 @@
+"""The clusters of ``import dlctl``, with and without an event loop."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import dlctl
+from dlctl.embedded_cluster import ManifestSource
+from dlctl.errors import ConfigError
+from tests.python_api.conftest import job
+
+pytestmark = pytest.mark.slow
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    script = "import sys, dlctl; print([m for m in sys.modules if m.startswith(('dlctl.', 'aio'))])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_result_has_the_status_and_the_output(cluster: dlctl.BlockingCluster) -> None:
+    lines: list[tuple[str, str]] = []
+    result = cluster.run(
+        job("hello", "print('hello'); print('world')"),
+        timeout_s=20,
+        on_line=lambda replica, line: lines.append((replica, line)),
+    )
+    assert result.check() is result
+    assert (result.kind, result.name, result.namespace) == ("PyTorchJob", "hello", "default")
+    assert result.logs == {"master-0": "hello\nworld\n"}
+    assert lines == [("master-0", "hello"), ("master-0", "world")]
+    assert result.status["conditions"][-1]["type"] == "Succeeded"
+
+
+def test_job_that_has_ended_is_run_again(cluster: dlctl.BlockingCluster) -> None:
+    first = cluster.run(job("again", "raise SystemExit('no such data set')"), timeout_s=20)
+    assert not first.succeeded
+    with pytest.raises(dlctl.JobFailedError, match=r"(?s)exit code 1.*no such data set"):
+        first.check()
+    assert cluster.run(job("again", "print('better')"), timeout_s=20).succeeded
+
+
+def test_job_that_takes_too_long_says_what_it_does(cluster: dlctl.BlockingCluster) -> None:
+    slow = job("slow", "import time; print('begun'); time.sleep(60)")
+    with pytest.raises(TimeoutError, match="has not finished: timed out after"):
+        cluster.run(slow, timeout_s=3)
+    assert cluster.run(job("slow", "print('faster')"), timeout_s=20).succeeded
+
+
+def test_manifest_may_be_text_a_file_or_several(
+    cluster: dlctl.BlockingCluster, tmp_path: Path
+) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(job("file", "pass")))
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+    assert cluster.run([settings, path], timeout_s=20).name == "file"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "error"),
+    [
+        pytest.param([], "found 0", id="none"),
+        pytest.param([job("a", "pass"), job("b", "pass")], "found 2", id="two"),
+        pytest.param("a: [\n", "not YAML", id="not YAML"),
+        pytest.param("- a\n- b\n", "has no kind", id="no object"),
+    ],
+)
+def test_anything_but_one_job_is_an_error(
+    cluster: dlctl.BlockingCluster, manifest: ManifestSource, error: str
+) -> None:
+    with pytest.raises(ConfigError, match=error):
+        cluster.run(manifest)
+
+
+async def test_cluster_runs_in_the_callers_loop() -> None:
+    async with dlctl.Cluster(network="host") as cluster:
+        assert cluster.url.startswith("https://127.0.0.1:")
+        both = await asyncio.gather(
+            *(cluster.run(job(name, f"print({name!r})"), timeout_s=20) for name in "ab")
+        )
+    assert [result.logs["master-0"] for result in both] == ["a\n", "b\n"]
+    with pytest.raises(RuntimeError, match="inside its `with` block"):
+        _ = cluster.kubeconfig
+
+
+def test_blocking_cluster_ends_with_its_block() -> None:
+    cluster = dlctl.BlockingCluster(network="host")
+    with pytest.raises(RuntimeError, match="opened first"):
+        cluster.run(job("early", "pass"))
+    with cluster:
+        kubeconfig = cluster.kubeconfig
+        assert kubeconfig.exists()
+    assert not kubeconfig.exists()
+
+
+def test_image_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="image x: /missing does not exist"):
+        dlctl.Cluster(images={"x": "/missing"})
+
+
+def test_cluster_that_cannot_start_raises_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/missing")
+    with pytest.raises(ConfigError, match="No such file or directory"):
+        dlctl.BlockingCluster(network="host").open()
