@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM for commands that own processes: the first shuts down, the second kills.
+"""Ctrl-C, SIGTERM and a closed terminal, for commands that own processes.
+
+The first signal shuts down, the second kills.
 
 Not for the controller, which drains its queue before it exits.
 """
@@ -99,7 +101,10 @@ def run_until_signalled(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) 
 async def _run(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
     loop = asyncio.get_running_loop()
     interrupts = Interrupts(asyncio.current_task())
-    for number in _SIGNALS:
+    # Under nohup, a closed terminal ends nothing.
+    nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    handled = _SIGNALS if nohup else (*_SIGNALS, signal.SIGHUP)
+    for number in handled:
         loop.add_signal_handler(number, interrupts.catch, number)
     try:
         return await main(interrupts)
@@ -109,5 +114,5 @@ async def _run(main: Callable[[Interrupts], Coroutine[Any, Any, int]]) -> int:
         print("dlctl: interrupted", file=sys.stderr)
         return 128 + interrupts.caught
     finally:
-        for number in _SIGNALS:
+        for number in handled:
             loop.remove_signal_handler(number)

@@ -283,9 +283,15 @@ def test_svg_of_the_last_screen_loads_nothing(
     assert str(tmp_path) not in svg
 
 
-@pytest.mark.parametrize("network", ["auto", "host"])
-def test_interrupt_exits_130_and_leaves_no_process(
-    written: Written, tmp_path: Path, network: str
+@pytest.mark.parametrize(
+    ("network", "number"),
+    [
+        pytest.param("auto", signal.SIGINT, id="Ctrl-C"),
+        pytest.param("host", signal.SIGHUP, id="terminal closed"),
+    ],
+)
+def test_interrupt_exits_with_its_number_and_leaves_no_process(
+    written: Written, tmp_path: Path, network: str, number: signal.Signals
 ) -> None:
     # Ignores SIGTERM, and has a child.
     script = """
@@ -306,9 +312,9 @@ def test_interrupt_exits_130_and_leaves_no_process(
         assert process.stdout is not None
         assert any("| ready" in line for line in process.stdout)
         before = _descendants(process.pid)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, err = process.communicate(timeout=15)
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + number, err
     assert "mxjob default/linear has not finished: interrupted after" in err
     assert before
     assert [pid for pid in before if _lives(pid)] == []
