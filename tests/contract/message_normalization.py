@@ -60,6 +60,12 @@ MESSAGE_CHANGES: Final[Sequence[MessageChange]] = (
     MessageChange(
         35, r'(labels: Invalid value: "[^"]*": )a qualified name must', r"\1a valid label key must"
     ),
+    # Since an item may lack some of several keys, all of them are named.
+    MessageChange(
+        36,
+        r'omits key field ("\w+") \(and doesn\'t have default value\)',
+        r"omits all key fields [\1] (and doesn't have default values for any key fields)",
+    ),
     # A Service name may begin with a digit since 1.36, and its dots have their own rule.
     MessageChange(
         36,

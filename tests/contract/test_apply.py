@@ -184,7 +184,7 @@ async def test_new_pod_is_owned_with_its_defaults(api: Api) -> None:
 async def test_status_has_managers_of_its_own(gadget_api: Api) -> None:
     api, path = gadget_api, gadget_api.path("gadgets", "a", group=V1)
     await apply(api, path, gadget(status={"phase": "Failed"}))
-    state = {"status": {"phase": "Ready"}, "metadata": {"labels": {"ignored": "x"}}}
+    state = {"status": {"phase": "Ready"}}
     patched = await api.patch(f"{path}/status", state, fieldManager="node")
     assert managers(patched) == {
         "me Apply": {"f:spec": {"f:size": {}}},

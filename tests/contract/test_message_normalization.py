@@ -40,6 +40,10 @@ EXAMPLES = [
         f'metadata.name: Invalid value: "a.b": a DNS-1035 label must consist of {_MUST}',
         'metadata.name: Invalid value: "a.b": must not contain dots',
     ),
+    (
+        'omits key field "k" (and doesn\'t have default value)',
+        'omits all key fields ["k"] (and doesn\'t have default values for any key fields)',
+    ),
 ]
 
 
