@@ -9,6 +9,7 @@ import asyncio
 import os
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_STDOUT: Final = 1
 _STDERR: Final = 2
 _SHOW_CURSOR: Final = b"\x1b[?25h"
 # Programs of pods are killed within milliseconds; a removal that cannot succeed does not hang.
@@ -55,6 +57,8 @@ class Interrupts:
         if self.caught is not None:
             self._kill(number)
         self.caught = number
+        if number == signal.SIGHUP:
+            _leave_terminal()
         if self._waiting:
             self._waiting.set()
         elif self._task:
@@ -74,6 +78,15 @@ class Interrupts:
             while path.exists() and time.monotonic() < deadline:
                 _remove(path)
         os._exit(128 + number)
+
+
+def _leave_terminal() -> None:
+    """Write nothing more to the terminal: it is gone, and each write would fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for fd in (_STDOUT, _STDERR):
+        if stat.S_ISCHR(os.fstat(fd).st_mode):
+            os.dup2(nowhere, fd)
+    os.close(nowhere)
 
 
 def _has_children() -> bool:

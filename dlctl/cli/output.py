@@ -5,6 +5,7 @@ waits is bounded, provided that writers wait for :meth:`Output.drained`.
 """
 
 import asyncio
+import errno
 import os
 import select
 import threading
@@ -55,12 +56,12 @@ class Output:
         return self._stream.isatty()
 
     async def drained(self, chars: int = _FULL_CHARS) -> None:
-        """Wait until at most this much waits to be written."""
-        while self._chars > chars:
+        """Wait until at most this much waits to be written; raise what a write has raised."""
+        while self._chars > chars and not self._error:
             self._written.clear()
             await self._written.wait()
-            if self._error:
-                raise self._error
+        if self._error:
+            raise self._error
 
     def close(self) -> None:
         """End the thread; what the reader does not take in time is lost."""
@@ -74,7 +75,9 @@ class Output:
             try:
                 self._write_out(text)
             except OSError as error:
-                self._error = error
+                # What a closed terminal answers.
+                closed = error.errno == errno.EIO
+                self._error = BrokenPipeError(*error.args) if closed else error
             with self._changed:
                 self._chars -= len(text)
             with suppress(RuntimeError):  # The loop has been closed.

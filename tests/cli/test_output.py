@@ -3,8 +3,9 @@
 import asyncio
 import io
 import os
+import pty
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 import attrs
@@ -68,8 +69,9 @@ async def test_close_does_not_wait_for_a_reader_that_pauses(pipe: Pipe) -> None:
     assert time.monotonic() < started + 5
 
 
-async def test_reader_that_has_left_is_an_error() -> None:
-    reader, writer = os.pipe()
+@pytest.mark.parametrize("connect", [os.pipe, pty.openpty])
+async def test_reader_that_has_left_is_an_error(connect: Callable[[], tuple[int, int]]) -> None:
+    reader, writer = connect()
     os.close(reader)
     with os.fdopen(writer, "w", encoding="utf-8") as stream:
         output = Output(stream)
