@@ -94,9 +94,8 @@ def job_form(name: str) -> JobForm:
     known = {alias: form for form in FORMS for alias in (*form.names, form.kind.lower())}
     if wanted in known:
         return known[wanted]
-    names = ", ".join(form.names[0] for form in FORMS)
     raise ConfigError(
-        f"unknown kind of job {name!r}{did_you_mean(wanted, known)}; use one of {names}"
+        f"unknown kind of job {name!r}{did_you_mean(wanted, known)}; use one of {KIND_NAMES}"
     )
 
 
@@ -215,3 +214,4 @@ FORMS: Final[Sequence[JobForm]] = (
         sample_spec={"launcherAttachMode": "kubexec"},
     ),
 )
+KIND_NAMES: Final = ", ".join(form.names[0] for form in FORMS)

@@ -70,7 +70,8 @@ async def local_control_plane(
                 LocalCluster(node, run_dir=run_dir, data=data, port=options.port)
             )
         except OSError as error:
-            raise ConfigError(f"no API server on port {options.port}: {error}") from error
+            where = f" on port {options.port}" if options.port else ""
+            raise ConfigError(f"the embedded cluster cannot start{where}: {error}") from error
         client = await stack.enter_async_context(Client(cluster.config(), user_agent="dlctl-cli"))
         for definition in (each for kind in kinds for each in kind_crds(kind)):
             await _install(client, definition)

@@ -9,6 +9,7 @@ import attrs
 
 from dlctl.api.meta import CRDS, NAMESPACES, Object, ObjectKey, Resource
 from dlctl.cli.manifests import Manifest, job_kind, namespaced
+from dlctl.cli.suggestions import did_you_mean
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError
 from dlctl.kube.client import Client
@@ -53,11 +54,14 @@ async def _resource(client: Client, manifest: Manifest) -> Resource:
         response = await client.get_raw(f"/apis/{api_version}" if group else f"/api/{api_version}")
     except NotFoundError:
         response = b"{}"
-    for served in json.loads(response).get("resources", ()):
+    resources = json.loads(response).get("resources", ())
+    for served in resources:
         if served["kind"] == kind and "/" not in served["name"]:
             return Resource(group, version, served["name"], kind, namespaced=served["namespaced"])
+    title = manifest.titled(("kind",))
+    suggestion = did_you_mean(kind, {served["kind"] for served in resources})
     raise ConfigError(
-        f"{manifest.titled(('kind',))}: the cluster does not serve kind {kind} in {api_version}"
+        f"{title}: the cluster does not serve kind {kind} in {api_version}{suggestion}"
     )
 
 

@@ -43,6 +43,12 @@ def test_kind_has_the_names_that_users_type(name: str, kind: str) -> None:
     assert job_form(name).kind == kind
 
 
+def test_missing_kind_exits_2_with_the_known_ones(dlctl: Dlctl) -> None:
+    done = dlctl("new")
+    assert done.code == 2
+    assert "name a kind: pytorch, tf," in done.err
+
+
 def test_unknown_kind_exits_2_with_the_known_ones(dlctl: Dlctl) -> None:
     done = dlctl("new", "tensorflw")
     assert done.code == 2

@@ -225,6 +225,11 @@ def test_waiting_reason_of_a_program_is_printed(dlctl: Dlctl, written: Written) 
             id="unknown kind",
         ),
         pytest.param(
+            {"apiVersion": "v1", "kind": "Configmap", "metadata": {"name": "c"}},
+            "does not serve kind Configmap in v1; did you mean ConfigMap[?]",
+            id="misspelt kind",
+        ),
+        pytest.param(
             {**mxjob(), "metadata": {"name": "Upper_Case"}},
             "document 1, line 4: MXJob Upper_Case: metadata.name: is 'Upper_Case'",
             id="invalid name",
