@@ -19,8 +19,7 @@ from dlctl.local.node.directories import NodeDirectories
 NetworkChoice = Literal["auto", "isolated", "host"]
 
 _MAX_PORT: Final = 65535
-_REQUIRED_PACKAGES: Final = ("cel_expr_python", "rich", "trustme")
-_LINUX_PACKAGES: Final = ("pyroute2",)
+_REQUIRED_PACKAGES: Final = ("cel_expr_python", "pyroute2", "rich", "trustme")
 
 
 @attrs.frozen
@@ -88,8 +87,17 @@ def parse_local_options(args: argparse.Namespace, *, port: int = 0) -> LocalOpti
 
 
 def require_local_packages() -> None:
-    packages = _REQUIRED_PACKAGES + (_LINUX_PACKAGES if sys.platform == "linux" else ())
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    """Check that the embedded cluster can run here.
+
+    :raises ConfigError: with the way out, if it cannot.
+    """
+    if sys.platform != "linux":
+        raise ConfigError(
+            f"the embedded cluster needs Linux, this is {sys.platform}: run it in a Linux virtual "
+            "machine or container (Lima, Colima, WSL, Docker). The commands for jobs in other "
+            "clusters, such as `dlctl get`, work here"
+        )
+    missing = [name for name in _REQUIRED_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(
             "the embedded cluster needs optional packages: pip install 'dlctl[local]' "

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dlctl.cli.arguments import CommandParser
+from dlctl.cli.completion import complete, requested_words
 from dlctl.errors import ConfigError, DlctlError, InvalidJobError
 
 # One module each, imported on demand: some import a lot.
@@ -28,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "delete": "delete jobs with their pods",
     "suspend": "suspend jobs: their pods go, the jobs stay",
     "resume": "resume suspended jobs",
+    "completion": "print the code for the completion of a shell",
     "controller": "run the operator against a cluster",
     "crds": "print the CustomResourceDefinitions as YAML",
     "rbac": "print the role that the controller needs as YAML",
@@ -49,6 +51,8 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return the exit code."""
+    if (words := requested_words()) is not None:
+        complete(_parser(words))
     args = _parser(arguments).parse_args(arguments)
     try:
         return int(args.command(args))

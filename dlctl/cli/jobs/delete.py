@@ -5,6 +5,7 @@ import asyncio
 from typing import Final
 
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 
 _PAUSE_S: Final = 0.2
@@ -12,7 +13,7 @@ _PAUSE_S: Final = 0.2
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Delete jobs with their pods, and wait until they are gone."
-    parser.add_argument("jobs", nargs="+", metavar="JOB", help="NAME or KIND/NAME")
+    add_job_argument(parser, "jobs", nargs="+")
     parser.add_argument(
         "--no-wait", dest="wait", action="store_false", help="return before they are gone"
     )

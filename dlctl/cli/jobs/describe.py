@@ -11,6 +11,7 @@ from dlctl.api.pods import Pod
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
 from dlctl.cli.jobs.explanation import FirstFailure, explain, first_failure
 from dlctl.cli.jobs.history import replica_names
+from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_events import JobEvent, events_of
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import LogOptions
@@ -87,7 +88,7 @@ def _images(job: Job) -> Iterator[str]:
 
 
 def _configure(parser: argparse.ArgumentParser, show: "Callable[..., Iterator[str]]") -> None:
-    parser.add_argument("job", metavar="JOB", help="NAME or KIND/NAME")
+    add_job_argument(parser, "job")
     add_cluster_arguments(parser)
 
     async def run(cluster: TargetCluster, args: argparse.Namespace) -> int:

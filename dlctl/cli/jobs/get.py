@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
+from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_selection
 from dlctl.cli.jobs.tables import job_table
@@ -21,7 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "List the jobs of a namespace, of all kinds or of one. With names, only those."
     )
-    parser.add_argument(
+    add_job_argument(
+        parser,
         "words",
         nargs="*",
         metavar="KIND | NAME | KIND/NAME",

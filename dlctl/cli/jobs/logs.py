@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dlctl.cli.durations import duration_s
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.log_streams import LogOptions, LogStreams, LogWriter
 from dlctl.cli.log_lines import LogPrefixes
@@ -19,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Print the output of a job's replicas: of all, or of the chief alone if there are more "
         f"than {MAX_SHOWN}. Lines begin with the replica's name unless only one is shown."
     )
-    parser.add_argument("job", metavar="JOB", help="NAME or KIND/NAME")
+    add_job_argument(parser, "job")
     parser.add_argument(
         "--replica",
         action="append",

@@ -12,6 +12,7 @@ import attrs
 from dlctl.api.job import Job
 from dlctl.api.meta import PODS, Object, ObjectKey
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, run_in_cluster
+from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.cli.jobs.names import known_kinds, parse_replica
 from dlctl.cli.log_selection import chief_first
@@ -47,8 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Open ports of a replica on this machine until Ctrl-C. A replica that is restarted keeps "
         "its port: each connection goes to the pod that it has then."
     )
-    parser.add_argument(
-        "job", metavar="JOB[/REPLICA]", help="NAME or KIND/NAME; by default, its chief"
+    add_job_argument(
+        parser, "job", metavar="JOB[/REPLICA]", help="NAME or KIND/NAME; by default, its chief"
     )
     parser.add_argument(
         "ports",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dlctl.cli.jobs.cluster import TargetCluster, add_cluster_arguments, named_job, run_in_cluster
+from dlctl.cli.jobs.job_argument import add_job_argument
 from dlctl.cli.jobs.job_snapshot import JobSnapshot
 from dlctl.errors import ConfigError
 
@@ -20,7 +21,7 @@ def configure_resume(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure(parser: argparse.ArgumentParser, *, suspended: bool) -> None:
-    parser.add_argument("jobs", nargs="+", metavar="JOB", help="NAME or KIND/NAME")
+    add_job_argument(parser, "jobs", nargs="+")
     add_cluster_arguments(parser)
     parser.set_defaults(
         command=lambda args: run_in_cluster(

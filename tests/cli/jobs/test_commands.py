@@ -10,6 +10,7 @@ import yaml
 from tests.builders import bare_job
 from tests.cli.conftest import Dlctl, Finished
 from tests.cli.jobs.live_jobs import command_job, create_jobs, until
+from tests.cli.test_completion import completed
 
 pytestmark = pytest.mark.slow
 
@@ -107,3 +108,10 @@ def test_job_is_suspended_resumed_and_deleted(in_cluster: In, jobs: Sequence[str
     deleted = in_cluster("delete", name)
     assert deleted.out == f"{name} deleted\n", deleted
     assert in_cluster("get", name).code == 1
+
+
+def test_names_of_jobs_are_completed(kubeconfig: Path, jobs: Sequence[str]) -> None:
+    words = completed("dlctl why b", KUBECONFIG=str(kubeconfig))
+    assert words == ["bare", "broken"]
+    chosen = completed(f"dlctl describe --kubeconfig {kubeconfig} tfjob/b")
+    assert chosen == ["tfjob/bare"]

@@ -1,0 +1,60 @@
+"""What a shell gets, by the protocol of argcomplete: it runs dlctl and reads descriptor 8."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dlctl
+
+pytestmark = pytest.mark.slow
+
+
+def completed(line: str, **environment: str) -> list[str]:
+    """Return the completions of a line at its end."""
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+    found = subprocess.run(
+        ["sh", "-c", '"$0" -m dlctl 8>&1 9>&2 >/dev/null 2>&1', sys.executable],
+        env={**os.environ, **asked, "_ARGCOMPLETE_IFS": "\n", "IFS": "\n", **environment},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+    )
+    return [word.strip() for word in found.stdout.split("\n") if word]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("dlctl su", ["suspend"]),
+        ("dlctl logs --ti", ["--timestamps"]),
+        ("dlctl up --network ", ["auto", "isolated", "host"]),
+        ("dlctl completion f", ["fish"]),
+        ("dlctl nothing", []),
+    ],
+)
+def test_commands_flags_and_values_are_completed(line: str, words: list[str]) -> None:
+    assert completed(line) == words
+
+
+def test_unreachable_cluster_has_no_names(tmp_path: Path) -> None:
+    assert completed("dlctl why a", KUBECONFIG=str(tmp_path / "missing")) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_code_for_a_shell_is_valid(dlctl: Dlctl, shell: str, tmp_path: Path) -> None:
+    done = dlctl("completion", shell)
+    assert done.code == 0
+    assert "dlctl" in done.out
+    if shutil.which(shell):
+        code = tmp_path / "code"
+        code.write_text(done.out)
+        subprocess.run([shell, "-n", str(code)], check=True)
+
+
+def test_unknown_shell_exits_2(dlctl: Dlctl) -> None:
+    assert dlctl("completion", "tcsh").code == 2
