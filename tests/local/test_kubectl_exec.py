@@ -24,12 +24,13 @@ async def harness() -> AsyncIterator[NodeHarness]:
 
 
 async def kubectl(
-    harness: NodeHarness, *args: str, stdin: bytes | None = None
+    harness: NodeHarness, *args: str, stdin: bytes | None = None, **env: str
 ) -> tuple[int | None, str, str]:
     assert KUBECTL is not None
     process = await asyncio.create_subprocess_exec(
         KUBECTL,
         *("--kubeconfig", str(harness.cluster.kubeconfig_path), *args),
+        env=os.environ | env,
         stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -39,23 +40,24 @@ async def kubectl(
     return process.returncode, out.decode(), err.decode()
 
 
-async def test_kubectl_runs_commands(harness: NodeHarness) -> None:
+@pytest.mark.parametrize("websockets", ["true", "false"], ids=["WebSockets", "SPDY"])
+async def test_kubectl_runs_commands(harness: NodeHarness, websockets: str) -> None:
     await start(harness, "web")
 
+    async def execute(*args: str, stdin: bytes | None = None) -> tuple[int | None, str, str]:
+        env = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+        return await kubectl(harness, "exec", *args, stdin=stdin, **env)
+
     script = "echo out; echo err >&2; exit 7"
-    code, out, err = await kubectl(harness, "exec", "web", "--", "sh", "-c", script)
+    code, out, err = await execute("web", "--", "sh", "-c", script)
     assert (code, out) == (7, "out\n")
     assert err == "err\ncommand terminated with exit code 7\n"
 
     sent = b"x" * 100_000
-    assert await kubectl(harness, "exec", "-i", "web", "--", "wc", "-c", stdin=sent) == (
-        0,
-        "100000\n",
-        "",
-    )
-    code, _, err = await kubectl(harness, "exec", "absent", "--", "true")
+    assert await execute("-i", "web", "--", "wc", "-c", stdin=sent) == (0, "100000\n", "")
+    code, _, err = await execute("absent", "--", "true")
     assert (code, err) == (1, 'Error from server (NotFound): pods "absent" not found\n')
-    code, _, err = await kubectl(harness, "exec", "web", "--", "no-such-program")
+    code, _, err = await execute("web", "--", "no-such-program")
     assert code == 1
     assert "no-such-program: No such file or directory" in err
 

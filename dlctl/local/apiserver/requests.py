@@ -66,8 +66,9 @@ class UpgradeResponse:
 
     protocols: Sequence[str]
     serve: Callable[[web.WebSocketResponse], Awaitable[None]]
-    # The same for older clients, which upgrade to SPDY; None refuses them.
-    serve_spdy: Callable[[ByteStream], Awaitable[None]] | None = None
+    # The same for older clients, which upgrade to SPDY, with the protocols on top of it.
+    serve_spdy: Callable[[ByteStream], Awaitable[None]]
+    spdy_protocols: Sequence[str]
 
 
 ApiResponse = BufferedResponse | StreamedResponse | UpgradeResponse

@@ -4,45 +4,45 @@ Programs here have no stdin, so what a client types is ignored, as a kubelet doe
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
 
 import msgspec
-from aiohttp import web
 
+from dlctl.local.apiserver.endpoints.execs import stream_names
 from dlctl.local.apiserver.endpoints.log_requests import LogRequest, LogSource
 from dlctl.local.apiserver.requests import UpgradeResponse
 from dlctl.local.apiserver.status import StatusError
-
-_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-_STDOUT, _ERROR = 1, 3
+from dlctl.local.apiserver.upgrades.channels import ERROR, STDOUT, Channels, channel_response
 
 
-def attach_response(pod: LogRequest, source: LogSource) -> UpgradeResponse:
-    """Return the WebSocket session that shows the output."""
+def attach_response(
+    pod: LogRequest, streams: Mapping[str, bool], source: LogSource
+) -> UpgradeResponse:
+    """Return the session that shows the output."""
 
-    async def serve(socket: web.WebSocketResponse) -> None:
+    async def hold(channels: Channels) -> None:
         end: dict[str, object] = {"metadata": {}, "status": "Success"}
         try:
-            await _follow(socket, pod, source)
+            await _follow(channels, pod, source)
         except StatusError as error:
             end = error.body()
         with suppress(ConnectionError):
-            await socket.send_bytes(bytes([_ERROR]) + msgspec.json.encode(end))
+            await channels.send(ERROR, msgspec.json.encode(end))
 
-    return UpgradeResponse(_PROTOCOLS, serve)
+    return channel_response(hold, stream_names(streams))
 
 
-async def _follow(socket: web.WebSocketResponse, pod: LogRequest, source: LogSource) -> None:
+async def _follow(channels: Channels, pod: LogRequest, source: LogSource) -> None:
     output = source(pod)
 
     async def send() -> None:
         with suppress(ConnectionError):
             async for chunk in output:
-                await socket.send_bytes(bytes([_STDOUT]) + chunk)
+                await channels.send(STDOUT, chunk)
 
     async def ignore_input() -> None:
-        async for _ in socket:
+        async for _ in channels.messages():
             pass
 
     tasks = [asyncio.ensure_future(send()), asyncio.ensure_future(ignore_input())]

@@ -1,26 +1,31 @@
-"""Commands in containers, as ``kubectl exec`` requests them: over a WebSocket.
+"""Commands in containers, as ``kubectl exec`` requests them.
 
-The first byte of every message names its stream, by the channel protocols v4 and v5 of Kubernetes.
 The node runs the command; nothing here knows it.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Final, Protocol
 
-import aiohttp
 import attrs
 import msgspec
-from aiohttp import web
 
 from dlctl.local.apiserver import status
 from dlctl.local.apiserver.request_options import boolean
 from dlctl.local.apiserver.requests import ApiRequest, UpgradeResponse
 from dlctl.local.apiserver.status import StatusError
+from dlctl.local.apiserver.upgrades.channels import (
+    ERROR,
+    RESIZE,
+    STDERR,
+    STDIN,
+    STDOUT,
+    Channels,
+    Message,
+    channel_response,
+)
 
-_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-_STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 _CHUNK_BYTES: Final = 1 << 15
 # Processes that a command leaves behind may hold its output open indefinitely.
 _LINGER_S: Final = 0.5
@@ -101,31 +106,35 @@ def requested_streams(request: ApiRequest) -> dict[str, bool]:
 
 
 def exec_response(request: PodExecOptions, source: ExecSource) -> UpgradeResponse:
-    """Return the WebSocket session in which the command runs."""
+    """Return the session in which the command runs."""
 
-    async def hold(socket: web.WebSocketResponse) -> None:
+    async def hold(channels: Channels) -> None:
         try:
             async with source(request) as session:
-                end = _exit_status(await _serve(socket, session, request))
+                end = _exit_status(await _serve(channels, session, request))
         except StatusError as error:
             end = error.body()
         with suppress(ConnectionError):
-            await socket.send_bytes(bytes([_ERROR]) + msgspec.json.encode(end))
+            await channels.send(ERROR, msgspec.json.encode(end))
 
-    return UpgradeResponse(_PROTOCOLS, hold)
+    return channel_response(hold, stream_names(attrs.asdict(request)))
 
 
-async def _serve(
-    socket: web.WebSocketResponse, session: ExecSession, request: PodExecOptions
-) -> int:
+def stream_names(streams: Mapping[str, Any]) -> list[str]:
+    """Return the streams of a session, by whether they are requested."""
+    wanted = {**streams, "error": True, "resize": streams["tty"]}
+    return [name for name in ("stdin", "stdout", "stderr", "error", "resize") if wanted[name]]
+
+
+async def _serve(channels: Channels, session: ExecSession, request: PodExecOptions) -> int:
     """Forward messages until the command ends; if the client disconnects, kill it."""
     async with asyncio.TaskGroup() as group:
-        listening = group.create_task(_receive(socket, session))
+        listening = group.create_task(_receive(channels, session))
         telling = [
-            group.create_task(_send_output(socket, channel, stream, wanted=wanted))
+            group.create_task(_send_output(channels, channel, stream, wanted=wanted))
             for channel, stream, wanted in (
-                (_STDOUT, session.streams.stdout, request.stdout),
-                (_STDERR, session.streams.stderr, request.stderr),
+                (STDOUT, session.streams.stdout, request.stdout),
+                (STDERR, session.streams.stderr, request.stderr),
             )
         ]
         # A client that disconnects cancels this task, and must not cancel the shared exit code.
@@ -136,29 +145,23 @@ async def _serve(
     return exit_code
 
 
-async def _receive(socket: web.WebSocketResponse, session: ExecSession) -> None:
+async def _receive(channels: Channels, session: ExecSession) -> None:
     stdin = session.streams.stdin
-    async for message in socket:
-        if message.type is aiohttp.WSMsgType.TEXT:
-            data = message.data.encode()
-        elif message.type is aiohttp.WSMsgType.BINARY:
-            data = message.data
-        else:
-            break
-        if data[:1] == bytes([_RESIZE]):
-            _resize(session.streams, data[1:])
-        elif stdin is not None:
+    async for message in channels.messages():
+        if message.channel == RESIZE:
+            _resize(session.streams, message.data)
+        elif stdin is not None and message.channel == STDIN:
             # A command that stops reading is not an error; its exit code shows the outcome.
             with suppress(ConnectionError):
-                await _write_stdin(stdin, data)
+                await _write_stdin(stdin, message)
     session.kill()
 
 
-async def _write_stdin(stdin: asyncio.StreamWriter, data: bytes) -> None:
-    if data[:1] == bytes([_STDIN]):
-        stdin.write(data[1:])
+async def _write_stdin(stdin: asyncio.StreamWriter, message: Message) -> None:
+    if message.data:
+        stdin.write(message.data)
         await stdin.drain()
-    elif data == bytes([_CLOSE, _STDIN]):
+    if message.last:
         stdin.close()
 
 
@@ -170,12 +173,12 @@ def _resize(streams: ExecStreams, data: bytes) -> None:
 
 
 async def _send_output(
-    socket: web.WebSocketResponse, channel: int, stream: asyncio.StreamReader, *, wanted: bool
+    channels: Channels, channel: int, stream: asyncio.StreamReader, *, wanted: bool
 ) -> None:
     with suppress(ConnectionError):
         while data := await stream.read(_CHUNK_BYTES):
             if wanted:
-                await socket.send_bytes(bytes([channel]) + data)
+                await channels.send(channel, data)
 
 
 def _exit_status(exit_code: int) -> dict[str, Any]:

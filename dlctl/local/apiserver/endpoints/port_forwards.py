@@ -31,6 +31,7 @@ from dlctl.local.apiserver.upgrades.spdy_frames import (
 from dlctl.local.apiserver.upgrades.upgrades import WebSocketTunnel
 
 _TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
+_SPDY: Final = "portforward.k8s.io"
 _CHANNELS: Final = "v4.channel.k8s.io"
 _CHUNK_BYTES: Final = 1 << 15
 _CONNECT_TIMEOUT_S: Final = 10.0
@@ -65,7 +66,7 @@ def port_forward_response(request: ApiRequest, source: PortForwardSource) -> Upg
                 await session.run()
             session.end()
 
-    return UpgradeResponse((_TUNNEL, _CHANNELS), serve, serve_spdy)
+    return UpgradeResponse((_TUNNEL, _CHANNELS), serve, serve_spdy, (_SPDY,))
 
 
 def _ports(request: ApiRequest) -> list[int]:

@@ -182,10 +182,10 @@ class Subresources:
         _check_assigned(pod)
         if self.log_source is None:
             raise status.bad_request(f"no node shows the output of pod {request.info.name}")
-        execs.requested_streams(request)
+        streams = execs.requested_streams(request)
         target = request.info
         output = LogRequest(target.namespace, target.name, container, follow=True, tail_lines=0)
-        return attach_response(output, self.log_source)
+        return attach_response(output, streams, self.log_source)
 
     def _token(self, served: ServedResource, request: ApiRequest) -> BufferedResponse:
         account = self.endpoints.objects.get(served, request.info.key)

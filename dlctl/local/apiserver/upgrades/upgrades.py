@@ -19,11 +19,10 @@ async def upgrade(request: web.BaseRequest, reply: UpgradeResponse) -> web.Strea
     if "upgrade" not in request.headers.get("Connection", "").lower():
         raise status.bad_request("Upgrade request required")
     wanted = request.headers.get("Upgrade", "").lower()
-    if wanted == _SPDY.lower() and reply.serve_spdy is not None:
+    if wanted == _SPDY.lower():
         return await _upgrade_to_spdy(request, reply)
     if wanted != "websocket":
-        message = "unable to upgrade: only WebSockets are served here (kubectl 1.31 or later)"
-        raise status.bad_request(message)
+        raise status.bad_request(f"unable to upgrade: served are WebSockets and {_SPDY}")
     response = web.WebSocketResponse(protocols=reply.protocols, compress=False)
     if not response.can_prepare(request).protocol:
         raise status.bad_request(f"unable to upgrade: served are {', '.join(reply.protocols)}")
@@ -79,11 +78,15 @@ class _Taken(asyncio.StreamReaderProtocol):
 
 async def _upgrade_to_spdy(request: web.BaseRequest, reply: UpgradeResponse) -> web.StreamResponse:
     transport = request.transport
-    if transport is None or reply.serve_spdy is None:
+    if transport is None:
         raise ConnectionResetError("the client has disconnected")
-    headers = {"Connection": "Upgrade", "Upgrade": _SPDY}
-    if version := request.headers.get(_VERSION_HEADER):
-        headers[_VERSION_HEADER] = version
+    named = ",".join(request.headers.getall(_VERSION_HEADER, ()))
+    versions = [each.strip() for each in named.split(",")]
+    known = [version for version in versions if version in reply.spdy_protocols]
+    if not known:
+        served = ", ".join(reply.spdy_protocols)
+        raise status.bad_request(f"unable to upgrade: served are {served}")
+    headers = {"Connection": "Upgrade", "Upgrade": _SPDY, _VERSION_HEADER: known[0]}
     response = web.StreamResponse(status=101, headers=headers)
     response.force_close()
     http, reader = transport.get_protocol(), asyncio.StreamReader()
