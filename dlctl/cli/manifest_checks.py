@@ -37,11 +37,20 @@ def check(kinds: Sequence[Kind], manifests: Iterable[Manifest], namespace: str) 
 
 def report(problems: Iterable[Problem], error: type[Exception]) -> None:
     """Raise the error if there are problems: one line for each."""
-    lines = [str(problem) for problem in problems]
+    lines = [str(problem) for problem in _in_order(problems)]
     if len(lines) > 1:
         lines.insert(0, f"{len(lines)} problems:")
     if lines:
         raise error("\n  ".join(lines))
+
+
+def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the problems in the order of their manifests and lines."""
+    position: dict[int, int] = {}
+    return sorted(
+        problems,
+        key=lambda each: (position.setdefault(id(each.manifest), len(position)), each.line or 0),
+    )
 
 
 def manifest_problems(

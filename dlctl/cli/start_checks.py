@@ -1,4 +1,4 @@
-"""Why the pods of a job would wait for ever on an embedded cluster, found before it starts."""
+"""Why the pods of a job could never start on an embedded cluster, found before it starts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -109,7 +109,7 @@ def _volumes(spec: Spec, path: FieldPath) -> Iterator[tuple[FieldPath, str]]:
         where = (*path, "volumes", index)
         types = [name for name in volume if name != "name"]
         if types and not _VOLUME_TYPES.intersection(types):
-            message = "this machine has no such volume: use hostPath or persistentVolumeClaim"
+            message = "a laptop has no volumes of this type: use hostPath or persistentVolumeClaim"
             yield (*where, types[0]), message
         source = entry(volume, "hostPath")
         created = str(source.get("type") or "").endswith("OrCreate")

@@ -161,6 +161,7 @@ class PersistentVolumeClaimVolumeSource(Projection, frozen=True, gc=False):
     """A persistent volume claim, by name."""
 
     claim_name: str
+    read_only: bool | None = None
 
 
 class Volume(Projection, frozen=True, gc=False):

@@ -199,7 +199,14 @@ class PodRuntime:
             source = source / mount.sub_path
             if not source.exists():
                 source.mkdir(parents=True)
-        return Mount(str(source), mount.mount_path, bool(mount.read_only))
+        read_only = bool(mount.read_only) or mount.name in self._read_only_claims
+        return Mount(str(source), mount.mount_path, read_only)
+
+    @property
+    def _read_only_claims(self) -> set[str]:
+        volumes = self.pod.spec.volumes or ()
+        claims = {volume.name: volume.persistent_volume_claim for volume in volumes}
+        return {name for name, claim in claims.items() if claim and claim.read_only}
 
     def _own_mounts(self, container: Container) -> list[Mount]:
         mounts = [Mount(str(source), target) for target, source in self.etc.items()]

@@ -137,6 +137,21 @@ async def test_volumes_are_mounted_at_the_paths_of_the_manifest(harness: NodeHar
     assert not exist_on_the_machine("/dlctl-test-settings", "/var/dlctl-test")
 
 
+async def test_read_only_claim_is_not_written(harness: NodeHarness) -> None:
+    claim = {"claimName": "shared", "readOnly": True}
+    await harness.run(
+        "reads",
+        volumes=[{"name": "data", "persistentVolumeClaim": claim}],
+        containers=[
+            make_container(
+                command=["sh", "-c", "touch /dlctl-test/x 2>/dev/null || echo refused"],
+                volumeMounts=[{"name": "data", "mountPath": "/dlctl-test"}],
+            )
+        ],
+    )
+    assert await harness.log("reads") == "refused\n"
+
+
 async def test_containers_of_a_pod_share_its_network_and_volumes(harness: NodeHarness) -> None:
     mounts = [{"name": "room", "mountPath": "/room"}]
     serve = 'python3 -c "$0" & until test -e /room/asked; do sleep 0.02; done'
