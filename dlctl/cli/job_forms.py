@@ -3,6 +3,7 @@
 ``dlctl run --kind`` puts the user's script into it, ``dlctl new`` a sample. Pure.
 """
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -85,6 +86,11 @@ class JobForm:
         return {"replicas": count, **policy, "template": {"spec": {"containers": [container]}}}
 
 
+def complete_kinds(argument: argparse.Action) -> None:
+    """Let shells complete an argument with the usual names of the kinds."""
+    argument.completer = lambda **_: KIND_NAMES  # type: ignore[attr-defined]
+
+
 def job_form(name: str) -> JobForm:
     """Return the form of a kind by one of its names, in any case.
 
@@ -95,7 +101,8 @@ def job_form(name: str) -> JobForm:
     if wanted in known:
         return known[wanted]
     raise ConfigError(
-        f"unknown kind of job {name!r}{did_you_mean(wanted, known)}; use one of {KIND_NAMES}"
+        f"unknown kind of job {name!r}{did_you_mean(wanted, known)}; "
+        f"use one of {', '.join(KIND_NAMES)}"
     )
 
 
@@ -214,4 +221,4 @@ FORMS: Final[Sequence[JobForm]] = (
         sample_spec={"launcherAttachMode": "kubexec"},
     ),
 )
-KIND_NAMES: Final = ", ".join(form.names[0] for form in FORMS)
+KIND_NAMES: Final = tuple(form.names[0] for form in FORMS)

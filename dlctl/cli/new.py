@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from dlctl.cli.job_forms import KIND_NAMES, JobForm, Program, job_form
+from dlctl.cli.job_forms import KIND_NAMES, JobForm, Program, complete_kinds, job_form
 from dlctl.cli.manifest_text import commented
 
 _WORKERS: Final = 2
@@ -19,14 +19,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Print a short commented manifest of a kind, to start from: "
         "dlctl new pytorch > job.yaml && dlctl run job.yaml"
     )
-    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"one of {KIND_NAMES}")
+    kind = parser.add_argument(
+        "kind", nargs="?", metavar="KIND", help=f"one of {', '.join(KIND_NAMES)}"
+    )
+    complete_kinds(kind)
     parser.add_argument("--name", help="name of the job (default: that of the kind)")
     parser.set_defaults(command=new, usage_error=parser.error)
 
 
 def new(args: argparse.Namespace) -> int:
     if args.kind is None:
-        args.usage_error(f"name a kind: {KIND_NAMES}")
+        args.usage_error(f"name a kind: {', '.join(KIND_NAMES)}")
     form = job_form(args.kind)
     print(sample_text(form, args.name or form.names[0]), end="")
     return 0

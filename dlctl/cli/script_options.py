@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.cli.job_forms import JobForm, Program, job_form
+from dlctl.cli.job_forms import JobForm, Program, complete_kinds, job_form
 from dlctl.cli.local_options import LocalOptions
 from dlctl.cli.manifest_text import commented
 from dlctl.errors import ConfigError
@@ -26,7 +26,8 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         "your own script instead of a manifest",
         "dlctl run --kind pytorch --workers 2 train.py -- --lr 0.1",
     )
-    group.add_argument("--kind", help="the kind of job to make: pytorch, tf, jax, mpi, ...")
+    kind = group.add_argument("--kind", help="the kind of job to make: pytorch, tf, jax, mpi, ...")
+    complete_kinds(kind)
     group.add_argument(
         "--workers",
         type=int,
