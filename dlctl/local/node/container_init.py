@@ -42,6 +42,7 @@ def run(
         _enter(start, netns_fd, isolated=isolated)
         child = os.fork()
         if child == 0:
+            programs.join_groups(start.groups)
             programs.execute(start.argv, start.env, start.cwd, (None, log_fd, log_fd))
     except OSError as failure:
         report = programs.failure(failure)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Final
 
 import attrs
+import msgspec
 
 from dlctl.clock import Clock
 from dlctl.errors import DlctlError
 from dlctl.local.node.api_types import Container, NodePod
+from dlctl.local.node.control_groups import ContainerGroup, ControlGroups, ResourceLimits
 from dlctl.local.node.env import MissingReferenceError
 from dlctl.local.node.handler_types import Handler, Probe
 from dlctl.local.node.handlers import Handlers
@@ -31,6 +33,7 @@ from dlctl.local.node.volumes import UnsupportedVolumeError
 CONFIG_RETRY_S: Final = 1.0
 # Kubelets wait without end for a hook after the start.
 _HOOK_TIMEOUT_S: Final = 24 * 3600.0
+_CANNOT_LIMIT: Final = 128
 _MESSAGE_BYTES: Final = 4096
 _MESSAGE_LINES: Final = 80
 
@@ -52,11 +55,14 @@ class ContainerRunner:
     clock: Clock
     changed: Callable[[], None]
     handlers: Handlers
+    groups: ControlGroups
     log_archive: LogArchive | None = None
     record: ContainerRecord = attrs.field(init=False)
     _running: str = attrs.field(init=False, default="")
     _stopping: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
     _killed: bool = attrs.field(init=False, default=False)
+    # None where the present run has no limits, or the machine enforces none.
+    _group: ContainerGroup | None = attrs.field(init=False, default=None)
     _started: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
 
     def __attrs_post_init__(self) -> None:
@@ -147,6 +153,10 @@ class ContainerRunner:
         self._running = ""
         message = await asyncio.to_thread(self._message, code)
         reason = "Error" if code else "Completed"
+        if self._group:
+            if code and await asyncio.to_thread(self._group.has_run_out_of_memory):
+                reason = "OOMKilled"
+            await self._remove_group()
         return Terminated(code, reason, since, self.clock.now(), message)
 
     @property
@@ -224,13 +234,30 @@ class ContainerRunner:
                 self.changed()
                 await self._stopped_within(CONFIG_RETRY_S)
                 continue
-            exit_code = await self.sandboxes.start(start)
+            exit_code = await self.sandboxes.start(await self._limited(start))
             self._running = start.container
             if self._killed:
                 # stop() was called when there was nothing to stop yet.
                 self.sandboxes.stop(start.container, kill=True)
             return exit_code
         return None
+
+    async def _limited(self, start: StartContainer) -> StartContainer:
+        """Return the request with groups that enforce the container's limits.
+
+        :raises StartError: if the kernel rejects a limit.
+        """
+        limits = ResourceLimits.of(self.container)
+        try:
+            self._group = await asyncio.to_thread(self.groups.create, limits)
+        except OSError as error:
+            raise StartError(f"resource limits: {error}", exit_code=_CANNOT_LIMIT) from error
+        files = self._group.processes_files if self._group else []
+        return msgspec.structs.replace(start, groups=files)
+
+    async def _remove_group(self) -> None:
+        if self._group:
+            await asyncio.to_thread(self._group.remove)
 
     def _rotate_logs(self) -> None:
         self.logs.rotate(self.record.restarts)
@@ -239,6 +266,7 @@ class ContainerRunner:
         self.paths.message(self.container.name).write_bytes(b"")
 
     async def _record_start_failure(self, failure: StartError) -> Terminated:
+        await self._remove_group()
         await asyncio.to_thread(self._write_failure, str(failure))
         now = self.clock.now()
         return Terminated(failure.exit_code, "StartError", now, now, str(failure))

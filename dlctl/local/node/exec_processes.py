@@ -90,6 +90,7 @@ class ExecProcesses:
             if request.terminal:
                 env = {"TERM": "xterm"} | env
             terminal = request.terminal
+            programs.join_groups(self._start.groups)
             programs.execute(request.argv, env, self._start.cwd, streams, terminal=terminal)
         except OSError as error:
             os.write(report_fd, msgspec.json.encode(programs.failure(error)))

@@ -26,6 +26,7 @@ from dlctl.local.node.addresses import AddressPool
 from dlctl.local.node.agent_process import open_sandboxes
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.control_groups import control_groups
 from dlctl.local.node.devices import DevicePool, find_devices
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.etc_files import machine_hosts, write_etc
@@ -114,6 +115,7 @@ class Kubelet:
         devices = await asyncio.to_thread(find_devices) if self.options.hand_out_gpus else {}
         async with (
             self._log_times.observed(),
+            control_groups() as groups,
             open_sandboxes(self._run_dir / "agent.log", choice=self.options.network) as sandboxes,
             asyncio.TaskGroup() as group,
         ):
@@ -132,6 +134,7 @@ class Kubelet:
                 names=names,
                 addresses=AddressPool(),
                 devices=DevicePool(devices),
+                groups=groups,
                 services=self._services.store,
                 etc=etc,
                 pod_api=PodApi(self._client),

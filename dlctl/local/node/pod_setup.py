@@ -15,6 +15,7 @@ from dlctl.clock import Clock
 from dlctl.local.node.addresses import LOOPBACK_IP, NODE_IP, AddressPool
 from dlctl.local.node.api_access import ApiAccess, ServiceAccountFiles
 from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.control_groups import ControlGroups
 from dlctl.local.node.devices import DevicePool
 from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.env import PodPlacement
@@ -43,6 +44,7 @@ class NodeContext:
     names: HostsFiles
     addresses: AddressPool
     devices: DevicePool
+    groups: ControlGroups
     services: Iterable[NodeService]
     etc: Mapping[str, Path]
     pod_api: PodApi

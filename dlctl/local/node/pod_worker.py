@@ -259,6 +259,7 @@ class PodWorker:
             backoff=CrashLoopBackoff(context.crash_loop),
             clock=context.clock,
             changed=self._mark_changed,
+            groups=context.groups,
             handlers=Handlers(
                 container=container,
                 pod_ip=lambda: self._state.ip,

@@ -8,7 +8,7 @@ import fcntl
 import os
 import signal
 import termios
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn
 
 import msgspec
@@ -40,6 +40,16 @@ def exit_code(status: int) -> int:
     """Return the exit code that a shell shows for the status of a reaped process."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def join_groups(files: Iterable[str]) -> None:
+    """Move this process into control groups."""
+    for file in files:
+        fd = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, b"0")
+        finally:
+            os.close(fd)
 
 
 def execute(

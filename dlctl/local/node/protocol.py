@@ -56,6 +56,8 @@ class StartContainer(msgspec.Struct, frozen=True, tag="start", kw_only=True):
     mounts: list[Mount] = []
     # An empty directory, needed only with mounts.
     scratch: str = ""
+    # Files of control groups; a process joins by writing 0.
+    groups: list[str] = []
 
 
 class StopContainer(msgspec.Struct, frozen=True, tag="stop"):
