@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import cache
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -74,7 +75,13 @@ class Transport:
         self._config = config
         self._host = urlsplit(config.server).netloc
         self._user_agent = user_agent
-        self._metrics = metrics
+        # With labels, whose look-up takes longer than to count.
+        self._request_count = cache(metrics.rest_client_requests_total.labels)
+        self._retry_count = cache(metrics.rest_client_request_retries_total.labels)
+        self._waited_s = cache(metrics.rest_client_rate_limiter_duration_seconds.labels)
+        self._lasted_s = cache(metrics.rest_client_request_duration_seconds.labels)
+        self._sent_bytes = cache(metrics.rest_client_request_size_bytes.labels)
+        self._received_bytes = cache(metrics.rest_client_response_size_bytes.labels)
         self._timeout_s = timeout_s
         self._may_write = may_write
         self._rate_limiter = rate_limiter
@@ -270,28 +277,19 @@ class Transport:
             self._observe_wait(request, await self._rate_limiter.wait())
 
     def _observe_wait(self, request: Request, waited_s: float) -> None:
-        self._metrics.rest_client_rate_limiter_duration_seconds.labels(
-            request.method, self._host
-        ).observe(waited_s)
+        self._waited_s(request.method, self._host).observe(waited_s)
 
     def _observe_response(self, request: Request, code: int, started: float) -> None:
-        metrics, host = self._metrics, self._host
-        metrics.rest_client_requests_total.labels(code, request.method, host).inc()
-        metrics.rest_client_request_duration_seconds.labels(request.method, host).observe(
-            time.monotonic() - started
-        )
+        self._request_count(code, request.method, self._host).inc()
+        self._lasted_s(request.method, self._host).observe(time.monotonic() - started)
 
     def _observe_bytes(self, request: Request, response: bytes) -> None:
-        labels = (request.method, self._host)
-        sent = len(request.body or b"")
-        self._metrics.rest_client_request_size_bytes.labels(*labels).observe(sent)
-        self._metrics.rest_client_response_size_bytes.labels(*labels).observe(len(response))
+        self._sent_bytes(request.method, self._host).observe(len(request.body or b""))
+        self._received_bytes(request.method, self._host).observe(len(response))
 
     def _count_retry(self, request: Request, error: ApiError | UnreachableError) -> None:
         code = error.code if isinstance(error, ApiError) else "<error>"
-        self._metrics.rest_client_request_retries_total.labels(
-            code, request.method, self._host
-        ).inc()
+        self._retry_count(code, request.method, self._host).inc()
 
 
 async def _raise_for_status(request: Request, response: aiohttp.ClientResponse) -> None:
