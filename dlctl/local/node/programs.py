@@ -9,6 +9,7 @@ import os
 import signal
 import termios
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final, NoReturn
 
 import msgspec
@@ -43,13 +44,10 @@ def exit_code(status: int) -> int:
 
 
 def join_groups(files: Iterable[str]) -> None:
-    """Move this process into control groups."""
+    """Move this process into control groups, where the machine allows not only to create them."""
     for file in files:
-        fd = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(fd, b"0")
-        finally:
-            os.close(fd)
+        with suppress(OSError), open(file, "wb", buffering=0) as joined:
+            joined.write(b"0")
 
 
 def execute(
