@@ -198,6 +198,9 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _remove(group: Path) -> None:
-    for directory in (*group.glob("*/"), group):
-        with suppress(OSError):
-            directory.rmdir()
+    # Another node may be removing it, too.
+    with suppress(OSError):
+        for inner in group.glob("*/"):
+            with suppress(OSError):
+                inner.rmdir()
+        group.rmdir()
