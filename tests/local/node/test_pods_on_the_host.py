@@ -1,18 +1,27 @@
 """Pods that share the machine's network and file system, without namespaces."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from dlctl.api.meta import SERVICES
 from tests.local.node.builders import make_container
-from tests.local.node.exec_streams import run, start
+from tests.local.node.exec_streams import run, session, start
 from tests.local.node.harness import NodeHarness, container
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NETWORK = "host"
 PORTS = [{"port": 9091}]
+# Prints a free port and says hello there.
+_ANSWER = """
+import socket
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(server.getsockname()[1])
+    with server.accept()[0] as connection:
+        connection.sendall(b"hello")
+"""
 
 
 def is_alive(pid: str) -> bool:
@@ -88,3 +97,21 @@ async def test_pod_finds_the_server_by_its_own_kubeconfig(harness: NodeHarness) 
     assert f"server: {server}\n" in log
     assert log.endswith(server.removeprefix("https://") + "\n")
     assert harness.cluster.server.token not in log
+
+
+async def test_ports_are_forwarded(harness: NodeHarness) -> None:
+    command = ["python3", "-uc", _ANSWER]
+    await harness.start("listens", containers=[make_container(command=command)])
+    await harness.until("listens", lambda status: status["phase"] == "Running")
+    port = await harness.first_line("listens")
+    async with (
+        session(harness) as client,
+        client.ws_connect(
+            "/api/v1/namespaces/default/pods/listens/portforward",
+            params={"ports": port},
+            protocols=["v4.channel.k8s.io"],
+        ) as socket,
+        asyncio.timeout(15),
+    ):
+        messages = [await socket.receive_bytes() for _ in range(3)]
+    assert messages[2] == b"\0hello"
