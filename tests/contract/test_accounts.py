@@ -1,10 +1,12 @@
 """Rights of service accounts, and responses to forbidden requests."""
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.contract.api import JSON, Api
+from tests.contract.field_managers import APPLY
 from tests.contract.objects import pod
 from tests.local.apiserver.raw_client import Answer
 
@@ -19,10 +21,17 @@ async def token(api: Api) -> str:
     return str(answer.body["status"]["token"])
 
 
-async def ask(api: Api, token: str, method: str, path: str, **params: str) -> Answer:
+async def ask(
+    api: Api, token: str, method: str, path: str, *, body: Any = None, **params: str
+) -> Answer:
     """Send a request with another token than the test's."""
     headers = {"Authorization": f"Bearer {token}"}
-    async with api.session.request(method, path, params=params, headers=headers) as response:
+    if body is not None:
+        headers["Content-Type"] = APPLY if method == "PATCH" else "application/json"
+    data = None if body is None else json.dumps(body)
+    async with api.session.request(
+        method, path, data=data, params=params, headers=headers
+    ) as response:
         return Answer(response.status, json.loads(await response.read()), {})
 
 
@@ -157,3 +166,27 @@ async def test_invalid_token_request_is_rejected(
     await api.create(api.path("serviceaccounts"), {"metadata": {"name": "me"}})
     answer = await api.post(api.path("serviceaccounts", f"{name}/token"), {"spec": spec})
     assert api.failure_text(answer).replace("[] ", "") == said
+
+
+async def test_request_that_creates_an_object_needs_the_right_to_create(api: Api) -> None:
+    mine = await token(api)
+    await grant(
+        api,
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]},
+    )
+    body: JSON = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    path = api.path("configmaps", "a")
+    refused = await ask(api, mine, "PATCH", path, body=body, fieldManager="me")
+    assert api.failure_text(refused).replace("[] ", "") == (
+        f'403 Forbidden: configmaps "a" is forbidden: {USER} cannot create resource '
+        '"configmaps" in API group "" in the namespace "NAMESPACE"'
+    )
+    await api.create(api.path("configmaps"), body)
+    assert (await ask(api, mine, "PATCH", path, body=body, fieldManager="me")).code == 200
+
+    lease = {"metadata": {"name": "a"}, "spec": {}}
+    group = "coordination.k8s.io/v1"
+    refused = await ask(api, mine, "PUT", api.path("leases", "a", group=group), body=lease)
+    assert refused.code == 403
+    assert "cannot create resource" in refused.body["message"]

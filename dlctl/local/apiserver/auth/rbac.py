@@ -17,7 +17,7 @@ from dlctl.api.meta import (
     ObjectKey,
     Resource,
 )
-from dlctl.local.apiserver import status
+from dlctl.local.apiserver import request_bodies, resource_traits, status
 from dlctl.local.apiserver.requests import ApiRequest
 from dlctl.local.apiserver.resources import JSON
 from dlctl.local.apiserver.status import StatusError
@@ -79,6 +79,18 @@ class Authorizer:
         act = AccessAttributes.of(request)
         if act.resource not in _OPEN_RESOURCES and not self.allowed_reason(user, act):
             raise _forbidden(user, act)
+        if self._creates(request):
+            self.authorize(user, attrs.evolve(request, verb="create"))
+
+    def _creates(self, request: ApiRequest) -> bool:
+        """Return whether a request for an object creates it, unlike most with its verb."""
+        target = request.info
+        resource = Resource(target.group, target.version, target.plural, "")
+        applies = request.verb == "patch" and request_bodies.applies(request.content_type)
+        puts = request.verb == "update" and resource_traits.allows_create_on_update(resource)
+        if target.subresource or not (applies or puts):
+            return False
+        return self.storage.get(resource, target.key) is None
 
     def allowed_reason(self, user: User, attributes: AccessAttributes) -> str:
         """Return why the user is allowed to; empty if not."""
