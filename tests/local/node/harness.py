@@ -80,11 +80,11 @@ class NodeHarness:
                 if text.encode() in line:
                     return
 
-    async def first_line(self, name: str) -> str:
+    async def first_line(self, name: str, **params: str) -> str:
         """Follow the log and return its first line."""
         path = PODS.path("default", name, "log")
-        seen = b""
-        async with asyncio.timeout(15), self.client.stream(path, {"follow": "true"}) as chunks:
+        seen, params = b"", {"follow": "true", **params}
+        async with asyncio.timeout(15), self.client.stream(path, params) as chunks:
             async for chunk in chunks:
                 seen += chunk
                 if b"\n" in seen:
