@@ -160,7 +160,7 @@ def _settle_s(change: Change[Object], pods: Store[Pod], job: UID) -> float:
 
 
 def _is_leaving(change: Change[Object]) -> bool:
-    """Return whether a pod has begun to leave or is gone, and how it ended is known already."""
+    """Return whether a pod has begun to leave or is gone, and nothing else is new about it."""
     old, new = change.old, change.new
     if not isinstance(old, Pod):
         return False
@@ -168,7 +168,19 @@ def _is_leaving(change: Change[Object]) -> bool:
         return old.metadata.is_terminating
     if old.metadata.uid != new.metadata.uid or not new.metadata.is_terminating:
         return False
-    return old.metadata.is_terminating or _has_ended(old) or not _has_ended(new)
+    if old.metadata.is_terminating:
+        return _ended_by_itself(old) or not _ended_by_itself(new)
+    # Restarts in place are counted once their pod leaves, and before it is gone.
+    return not _has_restarted(new) and (_has_ended(old) or not _has_ended(new))
+
+
+def _ended_by_itself(pod: Pod) -> bool:
+    """Return whether a container of a terminating pod ended before anyone requested its end."""
+    requested = pod.metadata.deletion_requested_at
+    containers = (pod.status.container_statuses if pod.status else None) or ()
+    ends = (one.state.terminated for one in containers if one.state)
+    times = [end.finished_at for end in ends if end is not None]
+    return requested is not None and any(time is not None and time < requested for time in times)
 
 
 def _is_binding(change: Change[Object]) -> bool:
@@ -215,8 +227,15 @@ def _has_ended(pod: Pod) -> bool:
     ends = [one.state.terminated for one in containers if one.state]
     inits = pod.status.init_container_statuses or ()
     failed = [one.state.terminated.exit_code for one in inits if one.state and one.state.terminated]
-    restarts = (one.restart_count for one in (*containers, *inits))
-    return any(end is not None for end in ends) or any(failed) or any(restarts)
+    return any(end is not None for end in ends) or any(failed) or _has_restarted(pod)
+
+
+def _has_restarted(pod: Pod) -> bool:
+    if pod.status is None:
+        return False
+    containers = pod.status.container_statuses or ()
+    inits = pod.status.init_container_statuses or ()
+    return any(one.restart_count for one in (*containers, *inits))
 
 
 def _priority(change: Change[Object]) -> int:

@@ -145,7 +145,7 @@ class Executor:
 
 
 def _is_settled(job: Job, plan: Plan) -> bool:
-    """Return whether a plan made from its own status is the same, or is made later anyway."""
+    """Return whether what follows from a plan's own status can wait for the event of its write."""
     if plan.status == job.status:
         return True
     started = plan.status.phase in _ACTIVE_PHASES and job.elasticity is None

@@ -49,8 +49,9 @@ from dlctl.reconcilers.status.status_conflicts import restore_own_status
 from dlctl.reconcilers.status.status_debounce import debounce_counts
 from dlctl.reconcilers.status_guard import StatusGuard
 
-# While the stores do not show dlctl's own writes; their events may wake the job later than this.
-_STALE_BACKOFF: Final = Backoff(base_s=0.1, cap_s=5.0)
+# While the stores do not show dlctl's own writes. A look at them costs little, and each event of
+# the job is one more.
+_STALE_BACKOFF: Final = Backoff(base_s=0.1, cap_s=1.0)
 
 
 @attrs.define

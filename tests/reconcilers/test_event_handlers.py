@@ -242,9 +242,19 @@ async def test_job_waits_longer_for_a_pod_while_others_are_still_to_start(
 
 
 def leaving(number: int, **status: Any) -> Pod:
-    metadata = OWNED | DELETED
+    metadata = OWNED | {"deletionTimestamp": "2026-01-01T00:00:31Z"}
+    metadata["deletionGracePeriodSeconds"] = 30
     found: Pod = decode(Pod, f"mnist-worker-{number}", metadata=metadata, status=status)
     return found
+
+
+RESTARTED = {"phase": "Running", "containerStatuses": [container(running={}, restarts=3)]}
+
+
+def exited(time: str) -> Pod:
+    """Return a worker whose deletion was requested at 00:00:01, and which ended at ``time``."""
+    ended = container(terminated={"exitCode": 0, "finishedAt": f"2026-01-01T{time}Z"})
+    return leaving(0, phase="Succeeded", containerStatuses=[ended])
 
 
 @pytest.mark.parametrize(
@@ -259,6 +269,14 @@ def leaving(number: int, **status: Any) -> Pod:
             Change(worker(0), leaving(0, phase="Failed")), 250, 0.0, id="has ended besides"
         ),
         pytest.param(Change(worker(0), None), 250, 0.0, id="gone without a warning"),
+        pytest.param(Change(leaving(0), exited("00:00:09")), 250, 0.5, id="stopped as requested"),
+        pytest.param(Change(leaving(0), exited("00:00:00")), 250, 0.0, id="had ended before that"),
+        pytest.param(
+            Change(worker(0, status=RESTARTED), leaving(0, **RESTARTED)),
+            250,
+            0.0,
+            id="was restarted in place",
+        ),
     ],
 )
 async def test_job_waits_for_all_pods_that_are_being_deleted(
