@@ -3,15 +3,19 @@
 import signal
 import sys
 
-from dlctl.cli.program import run
-
 
 def main() -> None:
     """Run the command line and exit with its code."""
     # The first process of a container ignores signals that it has no handler for, and commands
     # take a while to be imported before they bring one of their own.
     signal.signal(signal.SIGTERM, _on_sigterm)
-    sys.exit(run(sys.argv[1:]))
+    try:
+        from dlctl.cli.program import run
+
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.stderr.write("dlctl: interrupted\n")
+        sys.exit(128 + signal.SIGINT)
 
 
 def _on_sigterm(number: int, _: object) -> None:

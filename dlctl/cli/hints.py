@@ -32,7 +32,7 @@ def hints(lines: Iterable[str]) -> Iterator[str]:
         module = found[1].partition(".")[0]
         yield (
             f"the container's Python has no module {module}: map the image to an environment that "
-            "has it, see --image"
+            "has it, see --image, or --python for a script"
         )
     if _PORT_IN_USE.search(text):
         yield "a port is in use: on the host network, pods share those of this machine"

@@ -62,8 +62,6 @@ def run(arguments: Sequence[str]) -> int:
     except DlctlError as error:
         print(f"dlctl: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         # The reader of our output is gone, as with ``| head``; otherwise Python complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ _UNLIMITED: Final = "unlimited"
 _CRASHED: Final = "CrashLoopBackOff"
 _LOST: Final = "Lost"
 # In the words of the node's scheduler; GPUs that are in use may become free.
-_NEVER_FITS: Final = re.compile("Insufficient .* and this machine has")
+_NEVER_FITS: Final = re.compile("Insufficient .* and this machine has|--node-label .* the label")
 
 
 def max_restarts(text: str) -> int | None:
@@ -35,7 +35,7 @@ def replica_beyond(job: JobProgress, limit: int | None) -> ReplicaProgress | Non
 
 
 def cannot_start(replica: ReplicaProgress) -> bool:
-    """Return whether waiting is in vain: for another try of the program, or for more GPUs."""
+    """Return whether waiting is in vain: for another try of the program, or another node."""
     if replica.settled:
         return False
     if _NEVER_FITS.search(replica.waiting_message):

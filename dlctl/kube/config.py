@@ -117,7 +117,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> ClusterConfig:
 
 def _require_file(paths: str) -> None:
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
-        raise FileNotFoundError("the file does not exist; set --kubeconfig")
+        raise FileNotFoundError("the file does not exist; set --kubeconfig, or KUBECONFIG")
 
 
 def _may_expire(loader: Any) -> bool:

@@ -184,7 +184,7 @@ def test_deleted_job_is_reported_as_such() -> None:
         pytest.param(
             "ModuleNotFoundError: No module named 'torch.nn'",
             "hint: the container's Python has no module torch: map the image to an environment"
-            " that has it, see --image",
+            " that has it, see --image, or --python for a script",
             id="module",
         ),
         pytest.param(

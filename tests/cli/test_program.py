@@ -20,14 +20,16 @@ except SystemExit:
     print("heavy:", *heavy)
 """
 
-TERMINATED = """
-import os, signal, sys
+SIGNALLED = """
+import os, sys
 from dlctl.__main__ import main
+
+signal = int(sys.argv[1])
 
 class Slow:
     def find_spec(self, name, *_):
         if name == "dlctl.cli.controller":
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal)
 
 sys.meta_path.insert(0, Slow())
 sys.argv = ["dlctl", "controller"]
@@ -40,11 +42,17 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "heavy:"
 
 
-def test_sigterm_ends_it_even_during_imports() -> None:
-    # The exit code tells that a handler was there: without one, the first process of a container
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [(signal.SIGTERM, ""), (signal.SIGINT, "dlctl: interrupted\n")],
+)
+def test_signals_end_it_even_during_imports(number: int, message: str) -> None:
+    # The exit code shows that a handler was there: without one, the first process of a container
     # would go on.
-    done = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, check=False)
-    assert done.returncode == 128 + signal.SIGTERM
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED, str(number)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (128 + number, message)
 
 
 @pytest.mark.parametrize(

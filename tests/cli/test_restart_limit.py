@@ -77,6 +77,14 @@ def test_replica_that_needs_more_gpus_than_there_are_is_hopeless(
     gpus: int, used: int, hopeless: bool
 ) -> None:
     pod = make_pod(containers=[make_container(resources={"limits": {GPU: "2"}})])
-    message = rejection(pod, make_node(gpus=gpus), {GPU: used}, {GPU})
+    assert waits_in_vain(rejection(pod, make_node(gpus=gpus), {GPU: used}, {GPU})) is hopeless
+
+
+def test_replica_for_a_node_with_other_labels_is_hopeless() -> None:
+    pod = make_pod(containers=[make_container()], nodeSelector={"accelerator": "a100"})
+    assert waits_in_vain(rejection(pod, make_node(), {}, set()))
+
+
+def waits_in_vain(message: str) -> bool:
     replica = ReplicaProgress("worker-0", "worker", phase="Pending", waiting_message=message)
-    assert (replica_beyond(attrs.evolve(JOB, replicas=(replica,)), 3) is replica) is hopeless
+    return replica_beyond(attrs.evolve(JOB, replicas=(replica,)), 3) is replica
