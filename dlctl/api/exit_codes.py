@@ -35,7 +35,7 @@ _CLASS_BY_CODE: Final[Mapping[int, ExitClass]] = {
 _DESCRIPTION_BY_CODE: Final[Mapping[int, str]] = {
     0: "success",
     1: "general error",
-    2: "misuse of a shell built-in",
+    2: "wrong usage",
     126: "the command cannot be executed",
     127: "the command was not found",
     128: "invalid argument to exit, or the container could not start",

@@ -65,7 +65,7 @@ def _restarts_of(*kinds: str) -> Callable[[JSON], bool]:
 
 
 _BACKOFF: Final = Difference(
-    "a failed replica restarts after 10 s, doubling to 5 min, instead of at once",
+    "a failed pod is replaced after 10 s, doubling to 5 min, instead of at once",
     _has("restartPolicy", "OnFailure", "Always", "ExitCode"),
 )
 _INTERRUPTED: Final = Difference(
