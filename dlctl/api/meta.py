@@ -69,6 +69,7 @@ SERVICES = Resource("", "v1", "services", "Service")
 EVENTS = Resource("", "v1", "events", "Event")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
 SECRETS = Resource("", "v1", "secrets", "Secret")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _RBAC = "rbac.authorization.k8s.io"
@@ -138,6 +139,12 @@ class ObjectMeta(Projection, frozen=True, gc=False):
     def controller(self) -> OwnerReference | None:
         """Return the owner that controls the object, if any."""
         return next((ref for ref in self.owner_references or () if ref.controller), None)
+
+    @property
+    def controller_uid(self) -> UID | None:
+        """Return the UID of :attr:`controller`."""
+        controller = self.controller
+        return None if controller is None else controller.uid
 
     @property
     def is_terminating(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from dlctl.api.job import JobObject
-from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, UID, Resource
+from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, Resource
 from dlctl.api.pods import Pod
 from dlctl.cli.log_selection import LogSelection
 from dlctl.cli.log_tails import LogTails, last_lines
@@ -123,7 +123,7 @@ class Follower:
             return attrs.evolve(before, deleted=informer.has_synced)
         now, uid = self._clock.now(), obj.metadata.uid
         pods = self._pods.store.owned_by(uid)
-        gone = [pod for pod in self._gone if _owner(pod) == uid]
+        gone = [pod for pod in self._gone if pod.metadata.controller_uid == uid]
         if gone:
             # Deleted pods first: each may already have a successor of the same name.
             before = job_progress(job.kind, obj, [*pods, *gone], before, now)
@@ -167,8 +167,3 @@ class Follower:
         self._changed.set()
         self.recent.extend((job, replica, line) for line in lines[-_RECENT_LINES:])
         await self._view.log_lines(job, replica, lines, unfinished)
-
-
-def _owner(pod: Pod) -> UID | None:
-    controller = pod.metadata.controller
-    return controller.uid if controller else None

@@ -69,7 +69,7 @@ class Store(Generic[T]):
         # Never older than the last applied event or bookmark: read-your-own-writes relies on it.
         self.resource_version = ""
         self._objects: dict[ObjectKey, T] = {}
-        self._indexes: dict[str, Index[T]] = {_OWNER: Index(_owner)}
+        self._indexes: dict[str, Index[T]] = {_OWNER: Index(owners)}
 
     def get(self, key: ObjectKey) -> T | None:
         return self._objects.get(key)
@@ -147,6 +147,7 @@ class Store(Generic[T]):
         self._indexes = other._indexes
 
 
-def _owner(obj: Object) -> Iterable[str]:
-    controller = obj.metadata.controller
-    return () if controller is None else (controller.uid,)
+def owners(obj: Object) -> Iterable[str]:
+    """Return the UID of an object's controller, as the values of an index."""
+    uid = obj.metadata.controller_uid
+    return () if uid is None else (uid,)

@@ -4,15 +4,15 @@ They run before the store processes the next event, so a worker that they wake u
 in the store.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from dlctl.api.elastic import Scaler, ScalerObject
 from dlctl.api.meta import UID, Object, ObjectKey, Resource
 from dlctl.api.nodes import Node
-from dlctl.api.pods import Pod, PodPhase, Service
+from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
-from dlctl.informers.store import Store
+from dlctl.informers.store import Store, owners
 from dlctl.reconcilers.membership.reconciler import scale_target
 from dlctl.workqueue.queue import WorkQueue
 
@@ -111,13 +111,8 @@ def enqueue_jobs_on_node(
 
 def add_indexes(pods: Store[Pod]) -> None:
     """Add the indexes by which handlers know what else a job is waiting for."""
-    pods.add_index(STARTING, lambda pod: _owner(pod) if _is_starting(pod) else ())
-    pods.add_index(LEAVING, lambda pod: _owner(pod) if pod.metadata.is_terminating else ())
-
-
-def _owner(pod: Pod) -> tuple[UID, ...]:
-    owner = pod.metadata.controller
-    return () if owner is None else (owner.uid,)
+    pods.add_index(STARTING, lambda pod: owners(pod) if _is_starting(pod) else ())
+    pods.add_index(LEAVING, lambda pod: owners(pod) if pod.metadata.is_terminating else ())
 
 
 def _is_starting(pod: Pod) -> bool:
@@ -177,7 +172,7 @@ def _is_leaving(change: Change[Object]) -> bool:
 def _ended_by_itself(pod: Pod) -> bool:
     """Return whether a container of a terminating pod ended before anyone requested its end."""
     requested = pod.metadata.deletion_requested_at
-    containers = (pod.status.container_statuses if pod.status else None) or ()
+    containers, _ = _statuses(pod)
     ends = (one.state.terminated for one in containers if one.state)
     times = [end.finished_at for end in ends if end is not None]
     return requested is not None and any(time is not None and time < requested for time in times)
@@ -219,23 +214,23 @@ def _same_metadata(old: Object, new: Object) -> bool:
 
 def _has_ended(pod: Pod) -> bool:
     """Return whether a container has ended or was restarted, other than a completed init one."""
-    if pod.status is None:
-        return False
     if pod.phase.finished:
         return True
-    containers = pod.status.container_statuses or ()
+    containers, inits = _statuses(pod)
     ends = [one.state.terminated for one in containers if one.state]
-    inits = pod.status.init_container_statuses or ()
     failed = [one.state.terminated.exit_code for one in inits if one.state and one.state.terminated]
     return any(end is not None for end in ends) or any(failed) or _has_restarted(pod)
 
 
 def _has_restarted(pod: Pod) -> bool:
+    return any(one.restart_count for statuses in _statuses(pod) for one in statuses)
+
+
+def _statuses(pod: Pod) -> tuple[Sequence[ContainerStatus], Sequence[ContainerStatus]]:
+    """Return the statuses of the containers, and of the init containers."""
     if pod.status is None:
-        return False
-    containers = pod.status.container_statuses or ()
-    inits = pod.status.init_container_statuses or ()
-    return any(one.restart_count for one in (*containers, *inits))
+        return (), ()
+    return pod.status.container_statuses or (), pod.status.init_container_statuses or ()
 
 
 def _priority(change: Change[Object]) -> int:

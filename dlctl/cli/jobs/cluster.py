@@ -76,9 +76,7 @@ class TargetCluster:
         page = await self.client.list(
             PODS, Pod, namespace=job.key.namespace, label_selector=MANAGED_BY_SELECTOR
         )
-        return [
-            pod for pod in page.items if (owner := pod.metadata.controller) and owner.uid == job.uid
-        ]
+        return [pod for pod in page.items if pod.metadata.controller_uid == job.uid]
 
     async def _of_each(
         self, kinds: Sequence[Kind], ask: "Callable[[Kind], Awaitable[Sequence[JobSnapshot]]]"
