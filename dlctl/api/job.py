@@ -15,6 +15,7 @@ from dlctl.api.defaults import JobDefaults
 from dlctl.api.elastic import Elasticity
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.gangs import SchedulingPolicy
+from dlctl.api.launcher_job import LauncherJob
 from dlctl.api.meta import UID, ObjectKey, Resource
 from dlctl.api.status import JobStatus
 from dlctl.api.undecoded_object import UndecodedObject
@@ -110,6 +111,8 @@ class SuccessPolicy:
     # The job is running once one of these runs.
     running_replicas: tuple[Replica, ...]
     any_succeeds: bool = False
+    # The job is running only while all of ``running_replicas`` run, instead of one.
+    all_run: bool = False
     # The types whose failures do not fail the job.
     tolerated_types: frozenset[str] = frozenset()
 
@@ -146,6 +149,8 @@ class Job:
     warnings: tuple[SpecWarning, ...] = ()
     # Set for elastic jobs.
     elasticity: Elasticity | None = None
+    # Set where the launcher's pod belongs to a batch/v1 Job.
+    launcher_job: LauncherJob | None = None
     # Other fields of the user's spec, for the framework.
     spec: Mapping[str, Any] = attrs.field(factory=dict)
     # A local job is one process: no cluster environment and no services.
