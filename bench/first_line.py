@@ -65,7 +65,7 @@ def commands(prefix: str, sdk: str | None) -> Mapping[str, Sequence[str]]:
 
 
 def measure(command: Sequence[str]) -> Times:
-    """Run a command to its end; raise CalledProcessError if it fails or prints no such line."""
+    """Run a command to its end; raise CalledProcessError if it fails or does not print the line."""
     start = time.perf_counter()
     first_line_s, output = 0.0, b""
     with subprocess.Popen(

@@ -3,14 +3,14 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 import attrs
 
-from dlctl.api.meta import NAMESPACES, ObjectKey
+from dlctl.api.meta import NAMESPACES, ObjectKey, Resource
 from dlctl.cli import restart_limit
 from dlctl.cli.follow import Follower, FollowOptions
 from dlctl.cli.frameworks import loadable
@@ -151,14 +151,9 @@ class Cluster:
 
     async def delete_namespace(self, name: str) -> None:
         """Delete a namespace, and return once all of its objects are gone."""
-        client, key = self._control_plane.client, ObjectKey("", name)
-        await client.delete(NAMESPACES, key)
-        while True:
-            try:
-                await client.get(NAMESPACES, key, dict[str, Any])
-            except NotFoundError:
-                return
-            await asyncio.sleep(_PAUSE_S)
+        key = ObjectKey("", name)
+        await self._control_plane.client.delete(NAMESPACES, key)
+        await self._until_gone(NAMESPACES, key)
 
     @property
     def _control_plane(self) -> LocalControlPlane:
@@ -180,11 +175,15 @@ class Cluster:
                 raise ConfigError(f"{kind.singular} {key} is still running: choose another name")
             self._left.discard(key)
             await client.delete(kind.resource, key, propagation="Foreground")
-            while True:
-                await client.get(kind.resource, key, dict[str, Any])
-                await asyncio.sleep(_PAUSE_S)
         except NotFoundError:
             return
+        await self._until_gone(kind.resource, key)
+
+    async def _until_gone(self, resource: Resource, key: ObjectKey) -> None:
+        with suppress(NotFoundError):
+            while True:
+                await self._control_plane.client.get(resource, key, dict[str, Any])
+                await asyncio.sleep(_PAUSE_S)
 
 
 def _manifests(source: ManifestSource | Sequence[ManifestSource]) -> Iterable[Manifest]:

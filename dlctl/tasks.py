@@ -4,9 +4,9 @@ Every task belongs to a group whose owner waits for it; there is no bare ``creat
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -51,3 +51,13 @@ def unwrap_exception_groups() -> Iterator[None]:
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
         raise first from failures
+
+
+async def run_until_first(*runs: Coroutine[Any, Any, object]) -> None:
+    """Run all until the first of them ends; the others are cancelled. Its failure is raised."""
+    with unwrap_exception_groups():
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run) for run in runs]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()

@@ -74,7 +74,7 @@ class Interrupts:
         while _has_children() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         for path in self._temporary:
-            # Programs that are ending may still create files.
+            # Terminating programs may still create files.
             while path.exists() and time.monotonic() < deadline:
                 _remove(path)
         os._exit(128 + number)

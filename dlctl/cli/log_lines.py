@@ -32,14 +32,9 @@ class LineSplitter:
     def feed(self, chunk: bytes) -> list[str]:
         """Return the lines that end in the chunk, for display."""
         *whole, rest = (self._rest + chunk).split(b"\n")
-        lines = [text for line in whole for text in _pieces(_newest_state(line))]
-        rest = _newest_state(rest)
-        while len(rest) > LINE_BYTES:
-            end = _piece_end(rest)
-            lines.append(displayable(rest[:end]))
-            rest = rest[end:]
-        self._rest = rest
-        return lines
+        pieces = [piece for line in whole for piece in _pieces(_newest_state(line))]
+        *full, self._rest = _pieces(_newest_state(rest))
+        return list(map(displayable, (*pieces, *full)))
 
     @property
     def unfinished(self) -> str:
@@ -104,12 +99,12 @@ def _newest_state(line: bytes) -> bytes:
     return line.rstrip(b"\r").rpartition(b"\r")[2] + (b"\r" if line.endswith(b"\r") else b"")
 
 
-def _pieces(line: bytes) -> Iterable[str]:
+def _pieces(line: bytes) -> Iterable[bytes]:
     while len(line) > LINE_BYTES:
         end = _piece_end(line)
-        yield displayable(line[:end])
+        yield line[:end]
         line = line[end:]
-    yield displayable(line)
+    yield line
 
 
 def _piece_end(line: bytes) -> int:

@@ -85,7 +85,7 @@ def _job_problems(kind: Kind, manifest: Manifest, namespace: str) -> Iterator[Pr
     for field in unknown:
         yield Problem(manifest, field.path, f"{dotted(field.path)}: {field.message}")
     if unknown:
-        # What is missing may be what is misspelt.
+        # The missing field may be the misspelt one.
         return
     if not obj.metadata.name:
         yield Problem(manifest, ("metadata",), "metadata.name: is missing: name the job")

@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from dlctl.api.job import JobObject
+from dlctl.cli.pod_references import containers
 from dlctl.cli.yaml_lines import DuplicateFieldError, Path, child, documents, line_of
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kinds import kind_of_api_version
@@ -141,18 +142,13 @@ def replica_names(kind: Kind, manifest: JSON) -> list[str]:
 def images(manifest: Any) -> Iterator[str]:
     """Yield the images of all containers, wherever in the manifest they are."""
     if isinstance(manifest, dict):
-        for container in [*_list(manifest, "initContainers"), *_list(manifest, "containers")]:
-            if isinstance(container, dict) and isinstance(name := container.get("image"), str):
+        for _, container in containers(manifest, ()):
+            if isinstance(name := container.get("image"), str):
                 yield name
         manifest = list(manifest.values())
     if isinstance(manifest, list):
         for part in manifest:
             yield from images(part)
-
-
-def _list(manifest: JSON, field: str) -> list[Any]:
-    value = manifest.get(field)
-    return value if isinstance(value, list) else []
 
 
 def _text(name: str) -> str:

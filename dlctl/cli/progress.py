@@ -54,7 +54,7 @@ class ContainerExit:
 
     run: ContainerRun
     exit_code: int
-    # It could not be executed, as where there is no such file.
+    # It could not be executed, as where its file is missing.
     not_executed: bool = False
 
 

@@ -1,6 +1,5 @@
 """One ``dlctl up``: start, print how to use it, wait, tear down."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -17,6 +16,7 @@ from dlctl.cli.local_options import LocalOptions
 from dlctl.dialects.kinds import served_kinds
 from dlctl.errors import ConfigError
 from dlctl.local.data_directory import DataDirectory
+from dlctl.local.private_file import write_private_file
 
 
 @attrs.frozen(kw_only=True)
@@ -87,11 +87,7 @@ def _copy(kubeconfig: Path, to: Path | None) -> Iterator[Path]:
         yield kubeconfig
         return
     _check_is_own_copy(to)
-    to.unlink(missing_ok=True)
-    # Readable by the user alone: it contains a token.
-    fd = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(fd, "w", encoding="utf-8") as file:
-        file.write(kubeconfig.read_text(encoding="utf-8"))
+    write_private_file(to, kubeconfig.read_text(encoding="utf-8"))
     try:
         yield to.absolute()
     finally:

@@ -6,7 +6,6 @@ unless the caller chose it. Controllers are not included: they connect as to any
 
 import asyncio
 import datetime
-import os
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -29,14 +28,15 @@ from dlctl.local.apiserver.storage.journal import Journal
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.data_directory import DataDirectory
 from dlctl.local.node.api_access import ApiAccess
+from dlctl.local.node.connections import Connection
 from dlctl.local.node.devices import DEVICE_RESOURCES
 from dlctl.local.node.exec_sessions import ContainerSession, ExecCommand, NotRunningError
 from dlctl.local.node.interrupted_pods import interrupted_pod
 from dlctl.local.node.kubelet import Kubelet, KubeletOptions, LogUnavailableError
 from dlctl.local.node.logs import LogOptions
-from dlctl.local.node.pod_worker import Connection
 from dlctl.local.node.sandboxes import Network, StartError
 from dlctl.local.node.scheduler import Scheduler
+from dlctl.local.private_file import write_private_file
 
 USER_AGENT: Final = "dlctl-node"
 _START_TIMEOUT_S: Final = 60.0
@@ -101,7 +101,7 @@ class LocalCluster:
                 self.run_dir = stack.enter_context(_directory(self._kept_dir))
                 self.server = await self._serve(stack)
                 content = yaml.safe_dump(self.server.kubeconfig())
-                await asyncio.to_thread(_write_private, self.kubeconfig_path, content)
+                await asyncio.to_thread(write_private_file, self.kubeconfig_path, content)
                 client = await stack.enter_async_context(
                     Client(self.config(), user_agent=USER_AGENT)
                 )
@@ -224,13 +224,6 @@ def _directory(kept: Path | None) -> Iterator[Path]:
     else:
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield kept
-
-
-def _write_private(path: Path, content: str) -> None:
-    path.unlink(missing_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(fd, "w", encoding="utf-8") as file:
-        file.write(content)
 
 
 def first_failure(failures: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,6 +1,5 @@
 """The directory that keeps a cluster over restarts, for one process at a time."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ import attrs
 from dlctl.errors import ConfigError
 from dlctl.local.apiserver.auth.identity import Identity
 from dlctl.local.file_lock import HeldError, exclusive_lock
+from dlctl.local.private_file import write_private_file
 
 
 @attrs.frozen
@@ -57,6 +57,4 @@ class DataDirectory:
         return 0
 
     def keep_port(self, port: int) -> None:
-        file = os.open(self.path / "port", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(file, "w", encoding="utf-8") as written:
-            written.write(f"{port}\n")
+        write_private_file(self.path / "port", f"{port}\n")

@@ -1,11 +1,11 @@
 """How users name jobs and kinds: ``sum``, ``pytorchjob/sum``, ``pytorchjobs``. Pure."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
 
+from dlctl.cli.suggestions import closest
 from dlctl.dialects.kind import Kind
 from dlctl.errors import ConfigError
 
@@ -41,8 +41,8 @@ def parse_kind(text: str, known: KindsByName) -> Sequence[Kind]:
     """
     if found := known.get(text.lower()):
         return found
-    close = difflib.get_close_matches(text.lower(), known, n=1)
-    suggestion = f"did you mean {close[0]}?" if close else f"use any of {_singulars(known)}"
+    close = closest(text, known)
+    suggestion = f"did you mean {close}?" if close else f"use any of {_singulars(known)}"
     raise ConfigError(f"{text} is no kind of job that dlctl serves: {suggestion}")
 
 
@@ -81,9 +81,7 @@ def parse_selection(
         return known[_JOBS[0]], []
     first, *names = words
     if first.lower() not in known:
-        if names or "/" in first:
-            return (), [parse_name(word, known) for word in words]
-        return (), [parse_name(first, known)]
+        return (), [parse_name(word, known) for word in words]
     kinds = parse_kind(first, known)
     return kinds, [JobName(name, kinds, f"{first} {name}") for name in names]
 

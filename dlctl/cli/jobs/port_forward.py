@@ -87,7 +87,7 @@ async def forward(cluster: TargetCluster, args: argparse.Namespace) -> int:
 def pod_of(job: JobSnapshot, replica: str) -> ObjectKey:
     """Return the pod of a replica, by default of the chief.
 
-    :raises ConfigError: if the job has no such replica.
+    :raises ConfigError: if the job does not have the replica.
     """
     if not isinstance(job.job, Job):
         raise ConfigError(f"{job} is invalid, so it has no replicas: {job.job}")

@@ -20,7 +20,7 @@ from dlctl.local.node.api_types import Container
 ROOT: Final = Path("/sys/fs/cgroup")
 _PERIOD_US: Final = 100_000
 # As in kubelets: the kernel accepts no less.
-_LEAST_QUOTA_US: Final = 1_000
+_MIN_QUOTA_US: Final = 1_000
 _CONTROLLERS: Final = ("memory", "cpu")
 # A kernel without swap lacks them.
 _OPTIONAL_FILES: Final = ("memory.swap.max", "memory.swappiness")
@@ -40,9 +40,7 @@ class ResourceLimits:
         memory, cpu = limits.get("memory"), limits.get("cpu")
         return cls(
             None if memory is None else int(parse_quantity(str(memory))),
-            None
-            if cpu is None
-            else max(int(parse_quantity(str(cpu)) * _PERIOD_US), _LEAST_QUOTA_US),
+            None if cpu is None else max(int(parse_quantity(str(cpu)) * _PERIOD_US), _MIN_QUOTA_US),
         )
 
 
@@ -68,7 +66,7 @@ class ContainerGroup:
         return False
 
     def remove(self) -> None:
-        """Remove the groups; one whose last process is just ending is removed with the node's."""
+        """Remove the groups; one whose last process is terminating is removed with the node's."""
         for directory in self.directories:
             with suppress(OSError):
                 directory.rmdir()

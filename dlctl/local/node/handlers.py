@@ -11,10 +11,9 @@ import attrs
 
 from dlctl.errors import DlctlError
 from dlctl.local.node.api_types import Container
+from dlctl.local.node.connections import Connection, connect
 from dlctl.local.node.exec_sessions import ContainerSession
 from dlctl.local.node.handler_types import Handler, HTTPGetAction
-
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _OUTPUT_BYTES: Final = 10 << 10
 # For output that is on its way when the command ends.
@@ -86,24 +85,15 @@ class Handlers:
         self, host: str | None, port: int | str, *, secure: bool = False
     ) -> Connection:
         address = self._address(host, port)
-        opened = await self.open_socket()
-        try:
-            opened.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(opened, address)
-            if not secure:
-                return await asyncio.open_connection(sock=opened)
+        context = None
+        if secure:
             context = ssl.create_default_context()
             # As kubelets do: the certificate is not checked.
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            return await asyncio.open_connection(
-                sock=opened, ssl=context, server_hostname=address[0]
-            )
+        try:
+            return await connect(await self.open_socket(), address, context)
         except OSError as error:
-            opened.close()
             raise HandlerError(f"connect to {address[0]}:{address[1]}: {error.strerror}") from error
-        except BaseException:
-            opened.close()
-            raise
 
     def _address(self, host: str | None, port: int | str) -> tuple[str, int]:
         named = {each.name: each.container_port for each in self.container.ports or ()}

@@ -26,6 +26,7 @@ from dlctl.local.node.addresses import AddressPool
 from dlctl.local.node.agent_process import open_sandboxes
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.api_types import NodePod, NodeService
+from dlctl.local.node.connections import Connection
 from dlctl.local.node.control_groups import control_groups
 from dlctl.local.node.devices import DevicePool, find_devices
 from dlctl.local.node.directories import NodeDirectories
@@ -40,7 +41,7 @@ from dlctl.local.node.node_object import node_object
 from dlctl.local.node.pod_api import PodApi
 from dlctl.local.node.pod_events import PodEvents
 from dlctl.local.node.pod_setup import NodeContext
-from dlctl.local.node.pod_worker import Connection, PodWorker
+from dlctl.local.node.pod_worker import PodWorker
 from dlctl.local.node.restarts import CRASH_LOOP
 from dlctl.local.node.sandboxes import Network, NetworkChoice, NodeSockets
 from dlctl.local.node.status import Waiting

@@ -17,6 +17,7 @@ import attrs
 from dlctl.api.meta import CONFIG_MAPS, ObjectKey
 from dlctl.local.node.addresses import LOOPBACK_IP, NoAddressError
 from dlctl.local.node.api_types import Container, NodePod
+from dlctl.local.node.connections import Connection, connect
 from dlctl.local.node.container_runner import CONFIG_RETRY_S, ContainerRunner
 from dlctl.local.node.devices import NoDeviceError
 from dlctl.local.node.env import MissingReferenceError, references
@@ -35,8 +36,7 @@ from dlctl.local.node.restarts import CrashLoopBackoff
 from dlctl.local.node.sandboxes import StartError
 from dlctl.local.node.status import PodState, Waiting, status
 from dlctl.local.node.volumes import UnsupportedVolumeError
-
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+from dlctl.tasks import run_until_first
 
 
 class PodWorker:
@@ -123,15 +123,8 @@ class PodWorker:
         if self._runtime is None or self._finished:
             raise NotRunningError(f'pod "{self.pod.key.name}" is not running')
         opened = await self._context.sandboxes.open_socket(self.pod.metadata.uid)
-        try:
-            opened.setblocking(False)
-            loop = asyncio.get_running_loop()
-            # Where programs listen that are meant for this machine only, such as TensorBoard.
-            await loop.sock_connect(opened, (LOOPBACK_IP, port))
-            return await asyncio.open_connection(sock=opened)
-        except BaseException:
-            opened.close()
-            raise
+        # Where programs listen that are meant for this machine only, such as TensorBoard.
+        return await connect(opened, (LOOPBACK_IP, port))
 
     async def run(self) -> None:
         """Run the whole lifecycle; on return, the object and the files are gone."""
@@ -178,14 +171,7 @@ class PodWorker:
 
     async def _started(self, sidecar: ContainerRunner) -> None:
         """Wait until a sidecar has started, or the pod stops."""
-        waiting = [
-            asyncio.ensure_future(each()) for each in (sidecar.started, self._terminating.wait)
-        ]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waiting:
-                each.cancel()
+        await run_until_first(sidecar.started(), self._terminating.wait())
 
     async def _run_containers(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -10,6 +10,7 @@ import msgspec
 import trustme
 
 from dlctl.errors import ConfigError
+from dlctl.local.private_file import write_private_file
 
 
 class _Stored(msgspec.Struct):
@@ -56,7 +57,5 @@ def _write(identity: Identity, path: Path) -> None:
         private_key.bytes().decode(),
     )
     new = path.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(content))
+    write_private_file(new, msgspec.json.encode(content).decode())
     os.replace(new, path)

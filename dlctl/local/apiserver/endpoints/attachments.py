@@ -3,7 +3,6 @@
 Programs here have no stdin, so what a client types is ignored, as a kubelet does then.
 """
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -14,6 +13,7 @@ from dlctl.local.apiserver.endpoints.log_requests import LogRequest, LogSource
 from dlctl.local.apiserver.requests import UpgradeResponse
 from dlctl.local.apiserver.status import StatusError
 from dlctl.local.apiserver.upgrades.channels import ERROR, STDOUT, Channels, channel_response
+from dlctl.tasks import run_until_first
 
 
 def attach_response(
@@ -45,12 +45,4 @@ async def _follow(channels: Channels, pod: LogRequest, source: LogSource) -> Non
         async for _ in channels.messages():
             pass
 
-    tasks = [asyncio.ensure_future(send()), asyncio.ensure_future(ignore_input())]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    await run_until_first(send(), ignore_input())

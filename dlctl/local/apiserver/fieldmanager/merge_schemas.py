@@ -39,7 +39,7 @@ class MergeSchema:
         return self._element()
 
     def field(self, name: str) -> "MergeSchema | None":
-        """Return the type of a field; None if there is no such field."""
+        """Return the type of a field; None if it is unknown."""
         return self.fields.get(name) or self.element
 
     def of(self, value: Any) -> "MergeSchema":
