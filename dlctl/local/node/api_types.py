@@ -1,7 +1,7 @@
 """The projections that the node reads: far more of a pod than the controller needs.
 
-Never written back. Fields that a node of plain processes cannot honour, such as security contexts,
-are omitted on purpose.
+Never written back. Fields that a node of plain processes cannot honour, such as most of security
+contexts, are omitted on purpose.
 """
 
 from typing import Any
@@ -83,6 +83,12 @@ class ResourceRequirements(Projection, frozen=True, gc=False):
     requests: dict[str, Any] | None = None
 
 
+class SecurityContext(Projection, frozen=True, gc=False):
+    """Whose processes the image expects; here they are those of the user who runs dlctl."""
+
+    run_as_user: int | None = None
+
+
 class Container(Projection, frozen=True, gc=False):
     """One container of a pod."""
 
@@ -103,6 +109,7 @@ class Container(Projection, frozen=True, gc=False):
     readiness_probe: Probe | None = None
     liveness_probe: Probe | None = None
     lifecycle: Lifecycle | None = None
+    security_context: SecurityContext | None = None
 
     @property
     def is_sidecar(self) -> bool:
@@ -231,6 +238,13 @@ class NodePodSpec(Projection, frozen=True, gc=False):
     automount_service_account_token: bool | None = None
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
+    security_context: SecurityContext | None = None
+
+    def run_as_user(self, container: Container) -> int:
+        """Return the user ID of a container; 0 if it is left to the image."""
+        contexts = (container.security_context, self.security_context)
+        given = (context.run_as_user for context in contexts if context)
+        return next((user for user in given if user is not None), 0)
 
 
 class NodePodMeta(ObjectMeta, frozen=True, gc=False):

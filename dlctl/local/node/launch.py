@@ -19,11 +19,17 @@ from dlctl.local.node.directories import NodeDirectories
 from dlctl.local.node.env import INHERITED, ConfigSources, PodPlacement, environment, expand
 from dlctl.local.node.images import Image
 from dlctl.local.node.protocol import Mount, StartContainer
+from dlctl.local.node.ssh_settings import ssh_mounts
 from dlctl.local.node.substitution import replace, volume_paths
 from dlctl.local.node.volumes import UnsupportedVolumeError
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_MESSAGE_PATH: Final = "/dev/termination-log"
+# Programs are root's on this machine if dlctl is, which mpirun would refuse.
+_ROOT_FOR_ANOTHER: Final = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
 _STARTUP_FILES: Final = (".bashrc", ".bash_profile", ".profile", ".zshenv")
 
 
@@ -70,12 +76,16 @@ class PodPaths:
     def logs(self, container: str) -> Path:
         return self.root / "logs" / container
 
+    def ssh(self, container: str) -> Path:
+        return self.root / "ssh" / container
+
     def message(self, container: str) -> Path:
         return self.root / "messages" / container
 
     @property
     def _directories(self) -> tuple[Path, ...]:
-        return self.volumes, self.work, self.scratch, self.kube, self.root / "messages"
+        own = ("messages", "ssh")
+        return self.volumes, self.work, self.scratch, self.kube, *(self.root / n for n in own)
 
     def make(self) -> None:
         for path in self._directories:
@@ -121,16 +131,22 @@ class PodRuntime:
         mounted = [self._mount(mount) for mount in container.volume_mounts or ()]
         replacements = self._replacements(mounted)
         given = {name: replace(value, replacements) for name, value in given.items()}
+        env = self._env(container, given, image)
         return StartContainer(
             id=0,
             container=f"{self.pod.metadata.uid}/{container.name}/{log_path.stem}",
             pod=self.pod.metadata.uid,
             argv=[replace(word, replacements) for word in argv],
-            env=self._env(container, given, image),
+            env=env,
             cwd=self._directory(container, image, replacements),
             log_path=str(log_path),
             hostname=self.pod.hostname,
-            mounts=[*mounted, *self._own_mounts(container), *self.directories.mounts]
+            mounts=[
+                *mounted,
+                *self._own_mounts(container),
+                *ssh_mounts(mounted, self.paths.ssh(container.name), env["PATH"]),
+                *self.directories.mounts,
+            ]
             if self.isolated
             else [],
             scratch=str(self.paths.scratch),
@@ -156,6 +172,8 @@ class PodRuntime:
         env |= self.device_env.get(container.name, {})
         if self.account and not self.isolated:
             env["KUBECONFIG"] = str(self.account.kubeconfig)
+        if os.geteuid() == 0 and self.pod.spec.run_as_user(container):
+            env |= _ROOT_FOR_ANOTHER
         env |= given
         env["PATH"] = image.path(env.get("PATH", DEFAULT_PATH))
         return env

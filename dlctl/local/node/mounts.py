@@ -7,7 +7,7 @@ file or directory appears on the machine.
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dlctl.local.node import linux
@@ -32,7 +32,7 @@ def mount_all(mounts: Iterable[Mount], scratch: Path) -> None:
     done: list[Path] = []
     for entry, fd in zip(ordered, sources, strict=True):
         target = Path(entry.target)
-        if not target.exists():
+        if not _is_accessible(target):
             directory = stat.S_ISDIR(os.fstat(fd).st_mode)
             _make_mount_point(target, directory=directory, inside=done)
         linux.mount(f"/proc/self/fd/{fd}", str(target), flags=linux.MS_BIND | linux.MS_REC)
@@ -52,6 +52,12 @@ def _lacks_parent(target: Path) -> bool:
     return not (_ROOT / target.relative_to(_ROOT).parts[0]).exists()
 
 
+def _is_accessible(path: Path) -> bool:
+    with suppress(PermissionError):
+        return path.exists()
+    return False
+
+
 def _make_read_only(target: Path) -> None:
     now = os.statvfs(target).f_flag
     kept = sum(flag for shown, flag in _KEPT_FLAGS if now & shown)
@@ -59,7 +65,7 @@ def _make_read_only(target: Path) -> None:
 
 
 def _make_mount_point(target: Path, *, directory: bool, inside: Iterable[Path]) -> None:
-    parent = next(path for path in target.parents if path.is_dir())
+    parent = next(path for path in target.parents if _is_accessible(path) and path.is_dir())
     if parent != _ROOT and not any(parent.is_relative_to(volume) for volume in inside):
         _overlay_tmpfs(parent, parent)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -72,17 +78,24 @@ def _make_mount_point(target: Path, *, directory: bool, inside: Iterable[Path]) 
 def _overlay_tmpfs(parent: Path, place: Path) -> None:
     """Replace a directory by a tmpfs that shows the same entries and accepts new ones.
 
-    Nothing can be mounted over the root, so its copy is made elsewhere and becomes the root.
+    Nothing can be mounted over the root, so its copy is made elsewhere and becomes the root. A
+    directory that this user may not list, such as another's home, appears to be empty.
     """
     with _opened(parent) as behind:
         mode = parent.stat().st_mode & 0o7777
         linux.mount("tmpfs", str(place), "tmpfs", data=f"mode={mode:o}")
-        for name in sorted(os.listdir(behind)):
+        for name in _names(behind):
             _bind_entry(behind / name, place / name)
     if parent == _ROOT:
         os.chroot(place)
     # The old working directory may be the one below the tmpfs.
     os.chdir(_ROOT)
+
+
+def _names(directory: Path) -> list[str]:
+    with suppress(PermissionError):
+        return sorted(os.listdir(directory))
+    return []
 
 
 @contextmanager
