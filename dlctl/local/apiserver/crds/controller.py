@@ -219,12 +219,18 @@ def _reject(crd: JSON, errors: list[Any]) -> None:
         raise status.invalid(CRDS, crd["metadata"].get("name", ""), errors)
 
 
+def _storage(crd: JSON) -> JSON:
+    version: JSON = next(each for each in crd["spec"]["versions"] if each["storage"])
+    return version
+
+
 def _stored_version(crd: JSON) -> str:
-    return next(str(each["name"]) for each in crd["spec"]["versions"] if each["storage"])
+    return str(_storage(crd)["name"])
 
 
 def _versions(crd: JSON) -> Iterable[ServedResource]:
     spec, names = crd["spec"], crd["status"]["acceptedNames"]
+    storage_schema = _storage(crd)["schema"]["openAPIV3Schema"]
     for version in spec["versions"]:
         if not version["served"]:
             continue
@@ -241,7 +247,9 @@ def _versions(crd: JSON) -> Iterable[ServedResource]:
         yield ServedResource(
             resource=resource,
             singular=names["singular"],
-            strategy=CustomStrategy.of(resource, schema, has_status=has_status),
+            strategy=CustomStrategy.of(
+                resource, schema, storage_schema=storage_schema, has_status=has_status
+            ),
             short_names=tuple(names.get("shortNames", ())),
             categories=tuple(names.get("categories", ())),
             has_status=has_status,

@@ -45,11 +45,15 @@ class CustomStrategy:
     schema: JSON
     rules: Rules
     has_status: bool
+    # That of the stored version, which has the defaults of what is read.
+    storage_schema: JSON
 
     @classmethod
-    def of(cls, resource: Resource, schema: JSON, *, has_status: bool) -> "CustomStrategy":
+    def of(
+        cls, resource: Resource, schema: JSON, *, storage_schema: JSON, has_status: bool
+    ) -> "CustomStrategy":
         """Compile the schema; raise CelError for an invalid rule."""
-        return cls(resource, schema, Rules.compile(schema), has_status)
+        return cls(resource, schema, Rules.compile(schema), has_status, storage_schema)
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         """Return the paths of the fields that will be pruned."""
@@ -68,17 +72,19 @@ class CustomStrategy:
             shaped.pop("status", None)
             if "status" in old:
                 shaped["status"] = old["status"]
-        old = self._coerced(old)
+        old = self._as_read(old)
         found = validate(shaped, self.schema, old=old)
         self._reject(shaped, self._errors(shaped, found, old))
         return shaped
 
     def admit_status(self, old: JSON, new: JSON) -> JSON:
         """Take only the status of ``new``."""
-        shaped = self._coerced({**old, "metadata": new["metadata"], "status": new.get("status")})
-        if "status" not in new:
-            shaped.pop("status", None)
-        old = self._coerced(old)
+        old = self._as_read(old)
+        shaped = {name: value for name, value in old.items() if name != "status"}
+        shaped["metadata"] = new["metadata"]
+        coerced = self._coerced({**shaped, "status": new.get("status")})
+        if "status" in new and "status" in coerced:
+            shaped["status"] = coerced["status"]
         found: list[FieldError] = []
         schema = self.schema.get("properties", {}).get("status")
         if schema is not None and "status" in shaped:
@@ -88,15 +94,20 @@ class CustomStrategy:
         return shaped
 
     def _coerced(self, obj: JSON) -> JSON:
-        """Return an object as it is stored, and as a stored one is read.
+        """Return an object as a request of this version is stored."""
+        shaped = _copied(obj)
+        _coerce(shaped, self.schema)
+        return shaped
+
+    def _as_read(self, obj: JSON) -> JSON:
+        """Return a stored object as this version reads it, without its own defaults.
 
         Objects stored before a change of the CRD are coerced alike.
         """
         shaped = _copied(obj)
-        if not self.schema.get(PRESERVE):
+        _coerce(shaped, self.storage_schema)
+        if self.schema is not self.storage_schema and not self.schema.get(PRESERVE):
             prune(shaped, self.schema)
-        drop_nulls(shaped, self.schema)
-        fill_defaults(shaped, self.schema)
         return shaped
 
     def _errors(
@@ -114,6 +125,13 @@ class CustomStrategy:
     def _reject(self, obj: JSON, errors: Sequence[FieldError]) -> None:
         if errors:
             raise status.invalid(self.resource, obj["metadata"].get("name", ""), errors)
+
+
+def _coerce(obj: JSON, schema: JSON) -> None:
+    if not schema.get(PRESERVE):
+        prune(obj, schema)
+    drop_nulls(obj, schema)
+    fill_defaults(obj, schema)
 
 
 def _copied(obj: JSON) -> JSON:
