@@ -1,7 +1,7 @@
-"""An API server, a scheduler and a node in one process: a cluster for laptops and tests.
+"""An API server, a scheduler, a Job controller and a node in one process: a cluster for laptops.
 
 All files live in a run directory that only its owner may read; it is removed with the cluster
-unless the caller chose it. Controllers are not included: they connect as to any other cluster.
+unless the caller chose it. Other controllers are not included: they connect as to any cluster.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from dlctl.local.apiserver.server import ApiServer, serve
 from dlctl.local.apiserver.storage.journal import Journal
 from dlctl.local.apiserver.storage.objects import Objects
 from dlctl.local.data_directory import DataDirectory
+from dlctl.local.job_controller.job_controller import JobController
 from dlctl.local.node.api_access import ApiAccess
 from dlctl.local.node.connections import Connection
 from dlctl.local.node.devices import DEVICE_RESOURCES
@@ -113,6 +114,7 @@ class LocalCluster:
                     self.node.clock,
                     devices=DEVICE_RESOURCES if self._options.hand_out_gpus else (),
                 )
+                jobs = JobController(client, self.node.pods, self.node.clock)
                 self.server.log_source = self._log
                 self.server.exec_source = self._exec
                 self.server.port_forward_source = self._connect
@@ -120,6 +122,7 @@ class LocalCluster:
                     parts = [
                         group.create_task(self.node.run(), name="node"),
                         group.create_task(scheduler.run(), name="scheduler"),
+                        group.create_task(jobs.run(), name="job controller"),
                     ]
                     await self._wait_until_ready()
                     if self.node.sockets is not None:

@@ -42,7 +42,9 @@ def undocumented(cluster: ClusterHarness) -> set[str]:
     found = {
         f"event {event['type']} {event['reason']}"
         for event in cluster.objects(EVENTS)
-        if not {(reason, event["type"]) for reason in _spellings(event)} & events
+        # Those of Kubernetes itself have pages of their own.
+        if event["source"].get("component") != "job-controller"
+        and not {(reason, event["type"]) for reason in _spellings(event)} & events
     }
     for kind in cluster.kinds:
         for resource in (kind.resource, *kind.scalers):

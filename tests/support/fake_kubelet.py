@@ -110,6 +110,10 @@ class FakeKubelet:
                 life = await self._arrived.get()
                 group.create_task(self._run_pod(life), name=f"pod {life.key}")
 
+    def placement(self) -> JSON:
+        """Return the fields of a pod's spec that bind it to this node: where all are, none."""
+        return {}
+
     async def finish(self, uid: str, code: int = 0) -> None:
         """Terminate a pod now, whatever its script says; the default exit code is 0."""
         await self._end(self._pods[uid], code, "")

@@ -19,9 +19,12 @@ from dlctl.clock import Clock
 from dlctl.dialects.kind import Kind
 from dlctl.dialects.kind_crds import kind_crds
 from dlctl.dialects.kinds import kind_of_api_version
+from dlctl.informers.informer import Informer
 from dlctl.kube.client import Client
 from dlctl.kube.errors import AlreadyExistsError, NotFoundError
 from dlctl.local.apiserver.server import serve
+from dlctl.local.job_controller.job_controller import JobController
+from dlctl.local.node.api_types import NodePod
 from dlctl.manager import Manager
 from dlctl.metrics import Metrics
 from dlctl.options import Options
@@ -95,6 +98,7 @@ class ClusterHarness:
     wait_times: WaitTimes = attrs.field(factory=WaitTimes)
     _controllers: list[RunningController] = attrs.field(init=False, factory=list)
     _numbers: Iterator[int] = attrs.field(init=False, factory=itertools.count)
+    _job_controller: asyncio.Task[None] | None = attrs.field(init=False, default=None)
 
     def key(self, name: str = "linear") -> ObjectKey:
         return ObjectKey(self.namespace, name)
@@ -123,7 +127,22 @@ class ClusterHarness:
     def _client(self) -> Client:
         return Client(self.server.config(), user_agent="dlctl")
 
+    async def start_job_controller(self) -> None:
+        """Run batch/v1 Jobs from now on; a real cluster does so all the time."""
+        client = self._client()
+        pods = Informer(client, PODS, NodePod, clock=self.clock)
+        controller = JobController(client, pods, self.clock)
+
+        async def run() -> None:
+            async with client, asyncio.TaskGroup() as group:
+                group.create_task(pods.run(), name="pods of jobs")
+                group.create_task(controller.run(), name="job controller")
+
+        self._job_controller = self._tasks.create_task(run(), name="job controller")
+
     async def kill_all(self) -> None:
+        if self._job_controller is not None:
+            self._job_controller.cancel()
         for running in self._controllers:
             await running.kill()
         self._controllers.clear()

@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 import pytest
 
-from dlctl.api.meta import EVENTS, NAMESPACES, PODS, SERVICES, ObjectKey, Resource
+from dlctl.api.meta import BATCH_JOBS, EVENTS, NAMESPACES, PODS, SERVICES, ObjectKey, Resource
 from dlctl.clock import SystemClock
 from dlctl.dialects.kind import Kind
 from dlctl.kube.client import Client
@@ -77,6 +77,9 @@ class RealClusterHarness(ClusterHarness):
         await super().install(kind)
         for resource in (kind.resource, *kind.dependent_resources):
             await self.mirror.follow(resource)
+
+    async def start_job_controller(self) -> None:
+        await self.mirror.follow(BATCH_JOBS)
 
     async def _created(self, kind: Kind, job: JSON) -> JSON:
         has_script = self.key(job["metadata"]["name"]) in self.kubelet.scripts

@@ -59,10 +59,11 @@ class RealNode(FakeKubelet):
         """Return the job with its pods bound to this node."""
         steered = copy.deepcopy(dict(job))
         for entry in _entries(steered["spec"]):
-            pod = entry["template"]["spec"]
-            pod["nodeSelector"] = {_HOSTNAME: self.name}
-            pod["tolerations"] = [_RESERVED]
+            entry["template"]["spec"] |= self.placement()
         return steered
+
+    def placement(self) -> JSON:
+        return {"nodeSelector": {_HOSTNAME: self.name}, "tolerations": [_RESERVED]}
 
     async def _start(self, fake_pod: FakePod) -> None:
         await self._until(fake_pod, lambda pod: pod["spec"].get("nodeName"))

@@ -19,16 +19,12 @@ _CREATE_ON_UPDATE: Final = frozenset(
         "rolebindings.rbac.authorization.k8s.io",
         "clusterroles.rbac.authorization.k8s.io",
         "clusterrolebindings.rbac.authorization.k8s.io",
-        "jobs.batch",
-        "cronjobs.batch",
     }
 )
 _NEED_VERSION: Final = frozenset(
     {
         "leases.coordination.k8s.io",
         "poddisruptionbudgets.policy",
-        "jobs.batch",
-        "cronjobs.batch",
         "customresourcedefinitions.apiextensions.k8s.io",
     }
 )
@@ -81,6 +77,11 @@ def has_generation(resource: Resource) -> bool:
     if not is_built_in(resource):
         return True
     return resource.group_resource in _HAVE_GENERATION or resource.group in ("apps", "batch")
+
+
+def orphans_by_default(resource: Resource) -> bool:
+    """Return whether a deletion without a propagation policy leaves the dependents."""
+    return resource.group_resource == "jobs.batch"
 
 
 def keeps_status_on_create(resource: Resource) -> bool:

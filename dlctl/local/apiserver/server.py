@@ -22,6 +22,7 @@ from dlctl.local.apiserver.auth.identity import Identity
 from dlctl.local.apiserver.auth.rbac import Authorizer
 from dlctl.local.apiserver.auth.token_requests import TokenRequests
 from dlctl.local.apiserver.builtins import strategies
+from dlctl.local.apiserver.builtins.jobs import with_selector
 from dlctl.local.apiserver.crds.controller import CRDController
 from dlctl.local.apiserver.discovery.documents import documents
 from dlctl.local.apiserver.endpoints.execs import ExecSource
@@ -174,6 +175,7 @@ def _install_resources(objects: Objects, registry: ResourceRegistry) -> GarbageC
     lifecycle = namespaces.NamespaceLifecycle(objects, registry)
     objects.check_namespace = lifecycle.check
     objects.prepare_for_create |= {
+        "jobs.batch": with_selector,
         "namespaces": namespaces.prepare_for_create,
         "pods": scheduling_gates.scheduling_gated_condition(objects.clock),
         "services": ClusterIPAllocator(objects.storage).prepare_for_create,

@@ -16,33 +16,46 @@ _FILE_MODE: Final = 0o644
 def default_pod(pod: JSON) -> None:
     """Set the defaults of the spec, and of the status if there is none."""
     spec = pod.setdefault("spec", {})
-    default_pod_spec(spec)
+    default_template_spec(spec)
+    _default_pod_spec(spec)
     status = pod.setdefault("status", {})
     status.setdefault("phase", "Pending")
     status.setdefault("qosClass", qos_class(spec))
 
 
-def default_pod_spec(spec: JSON) -> None:
+def default_template_spec(spec: JSON) -> None:
+    """Set the defaults of a pod's spec that it also has as a template."""
     defaults: JSON = {
         "restartPolicy": "Always",
         "dnsPolicy": "ClusterFirst",
         "schedulerName": "default-scheduler",
         "terminationGracePeriodSeconds": 30,
-        "enableServiceLinks": True,
         "securityContext": {},
-        "serviceAccountName": spec.get("serviceAccount", "default"),
+    }
+    for name, value in defaults.items():
+        spec.setdefault(name, value)
+    # The deprecated name of the same field.
+    if account := spec.get("serviceAccountName", spec.get("serviceAccount")):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    for container in containers(spec):
+        _default_container(container, host_network=bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes", ()):
+        _default_volume(volume)
+
+
+def _default_pod_spec(spec: JSON) -> None:
+    defaults: JSON = {
+        "enableServiceLinks": True,
+        "serviceAccountName": "default",
+        "serviceAccount": "default",
         "priority": 0,
         "preemptionPolicy": "PreemptLowerPriority",
     }
     for name, value in defaults.items():
         spec.setdefault(name, value)
-    # The deprecated name of the same field.
-    spec["serviceAccount"] = spec["serviceAccountName"]
     _add_default_tolerations(spec)
     for container in containers(spec):
-        _default_container(container, host_network=bool(spec.get("hostNetwork")))
-    for volume in spec.get("volumes", ()):
-        _default_volume(volume)
+        _default_requests(container["resources"])
 
 
 def containers(spec: JSON) -> Iterator[JSON]:
@@ -82,11 +95,7 @@ def _default_container(container: JSON, *, host_network: bool) -> None:
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
-    resources = container.setdefault("resources", {})
-    if "limits" in resources:
-        requests = resources.setdefault("requests", {})
-        for name, value in resources["limits"].items():
-            requests.setdefault(name, value)
+    container.setdefault("resources", {})
     for port in container.get("ports", ()):
         port.setdefault("protocol", "TCP")
         if host_network and "containerPort" in port:
@@ -101,6 +110,13 @@ def _default_container(container: JSON, *, host_network: bool) -> None:
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if name in container:
             _default_probe(container[name])
+
+
+def _default_requests(resources: JSON) -> None:
+    if "limits" in resources:
+        requests = resources.setdefault("requests", {})
+        for name, value in resources["limits"].items():
+            requests.setdefault(name, value)
 
 
 def _pull_policy(image: str) -> str:

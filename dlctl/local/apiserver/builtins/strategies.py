@@ -25,6 +25,7 @@ from dlctl.local.apiserver.builtins.core_kinds import (
     secret_errors,
     secret_update_errors,
 )
+from dlctl.local.apiserver.builtins.jobs import default_job, with_selector
 from dlctl.local.apiserver.builtins.pod_defaults import default_pod
 from dlctl.local.apiserver.builtins.services import (
     ServiceDefaulter,
@@ -36,6 +37,9 @@ from dlctl.local.apiserver.resources import JSON, ResourceRegistry, ServedResour
 from dlctl.local.apiserver.serialization.builtin_types import merge_keys
 from dlctl.local.apiserver.serialization.typed_decoding import TypedDecoder
 from dlctl.local.apiserver.status import FieldError
+from dlctl.local.apiserver.validation.job_status import job_status_errors
+from dlctl.local.apiserver.validation.job_updates import job_update_errors
+from dlctl.local.apiserver.validation.jobs import job_errors
 from dlctl.local.apiserver.validation.pod_updates import pod_update_errors
 from dlctl.local.apiserver.validation.pods import pod_errors
 
@@ -60,9 +64,12 @@ class BuiltinStrategy:
     resource: Resource
     # Modifies a new object, or an update of one, in place.
     default: Callable[[JSON], None] = _nothing
+    # Returns a new object with what the server adds once its field managers are known.
+    completed: Callable[[JSON], JSON] = lambda obj: obj
     default_update: Callable[[JSON, JSON], None] = lambda _old, _new: None
     errors: Callable[[JSON], FieldErrors] = _no_errors
     update_errors: Callable[[JSON, JSON], FieldErrors] = _no_update_errors
+    status_errors: Callable[[JSON, JSON], FieldErrors] = _no_update_errors
 
     def unknown_fields(self, obj: JSON) -> list[str]:
         """Return the paths of the fields that will be dropped."""
@@ -73,7 +80,7 @@ class BuiltinStrategy:
     def admit_create(self, obj: JSON) -> JSON:
         shaped = TypedDecoder(self.resource).decode(obj)
         self.default(shaped)
-        self._reject(shaped, self.errors(shaped))
+        self._reject(shaped, self.errors(self.completed(shaped)))
         return shaped
 
     def admit_update(self, old: JSON, new: JSON) -> JSON:
@@ -87,7 +94,9 @@ class BuiltinStrategy:
         shaped = TypedDecoder(self.resource).decode(new)
         kept = {key: value for key, value in old.items() if key not in ("metadata", "status")}
         result = kept | {"metadata": shaped["metadata"]}
-        return result | ({"status": shaped["status"]} if "status" in shaped else {})
+        result |= {"status": shaped["status"]} if "status" in shaped else {}
+        self._reject(result, self.status_errors(old, result))
+        return result
 
     def _reject(self, obj: JSON, errors: FieldErrors) -> None:
         if errors:
@@ -111,6 +120,7 @@ _WITH_STATUS: Final = frozenset(
         "nodes",
         "persistentvolumeclaims",
         "horizontalpodautoscalers.autoscaling",
+        "jobs.batch",
         "poddisruptionbudgets.policy",
     }
 )
@@ -145,7 +155,7 @@ def _served(strategy: BuiltinStrategy) -> ServedResource:
         singular=_SINGULARS.get(name, resource.kind.lower()),
         strategy=strategy,
         short_names=_SHORT_NAMES.get(name, ()),
-        categories=("all",) if name in ("pods", "services") else (),
+        categories=("all",) if name in ("pods", "services", "jobs.batch") else (),
         has_status=name in _WITH_STATUS,
         merge_keys=merge_keys(resource.kind),
         graceful=name == "pods",
@@ -184,6 +194,14 @@ def _strategies() -> list[BuiltinStrategy]:
         BuiltinStrategy(_CLAIMS),
         BuiltinStrategy(_AUTOSCALERS, default=default_autoscaler, errors=autoscaler_errors),
         BuiltinStrategy(_BUDGETS),
+        BuiltinStrategy(
+            meta.BATCH_JOBS,
+            default=default_job,
+            completed=with_selector,
+            errors=job_errors,
+            update_errors=job_update_errors,
+            status_errors=job_status_errors,
+        ),
         BuiltinStrategy(_PRIORITIES),
         BuiltinStrategy(meta.ROLES),
         BuiltinStrategy(meta.ROLE_BINDINGS, default=default_role_binding),

@@ -97,11 +97,15 @@ _LIST_KEYS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "JSONSchemaProps.x-kubernetes-validations": ("rule",),
     "NodeAllocatableResourceClaimStatus.containers": (),
     "PodSpec.topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+    "PodFailurePolicyOnExitCodesRequirement.values": (),
     # Atomic.
+    "JobStatus.conditions": None,
     "PodStatus.hostIPs": None,
     "ResourceRequirements.claims": ("name",),
     "ResourceStatus.resources": ("resourceID",),
     "ServiceSpec.ports": ("port", "protocol"),
+    "UncountedTerminatedPods.failed": (),
+    "UncountedTerminatedPods.succeeded": (),
 }
 _DEFAULTS: Final = {"ContainerPort.protocol": "TCP", "ServicePort.protocol": "TCP"}
 

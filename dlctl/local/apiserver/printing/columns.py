@@ -68,6 +68,9 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Replicas", ".status.currentReplicas", "integer"),
         _AGE,
     ),
+    "jobs.batch": _columns(
+        "Status", "Completions", "Duration", wide=("Containers", "Images", "Selector")
+    ),
     "poddisruptionbudgets.policy": (
         Column("Min Available", ".spec.minAvailable"),
         Column("Max Unavailable", ".spec.maxUnavailable"),

@@ -1,4 +1,4 @@
-"""Computed cells of built-in kinds, except for pods.
+"""Computed cells of built-in kinds; those of pods and jobs have modules of their own.
 
 Each function returns cells by column name; other columns are JSONPaths.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dlctl.local.apiserver.printing.ages import age_of
+from dlctl.local.apiserver.printing.job_rows import job_cells
 from dlctl.local.apiserver.resources import JSON
 
 _NONE: Final = "<none>"
@@ -148,6 +149,7 @@ def _budget(obj: JSON, now: datetime.datetime) -> JSON:
 CELLS: Final[Mapping[str, Callable[[JSON, datetime.datetime], Mapping[str, Any]]]] = {
     "services": _service,
     "events": _event,
+    "jobs.batch": job_cells,
     "nodes": _node,
     "namespaces": _namespace,
     "configmaps": _config_map,

@@ -47,7 +47,9 @@ def delete(
         graceful = _set_grace(obj, options, now)
     else:
         graceful = None
-    meta["finalizers"] = _finalizers(meta.get("finalizers", []), options.propagation)
+    meta["finalizers"] = _finalizers(
+        meta.get("finalizers", []), _propagation(served, options, meta)
+    )
     if meta["finalizers"] and graceful is None:
         _mark(meta, now, 0)
     if not meta["finalizers"]:
@@ -133,6 +135,14 @@ def _mark(meta: JSON, until: datetime.datetime, grace_s: int) -> None:
         if "generation" in meta:
             meta["generation"] += 1
     meta["deletionGracePeriodSeconds"] = grace_s
+
+
+def _propagation(served: ServedResource, options: DeleteRequestOptions, meta: JSON) -> str | None:
+    """Return the policy of a deletion: the requested one, or else the default of the resource."""
+    if options.propagation is None and resource_traits.orphans_by_default(served.resource):
+        chosen = {ORPHAN, FOREGROUND} & {*meta.get("finalizers", ())}
+        return None if chosen else "Orphan"
+    return options.propagation
 
 
 def _finalizers(finalizers: list[str], propagation: str | None) -> list[str]:

@@ -32,8 +32,8 @@ def errors(obj: JSON, resource: Resource) -> list[FieldError]:
     return [
         *_generate_name_errors(meta.get("generateName", ""), resource),
         *_name_errors(meta.get("name", ""), resource),
-        *_label_errors(meta.get("labels") or {}),
-        *_annotation_errors(meta.get("annotations") or {}),
+        *_label_errors(meta.get("labels") or {}, "metadata.labels"),
+        *_annotation_errors(meta.get("annotations") or {}, "metadata.annotations"),
         *_owner_errors(meta.get("ownerReferences") or []),
         *_finalizer_errors(meta.get("finalizers") or [], resource),
     ]
@@ -81,8 +81,13 @@ def _name_errors(name: str, resource: Resource) -> Iterator[FieldError]:
         yield FieldError.invalid(field, name, complaint)
 
 
-def _label_errors(labels: Mapping[str, str]) -> Iterator[FieldError]:
-    field = "metadata.labels"
+def template_metadata_errors(meta: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """Yield the errors of the metadata of a pod template; its fields show without the word."""
+    yield from _label_errors(meta.get("labels") or {}, f"{path}.labels")
+    yield from _annotation_errors(meta.get("annotations") or {}, f"{path}.annotations")
+
+
+def _label_errors(labels: Mapping[str, str], field: str) -> Iterator[FieldError]:
     for key, value in labels.items():
         yield from _key_errors(field, key)
         for complaint in names.label_value(value):
@@ -94,8 +99,7 @@ def _key_errors(field: str, key: str) -> Iterator[FieldError]:
         yield FieldError.invalid(field, key, complaint)
 
 
-def _annotation_errors(annotations: Mapping[str, str]) -> Iterator[FieldError]:
-    field = "metadata.annotations"
+def _annotation_errors(annotations: Mapping[str, str], field: str) -> Iterator[FieldError]:
     for key in annotations:
         yield from _key_errors(field, key.lower())
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())

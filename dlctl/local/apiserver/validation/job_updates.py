@@ -1,0 +1,75 @@
+"""Validation of Job updates: what stays as created, and what may change while suspended."""
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dlctl.local.apiserver.resources import JSON
+from dlctl.local.apiserver.status import FieldError
+
+_IMMUTABLE: Final = ("completions", "selector", "completionMode", "managedBy")
+# Where the pods of a suspended job may run: Kueue changes it between suspending and resuming.
+_DIRECTIVES: Final = ("nodeSelector", "tolerations", "schedulingGates")
+
+
+def job_update_errors(old: JSON, new: JSON) -> list[FieldError]:
+    before, after = old["spec"], new["spec"]
+    found = [
+        FieldError.invalid(f"spec.{name}", after.get(name), "field is immutable")
+        for name in _IMMUTABLE
+        if before.get(name) != after.get(name)
+    ]
+    return [*found, *_template(old, after["template"])]
+
+
+def is_condition_true(status: Mapping[str, Any], type_: str) -> bool:
+    return any(c["type"] == type_ and c["status"] == "True" for c in status.get("conditions", ()))
+
+
+def _template(old: JSON, template: JSON) -> Iterator[FieldError]:
+    kept, path, shown = copy.deepcopy(old["spec"]["template"]), "spec.template", template
+    if _is_at_rest(old):
+        _take_directives(kept, template)
+        _take_resources(kept["spec"], template["spec"])
+    if old["spec"]["suspend"] and _is_at_rest(old):
+        path, kept, shown = "spec.template.spec", kept["spec"], template["spec"]
+    if kept != shown:
+        yield FieldError.invalid(path, shown, "field is immutable")
+
+
+def _is_at_rest(job: JSON) -> bool:
+    """Return whether the job is suspended and no pod of it is left from before."""
+    status = job.get("status", {})
+    stopped = "startTime" not in status or is_condition_true(status, "Suspended")
+    return bool(job["spec"]["suspend"]) and stopped and not status.get("active")
+
+
+def _take_directives(template: JSON, new: JSON) -> None:
+    """Change what may change of an old template to what it is in the new one."""
+    spec, wanted = template["spec"], new["spec"]
+    for name in _DIRECTIVES:
+        _take(spec, wanted, name)
+    for name in ("labels", "annotations"):
+        _take(template["metadata"], new["metadata"], name)
+    affinity = {**spec.get("affinity", {})}
+    _take(affinity, wanted.get("affinity", {}), "nodeAffinity")
+    if affinity or "affinity" in wanted:
+        spec["affinity"] = affinity
+    else:
+        spec.pop("affinity", None)
+
+
+def _take_resources(spec: JSON, new: JSON) -> None:
+    for field in ("containers", "initContainers"):
+        old_items, new_items = spec.get(field, []), new.get(field, [])
+        if len(old_items) == len(new_items):
+            for old_item, new_item in zip(old_items, new_items, strict=True):
+                if old_item["name"] == new_item["name"]:
+                    _take(old_item, new_item, "resources")
+
+
+def _take(old: JSON, new: JSON, name: str) -> None:
+    if name in new:
+        old[name] = new[name]
+    else:
+        old.pop(name, None)

@@ -1,0 +1,92 @@
+"""Conditions of jobs: the reasons and messages, and how a list of conditions changes. Pure."""
+
+import datetime
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import msgspec
+
+from dlctl.clock import timestamp
+from dlctl.local.job_controller.job_types import JobCondition, JobStatus
+
+
+@attrs.frozen
+class Verdict:
+    """Why a job ends; ``interim`` is stated before its pods are gone, ``final`` after."""
+
+    interim: str
+    final: str
+    reason: str
+    message: str
+
+    @property
+    def is_success(self) -> bool:
+        return self.final == "Complete"
+
+
+COMPLETIONS_REACHED: Final = Verdict(
+    "SuccessCriteriaMet",
+    "Complete",
+    "CompletionsReached",
+    "Reached expected number of succeeded pods",
+)
+BACKOFF_LIMIT_EXCEEDED: Final = Verdict(
+    "FailureTarget",
+    "Failed",
+    "BackoffLimitExceeded",
+    "Job has reached the specified backoff limit",
+)
+DEADLINE_EXCEEDED: Final = Verdict(
+    "FailureTarget",
+    "Failed",
+    "DeadlineExceeded",
+    "Job was active longer than specified deadline",
+)
+
+
+def stated_verdict(status: JobStatus) -> Verdict | None:
+    """Return the verdict that an earlier reconcile has stated; it is never taken back."""
+    for interim, final in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
+        condition = status.condition(interim)
+        if condition is not None and condition.status == "True":
+            return Verdict(interim, final, condition.reason or "", condition.message or "")
+    return None
+
+
+def with_condition(
+    status: JobStatus, type_: str, reason: str, message: str, now: datetime.datetime
+) -> JobStatus:
+    """Return the status with a true condition."""
+    return _with(status, _condition(type_, "True", reason, message, now))
+
+
+def without_condition(
+    status: JobStatus, type_: str, reason: str, message: str, now: datetime.datetime
+) -> JobStatus:
+    """Return the status with a condition that is false, unless it has never been true."""
+    if status.condition(type_) is None:
+        return status
+    return _with(status, _condition(type_, "False", reason, message, now))
+
+
+def _condition(
+    type_: str, status: str, reason: str, message: str, now: datetime.datetime
+) -> JobCondition:
+    time = timestamp(now)
+    return JobCondition(type_, status, time, time, reason, message)
+
+
+def _with(status: JobStatus, new: JobCondition) -> JobStatus:
+    old = status.condition(new.type)
+    if old is None:
+        changed: Sequence[JobCondition] = [*status.conditions, new]
+    elif _content(old) == _content(new):
+        return status
+    else:
+        changed = [new if each is old else each for each in status.conditions]
+    return msgspec.structs.replace(status, conditions=changed)
+
+
+def _content(condition: JobCondition) -> tuple[str, str | None, str | None]:
+    return condition.status, condition.reason, condition.message

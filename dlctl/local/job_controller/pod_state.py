@@ -1,0 +1,74 @@
+"""The state of a pod as its job counts it: active, terminating, succeeded or failed. Pure."""
+
+import datetime
+from typing import Any, Final
+
+from dlctl.local.job_controller.job_types import Job
+from dlctl.local.node.api_types import NodePod
+
+FINALIZER: Final = "batch.kubernetes.io/job-tracking"
+_START: Final = datetime.datetime.fromtimestamp(0, datetime.UTC)
+
+
+def is_tracked(pod: NodePod) -> bool:
+    """Return whether the pod's end has not been counted, or at least not for certain."""
+    return FINALIZER in (pod.metadata.finalizers or ())
+
+
+def phase(pod: NodePod) -> str:
+    return str((pod.status or {}).get("phase", ""))
+
+
+def is_active(pod: NodePod) -> bool:
+    return not pod.finished and not pod.metadata.is_terminating
+
+
+def is_terminating(pod: NodePod) -> bool:
+    return not pod.finished and pod.metadata.is_terminating
+
+
+def is_failed(pod: NodePod, job: Job) -> bool:
+    """Return whether the pod counts as failed; a deleted one may never get to report its phase."""
+    if job.replaces_only_failed or phase(pod) == "Succeeded":
+        return phase(pod) == "Failed"
+    return phase(pod) == "Failed" or pod.metadata.is_terminating
+
+
+def is_ready(pod: NodePod) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in _conditions(pod))
+
+
+def restarts(pod: NodePod) -> int:
+    """Return how often containers of the pod were restarted; 0 once it has ended."""
+    if phase(pod) not in ("Pending", "Running"):
+        return 0
+    status = pod.status or {}
+    statuses = (status.get("initContainerStatuses") or []) + (status.get("containerStatuses") or [])
+    return sum(each.get("restartCount", 0) for each in statuses)
+
+
+def finished_at(pod: NodePod) -> datetime.datetime:
+    """Return when the pod ended, or the best estimate."""
+    ends = [_ended_at(each) for each in (pod.status or {}).get("containerStatuses") or ()]
+    known = [end for end in ends if end is not None]
+    if ends and len(known) == len(ends):
+        return max(known)
+    for condition in _conditions(pod):
+        since = condition.get("lastTransitionTime")
+        if condition["type"] == "Ready" and condition["status"] == "False" and since:
+            return datetime.datetime.fromisoformat(since)
+    return pod.metadata.deletion_requested_at or pod.metadata.creation_timestamp or _START
+
+
+def removal_order(pod: NodePod) -> tuple[bool, bool, bool]:
+    """Return a key by which the pods that have come the least far are first."""
+    return bool(pod.spec.node_name), phase(pod) == "Running", is_ready(pod)
+
+
+def _conditions(pod: NodePod) -> list[dict[str, Any]]:
+    return (pod.status or {}).get("conditions") or []
+
+
+def _ended_at(status: dict[str, Any]) -> datetime.datetime | None:
+    end = ((status.get("state") or {}).get("terminated") or {}).get("finishedAt")
+    return datetime.datetime.fromisoformat(end) if end else None
