@@ -9,10 +9,20 @@ from typing import Any, Final
 
 import attrs
 
+from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.job import JobObject
-from dlctl.api.meta import MANAGED_BY_SELECTOR, PODS, SERVICES, UID, ObjectKey, ObjectMeta, Resource
+from dlctl.api.meta import (
+    BATCH_JOBS,
+    MANAGED_BY_SELECTOR,
+    PODS,
+    SERVICES,
+    UID,
+    ObjectKey,
+    ObjectMeta,
+    Resource,
+)
 from dlctl.api.nodes import NODES, Node
 from dlctl.api.pods import Pod, Service
 from dlctl.backoff import Backoff
@@ -26,6 +36,7 @@ from dlctl.controller.worker_loop import Controller
 from dlctl.dialects.elastic_dialect import ElasticDialect
 from dlctl.dialects.kind import Kind
 from dlctl.informers.informer import Informer
+from dlctl.informers.store import Store
 from dlctl.kube.client import Client
 from dlctl.kube.decoding import Malformed
 from dlctl.metrics import Metrics
@@ -84,6 +95,8 @@ class ControllerBuilder:
     _dependent_informers: dict[Resource, Informer[DependentObject]] = attrs.field(
         init=False, factory=dict
     )
+    # Not watched unless a kind has launchers that are pods of Jobs.
+    _launcher_jobs: Informer[BatchJob] | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         self.recorder = EventRecorder(self.client, clock=self.clock, metrics=self.metrics)
@@ -128,7 +141,8 @@ class ControllerBuilder:
         return informer
 
     def _enqueue_owners(self, children: Informer[Any]) -> None:
-        handler = event_handlers.enqueue_owner(self._queues, self._pods.store)
+        launcher_jobs = self._launcher_jobs.store if self._launcher_jobs else Store[BatchJob]()
+        handler = event_handlers.enqueue_owner(self._queues, self._pods.store, launcher_jobs)
         children.add_handler(handler)
 
     def add_kind(self, kind: Kind) -> None:
@@ -145,6 +159,12 @@ class ControllerBuilder:
         self._queues[kind.resource.group, kind.resource.kind] = queue
         dependents = {r: self._dependent_informer(r) for r in kind.dependent_resources}
         watched: list[Informer[Any]] = [self._pods, self._services, *dependents.values()]
+        launcher_jobs = Store[BatchJob]()
+        if kind.creates_launcher_jobs:
+            if self._launcher_jobs is None:
+                self._launcher_jobs = self._child_informer(BATCH_JOBS, BatchJob)
+            watched.append(self._launcher_jobs)
+            launcher_jobs = self._launcher_jobs.store
         membership, scalers = self._membership(kind, queue, jobs)
         self.background_tasks.append(membership.tasks)
         stores = JobStores(
@@ -155,6 +175,7 @@ class ControllerBuilder:
             {resource: informer.store for resource, informer in dependents.items()},
             membership.scaler_stores,
             self._writer.expectations,
+            launcher_jobs,
         )
         reconciler = self._reconciler(kind, stores, membership)
         controller = Controller(
@@ -185,7 +206,7 @@ class ControllerBuilder:
             kind,
             stores,
             StatusGuard(crd, writer, events, metrics, self.clock),
-            Adopter(self._writer, self.clock, kind.transient_resources),
+            Adopter(self._writer, self.clock, _adopted_resources(kind)),
             membership,
             executor,
             metrics,
@@ -282,6 +303,11 @@ class ControllerBuilder:
             wait_synced=[jobs.wait_synced, scalers.wait_synced],
             sync_timeout_s=SYNC_TIMEOUT_S,
         )
+
+
+def _adopted_resources(kind: Kind) -> list[Resource]:
+    """Return the resources of children to adopt, besides pods and services."""
+    return [*kind.transient_resources, *([BATCH_JOBS] if kind.creates_launcher_jobs else [])]
 
 
 def _membership_policy(options: Options) -> MembershipPolicy:

@@ -12,7 +12,7 @@ import attrs
 
 from dlctl.api.condition_messages import ConditionMessages
 from dlctl.api.defaults import JobDefaults
-from dlctl.api.elastic import Elasticity
+from dlctl.api.elastic import LAUNCHER, Elasticity
 from dlctl.api.exit_codes import RetryPolicy
 from dlctl.api.gangs import SchedulingPolicy
 from dlctl.api.launcher_job import LauncherJob
@@ -188,8 +188,12 @@ class Job:
     def total_replicas(self) -> int:
         return sum(spec.replicas for spec in self.replica_specs)
 
+    def has_own_pod(self, replica: Replica) -> bool:
+        """Return whether a replica's pod is the job's own, and not that of a batch/v1 Job."""
+        return self.launcher_job is None or replica.type != LAUNCHER
+
     def child_name(self, replica: Replica) -> str:
-        """Return the name of a replica's pod, and of its service if it has its own."""
+        """Return the name of a replica's pod or Job, and of its service if it has its own."""
         prefix = self._prefix_by_type.get(replica.type) or self._type_prefix(replica.type)
         return f"{prefix}-{replica.index}" if replica.type not in self._unindexed_types else prefix
 

@@ -11,7 +11,8 @@ class LauncherJob:
     backoff_limit: int | None = None
     # Seconds between the Job's start and its failure.
     active_deadline_s: int | None = None
-    # Seconds between the Job's end and its deletion; the job of the user stays.
+    # Seconds between the Job's end and its deletion; the job of the user stays. Set on the Job once
+    # its end is in the status of the job.
     ttl_after_finished_s: int | None = None
     # Runs only once all workers are ready.
     waits_for_workers: bool = False

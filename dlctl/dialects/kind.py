@@ -66,6 +66,11 @@ class Kind:
         return any(dialect.framework.creates_secrets for dialect in self.dialects.values())
 
     @property
+    def creates_launcher_jobs(self) -> bool:
+        """Return whether launchers of this kind are pods of batch/v1 Jobs."""
+        return any(dialect.framework.creates_launcher_jobs for dialect in self.dialects.values())
+
+    @property
     def delegated_rules(self) -> frozenset[tuple[str, str, str]]:
         """Return the rights that jobs of this kind grant to their pods."""
         return frozenset(

@@ -43,6 +43,10 @@ def cluster_role(kinds: Iterable[Kind]) -> JSON:
     if any(kind.creates_secrets for kind in kinds):
         # None are read.
         rules.append(_rule("", ["secrets"], ["create"]))
+    if any(kind.creates_launcher_jobs for kind in kinds):
+        rules.append(_rule("batch", ["jobs"], [verb for verb in child_verbs if verb != "delete"]))
+        # To resume Jobs, whose start time the server requires to be cleared before.
+        rules.append(_rule("batch", ["jobs/status"], ["patch"]))
     rules.append(_rule("", ["events"], ["create", "patch"]))
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",

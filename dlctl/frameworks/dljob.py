@@ -41,6 +41,8 @@ class DLJob(abc.ABC):
     retained_resources: ClassVar[Collection[Resource]] = ()
     # Whether :meth:`secrets` returns any.
     creates_secrets: ClassVar[bool] = False
+    # Whether launchers are pods of batch/v1 Jobs: see :class:`.LauncherJob`.
+    creates_launcher_jobs: ClassVar[bool] = False
     # The rights (group, resource, verb) that jobs' roles grant to their pods.
     delegated_rules: ClassVar[Collection[tuple[str, str, str]]] = ()
     # Whether all containers of a pod get the cluster environment, or only the training container.

@@ -9,7 +9,7 @@ import attrs
 
 from dlctl.api.gangs import COSCHEDULING_POD_GROUPS
 from dlctl.api.job import Job
-from dlctl.api.meta import PODS, SERVICES, Object, ObjectKey, Resource
+from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, ObjectKey, Resource
 from dlctl.api.pods import Pod
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.kube.errors import ApiError, UnreachableError
@@ -28,6 +28,9 @@ from dlctl.reconcilers.children.render import Renderer
 from dlctl.reconcilers.children.scheduling_gates import ungate_patch
 from dlctl.reconcilers.children.secrets import SecretState
 from dlctl.reconcilers.content_errors import wrap_content_errors
+from dlctl.reconcilers.launcher_job import manifests
+from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER_REPLICA
+from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
 from dlctl.reconcilers.plan import Plan
 from dlctl.tasks import map_all
 
@@ -106,15 +109,15 @@ class ChildWriter:
         return await Creator(self.writer).create(job.uid, _children(job, plan, renderer), rejected)
 
     async def update(self, job: Job, plan: Plan, renderer: Renderer) -> Mapping[str, Rejection]:
-        """Update dependents and pods; return the updates that the server rejects, by name.
+        """Update dependents, pods and Jobs; return the updates that the server rejects, by name.
 
         :raises NotFoundError: if one is gone.
         :raises ConflictError: if one has changed since the stores showed it.
         """
         rejections: dict[str, Rejection] = {}
-        for resource, existing, patch in list(_updates(plan, renderer)):
+        for resource, existing, patch, subresource in list(_updates(plan, renderer)):
             try:
-                await self.writer.patch(job.uid, resource, existing, patch)
+                await self.writer.patch(job.uid, resource, existing, patch, subresource=subresource)
             except ApiError as error:
                 name = existing.metadata.name
                 if (rejection := rejection_of(resource, name, error)) is None:
@@ -124,18 +127,29 @@ class ChildWriter:
         return rejections
 
 
-def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object, JSON]]:
-    """Yield patches with the objects as read: a gate removed meanwhile must not come back."""
+def _updates(plan: Plan, renderer: Renderer) -> Iterator[tuple[Resource, Object, JSON, str]]:
+    """Yield patches of objects as read: a gate removed meanwhile must not come back."""
     for pod in plan.kueue_held_pods:
-        yield PODS, pod, kueue.release_patch(pod)
+        yield PODS, pod, kueue.release_patch(pod), ""
     for dependent, existing in plan.dependents.patched:
         with wrap_content_errors("rendering"):
             body = update_patch(dependent, renderer.dependent(dependent), existing)
-        yield dependent.resource, existing, body
+        yield dependent.resource, existing, body, ""
     if (pod_group := plan.gang_retry.group) is not None:
-        yield COSCHEDULING_POD_GROUPS, pod_group, plan.gang_retry.patch
+        yield COSCHEDULING_POD_GROUPS, pod_group, plan.gang_retry.patch, ""
     for pod in plan.ungated_pods:
-        yield PODS, pod, ungate_patch(pod)
+        yield PODS, pod, ungate_patch(pod), ""
+    write = plan.launcher_job
+    if write is not None and write.existing is not None:
+        yield BATCH_JOBS, write.existing, *_launcher_job_patch(write, renderer)
+
+
+def _launcher_job_patch(write: LauncherJobWrite, renderer: Renderer) -> tuple[JSON, str]:
+    template: dict[str, Any] = {}
+    if write.write is JobWrite.RESUME:
+        with wrap_content_errors("rendering"):
+            template = renderer.launcher_job(suspended=False)["spec"]["template"]
+    return manifests.patch(renderer.job, write, template)
 
 
 def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
@@ -149,3 +163,8 @@ def _children(job: Job, plan: Plan, renderer: Renderer) -> Iterator[Child]:
     for replica in plan.pods:
         body = partial(renderer.pod, replica)
         yield child(PODS, job.child_name(replica), body, template=replica.type)
+    write = plan.launcher_job
+    if write is not None and write.write.creates:
+        suspended = write.write is JobWrite.CREATE_SUSPENDED
+        launcher = partial(renderer.launcher_job, suspended=suspended)
+        yield child(BATCH_JOBS, job.child_name(LAUNCHER_REPLICA), launcher)

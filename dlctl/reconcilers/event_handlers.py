@@ -7,8 +7,9 @@ in the store.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import Scaler, ScalerObject
-from dlctl.api.meta import UID, Object, ObjectKey, Resource
+from dlctl.api.meta import BATCH_JOBS, UID, Object, ObjectKey, OwnerReference, Resource
 from dlctl.api.nodes import Node
 from dlctl.api.pods import ContainerStatus, Pod, PodPhase, Service
 from dlctl.informers.handlers import Change
@@ -45,18 +46,21 @@ def enqueue_job(queue: WorkQueue[ObjectKey]) -> Callable[[Change[Any]], None]:
 
 
 def enqueue_owner(
-    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]], pods: Store[Pod]
+    queues: Mapping[tuple[str, str], WorkQueue[ObjectKey]],
+    pods: Store[Pod],
+    launcher_jobs: Store[BatchJob],
 ) -> Callable[[Change[Any]], None]:
     """Return a handler that enqueues the owner of a changed child, in the queue of its kind.
 
     ``queues`` are by group and kind of the owner: a child may name a version that is no longer
-    served. ``pods`` have the indexes that :func:`add_indexes` adds.
+    served. ``pods`` have the indexes that :func:`add_indexes` adds. A pod of one of the
+    ``launcher_jobs`` belongs to the owner of that Job.
     """
 
     def handler(change: Change[Object]) -> None:
         last: ObjectKey | None = None
         for obj in (change.old, change.new):
-            ref = obj.metadata.controller if obj else None
+            ref = _job_reference(obj, launcher_jobs) if obj else None
             queue = queues.get((ref.group, ref.kind)) if ref else None
             if obj is None or ref is None or queue is None:
                 continue
@@ -67,6 +71,20 @@ def enqueue_owner(
             last = key
 
     return handler
+
+
+def _job_reference(obj: Object, launcher_jobs: Store[BatchJob]) -> OwnerReference | None:
+    """Return the reference to the job that a child belongs to, directly or through a Job.
+
+    A pod that is seen before its Job has none: the Job is about to be seen.
+    """
+    ref = obj.metadata.controller
+    if ref is None or (ref.group, ref.kind) != (BATCH_JOBS.group, BATCH_JOBS.kind):
+        return ref
+    launcher_job = launcher_jobs.get(ObjectKey(obj.metadata.namespace or "", ref.name))
+    if launcher_job is None or launcher_job.metadata.uid != ref.uid:
+        return None
+    return launcher_job.metadata.controller
 
 
 def enqueue_scale_target(

@@ -108,11 +108,11 @@ class Executor:
         """
         job, renderer, secrets = context.job, context.renderer, context.cache.secrets
         wait_s = (self._backoff_left_s(context) or 0.0) if plan.has_writes else 0.0
-        if not wait_s and plan.pods and not secrets.created:
+        if not wait_s and plan.needs_secrets and not secrets.created:
             wait_s = await self.children.create_secrets(job, renderer, secrets)
         if wait_s:
             return wait_s, False
-        created = CreateResult(rejections=secrets.rejections if plan.pods else {})
+        created = CreateResult(rejections=secrets.rejections if plan.needs_secrets else {})
         if not created.rejections:
             rejected = context.cache.rejected.by_name
             created = await self.children.create(job, plan, renderer, rejected)

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.dependents import DependentObject
 from dlctl.api.elastic import WORKER, Membership
 from dlctl.api.exit_codes import ExitClass
@@ -15,6 +16,7 @@ from dlctl.api.job import Job, Replica, ReplicaSpec
 from dlctl.api.meta import Resource
 from dlctl.api.pods import ContainerStatus, Pod, Service
 from dlctl.api.status import Failure, JobPhase
+from dlctl.reconcilers.launcher_job.launcher_state import LauncherState, launcher_state
 from dlctl.reconcilers.termination import Termination, phase_wait_s, termination
 
 _WAITING_REASONS: Final[Mapping[str, str]] = {
@@ -71,6 +73,12 @@ class ObservedReplica:
     phase_wait_s: float = 0.0
 
     @property
+    def is_ready(self) -> bool:
+        """Return whether its pod passes its readiness checks."""
+        ready = self.pod.condition("Ready") if self.pod else None
+        return ready is not None and ready.status == "True"
+
+    @property
     def failure(self) -> Failure | None:
         """The failure by which its pod ended; None while it has not ended."""
         if self.termination is None or self.pod is None:
@@ -98,6 +106,8 @@ class Observed:
     blocked: Mapping[str, str] = attrs.field(factory=dict)
     # Those that wait for more than a name or a quota.
     actionable: frozenset[str] = frozenset()
+    # Where the launcher's pod belongs to a batch/v1 Job.
+    launcher: LauncherState | None = None
 
     @property
     def pods(self) -> tuple[Pod, ...]:
@@ -138,12 +148,20 @@ class Children:
     blocked: Mapping[str, str] = attrs.field(factory=dict)
     # Those that wait for more than a name or a quota.
     actionable: frozenset[str] = frozenset()
+    # The Jobs of launchers, and their pods.
+    launcher_jobs: Sequence[BatchJob] = ()
+    launcher_pods: Sequence[Pod] = ()
 
 
 def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
     """Return the state of each replica, and the surplus pods."""
     by_name = {pod.metadata.name: pod for pod in children.pods}
     membership = job.status.membership or Membership()
+    launcher = (
+        launcher_state(job, children.launcher_jobs, children.launcher_pods, now)
+        if job.launcher_job
+        else None
+    )
     replicas = []
     for spec in job.replica_specs:
         # The index of a completed elastic worker may be used again.
@@ -162,6 +180,8 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
                     else None
                 )
                 replicas.append(ObservedReplica(replica, ReplicaState.RETIRED, pod, terminated))
+            elif launcher is not None and not job.has_own_pod(replica):
+                replicas.append(_observe_launcher(replica, launcher))
             elif index in completed:
                 replicas.append(ObservedReplica(replica, ReplicaState.SUCCEEDED, pod))
             elif pod is None:
@@ -179,7 +199,23 @@ def observe(job: Job, children: Children, now: datetime.datetime) -> Observed:
         dependents=children.dependents,
         blocked=children.blocked,
         actionable=children.actionable,
+        launcher=launcher,
     )
+
+
+def _observe_launcher(replica: Replica, launcher: LauncherState) -> ObservedReplica:
+    """Return the state of a launcher from its Job, which has and replaces its pod."""
+    batch_job = launcher.batch_job
+    if batch_job is None:
+        return ObservedReplica(replica, ReplicaState.MISSING)
+    if batch_job.is_finished:
+        succeeded = launcher.failure is None
+        state = ReplicaState.SUCCEEDED if succeeded else ReplicaState.FAILED_PERMANENT
+        return ObservedReplica(replica, state)
+    if launcher.running_count:
+        return ObservedReplica(replica, ReplicaState.RUNNING)
+    reason = _waiting_reason(launcher.pod) if launcher.pod else ""
+    return ObservedReplica(replica, ReplicaState.PENDING, waiting_reason=reason)
 
 
 def _is_retired(membership: Membership, worker: int, pod: Pod | None, container: str) -> bool:

@@ -12,6 +12,7 @@ from dlctl.reconcilers.children.collection_deletion import CollectionDeletion
 from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.children.gang_retries import GangRetry
 from dlctl.reconcilers.event_note import EventNote
+from dlctl.reconcilers.launcher_job.next_write import LauncherJobWrite
 from dlctl.reconcilers.membership.exec_tasks import ExecTask
 from dlctl.reconcilers.membership.membership_plan import MembershipPlan, ScalerUpdate
 
@@ -38,6 +39,8 @@ class Plan:
     # Gated until the others run, which is now the case.
     ungated_pods: tuple[Pod, ...] = ()
     dependents: DependentChanges = attrs.field(factory=DependentChanges)
+    # Of the batch/v1 Job that the launcher's pod belongs to.
+    launcher_job: LauncherJobWrite | None = None
     # Patches a PodGroup to make the scheduler retry the gang.
     gang_retry: GangRetry = attrs.field(factory=GangRetry)
     # Of elastic jobs: status updates of their scalers, and the wanted exec tasks in launchers; None
@@ -58,7 +61,14 @@ class Plan:
     def has_writes(self) -> bool:
         """Return whether any children are created or updated."""
         dependents = self.dependents.created or self.dependents.patched
-        return bool(self.pods or self.services or self.ungated_pods or dependents)
+        children = self.pods or self.services or self.ungated_pods or self.launcher_job
+        return bool(children or dependents)
+
+    @property
+    def needs_secrets(self) -> bool:
+        """Return whether pods are created, or a Job that creates some."""
+        creates_job = self.launcher_job is not None and self.launcher_job.write.creates
+        return bool(self.pods) or creates_job
 
     def deletions(self, resource: Resource) -> Iterator[Object]:
         """Yield all deleted pods or services."""

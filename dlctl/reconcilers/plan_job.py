@@ -11,6 +11,7 @@ import attrs
 
 from dlctl.api.elastic import WORKER
 from dlctl.api.job import Job, Replica
+from dlctl.api.meta import SERVICES
 from dlctl.api.pods import Pod, Service
 from dlctl.api.status import JobPhase, JobStatus
 from dlctl.backoff import Backoff
@@ -21,6 +22,12 @@ from dlctl.reconcilers.children.gang_retries import GangRetry, gang_retry
 from dlctl.reconcilers.children.kueue import held_by_kueue
 from dlctl.reconcilers.children.placement import outdated_pods
 from dlctl.reconcilers.events.pod_events import exit_events
+from dlctl.reconcilers.launcher_job.next_write import (
+    LauncherJobWrite,
+    next_write,
+    suspension,
+    ttl_write,
+)
 from dlctl.reconcilers.lifecycle import cleanup, job_limits, job_restarts, replica_restarts
 from dlctl.reconcilers.lifecycle.force_deletion import force_deletions
 from dlctl.reconcilers.lifecycle.replica_restarts import RESTART_BACKOFF
@@ -109,6 +116,7 @@ def _plan(
             services=_missing_services(job, observed, desired.services),
             ungated_pods=tuple(_ungated(job, observed)),
             dependents=changed_dependents,
+            launcher_job=_launcher_job_write(job, observed, desired),
             # Any other update of the PodGroup triggers the scheduler as well.
             gang_retry=GangRetry() if changed_dependents.patched else retry,
         )
@@ -133,12 +141,15 @@ def _plan_ttl(job: Job, now: datetime.datetime) -> Plan:
 
 def _plan_suspended(job: Job, observed: Observed, desired: Desired, now: datetime.datetime) -> Plan:
     suspended, notes = job_status.suspended_status(job, now)
+    retains_services = SERVICES in desired.retained_resources
     return Plan(
         suspended,
         notes=notes,
         deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
-        deleted_services=tuple(observed.services.values()),
-        dependents=_idle_dependents(observed, desired),
+        deleted_services=() if retains_services else tuple(observed.services.values()),
+        services=_missing_services(job, observed, desired.services) if retains_services else (),
+        dependents=_idle_dependents(observed, desired, create=observed.launcher is not None),
+        launcher_job=_launcher_job_write(job, observed, desired),
     )
 
 
@@ -200,12 +211,24 @@ def _others_missing(observed: Observed, replica: Replica) -> bool:
     return any(one.state is ReplicaState.MISSING for one in others)
 
 
-def _idle_dependents(observed: Observed, desired: Desired) -> DependentChanges:
+def _idle_dependents(
+    observed: Observed, desired: Desired, *, create: bool = False
+) -> DependentChanges:
     """Delete dependents that only running jobs have; retained ones grant access to no pod."""
     idle = dependents.diff_dependents(
         desired.idle_dependents, observed.dependents, desired.retained_resources
     )
-    return attrs.evolve(idle, created=())
+    return idle if create else attrs.evolve(idle, created=())
+
+
+def _launcher_job_write(job: Job, observed: Observed, desired: Desired) -> LauncherJobWrite | None:
+    """Return the next write of the launcher's Job; None if the launcher is a pod."""
+    if job.launcher_job is None or observed.launcher is None:
+        return None
+    is_ready = not job.launcher_job.waits_for_workers or all(
+        one.is_ready for one in observed.replicas if job.has_own_pod(one.replica)
+    )
+    return next_write(job, observed.launcher, may_start=is_ready and not desired.hold_reason)
 
 
 def _ungated(job: Job, observed: Observed) -> Iterator[Pod]:
@@ -228,17 +251,27 @@ def _plan_invalid(job: Job, observed: Observed, desired: Desired, now: datetime.
         deleted_pods=tuple(pod for pod in observed.pods if not pod.metadata.is_terminating),
         deleted_services=tuple(observed.services.values()),
         dependents=_idle_dependents(observed, desired),
+        launcher_job=suspension(observed.launcher) if observed.launcher else None,
     )
 
 
 def _plan_cleanup(job: Job, ended: JobStatus, observed: Observed, desired: Desired) -> Plan:
     """Delete what the policy says; once nothing is left to delete, the job is done."""
     pods = tuple(cleanup.pods_to_delete(job, observed))
-    services = tuple(cleanup.services_to_delete(job, observed))
-    idle = _idle_dependents(observed, desired)
-    if not pods and not services and not idle:
+    services = (
+        ()
+        if SERVICES in desired.retained_resources
+        else tuple(cleanup.services_to_delete(job, observed))
+    )
+    idle, ttl = _idle_dependents(observed, desired), None
+    if observed.launcher is not None:
+        idle = cleanup.dependents_to_delete(job, idle)
+        ttl = ttl_write(job, observed.launcher)
+    if not pods and not services and not idle and not ttl:
         ended = attrs.evolve(ended, phase=JobPhase.DONE)
-    return Plan(ended, deleted_pods=pods, deleted_services=services, dependents=idle)
+    return Plan(
+        ended, deleted_pods=pods, deleted_services=services, dependents=idle, launcher_job=ttl
+    )
 
 
 def _plan_replicas(
@@ -251,6 +284,8 @@ def _plan_replicas(
     created, deleted, waits = [], [], []
     for one in observed.replicas:
         if one.state not in (ReplicaState.MISSING, ReplicaState.FAILED_RETRYABLE):
+            continue
+        if not job.has_own_pod(one.replica):
             continue
         next_restart_at = replica_restarts.next_restart_at(
             next_status.restarts.get(str(one.replica)), backoff

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from dlctl.api.batch_jobs import BatchJob
 from dlctl.api.elastic import ScalerObject
 from dlctl.api.meta import Object, ObjectKey, Resource
 from dlctl.api.nodes import Node
@@ -51,10 +52,15 @@ def store_of(*pods: Pod) -> Store[Pod]:
     return store
 
 
-def enqueue_owner(queue: Queue, *pods: Pod) -> Callable[[Change[Any]], None]:
-    """Return the handler of a store with these pods."""
+def enqueue_owner(
+    queue: Queue, *pods: Pod, launcher_job: BatchJob | None = None
+) -> Callable[[Change[Any]], None]:
+    """Return the handler of stores with these pods and this Job of a launcher."""
+    launcher_jobs = Store[BatchJob]()
+    if launcher_job is not None:
+        launcher_jobs.put(launcher_job)
     queues = {(TFJOBS.group, TFJOBS.kind): queue}
-    return event_handlers.enqueue_owner(queues, store_of(*pods))
+    return event_handlers.enqueue_owner(queues, store_of(*pods), launcher_jobs)
 
 
 def job(name: str = "mnist", *, version: str = "1") -> Object:
@@ -118,6 +124,26 @@ async def test_owner_is_matched_by_group_and_kind(
     pod: Pod, expected: list[ObjectKey], queue: Queue
 ) -> None:
     enqueue_owner(queue)(Change(None, pod))
+    assert await taken(queue) == expected
+
+
+LAUNCHER_JOB: BatchJob = decode(BatchJob, "launcher", metadata={"uid": "uid-of-job", **OWNED})
+
+
+@pytest.mark.parametrize(
+    ("launcher_job", "expected"),
+    [
+        pytest.param(LAUNCHER_JOB, [MNIST], id="of the job"),
+        pytest.param(None, [], id="of no job"),
+        pytest.param(decode(BatchJob, "launcher", metadata=OWNED), [], id="of a later job"),
+        pytest.param(decode(BatchJob, "launcher", metadata={"uid": "uid-of-job"}), [], id="alone"),
+    ],
+)
+async def test_pod_of_a_launchers_job_enqueues_the_owner_of_that(
+    launcher_job: BatchJob | None, expected: list[ObjectKey], queue: Queue
+) -> None:
+    handler = enqueue_owner(queue, launcher_job=launcher_job)
+    handler(Change(None, child_of("launcher", api_version="batch/v1", kind="Job")))
     assert await taken(queue) == expected
 
 

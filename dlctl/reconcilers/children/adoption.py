@@ -13,6 +13,7 @@ import attrs
 
 from dlctl.api.job import CleanPodPolicy, Job
 from dlctl.api.meta import (
+    BATCH_JOBS,
     MANAGED_BY,
     MANAGED_BY_LABEL,
     PODS,
@@ -57,12 +58,13 @@ class _NamespaceOrphans:
 class Adopter:
     """Labels the children of one kind of job.
 
-    ``transient`` are the resources of dependents that are deleted when a run ends.
+    ``resources`` are those of children other than pods and services that a job must know before
+    it is planned; it finds others by their names.
     """
 
     writer: ObjectWriter
     clock: Clock
-    transient: Collection[Resource] = ()
+    resources: Collection[Resource] = ()
     _listings: dict[tuple[str, str], _NamespaceOrphans] = attrs.field(init=False, factory=dict)
     # Two jobs that start at once share one list.
     _lock: asyncio.Lock = attrs.field(init=False, factory=asyncio.Lock)
@@ -72,28 +74,37 @@ class Adopter:
 
         :raises ConflictError: if a child keeps changing.
         """
-        orphans = [o for o in await self._orphans_of(job, selector) if _must_adopt(o, job)]
+        by_owner = await self._orphans(job.key.namespace, selector)
+        orphans = by_owner.get(job.uid, [])
+        # The pods of its Jobs come first: once a Job has the label, nothing finds them.
+        of_jobs = [
+            pod
+            for orphan in orphans
+            if orphan.resource == BATCH_JOBS
+            for pod in by_owner.get(orphan.child.metadata.uid, [])
+        ]
 
         async def label(orphan: Orphan) -> None:
-            await self._label(job.uid, orphan)
+            await self._label(orphan, job.uid)
 
-        await map_all(label, orphans, limit=MAX_PARALLEL)
-        return bool(orphans)
+        adopted = [one for one in (*of_jobs, *orphans) if _must_adopt(one, job)]
+        await map_all(label, [o for o in adopted if o.resource != BATCH_JOBS], limit=MAX_PARALLEL)
+        await map_all(label, [o for o in adopted if o.resource == BATCH_JOBS], limit=MAX_PARALLEL)
+        return bool(adopted)
 
-    async def _orphans_of(self, job: Job, selector: str) -> list[Orphan]:
-        namespace = job.key.namespace
+    async def _orphans(self, namespace: str, selector: str) -> dict[UID, list[Orphan]]:
         async with self._lock:
             now = self.clock.monotonic()
             self._listings = {k: one for k, one in self._listings.items() if one.expires_s > now}
             listing = self._listings.get((namespace, selector))
             if listing is None:
                 listing = _NamespaceOrphans(now + LISTING_TTL_S)
-                for resource in (PODS, SERVICES, *self.transient):
+                for resource in (PODS, SERVICES, *self.resources):
                     of_jobs = selector if resource in (PODS, SERVICES) else ""
                     await self._list(resource, namespace, of_jobs, listing)
                 self._listings[namespace, selector] = listing
         # Orphans stay in the listing, so that an interrupted attempt can be repeated.
-        return listing.orphans.get(job.uid, [])
+        return listing.orphans
 
     async def _list(
         self, resource: Resource, namespace: str, selector: str, listing: _NamespaceOrphans
@@ -118,14 +129,14 @@ class Adopter:
             if not token:
                 return
 
-    async def _label(self, owner: UID, orphan: Orphan) -> None:
+    async def _label(self, orphan: Orphan, job: UID) -> None:
         with suppress(NotFoundError):
             try:
-                await label_child(self.writer, owner, orphan.resource, orphan.child)
+                await label_child(self.writer, job, orphan.resource, orphan.child)
             except ConflictError:
                 child = await self.writer.client.get(orphan.resource, orphan.child.key, Object)
-                if is_controlled_by(child, owner):
-                    await label_child(self.writer, owner, orphan.resource, child)
+                if child.metadata.uid == orphan.child.metadata.uid:
+                    await label_child(self.writer, job, orphan.resource, child)
 
 
 async def label_child(writer: ObjectWriter, owner: UID, resource: Resource, child: Object) -> None:
@@ -150,7 +161,10 @@ def _by_controller(resource: Resource, objects: Collection[Object]) -> Iterator[
         metadata = obj.metadata
         if metadata.controller is not None:
             identity = ObjectMeta(
-                metadata.name, metadata.namespace, resource_version=metadata.resource_version
+                metadata.name,
+                metadata.namespace,
+                metadata.uid,
+                resource_version=metadata.resource_version,
             )
             yield metadata.controller.uid, Orphan(resource, Object(identity))
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from dlctl.api.meta import PODS, SERVICES, UID, Object, ObjectKey, Resource
+from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, UID, Object, ObjectKey, Resource
 from dlctl.controller.object_writer import ObjectWriter
 from dlctl.errors import InvalidJobError
 from dlctl.kube.errors import (
@@ -225,7 +225,7 @@ def _title(child: Child) -> str:
 def creation_stages(
     children: Iterable[Child], rejected: Mapping[str, Rejection]
 ) -> Iterator[list[Child]]:
-    """Yield what pods need, the services that they resolve, a pod of each template, the others.
+    """Yield what pods need, their services, a pod of each template, the others, and Jobs.
 
     Before the services and before the pods comes one that was rejected before, alone. Single ones
     expose a broken template or an exceeded quota at the first request, not at the thousandth.
@@ -242,7 +242,8 @@ def creation_stages(
             is_first = child is first.setdefault(child.template, child)
             stage = 3 if child is retried.get(PODS) else 4 if is_first else 5
         else:
-            stage = 0
+            # The pods of Jobs connect to the others.
+            stage = 6 if child.resource == BATCH_JOBS else 0
         by_stage.setdefault(stage, []).append(child)
     for _, stage_children in sorted(by_stage.items()):
         yield stage_children

@@ -5,7 +5,7 @@ Pure, and shared by ``dlctl render`` and the controller.
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ from dlctl.reconcilers.children.desired import Desired
 from dlctl.reconcilers.children.gang import Gang
 from dlctl.reconcilers.children.placement import PLACEMENT_HASH, placement_hash
 from dlctl.reconcilers.content_errors import FrameworkValueError
+from dlctl.reconcilers.launcher_job import manifests
+from dlctl.reconcilers.launcher_job.launcher_state import REPLICA as LAUNCHER_REPLICA
 from dlctl.reconcilers.observe import Observed, ReplicaState
 
 JSON = dict[str, Any]
@@ -52,7 +54,7 @@ class Renderer:
         return Desired(
             services=tuple(self.replicas_with_service()),
             dependents=tuple(self.dependents(running, self.gang.finished_count(observed), present)),
-            idle_dependents=tuple(self._roles(())),
+            idle_dependents=tuple(self._idle_dependents()),
             retained_resources=self.framework.retained_resources,
             hold_reason=self.gang.hold_reason(observed),
             create_launcher=create_launcher,
@@ -86,6 +88,10 @@ class Renderer:
         return Desired(
             dependents=roles, idle_dependents=tuple(self._roles(())), retained_resources=retained
         )
+
+    def _idle_dependents(self) -> Iterable[Dependent]:
+        # The Job of a launcher refers to all of them, also while it is suspended.
+        return self._roles(()) if self.job.launcher_job is None else self.framework.dependents(())
 
     def _roles(self, present: Collection[Replica]) -> Iterator[Dependent]:
         """Yield the retained roles, given the existing pods."""
@@ -171,6 +177,19 @@ class Renderer:
             "spec": self._pod_spec(template["spec"], spec, replica),
         }
         return self.gang.add_to_pod(pod, spec)
+
+    def launcher_job(self, *, suspended: bool) -> JSON:
+        """Render the batch/v1 Job of the launcher.
+
+        :raises LookupError: if the launcher is a pod of the job itself.
+        """
+        job = self.job
+        if job.launcher_job is None:
+            raise LookupError(f"the launcher of {job.key} has no Job")
+        labels = {"app": job.key.name, MANAGED_BY_LABEL: MANAGED_BY}
+        metadata = self._metadata(job.child_name(LAUNCHER_REPLICA), labels)
+        pod = self.pod(LAUNCHER_REPLICA)
+        return manifests.batch_job(metadata, job.launcher_job, pod, suspended=suspended)
 
     def _pod_spec(self, given: Mapping[str, Any], spec: ReplicaSpec, replica: Replica) -> JSON:
         pod_spec = dict(given)

@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from dlctl.api.job import Job
-from dlctl.api.meta import PODS, SERVICES, Object, Resource
+from dlctl.api.meta import BATCH_JOBS, PODS, SERVICES, Object, Resource
 from dlctl.api.pods import Pod
 from dlctl.controller.event_recorder import EventRecorder
 from dlctl.reconcilers.children.creation import CreateResult
@@ -41,7 +41,7 @@ class JobEvents:
 
     def created(self, job: Job, obj: Object, created: CreateResult, types: Iterable[str]) -> None:
         """Record created children; ``types`` are replica types with a different scheduler."""
-        for resource in (SERVICES, PODS):
+        for resource in (SERVICES, PODS, BATCH_JOBS):
             names, reason = created.names.get(resource, ()), SUCCESSFUL_CREATE
             if job.messages.emits_child_kinds:
                 reason += resource.kind

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from dlctl.api.job import CleanPodPolicy, Job, Replica
 from dlctl.api.pods import Pod, Service
+from dlctl.reconcilers.children.dependents import DependentChanges
 from dlctl.reconcilers.observe import Observed
 
 
@@ -35,6 +36,12 @@ def services_to_delete(job: Job, observed: Observed) -> Iterator[Service]:
     for name, service in observed.services.items():
         if policy is CleanPodPolicy.ALL or name not in kept:
             yield service
+
+
+def dependents_to_delete(job: Job, idle: DependentChanges) -> DependentChanges:
+    """Return only deletions: with a launcher's Job, the files of its pods stay as they are."""
+    is_kept = job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
+    return DependentChanges(deleted=() if is_kept else idle.deleted)
 
 
 def _ended_pods(job: Job, observed: Observed) -> frozenset[str]:

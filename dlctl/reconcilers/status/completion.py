@@ -10,8 +10,11 @@ import attrs
 
 from dlctl.api.job import Job
 from dlctl.api.status import Failure
+from dlctl.reconcilers.children.creation import MAX_MESSAGE_CHARS
+from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
 from dlctl.reconcilers.status.quorum import unmet
+from dlctl.reconcilers.status.replica_conditions import causes, first_messages
 
 
 @attrs.frozen
@@ -19,10 +22,14 @@ class Completion:
     """The end of a job: a success if it has no failure."""
 
     failure: Failure | None = None
+    # When it ended, if that is known.
+    time: datetime.datetime | None = None
 
 
 def completion(job: Job, observed: Observed, now: datetime.datetime) -> Completion | None:
     """Return how the job has ended, or None while it has not."""
+    if observed.launcher is not None and observed.launcher.is_finished:
+        return _launcher_completion(job, observed, observed.launcher)
     states = observed.states
     done = [states.get(r) is ReplicaState.SUCCEEDED for r in job.success_policy.success_replicas]
     if any(done) if job.success_policy.any_succeeds else done and all(done):
@@ -34,6 +41,27 @@ def completion(job: Job, observed: Observed, now: datetime.datetime) -> Completi
     if not failures:
         return None
     return Completion(min(failures, key=lambda failure: failure.time))
+
+
+def _launcher_completion(job: Job, observed: Observed, launcher: LauncherState) -> Completion:
+    """Return how a job has ended whose launcher's Job has ended."""
+    if launcher.failure is None:
+        ended = launcher.batch_job.status.completion_time if launcher.batch_job else None
+        return Completion(time=ended)
+    message = launcher.failure.message
+    # A launcher fails because a worker does, and its own message may not say so.
+    if workers := _failed_workers(job, observed):
+        message = f"{message}; {workers}"
+    return Completion(attrs.evolve(launcher.failure, message=message[:MAX_MESSAGE_CHARS]))
+
+
+def _failed_workers(job: Job, observed: Observed) -> str:
+    """Name workers that have failed, with how they ended; empty if none has."""
+    failed = [o for o in observed.replicas if o.termination and o.termination.exit_code != 0]
+    if failed:
+        return causes(failed)
+    replaced = (f"{n}: {r.reason}, replaced" for n, r in sorted(job.status.restarts.items()))
+    return first_messages(list(replaced))
 
 
 def _required(job: Job, failed: Sequence[ObservedReplica]) -> Iterator[ObservedReplica]:

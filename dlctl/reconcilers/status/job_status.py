@@ -93,7 +93,7 @@ def terminal_status(
             conditions=replica_conditions.with_true(
                 new_conditions, job, type_, message, now, reason=_terminal_reason(job, failure)
             ),
-            completion_time=now,
+            completion_time=completion.time or now,
             failure=failure,
         ),
         _event_note(job, type_, event_type, message),

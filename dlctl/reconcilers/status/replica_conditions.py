@@ -20,9 +20,12 @@ _NOT_RUNNING: Final = frozenset(
 
 
 def is_running(job: Job, observed: Observed) -> bool:
-    """Return whether a replica that makes the job Running runs."""
+    """Return whether a replica that makes the job Running runs, or all of them if it needs all."""
     running = {o.replica for o in observed.replicas if o.state is ReplicaState.RUNNING}
-    return any(replica in running for replica in job.success_policy.running_replicas)
+    policy = job.success_policy
+    if policy.all_run:
+        return bool(policy.running_replicas) and running.issuperset(policy.running_replicas)
+    return any(replica in running for replica in policy.running_replicas)
 
 
 def restarting_replicas(job: Job, observed: Observed) -> list[ObservedReplica]:
@@ -73,7 +76,7 @@ def with_blocked(
     if not messages:
         return conditions.without_condition(current, conditions.BLOCKED)
     reason = invalid_reason(job.resource.kind) if job.invalid_reason else ""
-    return with_true(current, job, conditions.BLOCKED, _first(messages), now, reason=reason)
+    return with_true(current, job, conditions.BLOCKED, first_messages(messages), now, reason=reason)
 
 
 def with_true(
@@ -98,7 +101,7 @@ def type_counts(replicas: Iterable[ObservedReplica]) -> Mapping[str, int]:
 
 def causes(replicas: Iterable[ObservedReplica]) -> str:
     """Name the first of these replicas, with how they ended."""
-    return _first(
+    return first_messages(
         [
             f"{o.replica}: {o.termination.reason}, {o.termination.message}"
             if o.termination
@@ -108,7 +111,8 @@ def causes(replicas: Iterable[ObservedReplica]) -> str:
     )
 
 
-def _first(messages: Sequence[str]) -> str:
+def first_messages(messages: Sequence[str]) -> str:
+    """Join the first of some messages, with the number of the others."""
     more = len(messages) - _MAX_LISTED
     return "; ".join(messages[:_MAX_LISTED]) + (f"; and {more} more" if more > 0 else "")
 

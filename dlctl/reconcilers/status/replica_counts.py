@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from dlctl.api.elastic import LAUNCHER
 from dlctl.api.job import Job, ReplicaSpec
 from dlctl.api.status import Failure, JobState, ReplicaStatus
 from dlctl.reconcilers.observe import Observed, ObservedReplica, ReplicaState
@@ -26,6 +27,9 @@ def replica_status(job: Job, spec: ReplicaSpec, observed: Observed) -> ReplicaSt
     """Return the status of the replicas of one type."""
     replicas = [o for o in observed.replicas if o.replica.type == spec.type]
     counts = Counter(_state_of(job, o) for o in replicas)
+    if observed.launcher is not None and spec.type == LAUNCHER:
+        # Its failed pods are attempts of one replica.
+        counts[JobState.FAILED] = observed.launcher.failed_count
     done = frozenset(o.replica.index for o in replicas if o.state is ReplicaState.SUCCEEDED)
     shows_states = job.messages.emits_replica_states
     return ReplicaStatus(

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlctl.api.meta import CONFIG_MAPS, PODS, SERVICES, ObjectKey, Resource
+from dlctl.api.meta import BATCH_JOBS, CONFIG_MAPS, PODS, SERVICES, ObjectKey, Resource
 from dlctl.reconcilers.children.creation import (
     Child,
     Rejection,
@@ -28,7 +28,8 @@ def pod(name: str) -> Child:
 
 NAMES = ["master-0", "worker-0", "worker-1"]
 CONFIG_MAP = child(CONFIG_MAPS, "hosts")
-CHILDREN = [*map(pod, NAMES), *map(service, NAMES), CONFIG_MAP]
+JOB = child(BATCH_JOBS, "launcher")
+CHILDREN = [JOB, *map(pod, NAMES), *map(service, NAMES), CONFIG_MAP]
 
 
 def rejected(resource: Resource, names: Collection[str]) -> dict[str, Rejection]:
@@ -41,7 +42,7 @@ def stages(rejected: Mapping[str, Rejection]) -> list[list[Child]]:
 
 def test_services_come_before_pods_and_a_pod_of_each_template_before_the_others() -> None:
     first, others = [pod("master-0"), pod("worker-0")], [pod("worker-1")]
-    assert stages({}) == [[CONFIG_MAP], [*map(service, NAMES)], first, others]
+    assert stages({}) == [[CONFIG_MAP], [*map(service, NAMES)], first, others, [JOB]]
 
 
 def test_rejected_child_is_tried_alone() -> None:

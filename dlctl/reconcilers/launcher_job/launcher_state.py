@@ -1,0 +1,95 @@
+"""The state of a launcher, from its Job and that Job's pods. Pure."""
+
+import datetime
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from dlctl.api.batch_jobs import BatchJob
+from dlctl.api.elastic import LAUNCHER
+from dlctl.api.exit_codes import RetryPolicy
+from dlctl.api.job import Job, Replica
+from dlctl.api.pods import Pod, PodPhase
+from dlctl.api.status import Failure
+from dlctl.reconcilers.termination import termination
+
+REPLICA: Final = Replica(LAUNCHER, 0)
+_BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
+
+
+@attrs.frozen
+class LauncherState:
+    """A launcher's Job and how far it is."""
+
+    # None if it does not exist.
+    batch_job: BatchJob | None = None
+    running_count: int = 0
+    failed_count: int = 0
+    # The pod that runs or is about to, if the store shows it.
+    pod: Pod | None = None
+    # Why the Job has failed.
+    failure: Failure | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.batch_job is not None and self.batch_job.is_finished
+
+
+def launcher_state(
+    job: Job, batch_jobs: Iterable[BatchJob], pods: Sequence[Pod], now: datetime.datetime
+) -> LauncherState:
+    """Return the state of a job's launcher; ``pods`` are those of its batch Jobs."""
+    name = job.child_name(REPLICA)
+    batch_job = next((one for one in batch_jobs if one.metadata.name == name), None)
+    if batch_job is None:
+        return LauncherState()
+    uid = batch_job.metadata.uid
+    owned = sorted((pod for pod in pods if pod.metadata.controller_uid == uid), key=_age)
+    active = [pod for pod in owned if not pod.phase.finished]
+    return LauncherState(
+        batch_job,
+        running_count=0 if batch_job.is_finished else _running_count(batch_job, active),
+        failed_count=batch_job.status.failed or 0,
+        pod=active[-1] if active else None,
+        failure=_failure(job, batch_job, owned, now),
+    )
+
+
+def _age(pod: Pod) -> tuple[float, str]:
+    created = pod.metadata.creation_timestamp
+    return (created.timestamp() if created else 0.0, pod.metadata.name)
+
+
+def _running_count(batch_job: BatchJob, active: Sequence[Pod]) -> int:
+    if batch_job.labels_its_pods:
+        return sum(pod.phase is PodPhase.RUNNING for pod in active)
+    # Made by another operator: the pods of its retries are in no store.
+    status = batch_job.status
+    return (status.active if status.ready is None else status.ready) or 0
+
+
+def _failure(
+    job: Job, batch_job: BatchJob, pods: Sequence[Pod], now: datetime.datetime
+) -> Failure | None:
+    """Return why a launcher's Job has failed, with what its last failed pod says."""
+    condition = batch_job.failed_condition
+    if condition is None:
+        return None
+    reason = condition.reason or f"{job.resource.kind}Failed"
+    message = condition.message or f"{job.resource.kind} {job.key} has failed"
+    failed = [pod for pod in pods if pod.phase is PodPhase.FAILED]
+    if condition.reason == _BACKOFF_LIMIT_EXCEEDED and failed:
+        # mpi-operator's form, also for a pod without a reason.
+        reason = f"{reason}/{(failed[-1].status.reason if failed[-1].status else None) or ''}"
+        message = f"{message}: {_pod_message(job, failed[-1], now)}"
+    return Failure("", "", reason, message, now)
+
+
+def _pod_message(job: Job, pod: Pod, now: datetime.datetime) -> str:
+    if pod.status and pod.status.message:
+        return pod.status.message
+    spec = job.replica_spec(LAUNCHER)
+    container = spec.container if spec else ""
+    end = termination(pod, container, rule=RetryPolicy.NONE, now=now)
+    return f"pod {pod.metadata.name}: {end.message if end else 'it failed'}"

@@ -1,0 +1,83 @@
+"""What a launcher's Job needs next: to be created, suspended, resumed, or to get its TTL. Pure.
+
+One write at a time: each follows from what the stores show of the one before.
+"""
+
+import enum
+
+import attrs
+
+from dlctl.api.batch_jobs import BatchJob
+from dlctl.api.job import Job
+from dlctl.reconcilers.launcher_job.launcher_state import LauncherState
+
+
+class JobWrite(enum.Enum):
+    """One write of a launcher's Job."""
+
+    CREATE = enum.auto()
+    CREATE_SUSPENDED = enum.auto()
+    SUSPEND = enum.auto()
+    # The server lets the template of a suspended Job change only before its start.
+    CLEAR_START_TIME = enum.auto()
+    RESUME = enum.auto()
+    SET_TTL = enum.auto()
+
+    @property
+    def creates(self) -> bool:
+        return self in (JobWrite.CREATE, JobWrite.CREATE_SUSPENDED)
+
+
+@attrs.frozen
+class LauncherJobWrite:
+    """A write, and the existing Job unless it is created."""
+
+    write: JobWrite
+    existing: BatchJob | None = None
+
+
+def next_write(job: Job, launcher: LauncherState, *, may_start: bool) -> LauncherJobWrite | None:
+    """Return the next write for a job that has not ended; None if its launcher is as it should be.
+
+    ``may_start``: whether a launcher that does not run yet may do so now.
+    """
+    existing = launcher.batch_job
+    suspended = job.run_policy.suspended
+    if existing is None:
+        return None if job.is_partial else _creation(suspended=suspended, may_start=may_start)
+    if existing.metadata.is_terminating or existing.is_finished:
+        return None
+    if suspended:
+        return suspension(launcher)
+    if not existing.is_suspended or not may_start or job.is_partial:
+        return None
+    started = existing.status.start_time is not None
+    return LauncherJobWrite(JobWrite.CLEAR_START_TIME if started else JobWrite.RESUME, existing)
+
+
+def suspension(launcher: LauncherState) -> LauncherJobWrite | None:
+    """Return the write that stops a launcher; None if nothing can run."""
+    existing = launcher.batch_job
+    if existing is None or existing.metadata.is_terminating or existing.is_finished:
+        return None
+    return None if existing.is_suspended else LauncherJobWrite(JobWrite.SUSPEND, existing)
+
+
+def ttl_write(job: Job, launcher: LauncherState) -> LauncherJobWrite | None:
+    """Return the write of the TTL, once the status of the job says how the launcher has ended.
+
+    Before that, a Job that is gone could have ended or not, and is created again.
+    """
+    existing, wanted = launcher.batch_job, job.launcher_job
+    if existing is None or wanted is None or wanted.ttl_after_finished_s is None:
+        return None
+    is_set = existing.spec.ttl_seconds_after_finished == wanted.ttl_after_finished_s
+    if is_set or existing.metadata.is_terminating:
+        return None
+    return LauncherJobWrite(JobWrite.SET_TTL, existing)
+
+
+def _creation(*, suspended: bool, may_start: bool) -> LauncherJobWrite | None:
+    if suspended:
+        return LauncherJobWrite(JobWrite.CREATE_SUSPENDED)
+    return LauncherJobWrite(JobWrite.CREATE) if may_start else None

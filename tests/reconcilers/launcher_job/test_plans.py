@@ -1,0 +1,263 @@
+"""Plans of jobs whose launcher is the pod of a batch/v1 Job."""
+
+import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from dlctl.api import conditions
+from dlctl.api.batch_jobs import BatchJob
+from dlctl.api.dependents import Dependent, DependentObject
+from dlctl.api.gangs import VOLCANO_POD_GROUPS
+from dlctl.api.job import CleanPodPolicy, Job, Replica
+from dlctl.api.launcher_job import LauncherJob
+from dlctl.api.meta import CONFIG_MAPS, SERVICES, ObjectMeta
+from dlctl.api.pods import Pod, Service
+from dlctl.api.status import JobPhase, JobState, JobStatus
+from dlctl.reconcilers.children.desired import Desired
+from dlctl.reconcilers.launcher_job.next_write import JobWrite, LauncherJobWrite
+from dlctl.reconcilers.observe import Children, observe
+from dlctl.reconcilers.plan import Plan
+from dlctl.reconcilers.plan_job import Policy, plan_job
+from tests.builders import NOW, RUNNING, exited, make_pod
+from tests.reconcilers.launcher_job.builders import (
+    COMPLETE,
+    FAILED,
+    LAUNCHER,
+    WORKERS,
+    batch_job,
+    launcher_pod,
+    mpi_job,
+)
+
+WAITING = LauncherJob(waits_for_workers=True)
+READY: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
+ENDED_AT = NOW - datetime.timedelta(seconds=30)
+FILES = Dependent(CONFIG_MAPS, "pi-config", {"data": {"hostfile": ""}})
+POD_GROUP = DependentObject(metadata=ObjectMeta(name="pi", namespace="ml"))
+SERVICE = Service(metadata=ObjectMeta(name="pi", namespace="ml"))
+DESIRED = Desired(
+    services=[LAUNCHER],
+    dependents=[FILES],
+    idle_dependents=[FILES],
+    retained_resources=(SERVICES, CONFIG_MAPS),
+)
+
+
+def planned(
+    job: Job,
+    launcher: BatchJob | None = None,
+    *workers: Pod,
+    pods: tuple[Pod, ...] = (),
+    desired: Desired = DESIRED,
+    **children: Any,
+) -> Plan:
+    found = Children(
+        workers, launcher_jobs=[launcher] if launcher else (), launcher_pods=pods, **children
+    )
+    return plan_job(job, observe(job, found, NOW), desired, NOW, Policy())
+
+
+def writes(plan: Plan) -> JobWrite | None:
+    return plan.launcher_job.write if plan.launcher_job else None
+
+
+def with_status(job: Job, plan: Plan) -> Job:
+    return attrs.evolve(job, status=plan.status)
+
+
+def running(job: Job, **status: Any) -> list[Pod]:
+    return [make_pod(job, worker, state=RUNNING, **status) for worker in WORKERS]
+
+
+def counts(status: JobStatus, type_: str) -> dict[JobState, int]:
+    return next(dict(r.count_by_state) for r in status.replica_statuses if r.type == type_)
+
+
+def condition(status: JobStatus, type_: str) -> conditions.Condition:
+    return next(c for c in status.conditions if c.type == type_)
+
+
+def test_new_job_gets_everything_at_once() -> None:
+    plan = planned(mpi_job())
+    assert plan.pods == WORKERS
+    assert plan.services == (LAUNCHER,)
+    assert plan.dependents.created == (FILES,)
+    assert writes(plan) is JobWrite.CREATE
+
+
+def test_complete_job_needs_no_writes() -> None:
+    job = mpi_job()
+    pods, launcher = (launcher_pod(),), batch_job()
+    found: dict[str, Any] = {"services": [SERVICE], "desired": Desired([LAUNCHER])}
+    job = with_status(job, planned(job, launcher, *running(job), pods=pods, **found))
+    assert job.status.phase is JobPhase.RUNNING
+    assert planned(job, launcher, *running(job), pods=pods, **found) == Plan(job.status)
+
+
+@pytest.mark.parametrize(
+    ("ready", "expected"),
+    [(0, None), (1, None), (2, JobWrite.CREATE)],
+    ids=["none ready", "one ready", "all ready"],
+)
+def test_launcher_that_waits_is_created_once_all_workers_are_ready(
+    ready: int, expected: JobWrite | None
+) -> None:
+    job = mpi_job(WAITING)
+    pods = [
+        make_pod(job, worker, state=RUNNING, **(READY if worker.index < ready else {}))
+        for worker in WORKERS
+    ]
+    assert writes(planned(job, None, *pods)) is expected
+
+
+def test_launcher_that_waits_stays_suspended_when_its_job_is_resumed() -> None:
+    job = mpi_job(WAITING)
+    suspended = batch_job(suspended=True)
+    assert writes(planned(job, suspended, *running(job))) is None
+    assert writes(planned(job, suspended, *running(job, **READY))) is JobWrite.RESUME
+
+
+def test_no_launcher_is_created_before_its_gang_is_admitted() -> None:
+    held = attrs.evolve(DESIRED, hold_reason="the PodGroup is pending")
+    plan = planned(mpi_job(), desired=held)
+    assert (plan.pods, plan.launcher_job) == ((), None)
+
+
+def test_job_runs_once_the_launcher_and_all_workers_run() -> None:
+    job = mpi_job()
+    workers = running(job)
+    partly = planned(job, batch_job(), workers[0], pods=(launcher_pod(),))
+    assert partly.status.phase is JobPhase.CREATING
+    early = planned(job, batch_job(active=1), *workers, pods=(launcher_pod(phase="Pending"),))
+    assert early.status.phase is JobPhase.CREATING
+    whole = planned(job, batch_job(), *workers, pods=(launcher_pod(),))
+    assert conditions.is_true(whole.status.conditions, conditions.RUNNING)
+
+
+def test_retries_of_the_launcher_are_counted() -> None:
+    job = mpi_job()
+    failed = launcher_pod("a", "Failed", age_s=9)
+    plan = planned(job, batch_job(failed=3), *running(job), pods=(failed, launcher_pod()))
+    expected = {JobState.RUNNING: 1, JobState.FAILED: 3}
+    assert counts(plan.status, "launcher") == expected
+
+
+def test_launcher_that_was_deleted_is_created_again() -> None:
+    job = with_status(mpi_job(), planned(mpi_job(), batch_job(), *running(mpi_job())))
+    assert writes(planned(job, None, *running(job))) is JobWrite.CREATE
+
+
+def test_success_ends_the_job_when_the_launcher_did() -> None:
+    plan = planned(mpi_job(), batch_job(COMPLETE, completionTime=ENDED_AT), *running(mpi_job()))
+    assert plan.status.state is JobState.SUCCEEDED
+    assert plan.status.completion_time == ENDED_AT
+    assert counts(plan.status, "launcher")[JobState.SUCCEEDED] == 1
+
+
+def test_failure_ends_the_job_now() -> None:
+    plan = planned(mpi_job(), batch_job(FAILED, failed=7), *running(mpi_job()))
+    assert plan.status.completion_time == NOW
+    assert counts(plan.status, "launcher") == {JobState.FAILED: 7}
+    message = "Job has reached the specified backoff limit"
+    assert condition(plan.status, conditions.FAILED).message == message
+
+
+def test_failure_names_the_workers_that_failed() -> None:
+    job = mpi_job()
+    killed = make_pod(job, WORKERS[1], phase="Failed", state=exited(137, reason="OOMKilled"))
+    plan = planned(job, batch_job(FAILED), make_pod(job, WORKERS[0], state=RUNNING), killed)
+    message = condition(plan.status, conditions.FAILED).message
+    assert message.startswith("Job has reached the specified backoff limit; worker-1: OOMKilled")
+
+
+@pytest.mark.parametrize("policy", list(CleanPodPolicy))
+def test_clean_up_deletes_workers_and_pod_group_but_nothing_else(policy: CleanPodPolicy) -> None:
+    job = mpi_job(clean_pod_policy=policy)
+    done = make_pod(job, WORKERS[0], phase="Succeeded", state=exited(0))
+    alive = make_pod(job, WORKERS[1], state=RUNNING)
+    plan = planned(
+        job,
+        batch_job(COMPLETE),
+        done,
+        alive,
+        pods=(launcher_pod(phase="Succeeded"),),
+        services=[SERVICE],
+        dependents={VOLCANO_POD_GROUPS: [POD_GROUP]},
+    )
+    expected: dict[CleanPodPolicy, tuple[Pod, ...]] = {
+        CleanPodPolicy.ALL: (done, alive),
+        CleanPodPolicy.RUNNING: (alive,),
+        CleanPodPolicy.NONE: (),
+    }
+    assert plan.deleted_pods == expected[policy]
+    assert plan.deleted_services == ()
+    assert bool(plan.dependents.deleted) is (policy is not CleanPodPolicy.NONE)
+    assert not plan.dependents.patched
+    assert plan.status.phase is (
+        JobPhase.DONE if policy is CleanPodPolicy.NONE else JobPhase.CLEAN_UP
+    )
+
+
+def test_job_is_done_once_its_launcher_has_its_ttl() -> None:
+    job = mpi_job(LauncherJob(ttl_after_finished_s=60))
+    launcher = batch_job(COMPLETE)
+    first = planned(job, launcher, *running(job))
+    assert first.launcher_job == LauncherJobWrite(JobWrite.SET_TTL, launcher)
+    assert first.status.phase is JobPhase.CLEAN_UP
+    second = planned(with_status(job, first), batch_job(COMPLETE, ttl_s=60), *running(job))
+    assert second.launcher_job is None
+    assert second.status.phase is JobPhase.DONE
+
+
+def test_launcher_of_an_ended_job_is_not_created_again() -> None:
+    job = with_status(mpi_job(), planned(mpi_job(), batch_job(COMPLETE)))
+    assert job.status.phase is JobPhase.DONE
+    assert planned(job).launcher_job is None
+
+
+def test_suspended_job_has_everything_but_workers() -> None:
+    plan = planned(mpi_job(suspended=True))
+    assert plan.status.phase is JobPhase.SUSPENDED
+    assert plan.status.start_time is None
+    assert plan.pods == ()
+    assert plan.services == (LAUNCHER,)
+    assert plan.dependents.created == (FILES,)
+    assert writes(plan) is JobWrite.CREATE_SUSPENDED
+
+
+def test_suspension_deletes_the_workers_and_the_pod_group() -> None:
+    job = with_status(mpi_job(), planned(mpi_job(), batch_job(), *running(mpi_job())))
+    workers = running(job)
+    plan = planned(
+        attrs.evolve(job, run_policy=attrs.evolve(job.run_policy, suspended=True)),
+        batch_job(),
+        *workers,
+        pods=(launcher_pod(),),
+        services=[SERVICE],
+        dependents={VOLCANO_POD_GROUPS: [POD_GROUP]},
+    )
+    assert plan.deleted_pods == tuple(workers)
+    assert plan.deleted_services == ()
+    assert plan.dependents.deleted == ((VOLCANO_POD_GROUPS, POD_GROUP),)
+    assert writes(plan) is JobWrite.SUSPEND
+
+
+def test_invalid_job_stops_its_launcher() -> None:
+    job = mpi_job(status=JobStatus(phase=JobPhase.FAILED))
+    assert writes(planned(job, batch_job())) is JobWrite.SUSPEND
+
+
+def test_lost_worker_is_replaced_after_a_back_off() -> None:
+    job = mpi_job()
+    lost = make_pod(job, WORKERS[1], phase="Failed", reason="Evicted", message="memory")
+    plan = planned(job, batch_job(), make_pod(job, WORKERS[0], state=RUNNING), lost)
+    assert plan.deleted_pods == ()
+    assert plan.requeue_after_s == 10
+    later = with_status(job, plan)
+    found = Children([lost], launcher_jobs=[batch_job()])
+    due = NOW + datetime.timedelta(seconds=10)
+    replaced = plan_job(later, observe(later, found, due), DESIRED, due, Policy())
+    assert replaced.deleted_pods == (lost,)
+    assert replaced.pods == (Replica("worker", 0),)
