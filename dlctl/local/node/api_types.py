@@ -219,6 +219,12 @@ class Affinity(Projection, frozen=True, gc=False):
     node_affinity: NodeAffinity | None = None
 
 
+class PodDNSConfig(Projection, frozen=True, gc=False):
+    """How a pod looks up names, beside what is the same for all."""
+
+    searches: list[str] | None = None
+
+
 class NodePodSpec(Projection, frozen=True, gc=False):
     """The supported part of a pod's spec."""
 
@@ -234,6 +240,7 @@ class NodePodSpec(Projection, frozen=True, gc=False):
     hostname: str | None = None
     subdomain: str | None = None
     host_network: bool | None = None
+    dns_config: PodDNSConfig | None = None
     service_account_name: str | None = None
     automount_service_account_token: bool | None = None
     active_deadline_seconds: int | None = None

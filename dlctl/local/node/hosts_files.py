@@ -37,8 +37,14 @@ class PodAddress:
     hosts_path: Path
     subdomain: str = ""
     labels: Mapping[str, str] = attrs.field(factory=dict)
+    # Domains in which the pod may omit the end of a name, beside that of its namespace.
+    searches: Sequence[str] = ()
     ready: bool = False
     finished: bool = False
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        return (f"{self.namespace}.svc.{DOMAIN}", *self.searches)
 
     def selected_by(self, service: NodeService) -> bool:
         selector = service.spec.selector
@@ -128,23 +134,25 @@ class HostsFiles:
 
     def _texts(self, uids: Iterable[UID]) -> dict[UID, tuple[Path, str]]:
         shared = service_lines(self._services, self._pod_addresses.values())
-        short: dict[str, list[str]] = {}
+        short: dict[tuple[str, ...], list[str]] = {}
         texts = {}
         for uid in uids:
             if (pod := self._pod_addresses.get(uid)) is None:
                 continue
-            if pod.namespace not in short:
-                short[pod.namespace] = _short_lines(shared, pod.namespace)
+            if pod.domains not in short:
+                short[pod.domains] = [
+                    line for domain in pod.domains for line in _short_lines(shared, domain)
+                ]
             own = _LOOPBACK + _API + f"{pod.ip}\t{pod.hostname}\n"
-            text = own + "\n".join([*short[pod.namespace], *shared, *self._machine_lines, ""])
+            text = own + "\n".join([*short[pod.domains], *shared, *self._machine_lines, ""])
             if text != self._written.get(uid):
                 texts[uid] = (pod.hosts_path, text)
         return texts
 
 
-def _short_lines(shared: Iterable[str], home: str) -> list[str]:
-    """Return the lines for the names that are valid without a namespace, within their own."""
-    ending = f".{home}.svc.{DOMAIN}"
+def _short_lines(shared: Iterable[str], domain: str) -> list[str]:
+    """Return the lines for the names that are valid without a domain, within it."""
+    ending = f".{domain}"
     lines = []
     for line in shared:
         ip, _, names = line.partition("\t")

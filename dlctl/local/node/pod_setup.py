@@ -93,6 +93,7 @@ class PodSetup:
             ip=ip,
             hosts_path=self.paths.hosts,
             subdomain=pod.spec.subdomain or "",
+            searches=(pod.spec.dns_config and pod.spec.dns_config.searches) or (),
             labels=pod.metadata.labels or {},
             ready=not pod.has_readiness_probe,
         )

@@ -83,6 +83,17 @@ async def test_short_names_resolve_in_their_own_namespace(
     assert ("a.svc" in words) is short
 
 
+async def test_names_resolve_in_the_search_domains_of_a_pod(tmp_path: Path) -> None:
+    table = HostsFiles([make_service("svc", selector={"job": "j"})])
+    domains = {"searches": ["svc.default.svc.cluster.local"]}
+    for name, fields in (("a", {}), ("b", domains)):
+        path = tmp_path / name
+        pod = make_neighbour(name, "10.244.0.2", subdomain="svc", hosts_path=path, **fields)
+        await table.add(UID(name), pod)
+    assert {"b", "a", "a.svc"} <= set((tmp_path / "b").read_text().split())
+    assert "b" not in (tmp_path / "a").read_text().split()
+
+
 def text(path: Path) -> str:
     return path.read_text()
 
