@@ -45,6 +45,14 @@ class Program:
     flags: Sequence[str] = _STRIPPED
 
 
+# No part of a cluster: the operator that dlctl is compared with.
+MPI_OPERATOR: Final = Program(
+    "mpi-operator",
+    "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
+    _MODULES / "mpi-operator",
+)
+
+
 def control_plane(release: Release) -> list[Program]:
     """Return the programs for an API server, fake nodes, and kubectl."""
     names = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
@@ -89,10 +97,19 @@ def _kubernetes(name: str, release: Release) -> Program:
 
 def folder(release: Release) -> Path:
     """Return the folder of a release's programs; each version has its own."""
+    return _folder(release.version, [*control_plane(release), *node(release)])
+
+
+def mpi_operator_folder() -> Path:
+    """Return the folder of mpi-operator's program."""
+    return _folder(MPI_OPERATOR.name, [MPI_OPERATOR])
+
+
+def _folder(name: str, programs: Sequence[Program]) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(platform.machine().encode())
-    for program in (*control_plane(release), *node(release)):
+    for program in programs:
         digest.update(f"{program.package} {program.flags}".encode())
         if program.module and program.module.is_dir():
             digest.update((program.module / "go.mod").read_bytes())
-    return cache / "dlctl-e2e" / f"{release.version}-{digest.hexdigest()[:12]}"
+    return cache / "dlctl-e2e" / f"{name}-{digest.hexdigest()[:12]}"

@@ -1,0 +1,62 @@
+"""What an operator makes of a case, after its creation and after each step."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from dlctl.kube.errors import ApiError
+from e2e.kubectl import JSON
+from e2e.mpi_operator import normal_form
+from e2e.mpi_operator.case import Case
+from e2e.mpi_operator.observed import Observed
+
+# With more, mpi-operator takes seconds to look: each event of a job doubles its next delay.
+_AT_ONCE: Final = 24
+# By step, what there is.
+Record = Mapping[str, Any]
+
+
+async def record(seen: Observed, cases: Sequence[Case]) -> dict[str, Record]:
+    """Play the cases, some at a time; return the record of each, by its name."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def play(case: Case) -> Record:
+        async with slots:
+            return await _record(seen, case)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = {case.name: group.create_task(play(case)) for case in cases}
+    return {name: task.result() for name, task in tasks.items()}
+
+
+async def _record(seen: Observed, case: Case) -> Record:
+    try:
+        for obj in (*case.before, case.job):
+            await seen.create(obj)
+    except ApiError as error:
+        return {"refused": str(error).replace(seen.namespace, "NAMESPACE")}
+    await seen.settled(case.name)
+    records: dict[str, Any] = {"created": _now(seen, case)}
+    for number, step in enumerate(case.steps, start=1):
+        name = f"{number} {step.name}"
+        try:
+            await step.do(seen, case.name)
+        except ApiError as error:
+            records[name] = {"refused": str(error).replace(seen.namespace, "NAMESPACE")}
+            break
+        await seen.settled(case.name)
+        records[name] = _now(seen, case)
+    return records
+
+
+def _now(seen: Observed, case: Case) -> JSON:
+    found = seen.of_job(case.name)
+    objects = {}
+    for obj in found:
+        if obj["kind"] != "Event":
+            name = normal_form.name_of(obj, case.name)
+            while name in objects:
+                name += "'"
+            objects[name] = normal_form.normalized(obj, seen.namespace)
+    told = [obj for obj in found if obj["kind"] == "Event"]
+    return {"objects": objects, "events": normal_form.events(told, seen.namespace)}
